@@ -1,0 +1,81 @@
+"""`nonmember audit | train | score | table`: dispatch and the last word on errors. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+from nonmember import __version__
+
+COMMANDS = {
+    "audit": "one audit, or a grid of them (-m): was the dataset used to train the model?",
+    "score": "membership scores of documents, as a Parquet table",
+    "train": "make a model by its recipe",
+    "table": "the results of a group of audits in one table",
+}
+
+HELP = f"""nonmember {__version__}: was this dataset used to train this language model, or was it not?
+
+usage: nonmember COMMAND [key=value ...]
+
+{chr(10).join(f"  {name:7} {what}" for name, what in COMMANDS.items())}
+
+`nonmember COMMAND --help` says more. README.md has a first session, docs/ the rest.
+"""
+
+
+def main() -> None:
+    """Entry of the console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command and return the exit status: 0 done, 1 an error told in one sentence, 2 no such command."""
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        sys.stdout.write(HELP)
+        return 0
+    if arguments[0] == "--version":
+        sys.stdout.write(f"nonmember {__version__}\n")
+        return 0
+    command, *rest = arguments
+    if command not in COMMANDS:
+        sys.stderr.write(f"nonmember: there is no command {command!r}; expected one of {', '.join(COMMANDS)}.\n")
+        return 2
+    # Waiting threads must not spin: on shared cores that costs up to sixty times the work itself.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    wants_trace = os.environ.get("HYDRA_FULL_ERROR", "") not in ("", "0")
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed by Hydra
+    sys.argv = [f"nonmember {command}", *rest]
+    try:
+        importlib.import_module(f"nonmember.{command}").main()
+    except KeyboardInterrupt:
+        sys.stderr.write("nonmember: interrupted; what was made is kept, start again to go on.\n")
+        return 130
+    except Exception as error:
+        if wants_trace or not _is_for_the_user(error):
+            raise
+        sys.stderr.write(f"nonmember {command}: {_sentence(error)}\n")
+        return 1
+    return 0
+
+
+def _is_for_the_user(error: BaseException) -> bool:
+    if isinstance(error, ValueError | OSError):
+        return True
+    return any(kind.__module__.partition(".")[0] in ("hydra", "omegaconf") for kind in type(error).__mro__)
+
+
+def _sentence(error: BaseException) -> str:
+    """The error in words; of Hydra's chains the innermost message, where the reason stands."""
+    while error.__cause__ is not None and type(error).__module__.startswith("hydra"):
+        error = error.__cause__
+    if isinstance(error, OSError) and error.strerror:
+        where = f" ({error.filename})" if error.filename else ""
+        return f"{error.strerror}{where}. Everything finished before is kept; make room or choose outputs=FOLDER."
+    return " ".join(line.strip() for line in str(error).splitlines() if line.strip())
+
+
+if __name__ == "__main__":
+    main()

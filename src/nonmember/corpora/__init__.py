@@ -1,0 +1,26 @@
+"""Corpora as recipes: sources, cleaning, splits; and views of finished corpora."""
+
+from nonmember.corpora.cleaning import Cleaned, normalise
+from nonmember.corpora.library_docs import LibraryDocs
+from nonmember.corpora.sources import Hub, Jsonl, TextFiles
+from nonmember.corpora.specs import CorpusSpec, Resolve
+from nonmember.corpora.splits import Component, Mixture, Part, Select
+from nonmember.corpora.views import View, apply_view, lowercase
+
+__all__ = [
+    "Cleaned",
+    "Component",
+    "CorpusSpec",
+    "Hub",
+    "Jsonl",
+    "LibraryDocs",
+    "Mixture",
+    "Part",
+    "Resolve",
+    "Select",
+    "TextFiles",
+    "View",
+    "apply_view",
+    "lowercase",
+    "normalise",
+]

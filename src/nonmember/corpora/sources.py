@@ -1,0 +1,367 @@
+"""Where documents come from: JSON lines, text files, the Hugging Face hub (and `library_docs`).
+
+A source reads and names; it changes no text. Making texts alike is the work of `Cleaned` alone.
+"""
+
+from __future__ import annotations
+
+import glob
+import gzip
+import json
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar
+
+from nonmember.corpora.specs import (
+    CorpusSpec,
+    Resolve,
+    as_names,
+    digest_file,
+    digest_files,
+    document,
+    progress,
+    require_count,
+)
+from nonmember.records import Corpus, Document
+
+Row = Mapping[str, object]
+
+
+def _name(row: Row, field: str, where: str) -> str:
+    """An id or a cluster: text, or a whole number written as text."""
+    value = _column(row, field, where)
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise ValueError(
+            f"{where}: column {field!r} must hold a name or a whole number, but it holds {value!r}. "
+            "Name another column, or fill it."
+        )
+    return str(value)
+
+
+def _column(row: Row, field: str, where: str) -> object:
+    if field not in row:
+        raise ValueError(
+            f"{where} has no column {field!r}; its columns are {', '.join(map(repr, row)) or 'none'}. "
+            "Name one of them, or leave such lines out."
+        )
+    return row[field]
+
+
+# ------------------------------------------------------------------------------------------------- JSON lines
+
+
+@dataclass(frozen=True)
+class Jsonl(CorpusSpec):
+    """One document per line of one or more JSON-lines files, plain or gzipped (by their suffix .gz).
+
+    path: file, pattern ("data/*.jsonl.gz") or a list of them; in order of the list, within a pattern of name.
+    id_field: column with the id, unique over all files. None: "stem:line", lines counted from 1; such ids
+    move when somebody inserts a line.
+    text_field, cluster_field: columns with the text and with the cluster (book, thread), if there is one.
+    domain: the domain of all documents; empty: the stem of each document's file ("wikipedia" of
+    wikipedia.jsonl.gz).
+
+    Blank lines are passed over. Raises ValueError, with file and line, for everything else that is not a
+    document.
+    """
+
+    path: str | tuple[str, ...]
+    id_field: str | None
+    text_field: str
+    cluster_field: str | None = None
+    domain: str = ""
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", as_names(self.path, "`path` of Jsonl"))
+
+    def build(self, resolve: Resolve) -> Corpus:
+        files = _files(self.path)
+        return Corpus(
+            tuple(doc for path in progress(files, "reading JSON lines") for doc in self._read(path))
+        )
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "kind": "jsonl",
+            # A file's stem is content only where ids or domains are made of it; where it lies never is.
+            "files": [
+                [_stem(path) if self.id_field is None or not self.domain else "", digest_file(path)]
+                for path in _files(self.path)
+            ],
+            "id_field": self.id_field,
+            "text_field": self.text_field,
+            "cluster_field": self.cluster_field,
+            "domain": self.domain,
+        }
+
+    def _read(self, path: Path) -> list[Document]:
+        stem = _stem(path)
+        documents = []
+        for number, row in _json_rows(path):
+            where = f"{path}, line {number}"
+            text = _column(row, self.text_field, where)
+            if not isinstance(text, str):
+                raise ValueError(
+                    f"{where}: column {self.text_field!r} must hold text, but it holds {_kind(text)}. "
+                    "Name the column with the text, or leave such lines out."
+                )
+            doc_id = f"{stem}:{number}" if self.id_field is None else _name(row, self.id_field, where)
+            cluster_id = "" if self.cluster_field is None else _name(row, self.cluster_field, where)
+            documents.append(document(doc_id, text, cluster_id, self.domain or stem))
+        if not documents:
+            raise ValueError(
+                f"{path} has no documents; expected one JSON object a line. Check how it was written."
+            )
+        return documents
+
+
+def _files(patterns: Iterable[str]) -> list[Path]:
+    paths: list[Path] = []
+    for pattern in patterns:
+        expanded = str(Path(pattern).expanduser())
+        found = [Path(expanded)] if Path(expanded).is_file() else []
+        found = found or sorted(filter(Path.is_file, map(Path, glob.glob(expanded, recursive=True))))
+        if not found:
+            what = "a folder is there" if Path(expanded).is_dir() else "nothing is there"
+            raise ValueError(
+                f"Expected a file, or a pattern that matches files, at {pattern}, but {what}; "
+                f"correct the path (relative ones start at {Path.cwd()})."
+            )
+        paths += found
+    return list(dict.fromkeys(paths))
+
+
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
+
+
+def _kind(value: object) -> str:
+    kinds = {dict: "an object", list: "a list", bool: "true or false", int: "a number", float: "a number"}
+    return "null" if value is None else kinds.get(type(value), type(value).__name__)
+
+
+def _json_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    number = 0
+    try:
+        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if line := line.strip(b" \t\r\n"):
+                    yield number, _json_row(line, f"{path}, line {number}")
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise ValueError(
+            f"{path} must be a complete gzip file, but it breaks off or is damaged after line {number} "
+            f"({error}). Fetch or write it again."
+        ) from error
+
+
+def _json_row(line: bytes, where: str) -> Row:
+    try:
+        row = json.loads(line.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{where} must be UTF-8, but it is not ({error.reason}). Convert the file."
+        ) from error
+    except json.JSONDecodeError as error:
+        raise ValueError(
+            f"{where} must be one JSON object, but it cannot be read ({error.msg}, column {error.colno}). "
+            "Is the line cut, or the file something other than JSON lines?"
+        ) from error
+    if not isinstance(row, dict):
+        raise ValueError(f"{where} must be one JSON object, but it is {_kind(row)}. Write one object a line.")
+    return row
+
+
+# ------------------------------------------------------------------------------------------------- text files
+
+
+@dataclass(frozen=True)
+class TextFiles(CorpusSpec):
+    """One document per UTF-8 file below a folder; doc_id is its path relative to the folder.
+
+    pattern: as of `pathlib.Path.glob`: "*.txt" in the folder itself, "**/*.txt" also in those below it.
+    domain: the domain of all documents. Documents have no clusters: each file stands for itself.
+    """
+
+    path: str
+    pattern: str
+    domain: str = ""
+
+    stored: ClassVar[bool] = False
+
+    def build(self, resolve: Resolve) -> Corpus:
+        files = progress(self._files(), "reading text files")
+        return Corpus(tuple(document(name, _read_text(path), "", self.domain) for name, path in files))
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "text_files", "files": digest_files(self._files()), "domain": self.domain}
+
+    def _files(self) -> list[tuple[str, Path]]:
+        folder = Path(self.path).expanduser()
+        if not folder.is_dir():
+            raise ValueError(
+                f"Expected a folder of text files at {self.path}, but there is none; "
+                f"correct the path (relative ones start at {Path.cwd()})."
+            )
+        files = sorted(
+            (p.relative_to(folder).as_posix(), p) for p in folder.glob(self.pattern) if p.is_file()
+        )
+        if not files:
+            raise ValueError(
+                f"No file below {self.path} matches {self.pattern!r}; correct the pattern or the path."
+            )
+        return files
+
+
+def _read_text(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} must be UTF-8, but byte {error.start} is not ({error.reason}). "
+            "Convert the file or leave it out."
+        ) from error
+
+
+# ------------------------------------------------------------------------------------------- Hugging Face hub
+
+MOVING_REVISIONS = (None, "", "main", "master", "HEAD")
+
+
+@dataclass(frozen=True)
+class Hub(CorpusSpec):
+    """One document per row of a data set on the Hugging Face hub, at a pinned revision; or of a local folder
+    of JSON-lines or Parquet files, for which the files themselves are the pin.
+
+    path, name, split: as of `datasets.load_dataset`.
+    revision: commit hash or tag. A branch moves, and with it the data behind stored results: "main" is
+    refused. text_field, cluster_field: columns with the text and with the cluster, if there is one.
+    id_field: column with the id. None: "split:row", rows counted from 0.
+    domain: the domain of all documents; empty: `name`, or else the last part of `path`.
+    num_documents: the first so many rows; None: all.
+    streaming: read only what is asked for, instead of fetching and preparing the whole data set first; the
+    documents are the same.
+
+    A row whose text is null gets an empty text, which `Cleaned` counts and drops. No code of a data set is
+    run. Raises ValueError where the hub cannot be reached or lacks the data set, split, revision or column.
+    """
+
+    path: str
+    name: str | None
+    split: str
+    revision: str
+    text_field: str
+    id_field: str | None
+    cluster_field: str | None = None
+    domain: str = ""
+    num_documents: int | None = None
+    streaming: bool = True
+
+    stored: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.num_documents is not None:
+            require_count(self.num_documents, 1, "`num_documents` of Hub")
+        if self._folder() is None and self.revision in MOVING_REVISIONS:
+            raise ValueError(
+                f"Hub data set {self.path!r} needs a pinned `revision`, but {self.revision!r} came, which "
+                "may mean other data tomorrow; give the commit hash from the history of its files."
+            )
+
+    def build(self, resolve: Resolve) -> Corpus:
+        with _hub_errors(self.path, self.revision):
+            rows = progress(self._rows(), f"reading {self.path}", total=self.num_documents)
+            documents = tuple(self._document(row, number) for number, row in enumerate(rows))
+        wanted = 1 if self.num_documents is None else self.num_documents
+        if len(documents) < wanted:
+            raise ValueError(
+                f"Split {self.split!r} of {self.path} has {len(documents)} rows, but {wanted} are needed; "
+                "lower `num_documents`, or name another split."
+            )
+        return Corpus(documents)
+
+    def identity(self) -> dict[str, Any]:
+        folder = self._folder()
+        return {
+            "kind": "hub",
+            "path": self.path if folder is None else None,
+            "revision": self.revision if folder is None else None,
+            "files": None if folder is None else digest_files(_visible_files(folder)),
+            "name": self.name,
+            "split": self.split,
+            "text_field": self.text_field,
+            "id_field": self.id_field,
+            "cluster_field": self.cluster_field,
+            "domain": self._domain(),
+            "num_documents": self.num_documents,
+        }
+
+    def _domain(self) -> str:
+        return self.domain or self.name or Path(self.path).name
+
+    def _folder(self) -> Path | None:
+        folder = Path(self.path).expanduser()
+        return folder if folder.is_dir() else None
+
+    def _rows(self) -> Iterator[Row]:
+        from datasets import load_dataset
+
+        folder = self._folder()
+        dataset = load_dataset(
+            self.path if folder is None else str(folder),
+            self.name,
+            split=self.split,
+            revision=self.revision if folder is None else None,
+            streaming=self.streaming,
+        )
+        return islice(iter(dataset), self.num_documents)
+
+    def _document(self, row: Row, number: int) -> Document:
+        where = f"Row {number} of split {self.split!r} of {self.path}"
+        text = _column(row, self.text_field, where)
+        if text is not None and not isinstance(text, str):
+            raise ValueError(
+                f"{where}: column {self.text_field!r} must hold text, but it holds {_kind(text)}. "
+                "Name the column with the text."
+            )
+        doc_id = f"{self.split}:{number}" if self.id_field is None else _name(row, self.id_field, where)
+        cluster_id = "" if self.cluster_field is None else _name(row, self.cluster_field, where)
+        return document(doc_id, text or "", cluster_id, self._domain())
+
+
+def _visible_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    for path in folder.rglob("*"):
+        inner = path.relative_to(folder)
+        if path.is_file() and not any(part.startswith(".") for part in inner.parts):
+            yield inner.as_posix(), path
+
+
+@contextmanager
+def _hub_errors(path: str, revision: str) -> Iterator[None]:
+    """The many ways in which the hub says no, as one sentence."""
+    from datasets.exceptions import DatasetNotFoundError, DatasetsError
+    from huggingface_hub.errors import HfHubHTTPError
+
+    # OSError, and the base of whichever HTTP client this version of the hub's library speaks through.
+    unreachable: tuple[Any, ...] = (OSError, *HfHubHTTPError.__bases__)
+    try:
+        yield
+    except DatasetNotFoundError as error:
+        raise ValueError(
+            f"The hub has no data set {path!r} at revision {revision!r} that you may read ({error}). "
+            "Check name and revision, or log in if access is restricted."
+        ) from error
+    except DatasetsError as error:
+        raise ValueError(
+            f"Cannot make rows of {path!r} ({error}). Are its files complete, and of one kind?"
+        ) from error
+    except unreachable as error:
+        raise ValueError(
+            f"Cannot read {path!r} from the Hugging Face hub ({error}). Check the network (and "
+            "HF_HUB_OFFLINE), or download it elsewhere and give the folder as `path`."
+        ) from error

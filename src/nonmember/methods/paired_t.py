@@ -1,0 +1,50 @@
+"""The paired t-test of Min-K%++ under target and distilled reference (PRISM, table 10): a cautionary baseline.
+
+Levels of the score move with a model's size and family, so the test fails in both directions in the paper's own table.
+Its verdict is therefore never more than `score_only`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nonmember.methods.base import Access, Method, Roles, RoleScores, TestOutcome
+from nonmember.methods.prism import distilled_reference
+from nonmember.models.specs import ModelSpec
+from nonmember.scores import Score
+from nonmember.stats.paired import paired_t_less
+from nonmember.training.recipes import Distillation
+
+
+@dataclass(frozen=True)
+class PairedT(Method):
+    """H1: E f(x; target) < E f(x; distilled reference). The statistic is t; no interval is defined."""
+
+    score: Score
+    distillation: Distillation
+    alpha: float
+    max_tokens: int
+
+    name: ClassVar[str] = "paired_t"
+    target_access: ClassVar[Access] = Access.FULL_LOGITS
+    min_documents: ClassVar[int] = 30
+
+    def models(self, roles: Roles) -> dict[str, ModelSpec]:
+        return {"target": roles.target, "distilled": distilled_reference(roles, self.distillation)}
+
+    def test(self, scores: RoleScores, rng: np.random.Generator) -> TestOutcome:
+        test = paired_t_less(scores.values["target"], scores.values["distilled"])
+        return TestOutcome(
+            statistic=test.statistic,
+            p_value=test.p_value,
+            ci_low=np.nan,
+            ci_high=np.nan,
+            alpha=self.alpha,
+            verdict="score_only",
+            allowed_claim="None: this baseline is known to fail in both directions (PRISM, table 10). Shown for comparison.",
+            warnings=(test.warning,) if test.warning else (),
+            details={"mean_difference": test.mean_difference},
+        )

@@ -1,0 +1,119 @@
+"""PRISM: evidence that a dataset was *not* used, from rank correlations (PRISM, sections 3 and 4).
+
+Documents are ranked by one score under the target T, a reference R that never saw them, and the distilled reference D:
+R trained on them with CE + KL to T. If T had read them, T should agree with D at least as much as with R.
+Delta = rho(R, T) - rho(D, T); evidence of non-membership where Delta > margin by a bootstrap over documents.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nonmember.methods.base import Access, Method, Roles, RoleScores, TestOutcome, Verdict
+from nonmember.models.specs import ModelSpec, Trained, label_of
+from nonmember.scores import Score
+from nonmember.stats.bootstrap import bootstrap_p_value, difference_of_dependent_correlations
+from nonmember.stats.rank_correlation import RankMetric, rank_correlation
+from nonmember.training.recipes import Distillation
+
+FEW_DOCUMENTS = 150  # figure 3: the p-value is stable from here on
+MANY_DOCUMENTS = 1000  # tables 8 and 9: effects as small as those of some trained models become significant
+MAX_UNDEFINED = 0.01
+SENSITIVITY_MARGIN = 0.1
+
+CLAIMS: dict[Verdict, str] = {
+    "evidence_of_non_membership": (
+        "There is statistical evidence that the target was not trained on this dataset as a whole. It says nothing about "
+        "single documents, and partial inclusion is outside the test's model."
+    ),
+    "inconclusive": (
+        "The test found no evidence of non-membership. This is not evidence that the dataset was used for training."
+    ),
+    "invalid": "A precondition of the test failed; nothing may be concluded.",
+}
+
+
+def distilled_reference(roles: Roles, distillation: Distillation) -> Trained:
+    """The reference trained on the suspect documents with the target as teacher."""
+    return Trained(
+        base=roles.reference,
+        training=distillation,
+        corpus=roles.suspect,
+        teacher=roles.target,
+        seed=roles.seed,
+        label=f"distilled-{label_of(roles.reference)}-from-{label_of(roles.target)}",
+    )
+
+
+@dataclass(frozen=True)
+class Prism(Method):
+    """score: per-document score (the paper's is Min-K%++).   distillation: how the distilled reference is made.
+    rank_metric: spearman or kendall.   num_resamples: B.   margin: Delta must exceed it; 0 is the paper's test.
+    """
+
+    score: Score
+    distillation: Distillation
+    rank_metric: RankMetric
+    num_resamples: int
+    alpha: float
+    margin: float
+    max_tokens: int
+
+    name: ClassVar[str] = "prism"
+    target_access: ClassVar[Access] = Access.FULL_LOGITS
+    min_documents: ClassVar[int] = 30
+
+    def models(self, roles: Roles) -> dict[str, ModelSpec]:
+        return {
+            "target": roles.target,
+            "reference": roles.reference,
+            "distilled": distilled_reference(roles, self.distillation),
+        }
+
+    def test(self, scores: RoleScores, rng: np.random.Generator) -> TestOutcome:
+        reference, target, distilled = (scores.values[role] for role in ("reference", "target", "distilled"))
+        difference = difference_of_dependent_correlations(
+            reference, target, distilled,
+            metric=self.rank_metric, num_resamples=self.num_resamples, alpha=self.alpha, margin=self.margin, rng=rng,
+        )  # fmt: skip
+        n = difference.num_documents
+        warnings: list[str] = []
+        verdict: Verdict = "evidence_of_non_membership" if difference.p_value < self.alpha else "inconclusive"
+        if n < self.min_documents:
+            verdict = "invalid"
+            warnings.append(f"{n} documents are left; the test needs at least {self.min_documents}.")
+        elif n < FEW_DOCUMENTS:
+            warnings.append(f"{n} documents: below {FEW_DOCUMENTS} the p-value is unstable (PRISM, figure 3).")
+        elif n > MANY_DOCUMENTS:
+            warnings.append(
+                f"{n} documents: above {MANY_DOCUMENTS} the small positive Delta of models that did read the documents can "
+                f"become significant (PRISM, tables 8 and 9); see the p-value at margin {SENSITIVITY_MARGIN}."
+            )
+        if difference.undefined_fraction > MAX_UNDEFINED:
+            verdict = "invalid"
+            warnings.append(
+                f"{difference.undefined_fraction:.1%} of the resamples have no rank correlation (constant scores); "
+                f"at most {MAX_UNDEFINED:.0%} may."
+            )
+        return TestOutcome(
+            statistic=difference.statistic,
+            p_value=difference.p_value,
+            ci_low=difference.ci_low,
+            ci_high=difference.ci_high,
+            alpha=self.alpha,
+            verdict=verdict,
+            allowed_claim=CLAIMS[verdict],
+            warnings=tuple(warnings),
+            details={
+                "rho_reference_target": difference.rho_reference_target,
+                "rho_distilled_target": difference.rho_distilled_target,
+                "rho_distilled_reference": rank_correlation(distilled, reference, self.rank_metric),
+                "p_value_at_margin_0.1": bootstrap_p_value(difference.distribution, SENSITIVITY_MARGIN),
+                "num_undefined_resamples": difference.num_undefined,
+                "num_tied_scores": {role: n - len(np.unique(values)) for role, values in scores.values.items()},
+            },
+            distribution=difference.distribution,
+        )

@@ -1,0 +1,230 @@
+"""A causal language model in two halves, so that logits can be made a few rows at a time.
+
+Shapes: B documents, T tokens, D hidden, V vocabulary (rows of the output matrix, padding rows included).
+
+The logits of one batch are the largest thing a language model makes: 8 x 512 tokens of a 256,000-row
+vocabulary are 4.2 GB. Features are small, and `head(features)` gives the logits of just the rows that are
+asked for.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor, nn
+
+_log = logging.getLogger(__name__)
+
+# What the configs of the families call the number that multiplies, or divides, the logits, and their soft
+# cap.
+_SCALE_NAMES = ("logit_scale", "logits_scaling", "lm_head_multiplier", "output_multiplier")
+_SOFT_CAP_NAMES = ("final_logit_softcapping", "logits_soft_cap", "softcap")
+# Largest difference from the model's own logits, as a share of the largest logit: a few roundings of the
+# type.
+_TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
+
+
+class Head(Protocol):
+    """Features [..., D] -> logits [..., V].
+
+    `out` [..., V], in the dtype of the features, may be filled and returned instead of new memory. A head may
+    decline it, so use what is returned.
+    """
+
+    @property
+    def vocab_size(self) -> int: ...
+
+    def __call__(self, features: Tensor, out: Tensor | None = None) -> Tensor: ...
+
+
+@dataclass(frozen=True)
+class LinearHead:
+    """The output matrix of a model, with its bias, logit scale and soft cap."""
+
+    model: nn.Module
+    name: str
+    multiplier: float
+    soft_cap: float | None
+
+    @property
+    def _linear(self) -> Any:
+        # Looked up at each use: a sharding strategy may have put a wrapper in its place.
+        return self.model.get_submodule(self.name)
+
+    @property
+    def vocab_size(self) -> int:
+        linear = self._linear
+        return int(getattr(linear, "out_features", None) or linear.weight.shape[0])
+
+    def __call__(self, features: Tensor, out: Tensor | None = None) -> Tensor:
+        linear = self._linear
+        if out is not None and _is_plain(linear, features):
+            return self._write(linear, features, out)
+        logits: Tensor = linear(features)
+        if self.multiplier != 1.0:
+            logits = logits * self.multiplier
+        if self.soft_cap is not None:
+            logits = torch.tanh(logits / self.soft_cap) * self.soft_cap
+        return logits
+
+    def _write(self, linear: nn.Linear, features: Tensor, out: Tensor) -> Tensor:
+        if linear.bias is None:
+            torch.mm(features, linear.weight.t(), out=out)
+        else:
+            torch.addmm(linear.bias, features, linear.weight.t(), out=out)
+        if self.multiplier != 1.0:
+            out.mul_(self.multiplier)
+        if self.soft_cap is not None:
+            out.div_(self.soft_cap).tanh_().mul_(self.soft_cap)
+        return out
+
+
+def _is_plain(linear: Any, features: Tensor) -> bool:
+    """Whether the matrix product may be done directly: no adapter, hook, shard or autocast to go round."""
+    return (
+        type(linear) is nn.Linear
+        and not linear._forward_hooks
+        and not linear._forward_pre_hooks
+        and features.ndim == 2
+        and features.dtype == linear.weight.dtype
+        and not torch.is_grad_enabled()
+        and not torch.is_autocast_enabled(features.device.type)
+    )
+
+
+@dataclass(frozen=True)
+class PlainLogits:
+    """The head of a model that could not be split: the features are the logits already."""
+
+    vocab_size: int
+
+    def __call__(self, features: Tensor, out: Tensor | None = None) -> Tensor:
+        return features
+
+
+@dataclass(frozen=True)
+class SplitForward:
+    """`head(body(input_ids))` equals `model(input_ids).logits`.
+
+    No attention mask is passed. Documents are padded on the right and attention is causal, so padding reaches
+    no real token; the features of padding mean nothing and must be left out. Gradients flow through both
+    halves.
+
+    streaming: whether the halves are real. If not, `body` returns the whole logits, and `note` says why.
+    """
+
+    model: nn.Module
+    head: Head
+    body_name: str | None
+    note: str = ""
+
+    @property
+    def streaming(self) -> bool:
+        return self.body_name is not None
+
+    def body(self, input_ids_BT: Tensor) -> Tensor:
+        """Features [B, T, D]; logits [B, T, V] where the model could not be split."""
+        if self.body_name is None:
+            return _full_logits(self.model, input_ids_BT)
+        # An adapter library's wrapper has the same modules under a longer name.
+        module = _causal_lm(self.model).get_submodule(self.body_name)
+        features: Tensor = module(input_ids=input_ids_BT, use_cache=False).last_hidden_state
+        return features
+
+
+def split_forward(model: Any) -> SplitForward:
+    """Split a Hugging Face causal language model (adapters included) and check the halves against the whole.
+
+    The check compares both on random token ids, in evaluation mode, which is then put back. A model whose
+    parts are not found, or do not reproduce its logits, is used whole: slower and larger, never wrong.
+    """
+    with _evaluation_mode(model), torch.no_grad():
+        return _split_and_check(model)
+
+
+def _split_and_check(model: Any) -> SplitForward:
+    probe_BT = _probe_ids(model)
+    whole_BTV = _full_logits(model, probe_BT)
+    try:
+        inner = _causal_lm(model)
+        body_name = _name_of(
+            inner, inner.base_model if inner.base_model is not inner else inner.get_decoder()
+        )
+        head_name = _name_of(inner, inner.get_output_embeddings())
+        for multiplier in _multipliers(inner.config):
+            head = LinearHead(inner, head_name, multiplier, _config_number(inner.config, _SOFT_CAP_NAMES))
+            split = SplitForward(model, head, body_name)
+            if _agree(head(split.body(probe_BT)), whole_BTV):
+                return split
+        note = "body and head together do not give the model's own logits"
+    except (AttributeError, NotImplementedError, RuntimeError, TypeError, ValueError) as error:
+        note = f"body and head could not be told apart ({type(error).__name__}: {error})"
+    note = f"{type(model).__name__} is used whole, with all logits of a batch in memory: {note}."
+    _log.warning(note)
+    return SplitForward(model, PlainLogits(whole_BTV.shape[-1]), None, note)
+
+
+def _causal_lm(model: Any) -> Any:
+    return model.get_base_model() if hasattr(model, "get_base_model") else model
+
+
+def _full_logits(model: Any, input_ids_BT: Tensor) -> Tensor:
+    logits: Tensor = model(input_ids=input_ids_BT, use_cache=False).logits
+    return logits
+
+
+def _probe_ids(model: Any) -> Tensor:
+    embeddings = _causal_lm(model).get_input_embeddings().weight
+    generator = torch.Generator().manual_seed(0)
+    return torch.randint(embeddings.shape[0], (2, 12), generator=generator).to(embeddings.device)
+
+
+def _name_of(model: nn.Module, part: nn.Module | None) -> str:
+    for name, module in model.named_modules():
+        if module is part and name:
+            return name
+    raise AttributeError("it has no separate decoder and output matrix")
+
+
+def _multipliers(config: Any) -> Iterator[float]:
+    # Granite divides by its number, Cohere and HyperCLOVA multiply by theirs: the comparison decides.
+    yield 1.0
+    scale = _config_number(config, _SCALE_NAMES)
+    if scale:
+        yield scale
+        yield 1.0 / scale
+
+
+def _config_number(config: Any, names: tuple[str, ...]) -> float | None:
+    text_config = config.get_text_config()
+    for name in names:
+        value = getattr(text_config, name, None)
+        if isinstance(value, int | float):
+            return float(value)
+    return None
+
+
+def _agree(logits: Tensor, expected: Tensor) -> bool:
+    if logits.shape != expected.shape:
+        return False
+    tolerance = _TOLERANCE.get(expected.dtype, 1e-5) * max(
+        1.0, float(expected[expected.isfinite()].abs().max())
+    )
+    return torch.allclose(logits.float(), expected.float(), rtol=0.0, atol=tolerance, equal_nan=True)
+
+
+@contextmanager
+def _evaluation_mode(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode for a while, then each module's own flag again: some may be frozen on purpose."""
+    flags = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in flags:
+            module.training = training

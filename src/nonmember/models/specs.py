@@ -1,0 +1,76 @@
+"""Models by name or by recipe. A recipe says how the weights come about, nested as deep as one likes.
+
+Every field of a spec changes the weights (or, for `dtype`, what they answer); what does not - devices, micro-batches,
+memory budgets - lives in `nonmember.compute.Compute`. The key of a spec is made by `nonmember.workshop`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nonmember.corpora import CorpusSpec
+from nonmember.training.recipes import TrainingRecipe
+
+
+@dataclass(frozen=True)
+class Pretrained:
+    """A causal language model from a folder or, where there is no such folder, from the Hugging Face hub.
+
+    revision: commit, tag or branch on the hub; the commit it stands for goes into the key.
+    dtype: "float32", "bfloat16", "float16" or "auto".   device_map: passed on to transformers (needs accelerate).
+    """
+
+    path: str
+    revision: str | None = None
+    dtype: str = "float32"
+    device_map: str | None = None
+    trust_remote_code: bool = False
+
+
+@dataclass(frozen=True)
+class TrainedTokenizer:
+    """Byte-level BPE trained on a corpus; `<|endoftext|>` is its only special token."""
+
+    corpus: CorpusSpec
+    vocab_size: int
+
+
+@dataclass(frozen=True)
+class Scratch:
+    """Random weights of a configuration: `architecture` names a transformers model type and its settings."""
+
+    model_type: str
+    architecture: Mapping[str, Any]
+    tokenizer: TrainedTokenizer
+    seed: int
+
+
+@dataclass(frozen=True)
+class Trained:
+    """`base` trained on `corpus` by `training`, with a teacher where the recipe wants one.
+
+    label: how people call it (in tables, run names, progress bars); not part of the key.
+    """
+
+    base: ModelSpec
+    training: TrainingRecipe
+    corpus: CorpusSpec
+    seed: int
+    teacher: ModelSpec | None = None
+    label: str = field(default="", compare=False)
+
+
+ModelSpec = Pretrained | Scratch | Trained
+
+
+def label_of(spec: ModelSpec) -> str:
+    """A short readable name."""
+    match spec:
+        case Pretrained():
+            return spec.path.rstrip("/").rsplit("/", 1)[-1]
+        case Scratch():
+            return f"{spec.model_type}-scratch"
+        case Trained():
+            return spec.label or f"{label_of(spec.base)}-trained"

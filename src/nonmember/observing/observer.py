@@ -1,0 +1,295 @@
+"""Observing: one forward pass over a corpus, one Parquet row per scored token.
+
+Shapes: B documents, T tokens, D hidden, N scored tokens of a batch.
+
+It is Lightning's predict loop, so devices, precision and processes are the trainer's. Each process writes its
+own part file and `TokenTable.load` joins them by document id.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from lightning.pytorch.callbacks import BasePredictionWriter, TQDMProgressBar
+from lightning.pytorch.callbacks.progress.tqdm_progress import Tqdm
+from torch import Tensor
+
+from nonmember.models.forward import SplitForward, split_forward
+from nonmember.observing.vocabulary import DEFAULT_BLOCK_BYTES, TokenStatistics, token_statistics
+from nonmember.records import TOKEN_SCHEMA
+
+_ROW_GROUP_TOKENS = 2**18
+
+
+@dataclass(frozen=True)
+class ObservationCounts:
+    """Scored tokens, those among them whose log-probability was floored at -100, and documents with any."""
+
+    num_tokens: int
+    num_floored: int
+    num_documents: int
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """Rows of one batch: `doc_index` counts documents, `position` the tokens of a document, both from 0."""
+
+    doc_index: Tensor
+    position: Tensor
+    token_id: Tensor
+    statistics: TokenStatistics
+
+
+def observe(
+    model: Any,
+    token_ids: Mapping[str, Sequence[int]],
+    out_dir: Path,
+    make_trainer: Callable[..., lightning.Trainer],
+    *,
+    max_batch_tokens: int,
+    block_bytes: int = DEFAULT_BLOCK_BYTES,
+    description: str = "observing",
+) -> ObservationCounts:
+    """Write what `model` says about each token of each document to `out_dir/part-<rank>.parquet`.
+
+    model: a Hugging Face causal language model, or a `SplitForward` of one. It keeps its dtype and its
+        training flags; its weights are not copied. Prediction runs in inference mode, so nothing made here
+        can be trained.
+    token_ids: document id -> ids. The first id is context only; fewer than two give no rows.
+    make_trainer: takes the keyword arguments of `lightning.Trainer`, some of which are set here.
+    max_batch_tokens: most tokens of a batch, padding included; a longer document goes alone.
+
+    Raises ValueError for ids or lengths the model cannot read, logits that are not finite, and a trainer that
+    does not read everything.
+    """
+    split = model if isinstance(model, SplitForward) else split_forward(model)
+    sequences = {doc_id: ids for doc_id, ids in token_ids.items() if len(ids) >= 2}
+    _check_readable(split, sequences)
+    out_dir.mkdir(parents=True, exist_ok=True)
+    observer = Observer(split, list(sequences.values()), max_batch_tokens, block_bytes)
+    show_progress = sys.stderr.isatty()
+    trainer = make_trainer(
+        callbacks=[
+            TokenTableWriter(out_dir, list(sequences)),
+            *([_ProgressBar(description)] if show_progress else []),
+        ],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=show_progress,
+        enable_model_summary=False,
+        inference_mode=True,
+    )
+    with warnings.catch_warnings():
+        # Lightning can only name the documents of a batch for its own samplers; our batches name theirs.
+        warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
+        trainer.predict(observer, return_predictions=False)
+    counts = _read_counts(out_dir)
+    if counts.num_documents != len(sequences):
+        raise ValueError(
+            f"{out_dir} holds observations of {counts.num_documents} documents instead of {len(sequences)}. "
+            "Take limit_predict_batches and fast_dev_run out of the trainer, and start with an empty folder."
+        )
+    return counts
+
+
+def _check_readable(split: SplitForward, sequences: Mapping[str, Sequence[int]]) -> None:
+    config: Any = getattr(split.model, "config", None)
+    most = getattr(config, "max_position_embeddings", None)
+    for doc_id, ids in sequences.items():
+        if most is not None and len(ids) > most:
+            raise ValueError(
+                f"Document {doc_id!r} has {len(ids)} tokens, and the model reads at most {most}. Truncate to "
+                "that, or leave long documents out."
+            )
+        if not 0 <= min(ids) <= max(ids) < split.head.vocab_size:
+            raise ValueError(
+                f"Document {doc_id!r} has token ids from {min(ids)} to {max(ids)}, and the model has "
+                f"{split.head.vocab_size} rows. Encode with the model's own tokenizer."
+            )
+
+
+def length_buckets(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
+    """Indices in batches of like lengths, padded size at most `max_batch_tokens` (or one document).
+
+    Longest first, so that a shortage of memory shows at once; ties keep their order.
+    """
+    if max_batch_tokens < 1:
+        raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}.")
+    batches: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batches and lengths[batches[-1][0]] * (len(batches[-1]) + 1) <= max_batch_tokens:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches
+
+
+def share_of_rank(batches: Sequence[list[int]], rank: int, world_size: int) -> list[list[int]]:
+    """Every `world_size`-th batch from `rank` on, filled up with empty ones to the same number on every rank.
+
+    Sharded models need every process to make the same number of forward passes.
+    """
+    share = [list(batch) for batch in batches[rank::world_size]]
+    num_batches = max(1, -(-len(batches) // world_size))
+    return share + [[] for _ in range(num_batches - len(share))]
+
+
+class PaddedBatches:
+    """Iterable over right-padded batches. No DataLoader, which Lightning would cut by rank once more."""
+
+    def __init__(self, sequences: Sequence[Sequence[int]], batches: Sequence[list[int]]) -> None:
+        self.sequences = sequences
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[dict[str, Tensor]]:
+        for batch in self.batches:
+            rows = [self.sequences[index] for index in batch] or [[0]]
+            lengths_B = torch.tensor([len(row) for row in rows])
+            input_ids_BT = torch.zeros(len(rows), int(lengths_B.max()), dtype=torch.long)
+            for row, ids in zip(input_ids_BT, rows, strict=True):
+                row[: len(ids)] = torch.as_tensor(ids)
+            # One token gives no row, so the document an empty batch points to does not matter.
+            yield {"input_ids": input_ids_BT, "lengths": lengths_B, "doc_index": torch.tensor(batch or [0])}
+
+
+class Observer(lightning.LightningModule):
+    """The predict side of a language model: batches of token ids in, rows of the token table out."""
+
+    def __init__(
+        self, split: SplitForward, sequences: Sequence[Sequence[int]], max_batch_tokens: int, block_bytes: int
+    ) -> None:
+        super().__init__()
+        self.model = split.model
+        self._split = split
+        self._sequences = sequences
+        self._max_batch_tokens = max_batch_tokens
+        self._block_bytes = block_bytes
+
+    def predict_dataloader(self) -> PaddedBatches:
+        batches = length_buckets([len(ids) for ids in self._sequences], self._max_batch_tokens)
+        return PaddedBatches(
+            self._sequences, share_of_rank(batches, self.trainer.global_rank, self.trainer.world_size)
+        )
+
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> TokenRows:
+        """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]."""
+        input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
+        positions_T = torch.arange(1, input_ids_BT.shape[1], device=input_ids_BT.device)
+        scored_BT = positions_T < lengths_B[:, None]
+        features_ND = self._split.body(input_ids_BT)[:, :-1][scored_BT]
+        token_id_N = input_ids_BT[:, 1:][scored_BT]
+        statistics = token_statistics(
+            features_ND, self._split.head, token_id_N, block_bytes=self._block_bytes
+        )
+        row_N, column_N = scored_BT.nonzero(as_tuple=True)
+        return TokenRows(batch["doc_index"][row_N], positions_T[column_N], token_id_N, statistics)
+
+    def on_predict_end(self) -> None:
+        self.trainer.strategy.barrier("observed")  # the parts of all processes are complete
+
+
+class TokenTableWriter(BasePredictionWriter):
+    """Streams the rows of this process to `part-<rank>.parquet`, and its counts into the file's footer."""
+
+    def __init__(self, out_dir: Path, doc_ids: Sequence[str]) -> None:
+        super().__init__(write_interval="batch")
+        self._out_dir = out_dir
+        self._doc_ids = doc_ids
+        self._file: pq.ParquetWriter | None = None
+        self._waiting: list[pa.Table] = []
+        self._num_waiting = self._num_floored = self._num_documents = 0
+
+    def on_predict_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        self._num_floored = self._num_documents = 0
+        self._file = pq.ParquetWriter(
+            self._out_dir / f"part-{trainer.global_rank}.parquet",
+            TOKEN_SCHEMA,
+            compression="zstd",
+            use_dictionary=["doc_id", "token_id"],
+        )
+
+    def write_on_batch_end(
+        self, trainer: Any, pl_module: Any, prediction: TokenRows, batch_indices: Any, batch: Any, *_: Any
+    ) -> None:
+        table, num_documents = self._table(prediction)
+        self._waiting.append(table)
+        self._num_waiting += len(table)
+        self._num_floored += prediction.statistics.num_floored
+        self._num_documents += num_documents
+        if self._num_waiting >= _ROW_GROUP_TOKENS:
+            self._flush()
+
+    def _table(self, rows: TokenRows) -> tuple[pa.Table, int]:
+        indices, place = np.unique(rows.doc_index.numpy(force=True), return_inverse=True)
+        doc_ids = pa.array([self._doc_ids[index] for index in indices], pa.string())
+        columns: dict[str, Any] = {
+            "doc_id": pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), doc_ids),
+            "position": rows.position.int().numpy(force=True),
+            "token_id": rows.token_id.int().numpy(force=True),
+        }
+        for name in ("log_prob", "mean", "std", "rank"):
+            columns[name] = getattr(rows.statistics, name).numpy(force=True)
+        return pa.table(columns, schema=TOKEN_SCHEMA), len(indices)
+
+    def _flush(self) -> None:
+        assert self._file is not None
+        if self._waiting:
+            self._file.write_table(pa.concat_tables(self._waiting).unify_dictionaries().combine_chunks())
+        self._waiting, self._num_waiting = [], 0
+
+    def on_predict_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        assert self._file is not None
+        self._flush()
+        counts = {"num_floored": self._num_floored, "num_documents": self._num_documents}
+        self._file.add_key_value_metadata({name: str(value) for name, value in counts.items()})
+        self._file.close()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+def _read_counts(out_dir: Path) -> ObservationCounts:
+    footers = [pq.read_metadata(path) for path in sorted(out_dir.glob("part-*.parquet"))]
+    return ObservationCounts(
+        num_tokens=sum(footer.num_rows for footer in footers),
+        num_floored=sum(int(footer.metadata[b"num_floored"]) for footer in footers),
+        num_documents=sum(int(footer.metadata[b"num_documents"]) for footer in footers),
+    )
+
+
+class _ProgressBar(TQDMProgressBar):
+    """Lightning's bar with a description of ours, on stderr: stdout is for results."""
+
+    def __init__(self, description: str) -> None:
+        super().__init__()
+        self._description = description
+
+    def init_predict_tqdm(self) -> Tqdm:
+        return Tqdm(
+            disable=self.is_disabled,
+            leave=False,
+            dynamic_ncols=True,
+            file=sys.stderr,
+            smoothing=0,
+            bar_format=self.BAR_FORMAT,
+        )
+
+    def on_predict_batch_start(
+        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, *_: Any
+    ) -> None:
+        super().on_predict_batch_start(trainer, pl_module, batch, batch_idx)
+        self.predict_progress_bar.set_description(self._description, refresh=False)

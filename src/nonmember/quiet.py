@@ -1,0 +1,23 @@
+"""Libraries that talk a lot are asked once to say only what a user must know."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+
+
+def quieten() -> None:
+    """Lightning's device report and tips, transformers' loading bars, and warnings about our own loaders."""
+    import transformers
+
+    for name in ("lightning.pytorch", "lightning.fabric", "transformers"):
+        logging.getLogger(name).setLevel(logging.ERROR)
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    for message in (
+        ".*does not have many workers.*",
+        ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
+        ".*Checkpoint directory .* exists.*",
+        ".*number of training batches .* is smaller than the logging interval.*",
+    ):
+        warnings.filterwarnings("ignore", message=message)

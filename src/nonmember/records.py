@@ -1,0 +1,211 @@
+"""Everything that crosses a boundary or touches the disk: frozen records and their Parquet schemas.
+
+Imports neither torch, Hydra, Lightning nor W&B: a reader of stored results needs none of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+FloatArray = npt.NDArray[np.float64]
+
+TOKEN_SCHEMA = pa.schema(
+    [
+        ("doc_id", pa.dictionary(pa.int32(), pa.string())),
+        ("position", pa.int32()),
+        ("token_id", pa.int32()),
+        ("log_prob", pa.float32()),
+        ("mean", pa.float32()),
+        ("std", pa.float32()),
+        ("rank", pa.int32()),
+    ]
+)
+
+CORPUS_SCHEMA = pa.schema(
+    [("doc_id", pa.string()), ("text", pa.string()), ("cluster_id", pa.string()), ("domain", pa.string())]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text with a stable id.
+
+    `cluster_id` names what it was taken from (book, thread, module): documents of one cluster are not independent.
+    `domain` names the kind of text (a library, a Pile subset).
+    """
+
+    doc_id: str
+    text: str
+    cluster_id: str = ""
+    domain: str = ""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """An ordered list of documents with unique ids, and what was left out on the way (reason -> number)."""
+
+    documents: tuple[Document, ...]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for document in self.documents:
+            if document.doc_id in seen:
+                raise ValueError(
+                    f"Document ids must be unique, but {document.doc_id!r} occurs more than once. "
+                    "Name another id column, or remove the repeated lines."
+                )
+            seen.add(document.doc_id)
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def doc_ids(self) -> tuple[str, ...]:
+        return tuple(document.doc_id for document in self.documents)
+
+    @property
+    def fingerprint(self) -> str:
+        """Hash of the ordered ids and texts: two corpora with equal fingerprints are the same data."""
+        digest = hashlib.sha256()
+        for document in self.documents:
+            for part in (document.doc_id, document.text):
+                encoded = part.encode("utf-8", "surrogatepass")
+                digest.update(len(encoded).to_bytes(8, "little"))
+                digest.update(encoded)
+        return digest.hexdigest()
+
+    def save(self, path: Path) -> None:
+        columns = {
+            name: [getattr(document, name) for document in self.documents] for name in CORPUS_SCHEMA.names
+        }
+        pq.write_table(pa.table(columns, schema=CORPUS_SCHEMA), path)
+
+    @classmethod
+    def load(cls, path: Path, dropped: Mapping[str, int] | None = None) -> Corpus:
+        rows = pq.read_table(path, schema=CORPUS_SCHEMA).to_pylist()
+        return cls(tuple(Document(**row) for row in rows), dict(dropped or {}))
+
+
+@dataclass(frozen=True)
+class TokenTable:
+    """What one model said about every scored token of a corpus.
+
+    Rows of a document are contiguous and in order; document i owns rows `offsets[i]:offsets[i + 1]` (none, for a
+    text of fewer than two tokens). Natural logarithms.
+
+    position: index of the token in its text's ids, so the first scored one is 1.   token_id: the token that came.
+    log_prob: l_t = log p(x_t | x_<t).   mean, std: of log p under the model's own next-token distribution.
+    rank: number of tokens the model found strictly more likely (0 = its first choice).
+    """
+
+    doc_ids: tuple[str, ...]
+    offsets: npt.NDArray[np.int64]
+    position: npt.NDArray[np.int32]
+    token_id: npt.NDArray[np.int32]
+    log_prob: npt.NDArray[np.float32]
+    mean: npt.NDArray[np.float32]
+    std: npt.NDArray[np.float32]
+    rank: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.doc_ids)
+
+    @property
+    def num_tokens(self) -> npt.NDArray[np.int64]:
+        """[documents] number of scored tokens."""
+        return np.diff(self.offsets)
+
+    def rows(self, index: int) -> slice:
+        return slice(int(self.offsets[index]), int(self.offsets[index + 1]))
+
+    @classmethod
+    def load(cls, paths: Path | Sequence[Path], doc_ids: Sequence[str]) -> TokenTable:
+        """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
+        paths = [paths] if isinstance(paths, Path) else list(paths)
+        table = pa.concat_tables([pq.read_table(path, schema=TOKEN_SCHEMA) for path in paths]).combine_chunks()
+        place = {doc_id: index for index, doc_id in enumerate(doc_ids)}
+        encoded = table["doc_id"].combine_chunks()
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], TOKEN_SCHEMA.field("doc_id").type)
+        names = encoded.dictionary.to_pylist()
+        unknown = [name for name in names if name not in place]
+        if unknown:
+            raise ValueError(
+                f"The observations speak of documents the corpus does not have, first {unknown[0]!r}. "
+                "They belong to another corpus; observe this one."
+            )
+        code = np.array([place[name] for name in names], dtype=np.int64)
+        document = code[encoded.indices.to_numpy(zero_copy_only=False)] if len(table) else np.zeros(0, np.int64)
+        column = {name: table[name].to_numpy() for name in TOKEN_SCHEMA.names if name != "doc_id"}
+        order = np.lexsort((column["position"], document))
+        counts = np.bincount(document, minlength=len(doc_ids)) if len(doc_ids) else np.zeros(0, np.int64)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(tuple(doc_ids), offsets, **{name: values[order] for name, values in column.items()})
+
+    def to_arrow(self) -> pa.Table:
+        document = np.repeat(np.arange(len(self)), self.num_tokens).astype(np.int32)
+        ids = pa.DictionaryArray.from_arrays(pa.array(document), pa.array(list(self.doc_ids), pa.string()))
+        columns = [ids] + [pa.array(getattr(self, name)) for name in TOKEN_SCHEMA.names if name != "doc_id"]
+        return pa.table(columns, schema=TOKEN_SCHEMA)
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """One audit: everything a reader needs to disagree. Undefined numbers are None. Written once, never edited.
+
+    truth: member, non_member or None where unknown.   excluded: document id -> reason.   keys: what the store calls
+    the artifacts used.   details: the method's further numbers.   seconds: wall time of this run, found or made.
+    """
+
+    method: str
+    target: str
+    reference: str
+    corpus: str
+    truth: str | None
+    num_documents: int
+    num_excluded: int
+    statistic: float | None
+    p_value: float | None
+    ci_low: float | None
+    ci_high: float | None
+    alpha: float
+    rho_reference_target: float | None
+    rho_distilled_target: float | None
+    verdict: str
+    allowed_claim: str
+    warnings: tuple[str, ...]
+    seed: int
+    score: str
+    settings: Mapping[str, object]
+    details: Mapping[str, object]
+    health: Mapping[str, float]
+    capability: Mapping[str, Mapping[str, float]]
+    dropped: Mapping[str, int]
+    excluded: Mapping[str, str]
+    keys: Mapping[str, str]
+    versions: Mapping[str, str]
+    made: Mapping[str, int]
+    seconds: float
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+    @classmethod
+    def load(cls, path: Path) -> AuditResult:
+        try:
+            values = json.loads(path.read_text(encoding="utf-8"))
+            return cls(**(values | {"warnings": tuple(values["warnings"])}))
+        except (ValueError, TypeError, KeyError) as error:
+            raise ValueError(
+                f"{path} is not a result this version can read ({error}). Move it away and run the audit again."
+            ) from error

@@ -1,0 +1,66 @@
+"""The Hydra entry of `nonmember score`: the scores alone, for whoever wants to use them elsewhere."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from nonmember.config import config_directory, register
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Print the path of the table as the last line."""
+    register()
+
+    @hydra.main(config_path=str(config_directory()), config_name="score", version_base=None)
+    def run(config: DictConfig) -> None:
+        path = score(config, Path(HydraConfig.get().runtime.output_dir))
+        sys.stdout.write(f"{path}\n")
+
+    run()
+
+
+def score(config: DictConfig, folder: Path) -> Path:
+    """Write scores.parquet: doc_id, loss, zlib, lowercase, min_k, min_k_plus_plus and, with a reference, ref_diff and
+    ref_ratio. NaN where a score is undefined; how many, and why, is logged."""
+    from nonmember import scores as family
+    from nonmember.pipeline import score_inputs, table_of_scores, write_table
+    from nonmember.quiet import quieten
+    from nonmember.store import Store
+    from nonmember.tracking import NoTracker
+    from nonmember.workshop import Workshop
+
+    quieten()
+    model, reference, corpus, compute = (
+        hydra.utils.instantiate(node, _convert_="all")
+        for node in (config.model, config.reference, config.data.corpus, config.trainer)
+    )
+    workshop = Workshop(Store(Path(config.store)), compute, NoTracker())
+    wanted: dict[str, family.Score] = {
+        "loss": family.Loss(),
+        "zlib": family.Zlib(),
+        "lowercase": family.Lowercase(),
+        "min_k": family.MinK(config.k),
+        "min_k_plus_plus": family.MinKPlusPlus(config.k),
+    }
+    if reference is not None:
+        wanted |= {"ref_diff": family.ReferenceDifference(), "ref_ratio": family.ReferenceRatio()}
+    scored = [
+        score(score_inputs(score, model, corpus, workshop, max_tokens=config.max_tokens, reference=reference))
+        for score in wanted.values()
+    ]
+    columns, reasons = table_of_scores(list(wanted), scored)
+    for name, why in reasons.items():
+        if why:
+            log.warning("%s is undefined for %d documents: %s.", name, len(why), ", ".join(sorted(set(why.values()))))
+    folder.mkdir(parents=True, exist_ok=True)
+    path = (folder / "scores.parquet").resolve()
+    write_table(columns, path)
+    return path

@@ -1,0 +1,135 @@
+"""What a score takes and gives: token tables in, one number per document out, higher = more likely a member.
+
+T_i is the number of scored tokens of document i. Sums over tokens are in float64.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nonmember.records import FloatArray, TokenTable
+
+# Below this many nats per token a negative log-likelihood is too close to 0 to divide by.
+SMALLEST_NLL = 1e-8
+SMALL_NLL = "the target's negative log-likelihood is 1e-8 or less, too small to divide by"
+
+NO_TOKENS = "no scored token: the text has fewer than two tokens"
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class ScoreInputs:
+    """Observations of one corpus. Tables may list the documents in any order: they are joined by document id.
+
+    tokens: the target on the score's first view.   lowercase: the target on the lowercased texts.
+    reference: the reference model on the original texts.   texts: in the order of `tokens.doc_ids`.
+    counts: [V] how often each token id occurs in a general corpus.
+    """
+
+    tokens: TokenTable
+    lowercase: TokenTable | None = None
+    reference: TokenTable | None = None
+    texts: Sequence[str] | None = None
+    counts: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True)
+class DocumentScores:
+    """values: [documents] float64, NaN exactly for the ids in `reasons`.   counters: what was guarded."""
+
+    doc_ids: tuple[str, ...]
+    values: FloatArray
+    reasons: Mapping[str, str]
+    counters: Mapping[str, int | float] = field(default_factory=dict)
+
+
+class Score(ABC):
+    """A membership score. The class variables say which inputs it needs."""
+
+    needs_reference: ClassVar[bool] = False
+    needs_texts: ClassVar[bool] = False
+    needs_counts: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Name with parameters, as in `mink(0.2)`."""
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        """Texts the target is observed on; the first gives `ScoreInputs.tokens`."""
+        return ("original",)
+
+    @abstractmethod
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        """Score every document of `inputs.tokens`."""
+
+
+def document_of_rows(table: TokenTable) -> npt.NDArray[np.int64]:
+    """[rows] index of the document each row belongs to."""
+    return np.repeat(np.arange(len(table)), table.num_tokens)
+
+
+def mean_per_document(
+    table: TokenTable, values: npt.NDArray[np.floating], keep: npt.NDArray[np.bool_] | None = None
+) -> FloatArray:
+    """[documents] mean of a value per row, of the rows to keep; NaN where there is none."""
+    document = document_of_rows(table)
+    weight = np.ones(len(document)) if keep is None else keep.astype(np.float64)
+    kept = values.astype(np.float64) if keep is None else np.where(keep, values, 0.0)
+    total = np.bincount(document, kept, minlength=len(table))
+    number = np.bincount(document, weight, minlength=len(table))
+    result: FloatArray = np.divide(total, number, out=np.full(len(table), np.nan), where=number > 0)
+    return result
+
+
+def nll(table: TokenTable) -> FloatArray:
+    """[documents] negative log-likelihood in nats per token."""
+    return -mean_per_document(table, table.log_prob)
+
+
+def in_order_of(doc_ids: Sequence[str], table: TokenTable, values: FloatArray) -> FloatArray:
+    """Values per document of `table`, put into the order of `doc_ids`."""
+    place = {doc_id: index for index, doc_id in enumerate(table.doc_ids)}
+    missing = [doc_id for doc_id in doc_ids if doc_id not in place]
+    if missing:
+        raise ValueError(
+            f"{len(missing)} documents are missing from one of the token tables, first {missing[0]!r}. "
+            "Observe every model and view on the same corpus."
+        )
+    return values[[place[doc_id] for doc_id in doc_ids]]
+
+
+def ratio(numerator: FloatArray, nll_target: FloatArray) -> FloatArray:
+    """numerator / NLL of the target, NaN where that NLL is too small to divide by."""
+    usable = nll_target > SMALLEST_NLL
+    result: FloatArray = np.divide(numerator, nll_target, out=np.full(len(nll_target), np.nan), where=usable)
+    return result
+
+
+def scores_with_reasons(
+    tokens: TokenTable,
+    values: FloatArray,
+    undefined: Mapping[str, npt.NDArray[np.bool_]] | None = None,
+    counters: Mapping[str, int | float] | None = None,
+) -> DocumentScores:
+    """Result with a reason for each NaN: the first of `undefined` (reason -> documents) that applies."""
+    candidates = {NO_TOKENS: tokens.num_tokens == 0, **(undefined or {})}
+    reasons: dict[str, str] = {}
+    for index in np.flatnonzero(np.isnan(values)):
+        reasons[tokens.doc_ids[index]] = next(reason for reason, where in candidates.items() if where[index])
+    return DocumentScores(tokens.doc_ids, values, reasons, dict(counters or {}))
+
+
+def needed(value: T | None, what: str, score: Score) -> T:
+    if value is None:
+        raise ValueError(f"The score {score.name} needs {what}, and none was given.")
+    return value

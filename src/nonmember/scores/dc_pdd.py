@@ -1,0 +1,82 @@
+"""Divergence from token frequency: DC-PDD (Zhang et al., 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nonmember.scores.base import (
+    DocumentScores,
+    Score,
+    ScoreInputs,
+    document_of_rows,
+    mean_per_document,
+    needed,
+    scores_with_reasons,
+)
+
+
+def token_counts(documents: Iterable[Sequence[int]], vocab_size: int) -> npt.NDArray[np.int64]:
+    """[V] how often each id occurs in a general corpus disjoint from all test data.
+
+    Every occurrence counts. (The library mimir counts 1 per document, by an accident of indexing.) The
+    paper's corpus is 15 shards of C4, each document cut to 1,024 ids: cut before counting. `vocab_size` is
+    the number of the target's logits.
+    """
+    token_ids = np.fromiter(chain.from_iterable(documents), dtype=np.int64)
+    if len(token_ids) and token_ids.max() >= vocab_size:
+        raise ValueError(f"Token id {token_ids.max()} is outside the vocabulary of {vocab_size}.")
+    return np.bincount(token_ids, minlength=vocab_size)
+
+
+@dataclass(frozen=True)
+class DcPdd(Score):
+    """Mean of min(alpha_i, a) over the first occurrence of each token id.
+
+    alpha_i = p(x_i | x_<i) log(1 / q(x_i)), and q is the smoothed frequency, (count + 1) / (total + V). The
+    published program computes q and then reads the raw counts, and prints the negative score. The share of
+    tokens with alpha_i > a is in the counters: where it is large, the score is little more than the share of
+    tokens that are not improbable.
+
+    prepend_eos: score an observation with the end-of-text id in front, in which the first token is scored
+        too, as mimir does. Otherwise an id at the very start of a text counts as first at its next
+        occurrence, as in the published program.
+    """
+
+    a: float
+    prepend_eos: bool = False
+
+    needs_counts: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not self.a > 0:
+            raise ValueError(f"The clip a must be above 0; got {self.a}.")
+
+    @property
+    def name(self) -> str:
+        return f"dcpdd({self.a:g})"
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return ("prepend_eos",) if self.prepend_eos else ("original",)
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        table, counts = inputs.tokens, needed(inputs.counts, "the token counts of a general corpus", self)
+        if len(table.token_id) and table.token_id.max() >= len(counts):
+            raise ValueError(
+                f"Token id {table.token_id.max()} was observed, and the counts end before {len(counts)}. "
+                "Count with the target's tokenizer and its number of logits."
+            )
+        log_q = np.log(counts + 1.0) - np.log(counts.sum() + float(len(counts)))
+        alpha = np.exp(table.log_prob.astype(np.float64)) * -log_q[table.token_id]
+        first = np.zeros(len(alpha), dtype=bool)
+        key = document_of_rows(table) * len(counts) + table.token_id
+        first[np.unique(key, return_index=True)[1]] = True
+        values = mean_per_document(table, np.minimum(alpha, self.a), keep=first)
+        saturated = float((alpha[first] > self.a).mean()) if first.any() else 0.0
+        return scores_with_reasons(table, values, counters={"saturated_share": saturated})

@@ -1,0 +1,109 @@
+"""The least likely tokens of a text: Min-K% (Shi et al., 2024) and Min-K%++ (Zhang et al., 2025)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from nonmember.records import FloatArray, TokenTable
+from nonmember.scores.base import (
+    DocumentScores,
+    Score,
+    ScoreInputs,
+    document_of_rows,
+    mean_per_document,
+    scores_with_reasons,
+)
+
+Compat = Literal["none", "official"]
+
+# A standard deviation below this (a one-hot or a uniform distribution) is not divided by.
+SIGMA_EPS = 1e-6
+
+_K_IS_ZERO = "compat official: k = int(T K) = 0, the mean of nothing"
+_SIGMA_IS_ZERO = "compat official: 0 / 0 where the standard deviation is 0"
+
+
+def num_smallest(num_tokens: npt.NDArray[np.int64], k: float, compat: Compat) -> npt.NDArray[np.int64]:
+    """How many tokens the fraction `k` of each length is: max(1, floor(T k + 1e-9)), none of nothing.
+
+    The official int(T k) gives 0 for short texts and loses one to rounding: int(90 * 0.7) is 62.
+    """
+    official = np.floor(num_tokens * k).astype(np.int64)
+    guarded = np.clip(np.floor(num_tokens * k + 1e-9).astype(np.int64), np.minimum(1, num_tokens), num_tokens)
+    result: npt.NDArray[np.int64] = official if compat == "official" else guarded
+    return result
+
+
+def mean_of_smallest(table: TokenTable, values: FloatArray, num_kept: npt.NDArray[np.int64]) -> FloatArray:
+    """[documents] mean of the `num_kept` smallest values of each document; NaN for the mean of none."""
+    document = document_of_rows(table)
+    order = np.lexsort((values, document))
+    place = np.arange(len(document)) - table.offsets[document]
+    return mean_per_document(table, values[order], keep=place < num_kept[document])
+
+
+@dataclass(frozen=True)
+class _MinKFamily(Score):
+    k: float
+    compat: Compat = "none"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.k <= 1:
+            raise ValueError(f"k is a fraction of the tokens, above 0 and at most 1; got {self.k}.")
+        if self.compat not in ("none", "official"):
+            raise ValueError(f"compat is 'none' or 'official'; got {self.compat!r}.")
+
+    def _score(
+        self, table: TokenTable, values: FloatArray, counters: dict[str, int | float]
+    ) -> DocumentScores:
+        num_kept = num_smallest(table.num_tokens, self.k, self.compat)
+        scores = mean_of_smallest(table, values, num_kept)
+        undefined = {_K_IS_ZERO: num_kept == 0, _SIGMA_IS_ZERO: np.ones(len(table), dtype=bool)}
+        return scores_with_reasons(table, scores, undefined, counters)
+
+
+@dataclass(frozen=True)
+class MinK(_MinKFamily):
+    """Mean log-probability of the fraction `k` of least likely tokens. k = 1 is the loss score.
+
+    compat: "official" takes k tokens as the published program does (see `num_smallest`); it prints the
+    negative.
+    """
+
+    @property
+    def name(self) -> str:
+        return f"mink({self.k:g})"
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        return self._score(inputs.tokens, inputs.tokens.log_prob.astype(np.float64), {})
+
+
+@dataclass(frozen=True)
+class MinKPlusPlus(_MinKFamily):
+    """Mean of the fraction `k` of smallest z_t = (l_t - mu_t) / sigma_t (Min-K%++, eq. 3).
+
+    Not bounded above by 0: a token more likely than the average under the model's own distribution has z > 0.
+    Where sigma_t < 1e-6, z_t is 0 for |l_t - mu_t| < 1e-6 and (l_t - mu_t) / 1e-6 otherwise, and counted.
+    compat: "official" takes k as the published program does, and divides by sigma_t whatever it is.
+    """
+
+    @property
+    def name(self) -> str:
+        return f"minkpp({self.k:g})"
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        table = inputs.tokens
+        deviation = table.log_prob.astype(np.float64) - table.mean
+        sigma = table.std.astype(np.float64)
+        narrow = sigma < SIGMA_EPS
+        if self.compat == "official":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                z = deviation / sigma
+        else:
+            z = deviation / np.where(narrow, SIGMA_EPS, sigma)
+            z[narrow & (np.abs(deviation) < SIGMA_EPS)] = 0.0
+        return self._score(table, z, {"sigma_below_eps": int(narrow.sum())})

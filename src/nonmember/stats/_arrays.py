@@ -1,0 +1,46 @@
+"""What the statistics ask of their inputs, asked in one place."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+
+
+def as_scores(name: str, values: npt.ArrayLike) -> FloatArray:
+    """[N] float64, one number per document and none of them NaN; `ValueError` otherwise."""
+    scores = np.asarray(values, dtype=np.float64)
+    if scores.ndim != 1:
+        raise ValueError(
+            f"Expected `{name}` to hold one number per document, shape [documents]; "
+            f"got shape {scores.shape}. Pass one score of one model at a time."
+        )
+    missing = np.flatnonzero(np.isnan(scores))
+    if missing.size:
+        raise ValueError(
+            f"Expected a number for every document in `{name}`; {missing.size} of {scores.size} are NaN, "
+            f"the first at index {missing[0]}. Leave those documents out of every score that is compared, so "
+            "that the rest stay paired, and count them as excluded."
+        )
+    return scores
+
+
+def as_paired_scores(**named: npt.ArrayLike) -> tuple[FloatArray, ...]:
+    """Scores of the same documents in the same order, at least two documents; `ValueError` otherwise."""
+    scores = {name: as_scores(name, values) for name, values in named.items()}
+    lengths = {name: values.size for name, values in scores.items()}
+    if len(set(lengths.values())) > 1:
+        came = ", ".join(f"{name} {length}" for name, length in lengths.items())
+        raise ValueError(
+            f"Expected scores of the same documents, hence of equal length; got {came}. "
+            "Join the scores on the document id first."
+        )
+    if min(lengths.values()) < 2:
+        raise ValueError(
+            f"Expected at least 2 documents; got {min(lengths.values())}. "
+            "A comparison over documents needs more of them."
+        )
+    return tuple(scores.values())

@@ -1,0 +1,172 @@
+"""PRISM's test: do two scores agree with a third one unequally well, over the same documents?
+
+Shapes: N documents, B resamples.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores
+from nonmember.stats.count_correlation import Ordering, correlations_of_counts
+from nonmember.stats.rank_correlation import RankMetric, check_metric, rank_correlation
+
+# A difference of correlations that is zero in exact arithmetic may come out as 1e-16. One that is not zero is
+# at least 3 / n^3 (Spearman without ties), so up to ten thousand documents nothing else is this small.
+ZERO_TOLERANCE = 1e-12
+
+_BLOCK_ELEMENTS = 2**19  # documents times resamples of a block: 4 MiB an array
+_BATCH_ELEMENTS = 2**16  # of the draws turned into counts at once: they stay in the processor's cache
+_SMALLEST_BLOCK = 64  # below this the steps along the order cost more than the work in them
+
+
+@dataclass(frozen=True, eq=False)
+class CorrelationDifference:
+    """Difference of two dependent rank correlations, and its bootstrap.
+
+    statistic: Delta = rho_reference_target - rho_distilled_target of the data themselves.
+    p_value: one-sided, small where Delta exceeds `margin`; never 0.
+    ci_low, ci_high: percentile interval of level 1 - alpha over the defined resamples (NaN if there is none).
+    num_undefined: resamples in which a correlation is undefined because every drawn document ties.
+    distribution: [num_resamples] Delta of each resample in the order drawn, NaN where undefined.
+    """
+
+    rho_reference_target: float
+    rho_distilled_target: float
+    statistic: float
+    p_value: float
+    ci_low: float
+    ci_high: float
+    num_documents: int
+    num_resamples: int
+    num_undefined: int
+    alpha: float
+    margin: float
+    metric: RankMetric
+    distribution: FloatArray
+
+    @property
+    def undefined_fraction(self) -> float:
+        """Share of the resamples without a defined correlation, in [0, 1]."""
+        return self.num_undefined / self.num_resamples
+
+
+def difference_of_dependent_correlations(
+    reference: npt.ArrayLike,
+    target: npt.ArrayLike,
+    distilled: npt.ArrayLike,
+    *,
+    metric: RankMetric,
+    num_resamples: int,
+    alpha: float,
+    margin: float,
+    rng: np.random.Generator,
+    block_size: int | None = None,
+) -> CorrelationDifference:
+    """One-sided paired bootstrap of Delta = rho(reference, target) - rho(distilled, target).
+
+    reference, target, distilled: [N] one score per document under each model, documents in the same order.
+    The sign of the scores does not matter as long as all three share it.
+
+    H0: Delta <= margin, H1: Delta > margin (0 in the paper), so a small p says that the reference orders the
+    documents more like the target than the distilled model does, by more than `margin`. A large p says
+    nothing.
+    Each resample draws N documents with replacement; the same draw serves both correlations and ranks are
+    recomputed within it (average ties; copies of a document tie).
+
+        p = (1 + #{b: Delta^(b) <= margin + 1e-12, or undefined}) / (B + 1)
+
+    The interval has the alpha/2 and 1 - alpha/2 quantiles (linear interpolation) of the defined Delta^(b).
+    `block_size` is the number of resamples held in memory at once. It changes memory and speed, no number.
+
+    A constant score leaves the statistic NaN, every resample undefined and p = 1.
+
+    Raises `ValueError` on NaN scores, unequal lengths, fewer than two documents and settings out of range.
+
+    Source: the bootstrap test of PRISM, tables 2 and 3 (Spearman) and 12 (Kendall). The paper does not say
+    what an undefined resample counts as (here: against rejection) and knows no margin.
+    """
+    check_metric(metric)
+    _check_settings(num_resamples, alpha, margin)
+    reference, target, distilled = as_paired_scores(reference=reference, target=target, distilled=distilled)
+    others, target_order = (Ordering.of(reference), Ordering.of(distilled)), Ordering.of(target)
+
+    block_size = min(num_resamples, block_size or max(_SMALLEST_BLOCK, _BLOCK_ELEMENTS // target.size))
+    buffer_NB = np.empty((target.size, block_size))
+    distribution = np.empty(num_resamples)
+    for start in range(0, num_resamples, block_size):
+        counts_NB = buffer_NB[:, : num_resamples - start]
+        draw_counts(rng, out=counts_NB)
+        reference_rho_B, distilled_rho_B = correlations_of_counts(counts_NB, others, target_order, metric)
+        distribution[start : start + block_size] = reference_rho_B - distilled_rho_B
+
+    defined = distribution[~np.isnan(distribution)]
+    tails = (alpha / 2, 1 - alpha / 2)
+    ci_low, ci_high = np.quantile(defined, tails) if defined.size else (np.nan, np.nan)
+    rho_reference_target = rank_correlation(reference, target, metric)
+    rho_distilled_target = rank_correlation(distilled, target, metric)
+    return CorrelationDifference(
+        rho_reference_target=rho_reference_target,
+        rho_distilled_target=rho_distilled_target,
+        statistic=rho_reference_target - rho_distilled_target,
+        p_value=bootstrap_p_value(distribution, margin),
+        ci_low=float(ci_low),
+        ci_high=float(ci_high),
+        num_documents=target.size,
+        num_resamples=num_resamples,
+        num_undefined=num_resamples - defined.size,
+        alpha=alpha,
+        margin=margin,
+        metric=metric,
+        distribution=distribution,
+    )
+
+
+def bootstrap_p_value(distribution: npt.ArrayLike, margin: float) -> float:
+    """p = (1 + #{b: Delta^(b) <= margin + 1e-12, or NaN}) / (B + 1), in (0, 1].
+
+    distribution: [B] Delta^(b). The tolerance keeps a difference that is exactly `margin` on its side of the
+    inequality whatever the rounding; the added one counts the data themselves, so p is never 0.
+    """
+    differences = np.asarray(distribution, dtype=np.float64)
+    num_above = int(np.count_nonzero(differences > margin + ZERO_TOLERANCE))  # NaN is not above
+    return (1 + differences.size - num_above) / (differences.size + 1)
+
+
+def draw_counts(rng: np.random.Generator, out: FloatArray) -> None:
+    """Fill `out` [num_documents, B] with how often each document is drawn in each of B resamples.
+
+    Each resample takes `num_documents` draws with replacement, so every column sums to `num_documents`.
+    Filling one array or several that together are as wide gives the same counts.
+    """
+    num_documents, num_resamples = out.shape
+    batch_size = max(1, _BATCH_ELEMENTS // num_documents)
+    for start in range(0, num_resamples, batch_size):
+        size = min(batch_size, num_resamples - start)
+        drawn_BN = rng.integers(num_documents, size=(size, num_documents))
+        out[:, start : start + size] = count_draws(drawn_BN, num_documents)
+
+
+def count_draws(drawn_BN: IntArray, num_documents: int) -> FloatArray:
+    """Counts [num_documents, B] of resamples given as document indices [B, draws]; float64 whole numbers."""
+    num_resamples = len(drawn_BN)
+    cells = drawn_BN + num_documents * np.arange(num_resamples)[:, None]
+    counts = np.bincount(cells.ravel(), minlength=num_resamples * num_documents)
+    return counts.reshape(num_resamples, num_documents).T.astype(np.float64, order="C")
+
+
+def _check_settings(num_resamples: int, alpha: float, margin: float) -> None:
+    if num_resamples < 1:
+        raise ValueError(
+            f"Expected at least 1 resample; got num_resamples={num_resamples}. Pass 10000 or so."
+        )
+    if not 0 < alpha < 1:
+        raise ValueError(f"Expected a level 0 < alpha < 1; got alpha={alpha}. For a 95% interval pass 0.05.")
+    if not 0 <= margin < 2:
+        raise ValueError(
+            f"Expected a margin 0 <= margin < 2, in units of correlation; got margin={margin}. "
+            "Pass 0 for the paper's test; below 0 it would reject where the distilled model agrees better."
+        )

@@ -1,0 +1,103 @@
+"""How well a score separates members from non-members.
+
+Scores point the member way (higher = more member-like); labels are true for members. A document is called a
+member where its score is at least the threshold; thresholds are the scores and one above all of them.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from nonmember.stats._arrays import BoolArray, FloatArray, as_scores
+
+FprConvention = Literal["<=", "<"]
+
+
+class RocPoints(NamedTuple):
+    """True- and false-positive rates [thresholds], from calling nobody a member to calling everybody one."""
+
+    tpr: FloatArray
+    fpr: FloatArray
+
+
+def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+    """Area under the ROC curve: P(member scores above non-member), a tie counted one half; in [0, 1].
+
+    scores, labels: [N]. The Mann-Whitney statistic over the number of pairs; 0.5 is chance, below it the
+    score points the wrong way. DE-COP's "AUC" is not this but `best_balanced_accuracy`.
+
+    Raises `ValueError` on NaN scores, unequal lengths, labels other than 0 and 1, and if a class is empty.
+    """
+    scores, labels = _check(scores, labels)
+    num_members = np.count_nonzero(labels)
+    ranks = stats.rankdata(scores)
+    num_wins = ranks[labels].sum() - num_members * (num_members + 1) / 2
+    return float(num_wins / (num_members * (labels.size - num_members)))
+
+
+def tpr_at_fpr(scores: npt.ArrayLike, labels: npt.ArrayLike, fpr: float, convention: FprConvention) -> float:
+    """Largest true-positive rate at a threshold whose false-positive rate is `<=` (or `<`) `fpr`; in [0, 1].
+
+    scores, labels: [N]. No interpolation. `<=` is Min-K%++'s convention; `<` that of the programs of Min-K%,
+    FSD, DC-PDD and mimir.
+
+    Raises `ValueError` as `roc_auc`, and if no threshold can meet the bound.
+    """
+    if convention not in ("<=", "<"):
+        raise ValueError(f"Expected the convention '<=' or '<'; got {convention!r}. Name one of them.")
+    if not 0 <= fpr <= 1 or (fpr == 0 and convention == "<"):
+        raise ValueError(
+            f"Expected a false-positive rate in [0, 1], above 0 for '<'; got fpr={fpr} with {convention!r}. "
+            "Pass 0.05 for TPR at 5% FPR."
+        )
+    points = roc_points(scores, labels)
+    allowed = points.fpr <= fpr if convention == "<=" else points.fpr < fpr
+    return float(points.tpr[allowed].max())
+
+
+def best_balanced_accuracy(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+    """Largest (TPR + 1 - FPR) / 2 over all thresholds, in [0.5, 1].
+
+    scores, labels: [N]. The threshold is chosen on the very data it is scored on, so this is optimistic;
+    report it under this name only. Printed as "accuracy" by Min-K%, FSD and DC-PDD, as "AUC" by DE-COP.
+
+    Raises `ValueError` as `roc_auc`.
+    """
+    points = roc_points(scores, labels)
+    return float(((points.tpr + 1 - points.fpr) / 2).max())
+
+
+def roc_points(scores: npt.ArrayLike, labels: npt.ArrayLike) -> RocPoints:
+    """The ROC curve, one point per distinct score and the origin. Tied documents change sides together."""
+    scores, labels = _check(scores, labels)
+    values, place = np.unique(-scores, return_inverse=True)
+    num_true = np.cumsum(np.bincount(place[labels], minlength=values.size))
+    num_false = np.cumsum(np.bincount(place[~labels], minlength=values.size))
+    tpr = np.concatenate([[0.0], num_true / num_true[-1]])
+    fpr = np.concatenate([[0.0], num_false / num_false[-1]])
+    return RocPoints(tpr, fpr)
+
+
+def _check(scores: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[FloatArray, BoolArray]:
+    scores, labels = as_scores("scores", scores), np.asarray(labels)
+    if labels.shape != scores.shape:
+        raise ValueError(
+            f"Expected one label per score; got shapes {labels.shape} and {scores.shape}. "
+            "Join labels and scores on the document id first."
+        )
+    if not np.isin(labels, (0, 1)).all():
+        raise ValueError(
+            "Expected labels 1 or true (member) and 0 or false (non-member); "
+            f"got also {np.setdiff1d(labels, (0, 1))[0]}. Recode the labels."
+        )
+    members = labels.astype(np.bool_)
+    if members.all() or not members.any():
+        raise ValueError(
+            f"Expected members and non-members; got {np.count_nonzero(members)} members among {members.size} "
+            "documents. Add the other kind: one kind alone cannot be told apart from anything."
+        )
+    return scores, members

@@ -1,0 +1,159 @@
+"""The store: every artifact made once, found by the hash of everything that determines its content.
+
+    <root>/<kind>/<readable name>-<hash>/     data files and, written last, sidecar.json
+    <root>/<kind>/.partial-<hash>/            being made; what a killed run left, so that training can resume
+    <root>/<kind>/.lock-<hash>                held while it is being made
+
+An entry is complete when its folder carries the sidecar: data and sidecar are written into the partial folder, which
+is then renamed in one step. The sidecar holds the whole key in readable JSON and the hash of every file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from filelock import AcquireReturnProxy, FileLock, Timeout
+
+log = logging.getLogger(__name__)
+
+SIDECAR = "sidecar.json"
+HASH_LENGTH = 16
+
+Key = Mapping[str, Any]
+
+
+def canonical_json(value: object) -> str:
+    """One text for one meaning: sorted keys, no spaces, no NaN. Tuples and lists are the same."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
+
+
+def key_hash(key: object) -> str:
+    return hashlib.sha256(canonical_json(key).encode()).hexdigest()[:HASH_LENGTH]
+
+
+def file_hash(path: Path) -> str:
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def write_text_atomically(path: Path, text: str) -> None:
+    """Write beside the goal, flush to the disk, rename: readers see the old text or the new, never half of one."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as stream:
+            stream.write(text)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One complete artifact: its folder and what `make` told about it."""
+
+    path: Path
+    hash: str
+    facts: Mapping[str, Any]
+    made_now: bool = False
+
+
+class Store:
+    """Find an artifact or make it; see the module's docstring for the layout.
+
+    Every process asks in the same way. The first to want a missing entry holds its lock and makes it, the others wait
+    and then find it.
+    """
+
+    def __init__(self, root: Path):
+        self.root = root
+        self._verified: set[Path] = set()
+
+    def get_or_make(
+        self, kind: str, name: str, key: Key, make: Callable[[Path], Mapping[str, Any] | None], *, resumable: bool = False
+    ) -> Entry:
+        """Return the entry of this kind and key; where there is none, `make(folder)` fills one.
+
+        `make` returns facts worth keeping beside the data (JSON-able). With `resumable` it finds in its folder what
+        a killed predecessor left there; otherwise the folder is empty. Files whose name begins with a dot are
+        working files: they are removed when the entry is complete.
+        """
+        digest = key_hash(key)
+        if (found := self._find(kind, name, digest)) is not None:
+            return found
+        folder = self.root / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        with self._locked(folder / f".lock-{digest}", f"{kind} {name}"):
+            if (found := self._find(kind, name, digest)) is not None:
+                return found
+            partial = folder / f".partial-{digest}"
+            if partial.exists() and not resumable:
+                shutil.rmtree(partial)
+            partial.mkdir(exist_ok=True)
+            facts = dict(make(partial) or {})
+            self._complete(partial, self._folder(kind, name, digest), key, facts)
+        found = self._find(kind, name, digest)
+        assert found is not None
+        return Entry(found.path, found.hash, found.facts, made_now=True)
+
+    def find(self, kind: str, name: str, key: Key) -> Entry | None:
+        return self._find(kind, name, key_hash(key))
+
+    def _folder(self, kind: str, name: str, digest: str) -> Path:
+        readable = re.sub(r"[^A-Za-z0-9_.+-]+", "_", name)[:60].strip("_") or kind
+        return self.root / kind / f"{readable}-{digest}"
+
+    def _find(self, kind: str, name: str, digest: str) -> Entry | None:
+        # The readable part may change with the configs' names; the hash alone decides.
+        for path in sorted((self.root / kind).glob(f"*-{digest}")):
+            sidecar = path / SIDECAR
+            if sidecar.is_file():
+                return self._verified_entry(path, digest)
+        return None
+
+    def _verified_entry(self, path: Path, digest: str) -> Entry:
+        damaged = f"The store entry {path} is damaged: {{}}. Remove that folder and run again; it will be made anew."
+        try:
+            sidecar = json.loads((path / SIDECAR).read_text(encoding="utf-8"))
+            facts, key, files = sidecar["facts"], sidecar["key"], sidecar["files"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(damaged.format(f"its {SIDECAR} cannot be read ({error})")) from error
+        if key_hash(key) != digest or sidecar.get("facts_hash") != key_hash(facts):
+            raise ValueError(damaged.format(f"its {SIDECAR} was changed after it was written"))
+        if path not in self._verified:
+            for name, expected in files.items():
+                if not (path / name).is_file():
+                    raise ValueError(damaged.format(f"{name} is missing"))
+                if file_hash(path / name) != expected:
+                    raise ValueError(damaged.format(f"{name} was changed after it was written"))
+            self._verified.add(path)
+        return Entry(path, digest, facts)
+
+    def _complete(self, partial: Path, final: Path, key: Key, facts: Mapping[str, Any]) -> None:
+        for path in partial.iterdir():
+            if path.name.startswith("."):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        files = {str(p.relative_to(partial)): file_hash(p) for p in sorted(partial.rglob("*")) if p.is_file()}
+        sidecar = {"key": key, "facts": facts, "facts_hash": key_hash(facts), "files": files}
+        write_text_atomically(partial / SIDECAR, json.dumps(sidecar, indent=1, sort_keys=True) + "\n")
+        if final.exists():  # without its sidecar, else it would have been found
+            shutil.rmtree(final)
+        os.replace(partial, final)
+
+    def _locked(self, path: Path, what: str) -> AcquireReturnProxy:
+        lock = FileLock(path)
+        try:
+            return lock.acquire(timeout=0)
+        except Timeout:
+            log.info("Another process is making %s; waiting for it.", what)
+            return lock.acquire()

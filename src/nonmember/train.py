@@ -1,0 +1,51 @@
+"""The Hydra entry of `nonmember train`: make a model by its recipe."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import hydra
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import DictConfig
+
+from nonmember.audit import plain
+from nonmember.config import config_directory, register
+
+
+def main() -> None:
+    """Print the model's folder as the last line."""
+    register()
+
+    @hydra.main(config_path=str(config_directory()), config_name="train", version_base=None)
+    def run(config: DictConfig) -> None:
+        path = train_model(config, Path(HydraConfig.get().runtime.output_dir))
+        sys.stdout.write(f"{path}\n")
+
+    run()
+
+
+def train_model(config: DictConfig, folder: Path) -> Path:
+    """The folder of the model: the store's, or `export`, where a copy of it is put."""
+    from nonmember.models.specs import Trained
+    from nonmember.quiet import quieten
+    from nonmember.store import Store
+    from nonmember.tracking import RunInfo
+    from nonmember.workshop import Workshop
+
+    quieten()
+    spec = hydra.utils.instantiate(config.model, _convert_="all")
+    if not isinstance(spec, Trained):
+        raise ValueError(f"{config.model.get('path')} is a finished model; there is nothing to train. Choose a recipe.")
+    compute = hydra.utils.instantiate(config.trainer, _convert_="all")
+    info = RunInfo(folder.name, "train", "train", [spec.label], plain(config), folder)
+    with hydra.utils.instantiate(config.logger).start(info) as tracker:
+        path = Workshop(Store(Path(config.store)), compute, tracker).trained(spec).path
+    if config.export is None:
+        return path.resolve()
+    export = Path(config.export).resolve()
+    if export.exists():
+        raise ValueError(f"{export} exists already; name a new folder in export=...")
+    shutil.copytree(path, export, ignore=shutil.ignore_patterns("sidecar.json"))
+    return export

@@ -1,0 +1,90 @@
+"""Which sequences make up which optimizer step: a pure function of the data, the recipe and the seed.
+
+A *step* is the unit. Micro-batches and devices only divide it: every micro-batch carries the number of scored tokens
+of its whole step, so the gradient is that of the mean over the step's tokens however it is divided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+
+
+def packed_sequences(documents: Sequence[Sequence[int]], *, length: int, end_of_text: int, seed: int) -> list[list[int]]:
+    """Documents in an order drawn from `seed`, each followed by the end-of-text id, cut into sequences of `length`.
+
+    The last piece is dropped when it is shorter, unless it is all there is.
+    """
+    order = np.random.default_rng([seed, 0]).permutation(len(documents))
+    stream: list[int] = []
+    for index in order:
+        stream.extend(documents[index])
+        stream.append(end_of_text)
+    sequences = [stream[start : start + length] for start in range(0, len(stream), length)]
+    if len(sequences) > 1 and len(sequences[-1]) < length:
+        sequences.pop()
+    return sequences
+
+
+def plan_steps(num_sequences: int, *, batch_size: int, epochs: int, seed: int) -> list[list[int]]:
+    """Sequence indices of each optimizer step: `epochs` permutations one after the other, cut into batches.
+
+    Only the very last step can be smaller.
+    """
+    orders = [np.random.default_rng([seed, 1, epoch]).permutation(num_sequences) for epoch in range(epochs)]
+    stream = np.concatenate(orders).tolist()
+    return [stream[start : start + batch_size] for start in range(0, len(stream), batch_size)]
+
+
+class StepLoader:
+    """Micro-batches of the planned steps, for one of `world_size` processes; remembers where it is for exact resume.
+
+    Lightning sees a single epoch of known length and stores `state_dict` in its checkpoints. Each batch is a dict:
+    input_ids [B,T] padded on the right, lengths [B], step_tokens (scored tokens of the whole step, all processes).
+    A process that has no sequence left in a micro-batch gets one of length 1, which has nothing to score.
+    """
+
+    def __init__(
+        self, sequences: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], *, micro_batch_size: int, padding_id: int,
+        rank: int = 0, world_size: int = 1,
+    ):  # fmt: skip
+        self.sequences, self.padding_id = sequences, padding_id
+        self.rank, self.world_size = rank, world_size
+        self.accumulate = max(1, math.ceil(max(map(len, steps)) / micro_batch_size))
+        self.micro_batches: list[tuple[Sequence[int], int]] = []
+        for step in steps:
+            tokens = sum(max(0, len(sequences[index]) - 1) for index in step)
+            self.micro_batches += [
+                (step[start : start + micro_batch_size], tokens) for start in range(0, len(step), micro_batch_size)
+            ]
+        self.position = 0
+
+    def __len__(self) -> int:
+        return len(self.micro_batches)
+
+    def __iter__(self) -> Iterator[dict[str, torch.Tensor]]:
+        if self.position >= len(self):
+            self.position = 0
+        while self.position < len(self):
+            indices, step_tokens = self.micro_batches[self.position]
+            self.position += 1
+            mine = [self.sequences[index] for index in indices[self.rank :: self.world_size]]
+            yield collate(mine or [[self.padding_id]], self.padding_id) | {"step_tokens": torch.tensor(step_tokens)}
+
+    def state_dict(self) -> dict[str, int]:
+        return {"position": self.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.position = state["position"]
+
+
+def collate(sequences: Sequence[Sequence[int]], padding_id: int) -> dict[str, torch.Tensor]:
+    """Pad on the right: causal attention keeps padding away from the real tokens, so no mask is needed."""
+    lengths = torch.tensor([len(sequence) for sequence in sequences])
+    input_ids = torch.full((len(sequences), int(lengths.max())), padding_id, dtype=torch.long)
+    for row, sequence in enumerate(sequences):
+        input_ids[row, : len(sequence)] = torch.tensor(sequence)
+    return {"input_ids": input_ids, "lengths": lengths}

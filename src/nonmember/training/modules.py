@@ -1,0 +1,149 @@
+"""The Lightning modules that train: pretraining (from scratch or continued) and PRISM's distilled reference.
+
+Shapes: B sequences, T tokens, N scored tokens, D hidden.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import lightning
+import torch
+from torch import Tensor
+
+from nonmember.models.forward import SplitForward
+from nonmember.training.batches import StepLoader
+from nonmember.training.losses import cross_entropy_terms, distillation_terms, sum_over_chunks
+from nonmember.training.recipes import Distillation, Optimization
+
+
+def learning_rate_factor(step: int, num_steps: int, recipe: Optimization) -> float:
+    """Share of the peak learning rate at a step counted from 0: linear warm-up, then the schedule down to its end."""
+    num_warmup = max(1, round(recipe.warmup * num_steps)) if recipe.warmup else 0
+    if step < num_warmup:
+        return (step + 1) / num_warmup
+    progress = (step - num_warmup) / max(1, num_steps - num_warmup)
+    match recipe.schedule:
+        case "constant":
+            return 1.0
+        case "linear":
+            remaining = 1 - progress
+        case "cosine":
+            remaining = 0.5 * (1 + math.cos(math.pi * progress))
+    return recipe.final_fraction + (1 - recipe.final_fraction) * remaining
+
+
+class CausalLMModule(lightning.LightningModule):
+    """Next-token training of the student's `split.model`; subclasses say what a batch loses.
+
+    The number of steps comes from the loader, not from the trainer: asking Lightning for its estimate builds the
+    loaders before a checkpoint is restored, and the place to resume from is then lost.
+    """
+
+    def __init__(
+        self, split: SplitForward, loader: StepLoader, optimization: Optimization, *, num_steps: int, logits_budget_bytes: int
+    ):  # fmt: skip
+        super().__init__()
+        self.model = split.model
+        self._split = split
+        self._loader = loader
+        self._optimization = optimization
+        self._num_steps = num_steps
+        self._budget = logits_budget_bytes
+
+    def train_dataloader(self) -> StepLoader:
+        return self._loader
+
+    def val_dataloader(self) -> StepLoader:
+        return self._loader
+
+    def scored(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """Mask [B,T-1] of positions whose next token is real, and those next tokens [N]."""
+        ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
+        mask = torch.arange(1, ids_BT.shape[1], device=ids_BT.device) < lengths_B[:, None]
+        return mask, ids_BT[:, 1:][mask]
+
+    def summed_terms(self, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], int]:
+        """Loss terms summed over the batch's scored tokens (nats), and the number of these tokens."""
+        mask, targets_N = self.scored(batch)
+        features_ND = self._split.body(batch["input_ids"])[:, :-1][mask]
+        terms = cross_entropy_terms(self._split.head)
+        (cross_entropy,) = self._in_chunks(terms, features_ND, targets_N)
+        return {"ce": cross_entropy}, len(targets_N)
+
+    def combine(self, terms: Mapping[str, Tensor]) -> Tensor:
+        return terms["ce"]
+
+    def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
+        terms, num_tokens = self.summed_terms(batch)
+        loss = self.combine(terms)
+        shown = {name: value.detach() / max(1, num_tokens) for name, value in (terms | {"loss": loss}).items()}
+        self.log_dict({f"train/{name}": value for name, value in shown.items()}, prog_bar=True)
+        self.log("train/learning_rate", self.optimizers().param_groups[0]["lr"])  # type: ignore[union-attr]
+        # Lightning divides by the number of accumulated batches and averages over processes; both are undone here,
+        # so that the step's gradient is that of the mean over its tokens.
+        return loss * (self._loader.accumulate * self._loader.world_size) / batch["step_tokens"]
+
+    def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
+        terms, num_tokens = self.summed_terms(batch)
+        for name, value in terms.items():
+            mean = value / max(1, num_tokens)
+            self.log(f"health/{name}", mean, batch_size=max(1, num_tokens), sync_dist=self._loader.world_size > 1)
+
+    def configure_optimizers(self) -> Any:
+        recipe = self._optimization
+        parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        optimizer = torch.optim.AdamW(
+            parameters, lr=recipe.learning_rate, betas=recipe.betas, eps=recipe.epsilon, weight_decay=recipe.weight_decay
+        )
+        schedule = torch.optim.lr_scheduler.LambdaLR(
+            optimizer, lambda step: learning_rate_factor(step, self._num_steps, recipe)
+        )
+        return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
+
+    def _in_chunks(self, terms: Any, *rows: Tensor) -> Tensor:
+        return sum_over_chunks(terms, rows, vocab_size=self._split.head.vocab_size, budget_bytes=self._budget)
+
+
+class DistilledReferenceModule(CausalLMModule):
+    """PRISM's distilled reference: L = (1 - lambda) CE + lambda tau^2 KL(teacher || student) (PRISM, section 3).
+
+    The teacher is held outside the module tree: it is not optimised and never in a checkpoint.
+    """
+
+    def __init__(
+        self, split: SplitForward, teacher: SplitForward, loader: StepLoader, recipe: Distillation, *, num_steps: int,
+        logits_budget_bytes: int, shared_ids: tuple[Tensor, Tensor] | None,
+    ):  # fmt: skip
+        super().__init__(
+            split, loader, recipe.optimization, num_steps=num_steps, logits_budget_bytes=logits_budget_bytes
+        )
+        self._outside = (teacher, shared_ids)
+        self._recipe = recipe
+
+    def setup(self, stage: str) -> None:
+        teacher, shared_ids = self._outside
+        teacher.model.eval().requires_grad_(False)
+        if shared_ids is not None:
+            shared_ids = (shared_ids[0].to(self.device), shared_ids[1].to(self.device))
+        if not getattr(teacher.model, "hf_device_map", None):
+            teacher.model.to(self.device)
+        self._outside = (teacher, shared_ids)
+
+    def summed_terms(self, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], int]:
+        teacher, shared_ids = self._outside
+        mask, targets_N = self.scored(batch)
+        student_ND = self._split.body(batch["input_ids"])[:, :-1][mask]
+        with torch.no_grad():
+            teacher_ND = teacher.body(batch["input_ids"])[:, :-1][mask]
+        # Health is read at temperature 1, in plain nats; training uses the recipe's.
+        tau = self._recipe.tau if self.training else 1.0
+        terms = distillation_terms(self._split.head, teacher.head, tau=tau, shared_ids=shared_ids)
+        cross_entropy, divergence = self._in_chunks(terms, student_ND, teacher_ND, targets_N)
+        return {"ce": cross_entropy, "kl": divergence}, len(targets_N)
+
+    def combine(self, terms: Mapping[str, Tensor]) -> Tensor:
+        lambda_, tau = self._recipe.lambda_, self._recipe.tau
+        return (1 - lambda_) * terms["ce"] + lambda_ * tau**2 * terms["kl"]

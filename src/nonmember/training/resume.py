@@ -1,0 +1,71 @@
+"""Exact resume: a point to go on from, and the state of the random generators, which Lightning does not save."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+
+RESUME_POINT = ".resume.ckpt"  # a dot file: the store removes it when the entry is complete
+
+
+class ResumePoint(lightning.Callback):
+    """Every so many seconds, after a complete optimizer step, replace the resume point in one rename."""
+
+    def __init__(self, folder: Path, every_seconds: float):
+        self.path = folder / RESUME_POINT
+        self.every_seconds = every_seconds
+        self._last = time.monotonic()
+
+    def on_train_batch_end(self, trainer: lightning.Trainer, *_: object) -> None:
+        if trainer.fit_loop._should_accumulate():
+            return
+        due = time.monotonic() - self._last >= self.every_seconds
+        if trainer.world_size > 1:
+            due = bool(trainer.strategy.broadcast(due))
+        if not due:
+            return
+        temporary = self.path.with_name(self.path.name + ".new")
+        trainer.save_checkpoint(temporary)
+        if trainer.is_global_zero:
+            os.replace(temporary, self.path)
+        self._last = time.monotonic()
+
+
+class RandomState(lightning.Callback):
+    """The state of torch's, NumPy's and Python's generators, as lists and tensors (checkpoints load weights only)."""
+
+    _restored: dict[str, Any] | None = None
+
+    def state_dict(self) -> dict[str, Any]:
+        version, internal, gauss = random.getstate()
+        name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)  # noqa: NPY002
+        state: dict[str, Any] = {
+            "torch": torch.get_rng_state(),
+            "python": [version, list(internal), gauss],
+            "numpy": [name, np.asarray(keys).tolist(), int(position), int(has_gauss), float(cached)],
+        }
+        if torch.cuda.is_available():
+            state["cuda"] = torch.cuda.get_rng_state_all()
+        return state
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self._restored = state_dict
+
+    def on_train_batch_start(self, *_: object) -> None:
+        # Not before: the loaders' own start-up draws from the generators too.
+        if self._restored is None:
+            return
+        state, self._restored = self._restored, None
+        torch.set_rng_state(state["torch"].cpu())
+        version, internal, gauss = state["python"]
+        random.setstate((version, tuple(internal), gauss))
+        np.random.set_state(tuple(state["numpy"]))  # noqa: NPY002
+        if "cuda" in state and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all([generator.cpu() for generator in state["cuda"]])

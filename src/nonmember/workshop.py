@@ -1,0 +1,283 @@
+"""Recipes in, artifacts out: found in the store or made, parents first.
+
+The four arrows of the architecture are methods here: corpus, model, observations; results are made by the pipeline.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from transformers import AutoTokenizer
+
+from nonmember.compute import MIB, Compute
+from nonmember.corpora import CorpusSpec, apply_view
+from nonmember.models.loading import (
+    LoadedModel,
+    encode,
+    from_scratch,
+    load_folder,
+    load_pretrained,
+    pretrained_identity,
+    share_of_shared_tokens,
+    shared_ids,
+    train_tokenizer,
+)
+from nonmember.models.specs import ModelSpec, Pretrained, Scratch, Trained, TrainedTokenizer, label_of
+from nonmember.observing.observer import observe
+from nonmember.records import Corpus, TokenTable
+from nonmember.scores import token_counts
+from nonmember.store import Entry, Store, canonical_json
+from nonmember.training.recipes import Distillation
+from nonmember.training.run import Teacher, train
+
+if TYPE_CHECKING:
+    from nonmember.tracking import Tracker
+
+log = logging.getLogger(__name__)
+
+View = Literal["original", "lowercase"]
+
+# Raise one of these when a change of code moves what the kind of artifact holds: older entries are then left alone.
+FORMAT = {"corpora": 1, "tokenizers": 1, "models": 1, "observations": 1}
+LOADED_MODELS = 3  # kept in memory: target, reference, and what is being made of them
+SMALLEST_SHARED_VOCABULARY = 0.99  # of the tokens of the suspect set (methods, section 3.2)
+
+
+@dataclass
+class Counters:
+    """What a run had to make, and what it found."""
+
+    models_trained: int = 0
+    models_found: int = 0
+    tokens_observed: int = 0
+    observations_found: int = 0
+
+
+@dataclass
+class Workshop:
+    """Makes artifacts. `tracker` hears the training curves of what is trained on the way."""
+
+    store: Store
+    compute: Compute
+    tracker: Tracker
+    counters: Counters = field(default_factory=Counters)
+    _corpora: dict[str, Corpus] = field(default_factory=dict)
+    _fingerprints: dict[str, str] = field(default_factory=dict)
+    _trained: dict[str, Entry] = field(default_factory=dict)
+    _loaded: OrderedDict[str, LoadedModel] = field(default_factory=OrderedDict)
+
+    # Corpora -----------------------------------------------------------------------------------------------------
+
+    def corpus(self, spec: CorpusSpec) -> Corpus:
+        identity = spec.identity()
+        name = canonical_json(identity)
+        if name not in self._corpora:
+            self._corpora[name] = self._stored_corpus(spec, identity) if spec.stored else spec.build(self.corpus)
+        return self._corpora[name]
+
+    def fingerprint(self, spec: CorpusSpec) -> str:
+        name = canonical_json(spec.identity())
+        if name not in self._fingerprints:
+            self._fingerprints[name] = self.corpus(spec).fingerprint
+        return self._fingerprints[name]
+
+    def _stored_corpus(self, spec: CorpusSpec, identity: Mapping[str, Any]) -> Corpus:
+        def make(folder: Path) -> dict[str, Any]:
+            log.info("Making the corpus %s.", type(spec).__name__)
+            corpus = spec.build(self.corpus)
+            corpus.save(folder / "documents.parquet")
+            return {"num_documents": len(corpus), "dropped": dict(corpus.dropped), "fingerprint": corpus.fingerprint}
+
+        key = {"format": FORMAT["corpora"], "corpus": identity}
+        entry = self.store.get_or_make("corpora", type(spec).__name__.lower(), key, make)
+        return Corpus.load(entry.path / "documents.parquet", entry.facts["dropped"])
+
+    # Models ------------------------------------------------------------------------------------------------------
+
+    def model_key(self, spec: ModelSpec) -> dict[str, Any]:
+        """Everything that determines the weights, as JSON: corpora by content, parents by their own keys."""
+        match spec:
+            case Pretrained():
+                return {"pretrained": pretrained_identity(spec)}
+            case Scratch():
+                return {
+                    "scratch": spec.model_type,
+                    "architecture": dict(spec.architecture),
+                    "tokenizer": self._tokenizer_key(spec.tokenizer),
+                    "seed": spec.seed,
+                }
+            case Trained():
+                return {
+                    "format": FORMAT["models"],
+                    "base": self.model_key(spec.base),
+                    "recipe": {"kind": type(spec.training).__name__, **asdict(spec.training)},
+                    "corpus": self.fingerprint(spec.corpus),
+                    "teacher": self.model_key(spec.teacher) if spec.teacher else None,
+                    "seed": spec.seed,
+                    "precision": self.compute.precision,
+                }
+
+    def load(self, spec: ModelSpec) -> LoadedModel:
+        """The model, ready to use; trained first where it is a recipe the store does not have yet."""
+        name = canonical_json(self.model_key(spec))
+        if name not in self._loaded:
+            self._loaded[name] = self._load(spec)
+            while len(self._loaded) > LOADED_MODELS:
+                self._loaded.popitem(last=False)
+        self._loaded.move_to_end(name)
+        return self._loaded[name]
+
+    def _load(self, spec: ModelSpec) -> LoadedModel:
+        match spec:
+            case Pretrained():
+                return load_pretrained(spec)
+            case Scratch():
+                return from_scratch(spec, self._tokenizer(spec.tokenizer))
+            case Trained():
+                return load_folder(self.trained(spec).path)
+
+    def trained(self, spec: Trained, role: str = "model") -> Entry:
+        """The store's entry of a trained model. `role` names its training curves: train/... for the role `distilled`,
+        train_<role>/... for any other."""
+        label = label_of(spec)
+
+        def make(folder: Path) -> dict[str, Any]:
+            base = self._load(spec.base)  # a copy of its own, to be trained in place
+            documents = encode_corpus(base, self.corpus(spec.corpus), max_tokens=_token_limit(spec))
+            with self.tracker.training(role) as loggers:
+                facts = train(
+                    base.model, documents, spec.training, seed=spec.seed,
+                    end_of_text=end_of_text_id(base.tokenizer), teacher=self._teacher(spec, base, documents),
+                    folder=folder, compute=self.compute, loggers=loggers, description=f"training {label}",
+                )  # fmt: skip
+            base.model.to("cpu").save_pretrained(folder)
+            base.tokenizer.save_pretrained(folder)
+            return {"label": label, "num_parameters": base.num_parameters, **facts}
+
+        key = self.model_key(spec)
+        name = canonical_json(key)
+        if name not in self._trained:
+            for parent in (spec.base, spec.teacher):
+                if isinstance(parent, Trained):
+                    self.trained(parent)
+            entry = self.store.get_or_make("models", label, key, make, resumable=True)
+            self.counters.models_trained += entry.made_now
+            self.counters.models_found += not entry.made_now
+            self._trained[name] = entry
+        return self._trained[name]
+
+    def _teacher(self, spec: Trained, student: LoadedModel, documents: Sequence[Sequence[int]]) -> Teacher | None:
+        if spec.teacher is None:
+            return None
+        teacher = self.load(spec.teacher)
+        shared = shared_ids(student.tokenizer, teacher.tokenizer)
+        if shared is not None and isinstance(spec.training, Distillation):
+            share = share_of_shared_tokens(documents, shared[0])
+            if share < SMALLEST_SHARED_VOCABULARY:
+                raise ValueError(
+                    f"Only {share:.1%} of the documents' tokens exist in the tokenizers of both {label_of(spec.base)} and "
+                    f"{label_of(spec.teacher)}; distillation needs {SMALLEST_SHARED_VOCABULARY:.0%}. "
+                    "Choose a reference with the target's tokenizer."
+                )
+        return Teacher(teacher.model, shared)
+
+    def _tokenizer_key(self, spec: TrainedTokenizer) -> dict[str, Any]:
+        return {
+            "format": FORMAT["tokenizers"],
+            "corpus": self.fingerprint(spec.corpus),
+            "vocab_size": spec.vocab_size,
+        }
+
+    def _tokenizer(self, spec: TrainedTokenizer) -> Any:
+        def make(folder: Path) -> None:
+            train_tokenizer(self.corpus(spec.corpus), spec.vocab_size).save_pretrained(folder)
+
+        name = f"bpe-{spec.vocab_size}"
+        return AutoTokenizer.from_pretrained(
+            self.store.get_or_make("tokenizers", name, self._tokenizer_key(spec), make).path
+        )
+
+    def num_parameters(self, spec: ModelSpec) -> int:
+        """Number of parameters; kept with a trained model's entry."""
+        if isinstance(spec, Trained):
+            return int(self.trained(spec).facts["num_parameters"])
+        return self.load(spec).num_parameters
+
+    def truth(self, target: ModelSpec, suspect: CorpusSpec) -> str | None:
+        """member or non_member, where the recipes of the target say all it has read; None where they do not, or where
+        it has read a part of the documents."""
+        read = self._texts_read(target)
+        if read is None:
+            return None
+        known = [document.text in read for document in self.corpus(suspect).documents]
+        if all(known):
+            return "member"
+        return None if any(known) else "non_member"
+
+    def _texts_read(self, spec: ModelSpec) -> set[str] | None:
+        match spec:
+            case Pretrained():
+                return None
+            case Scratch():
+                return set()
+            case Trained():
+                before = self._texts_read(spec.base)
+                own = {document.text for document in self.corpus(spec.corpus).documents}
+                return None if before is None else before | own
+
+    def token_counts(self, model: ModelSpec, corpus: CorpusSpec) -> npt.NDArray[np.int64]:
+        """[V] how often each of the model's ids occurs in a general corpus."""
+        loaded = self.load(model)
+        return token_counts(encode_corpus(loaded, self.corpus(corpus), None), loaded.model.config.vocab_size)
+
+    # Observations ------------------------------------------------------------------------------------------------
+
+    def observations(self, model: ModelSpec, corpus: CorpusSpec, *, view: View, max_tokens: int) -> TokenTable:
+        """What the model says about every token of a view of the corpus."""
+        documents = self.corpus(corpus)
+
+        def make(folder: Path) -> dict[str, Any]:
+            loaded = self.load(model)
+            shown = apply_view(documents, view)
+            texts = [document.text for document in shown.documents]
+            token_ids = dict(zip(shown.doc_ids, encode(loaded.tokenizer, texts, max_tokens), strict=True))
+            counts = observe(
+                loaded.model, token_ids, folder, self.compute.trainer,
+                max_batch_tokens=self.compute.max_batch_tokens, block_bytes=self.compute.block_mib * MIB,
+                description=f"observing {label_of(model)}",
+            )  # fmt: skip
+            self.counters.tokens_observed += counts.num_tokens
+            return asdict(counts)
+
+        key = {
+            "format": FORMAT["observations"],
+            "model": self.model_key(model),
+            "corpus": self.fingerprint(corpus),
+            "view": view,
+            "max_tokens": max_tokens,
+            "precision": self.compute.precision,
+        }
+        entry = self.store.get_or_make("observations", f"{label_of(model)}-{view}", key, make)
+        self.counters.observations_found += not entry.made_now
+        return TokenTable.load(sorted(entry.path.glob("part-*.parquet")), documents.doc_ids)
+
+
+def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
+    return encode(loaded.tokenizer, [document.text for document in corpus.documents], max_tokens)
+
+
+def end_of_text_id(tokenizer: Any) -> int:
+    if tokenizer.eos_token_id is None:
+        raise ValueError("The tokenizer has no end-of-text token, which training puts between documents; give it one.")
+    return int(tokenizer.eos_token_id)
+
+
+def _token_limit(spec: Trained) -> int | None:
+    return spec.training.max_tokens if isinstance(spec.training, Distillation) else None

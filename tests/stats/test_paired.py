@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from scipy import stats
+
+from nonmember.stats.paired import paired_t_less
+
+
+def test_worked_example() -> None:
+    test = paired_t_less([-1.2, -0.8, -1.5, -0.9], [-1.0, -0.7, -1.1, -1.0])
+    assert test.statistic == pytest.approx(-1.441153, abs=1e-6)
+    assert test.p_value == pytest.approx(0.122597, abs=1e-6)
+    assert test.mean_difference == pytest.approx(-0.15)
+    assert (test.num_pairs, test.warning) == (4, "")
+
+
+def test_is_the_textbook_formula_and_points_down() -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(2, 30))
+    difference = x - y
+    t = difference.mean() / (difference.std(ddof=1) / np.sqrt(30))
+    test = paired_t_less(x, y)
+    assert test.statistic == pytest.approx(t, rel=1e-12)
+    assert test.p_value == pytest.approx(stats.t.cdf(t, 29), rel=1e-9)
+    assert paired_t_less(y, x).p_value == pytest.approx(1 - test.p_value)
+    assert paired_t_less(x, x + 1 + 0.1 * y).p_value < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("shift", "p_value"),
+    [(0.0, 1.0), (0.1, 1.0), (-0.1, 0.0)],
+)
+def test_equal_differences_are_decided_by_sign_with_a_warning(shift, p_value) -> None:
+    y = np.array([0.1, 0.2, 0.3, 0.7, 1.1])  # y + shift - y differs from shift in the last bits
+    test = paired_t_less(y + shift, y)
+    assert test.p_value == p_value
+    assert np.isnan(test.statistic)
+    assert "All 5 differences" in test.warning
+
+
+def test_rounding_below_zero_is_not_evidence() -> None:
+    y = np.array([0.3, 0.3])
+    x = np.array([0.1 + 0.2, 0.1 + 0.2]) - 2 * np.spacing(0.3)  # below y in the last bit only
+    assert (x < y).all()
+    assert paired_t_less(x, y).p_value == 1.0
+
+
+def test_small_but_real_spread_is_tested() -> None:
+    test = paired_t_less([1.0, 2.0, 3.0], [1.0 + 1e-9, 2.0 + 2e-9, 3.0 + 3e-9])
+    assert test.warning == ""
+    assert 0 < test.p_value < 0.05
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ([1, 2, np.nan], [1, 2, 3], "`x`; 1 of 3 are NaN"),
+        ([1, 2], [1, 2, 3], "got x 2, y 3"),
+        ([1], [2], "at least 2 documents"),
+        ([1, np.inf], [1, 2], "finite scores"),
+    ],
+)
+def test_refuses_bad_input(x, y, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        paired_t_less(x, y)
