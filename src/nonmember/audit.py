@@ -13,6 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from nonmember.config import config_directory, register
+from nonmember.processes import process_rank
 
 if TYPE_CHECKING:
     from nonmember.pipeline import Audit
@@ -41,7 +42,7 @@ def main() -> None:
     try:
         run()
     finally:
-        if cells:
+        if cells and process_rank() == 0:
             from nonmember.table import show
 
             show(cells)
@@ -52,7 +53,7 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     from nonmember.pipeline import finished, run_audit
     from nonmember.quiet import quieten
     from nonmember.store import Store
-    from nonmember.tracking import NoTracker, RunInfo
+    from nonmember.tracking import NoLogging, NoTracker, RunInfo
     from nonmember.workshop import Workshop
 
     quieten()
@@ -73,7 +74,8 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
         config=plain(config),
         folder=folder,
     )
-    with hydra.utils.instantiate(config.logger).start(info) as tracker:
+    logger = hydra.utils.instantiate(config.logger) if process_rank() == 0 else NoLogging()
+    with logger.start(info) as tracker:
         workshop.tracker = tracker
         result = run_audit(audit, workshop, tracker, folder)
     (folder / ERROR).unlink(missing_ok=True)

@@ -7,6 +7,7 @@ import os
 import sys
 
 from nonmember import __version__
+from nonmember.processes import process_rank
 
 COMMANDS = {
     "audit": "one audit, or a grid of them (-m): was the dataset used to train the model?",
@@ -38,7 +39,8 @@ def run(arguments: list[str]) -> int:
     if arguments[0] == "--version":
         sys.stdout.write(f"nonmember {__version__}\n")
         return 0
-    command, *rest = arguments
+    # Lightning starts the further processes of a run with the arguments that follow the command.
+    command, *rest = [os.environ["NONMEMBER_COMMAND"], *arguments] if process_rank() > 0 else arguments
     if command not in COMMANDS:
         sys.stderr.write(f"nonmember: there is no command {command!r}; expected one of {', '.join(COMMANDS)}.\n")
         return 2
@@ -47,7 +49,8 @@ def run(arguments: list[str]) -> int:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     wants_trace = os.environ.get("HYDRA_FULL_ERROR", "") not in ("", "0")
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed by Hydra
-    sys.argv = [f"nonmember {command}", *rest]
+    os.environ["NONMEMBER_COMMAND"] = command
+    sys.argv[1:] = rest
     try:
         importlib.import_module(f"nonmember.{command}").main()
     except KeyboardInterrupt:

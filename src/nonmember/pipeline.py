@@ -23,6 +23,7 @@ import pyarrow.parquet as pq
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import Method, Roles, RoleScores, TestOutcome
 from nonmember.models.specs import ModelSpec, Trained, label_of
+from nonmember.processes import process_rank
 from nonmember.records import AuditResult, Corpus
 from nonmember.scores import DocumentScores, Score, ScoreInputs
 from nonmember.scores.base import nll
@@ -121,7 +122,8 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
         made=_difference(workshop.counters, before),
         seconds=round(time.monotonic() - started, 3),
     )
-    write(result, scores, outcome, folder)
+    if process_rank() == 0:
+        write(result, scores, outcome, folder)
     tell(tracker, result, scores, outcome)
     return result
 

@@ -18,6 +18,7 @@ def quieten() -> None:
         ".*does not have many workers.*",
         ".*`isinstance\\(treespec, LeafSpec\\)` is deprecated.*",
         ".*Checkpoint directory .* exists.*",
+        ".*You defined a `validation_step` but have no `val_dataloader`.*",
         ".*number of training batches .* is smaller than the logging interval.*",
     ):
         warnings.filterwarnings("ignore", message=message)

@@ -16,6 +16,7 @@ import logging
 import os
 import re
 import shutil
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +24,13 @@ from typing import Any
 
 from filelock import AcquireReturnProxy, FileLock, Timeout
 
+from nonmember.processes import process_rank, run_id
+
 log = logging.getLogger(__name__)
 
 SIDECAR = "sidecar.json"
 HASH_LENGTH = 16
+POLL_SECONDS = 0.05
 
 Key = Mapping[str, Any]
 
@@ -58,6 +62,11 @@ def write_text_atomically(path: Path, text: str) -> None:
         temporary.unlink(missing_ok=True)
 
 
+def _invitation(partial: Path) -> Path:
+    """Says to the other processes of this very run that they are to take part."""
+    return partial / f".together-{run_id()}"
+
+
 @dataclass(frozen=True)
 class Entry:
     """One complete artifact: its folder and what `make` told about it."""
@@ -80,15 +89,19 @@ class Store:
         self._verified: set[Path] = set()
 
     def get_or_make(
-        self, kind: str, name: str, key: Key, make: Callable[[Path], Mapping[str, Any] | None], *, resumable: bool = False
-    ) -> Entry:
+        self, kind: str, name: str, key: Key, make: Callable[[Path], Mapping[str, Any] | None], *,
+        resumable: bool = False, joint: bool = False,
+    ) -> Entry:  # fmt: skip
         """Return the entry of this kind and key; where there is none, `make(folder)` fills one.
 
         `make` returns facts worth keeping beside the data (JSON-able). With `resumable` it finds in its folder what
         a killed predecessor left there; otherwise the folder is empty. Files whose name begins with a dot are
-        working files: they are removed when the entry is complete.
+        working files: they are removed when the entry is complete. With `joint` all processes of a distributed run
+        call `make` together; otherwise only the first does, and the others wait.
         """
         digest = key_hash(key)
+        if process_rank() > 0:
+            return self._follow(kind, name, digest, make if joint else None)
         if (found := self._find(kind, name, digest)) is not None:
             return found
         folder = self.root / kind
@@ -100,6 +113,8 @@ class Store:
             if partial.exists() and not resumable:
                 shutil.rmtree(partial)
             partial.mkdir(exist_ok=True)
+            if joint:
+                _invitation(partial).touch()
             facts = dict(make(partial) or {})
             self._complete(partial, self._folder(kind, name, digest), key, facts)
         found = self._find(kind, name, digest)
@@ -108,6 +123,19 @@ class Store:
 
     def find(self, kind: str, name: str, key: Key) -> Entry | None:
         return self._find(kind, name, key_hash(key))
+
+    def _follow(self, kind: str, name: str, digest: str, make: Callable[[Path], object] | None) -> Entry:
+        """In a further process of a distributed run: wait for the first process, and take part when invited."""
+        partial = self.root / kind / f".partial-{digest}"
+        parent, joined = os.getppid(), False
+        while (found := self._find(kind, name, digest)) is None:
+            if os.getppid() != parent:
+                raise SystemExit("The first process is gone.")
+            if make is not None and not joined and _invitation(partial).exists():
+                joined = True
+                make(partial)
+            time.sleep(POLL_SECONDS)
+        return found
 
     def _folder(self, kind: str, name: str, digest: str) -> Path:
         readable = re.sub(r"[^A-Za-z0-9_.+-]+", "_", name)[:60].strip("_") or kind

@@ -31,6 +31,7 @@ from nonmember.models.loading import (
 )
 from nonmember.models.specs import ModelSpec, Pretrained, Scratch, Trained, TrainedTokenizer, label_of
 from nonmember.observing.observer import observe
+from nonmember.processes import process_rank
 from nonmember.records import Corpus, TokenTable
 from nonmember.scores import token_counts
 from nonmember.store import Entry, Store, canonical_json
@@ -157,8 +158,9 @@ class Workshop:
                     end_of_text=end_of_text_id(base.tokenizer), teacher=self._teacher(spec, base, documents),
                     folder=folder, compute=self.compute, loggers=loggers, description=f"training {label}",
                 )  # fmt: skip
-            base.model.to("cpu").save_pretrained(folder)
-            base.tokenizer.save_pretrained(folder)
+            if process_rank() == 0:
+                base.model.to("cpu").save_pretrained(folder)
+                base.tokenizer.save_pretrained(folder)
             return {"label": label, "num_parameters": base.num_parameters, **facts}
 
         key = self.model_key(spec)
@@ -167,7 +169,7 @@ class Workshop:
             for parent in (spec.base, spec.teacher):
                 if isinstance(parent, Trained):
                     self.trained(parent)
-            entry = self.store.get_or_make("models", label, key, make, resumable=True)
+            entry = self.store.get_or_make("models", label, key, make, resumable=True, joint=True)
             self.counters.models_trained += entry.made_now
             self.counters.models_found += not entry.made_now
             self._trained[name] = entry
@@ -264,7 +266,7 @@ class Workshop:
             "max_tokens": max_tokens,
             "precision": self.compute.precision,
         }
-        entry = self.store.get_or_make("observations", f"{label_of(model)}-{view}", key, make)
+        entry = self.store.get_or_make("observations", f"{label_of(model)}-{view}", key, make, joint=True)
         self.counters.observations_found += not entry.made_now
         return TokenTable.load(sorted(entry.path.glob("part-*.parquet")), documents.doc_ids)
 

@@ -37,9 +37,28 @@ class TokenStatistics:
     num_floored: int
 
 
+class Workspace:
+    """Memory kept from one batch to the next: on a CPU, fresh pages cost more than the arithmetic on them."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, torch.dtype, torch.device], Tensor] = {}
+
+    def matrix(self, name: str, num_rows: int, num_columns: int, like: Tensor, dtype: torch.dtype) -> Tensor:
+        """Uninitialised [num_rows, num_columns] on the device of `like`."""
+        key, size = (name, dtype, like.device), num_rows * num_columns
+        if key not in self._kept or self._kept[key].numel() < size:
+            self._kept[key] = torch.empty(size, dtype=dtype, device=like.device)
+        return self._kept[key][:size].view(num_rows, num_columns)
+
+
 @torch.no_grad()
 def token_statistics(
-    features_ND: Tensor, head: Head, target_ids_N: Tensor, *, block_bytes: int = DEFAULT_BLOCK_BYTES
+    features_ND: Tensor,
+    head: Head,
+    target_ids_N: Tensor,
+    *,
+    block_bytes: int = DEFAULT_BLOCK_BYTES,
+    workspace: Workspace | None = None,
 ) -> TokenStatistics:
     """Log-probability and rank of each target, and mean and standard deviation of log p under the model.
 
@@ -49,15 +68,16 @@ def token_statistics(
     published scripts take E[x^2] - E[x]^2 in the model's own precision, which can come out negative.
 
     block_bytes: float32 logits held at one time. On an accelerator twice as much again is needed to work on
-    them. Raises ValueError where the model returns NaN or +inf.
+        them.
+    workspace: pass the same one with every batch of a run.
+    Raises ValueError where the model returns NaN or +inf.
     """
     num_tokens, device = len(target_ids_N), features_ND.device
     log_prob, mean, std = (torch.empty(num_tokens, device=device) for _ in range(3))
     rank = torch.empty(num_tokens, dtype=torch.int32, device=device)
-    for rows, logits_RV, scratch in _logit_blocks(features_ND, head, block_bytes):
-        _block_statistics(
-            logits_RV, target_ids_N[rows], scratch, log_prob[rows], mean[rows], std[rows], rank[rows]
-        )
+    for rows, logits_RV, scratch in _logit_blocks(features_ND, head, block_bytes, workspace or Workspace()):
+        results_R = log_prob[rows], mean[rows], std[rows], rank[rows]
+        _block_statistics(logits_RV, target_ids_N[rows], scratch, *results_R)
     bad = torch.nonzero(torch.isnan(log_prob + mean)).flatten()
     if len(bad):
         raise ValueError(
@@ -73,24 +93,28 @@ _Scratch = tuple[Tensor, Tensor]
 
 
 def _logit_blocks(
-    features_ND: Tensor, head: Head, block_bytes: int
+    features_ND: Tensor, head: Head, block_bytes: int, workspace: Workspace
 ) -> Iterator[tuple[slice, Tensor, _Scratch]]:
-    """Rows, their float32 logits (the caller's to overwrite), and two tensors of that size to work in."""
+    """Rows, their float32 logits (the caller's to overwrite), and two matrices of that size to work in."""
     num_tokens, vocab_size = len(features_ND), head.vocab_size
     block_rows = _rows_within(block_bytes, vocab_size, num_tokens)
     cpu = features_ND.device.type == "cpu"
     work_rows = _rows_within(_CACHE_BYTES, vocab_size, block_rows) if cpu else block_rows
-    block = features_ND.new_empty(block_rows, vocab_size)
-    work = [torch.empty(work_rows, vocab_size, device=features_ND.device) for _ in range(2)]
+    block = workspace.matrix("block", block_rows, vocab_size, features_ND, features_ND.dtype)
+    logits, p, product = (
+        workspace.matrix(name, work_rows, vocab_size, features_ND, torch.float32)
+        for name in ("logits", "p", "product")
+    )
     for start in range(0, num_tokens, block_rows):
         features_RD = features_ND[start : start + block_rows]
         out = block[: len(features_RD)]
-        logits = head(features_RD, out=out)
-        ours = logits.data_ptr() == out.data_ptr() and logits.dtype == torch.float32
-        for offset in range(0, len(logits), work_rows):
-            part = logits[offset : offset + work_rows]
-            rows = slice(start + offset, start + offset + len(part))
-            yield rows, part if ours else part.to(torch.float32, copy=True), _first_rows(work, len(part))
+        made = head(features_RD, out=out)
+        ours = made.data_ptr() == out.data_ptr() and made.dtype == torch.float32
+        for offset in range(0, len(made), work_rows):
+            part = made[offset : offset + work_rows]
+            num_rows = len(part)
+            rows = slice(start + offset, start + offset + num_rows)
+            yield rows, part if ours else logits[:num_rows].copy_(part), (p[:num_rows], product[:num_rows])
 
 
 def _rows_within(num_bytes: int, vocab_size: int, most: int) -> int:
@@ -98,10 +122,6 @@ def _rows_within(num_bytes: int, vocab_size: int, most: int) -> int:
     fit = max(1, num_bytes // (4 * vocab_size))
     num_blocks = max(1, -(-most // fit))
     return max(1, -(-most // num_blocks))
-
-
-def _first_rows(work: list[Tensor], num_rows: int) -> _Scratch:
-    return work[0][:num_rows], work[1][:num_rows]
 
 
 def _block_statistics(
@@ -113,21 +133,23 @@ def _block_statistics(
     std_R: Tensor,
     rank_R: Tensor,
 ) -> None:
-    """Fill the four results. `x_RV` holds logits, then log p, then log p - mean: each pass over it costs."""
+    """Fill the four results. Each pass over the block costs, so `x_RV` is overwritten on the way.
+
+    It holds the logits, then x = log p - log p_max, then d = log p - mean.
+    """
     p_RV, product_RV = scratch
     target_R1 = target_ids_R[:, None]
     x_RV.clamp_(min=_LOWEST_LOGIT)
     # Counted in float32, exact to 2^24 tokens: a sum of booleans is several times slower.
     rank_R.copy_(torch.gt(x_RV, x_RV.gather(1, target_R1), out=product_RV).sum(1))
-    largest_R1 = x_RV.amax(1, keepdim=True)
+    max_R1 = x_RV.amax(1, keepdim=True)
+    x_RV.sub_(max_R1)
     torch.softmax(x_RV, 1, out=p_RV)
-    largest_log_p_R1 = p_RV.amax(1, keepdim=True).log_()
-    largest_log_p_R1.masked_fill_(largest_R1 <= _LOWEST_LOGIT, torch.nan)
-    x_RV.sub_(largest_R1).add_(largest_log_p_R1)
-    log_prob_R.copy_(x_RV.gather(1, target_R1).squeeze(1))
-    rough_mean_R1 = torch.mul(p_RV, x_RV, out=product_RV).sum(1, keepdim=True)
-    x_RV.sub_(rough_mean_R1)
-    correction_R = p_RV.mul_(x_RV).sum(1)
-    torch.add(rough_mean_R1.squeeze(1), correction_R, out=mean_R)
-    variance_R = p_RV.mul_(x_RV).sum(1).sub_(correction_R.square())
+    log_p_max_R1 = p_RV.amax(1, keepdim=True).log_().masked_fill_(max_R1 <= _LOWEST_LOGIT, torch.nan)
+    log_prob_R.copy_((x_RV.gather(1, target_R1) + log_p_max_R1).squeeze(1))
+    mean_x_R1 = torch.mul(p_RV, x_RV, out=product_RV).sum(1, keepdim=True)
+    x_RV.sub_(mean_x_R1)
+    rounding_R = p_RV.mul_(x_RV).sum(1)  # sum of p d, 0 but for the rounding of the mean
+    mean_R.copy_((mean_x_R1 + log_p_max_R1).squeeze(1) + rounding_R)
+    variance_R = p_RV.mul_(x_RV).sum(1) - rounding_R.square()
     torch.sqrt(variance_R.clamp_(min=0), out=std_R)

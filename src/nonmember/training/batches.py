@@ -48,11 +48,10 @@ class StepLoader:
     """
 
     def __init__(
-        self, sequences: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], *, micro_batch_size: int, padding_id: int,
-        rank: int = 0, world_size: int = 1,
+        self, sequences: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], *, micro_batch_size: int, padding_id: int
     ):  # fmt: skip
         self.sequences, self.padding_id = sequences, padding_id
-        self.rank, self.world_size = rank, world_size
+        self.rank, self.world_size = 0, 1
         self.accumulate = max(1, math.ceil(max(map(len, steps)) / micro_batch_size))
         self.micro_batches: list[tuple[Sequence[int], int]] = []
         for step in steps:
@@ -73,6 +72,11 @@ class StepLoader:
             self.position += 1
             mine = [self.sequences[index] for index in indices[self.rank :: self.world_size]]
             yield collate(mine or [[self.padding_id]], self.padding_id) | {"step_tokens": torch.tensor(step_tokens)}
+
+    def share(self, rank: int, world_size: int) -> StepLoader:
+        """Give only this process's part of every micro-batch."""
+        self.rank, self.world_size = rank, world_size
+        return self
 
     def state_dict(self) -> dict[str, int]:
         return {"position": self.position}

@@ -54,10 +54,7 @@ class CausalLMModule(lightning.LightningModule):
         self._budget = logits_budget_bytes
 
     def train_dataloader(self) -> StepLoader:
-        return self._loader
-
-    def val_dataloader(self) -> StepLoader:
-        return self._loader
+        return self._loader.share(self.trainer.global_rank, self.trainer.world_size)
 
     def scored(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
         """Mask [B,T-1] of positions whose next token is real, and those next tokens [N]."""

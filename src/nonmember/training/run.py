@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import lightning
 import torch
 from torch import Tensor
 
 from nonmember.compute import MIB, Compute
 from nonmember.models.forward import split_forward
-from nonmember.progress import progress_callbacks
+from nonmember.progress import progress_callbacks, shows_progress
 from nonmember.training.batches import StepLoader, packed_sequences, plan_steps
 from nonmember.training.modules import CausalLMModule, DistilledReferenceModule
 from nonmember.training.recipes import Distillation, Pretraining
@@ -91,6 +92,7 @@ def train(
         gradient_clip_val=optimization.gradient_clip,
         callbacks=[resume_point, RandomState(), *progress_callbacks(description)],
         logger=list(loggers) or False,
+        enable_progress_bar=shows_progress(),
         log_every_n_steps=max(1, len(steps) // 200),
         num_sanity_val_steps=0,
         limit_val_batches=0,
@@ -102,10 +104,21 @@ def train(
     trainer.fit(module, ckpt_path=resume_point.path if resume_point.path.exists() else None)
     if trainer.global_step != len(steps):
         raise KeyboardInterrupt  # Lightning swallows the first one; a half-trained model must never be stored
+    if trainer.world_size > 1:
+        _gather_weights(trainer, model, folder)
     if distilled:
         facts |= {f"{name}_after": value for name, value in _health(module, sequences, end_of_text, compute).items()}
     model.eval()
     return facts
+
+
+def _gather_weights(trainer: lightning.Trainer, model: Any, folder: Path) -> None:
+    """Put the whole weights, which the strategy may have sharded or wrapped, back into `model`."""
+    path = folder / ".final.ckpt"
+    trainer.save_checkpoint(path, weights_only=True)
+    trainer.strategy.barrier("weights saved")
+    state = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
+    model.load_state_dict({name.removeprefix("model."): value for name, value in state.items()})
 
 
 def _health(
