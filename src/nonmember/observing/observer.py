@@ -25,7 +25,12 @@ from lightning.pytorch.callbacks.progress.tqdm_progress import Tqdm
 from torch import Tensor
 
 from nonmember.models.forward import SplitForward, split_forward
-from nonmember.observing.vocabulary import DEFAULT_BLOCK_BYTES, TokenStatistics, token_statistics
+from nonmember.observing.vocabulary import (
+    DEFAULT_BLOCK_BYTES,
+    TokenStatistics,
+    Workspace,
+    token_statistics,
+)
 from nonmember.records import TOKEN_SCHEMA
 
 _ROW_GROUP_TOKENS = 2**18
@@ -177,6 +182,7 @@ class Observer(lightning.LightningModule):
         self._sequences = sequences
         self._max_batch_tokens = max_batch_tokens
         self._block_bytes = block_bytes
+        self._workspace = Workspace()
 
     def predict_dataloader(self) -> PaddedBatches:
         batches = length_buckets([len(ids) for ids in self._sequences], self._max_batch_tokens)
@@ -192,7 +198,11 @@ class Observer(lightning.LightningModule):
         features_ND = self._split.body(input_ids_BT)[:, :-1][scored_BT]
         token_id_N = input_ids_BT[:, 1:][scored_BT]
         statistics = token_statistics(
-            features_ND, self._split.head, token_id_N, block_bytes=self._block_bytes
+            features_ND,
+            self._split.head,
+            token_id_N,
+            block_bytes=self._block_bytes,
+            workspace=self._workspace,
         )
         row_N, column_N = scored_BT.nonzero(as_tuple=True)
         return TokenRows(batch["doc_index"][row_N], positions_T[column_N], token_id_N, statistics)

@@ -1,0 +1,50 @@
+# `make help` lists what there is. Everything runs in .venv, which `make setup` creates.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+# The CPU build of torch where it is offered; TORCH=cuda takes the default build, which brings CUDA along.
+TORCH  ?= cpu
+ifeq ($(TORCH),cpu)
+INDEX  := --extra-index-url https://download.pytorch.org/whl/cpu
+endif
+SWEEP  ?= demo
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test check bench sweep table clean
+
+help:    ## this list
+	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+setup: $(READY)  ## environment with everything that is needed (TORCH=cuda for GPUs)
+
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "nonmember needs Python 3.11 or newer; this is $$($(PYTHON) --version). Use make PYTHON=python3.12 ..."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
+	  { echo "Python's venv module is missing; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 0 -e ".[dev,parallel]" -c constraints.txt $(INDEX)
+	@touch $@
+
+demo: $(READY)  ## build the world with known truth and audit it with PRISM (minutes; continues where it was stopped)
+	$(BIN)/nonmember audit -m --config-dir sweeps --config-name demo
+
+test: $(READY)  ## the fast tests
+	$(BIN)/python -m pytest
+
+check: $(READY)  ## lint, format, types
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+bench: $(READY)  ## benchmarks: ratios measured side by side, JSON in outputs/benchmarks
+	@mkdir -p outputs/benchmarks
+	@for script in benchmarks/*.py; do \
+	  $(BIN)/python $$script --json outputs/benchmarks/$$(basename $$script .py).json || failed=1; done; test -z "$$failed"
+
+sweep: $(READY)  ## a sweep by name: make sweep SWEEP=demo
+	$(BIN)/nonmember audit -m --config-dir sweeps --config-name $(SWEEP)
+
+table: $(READY)  ## the results of a sweep again: make table SWEEP=demo
+	@$(BIN)/nonmember table outputs/audits/$(SWEEP)
+
+clean:   ## remove the environment and caches; results and the store stay
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
