@@ -32,9 +32,7 @@ Scores = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="also write the measurement to this file")
     path: Path | None = parser.parse_args().json
 

@@ -4,7 +4,8 @@
 2. Tokens per second against the published scripts' loop over one document at a time (Min-K%++'s program).
 3. Peak memory of activations at V = 256,000 against V = 50,304, same body, 8 x 512 tokens.
 
-Threads are those of the environment (OMP_NUM_THREADS). With a GPU, 1 and 2 are measured there too.
+Threads are those of the environment (OMP_NUM_THREADS). With a GPU, everything is measured there too. Use a
+quiet machine: 2 compares what two cores make of batches, and shows little when something else holds one.
 """
 
 from __future__ import annotations
@@ -16,11 +17,10 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 
 import argparse
 import functools
+import itertools
 import json
 import logging
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 import warnings
@@ -31,21 +31,22 @@ from typing import Any
 import lightning
 import torch
 from torch import Tensor
+from torch.profiler import ProfilerActivity, profile
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from nonmember.models.forward import SplitForward, split_forward
 from nonmember.observing.observer import observe
-from nonmember.observing.vocabulary import DEFAULT_BLOCK_BYTES, token_statistics
+from nonmember.observing.vocabulary import Workspace, token_statistics
 
 
-def random_model(vocab_size: int, hidden: int, layers: int, device: str) -> GPTNeoXForCausalLM:
+def random_model(vocab_size: int, hidden: int, layers: int, device: str, heads: int = 8) -> GPTNeoXForCausalLM:
     torch.manual_seed(0)
     config = GPTNeoXConfig(
         vocab_size=vocab_size,
         hidden_size=hidden,
         intermediate_size=4 * hidden,
         num_hidden_layers=layers,
-        num_attention_heads=8,
+        num_attention_heads=heads,
         max_position_embeddings=512,
     )
     return GPTNeoXForCausalLM(config).eval().to(device)
@@ -59,9 +60,7 @@ def seconds(call: Callable[[], object], device: str) -> float:
     return time.perf_counter() - start
 
 
-def side_by_side(
-    baseline: Callable[[], object], ours: Callable[[], object], repeats: int, device: str
-) -> dict:
+def side_by_side(baseline: Callable[[], object], ours: Callable[[], object], repeats: int, device: str) -> dict:
     """Median seconds of both, run in turn so that a busy moment hits both; the ratio is the gain in speed."""
     seconds(baseline, device), seconds(ours, device)
     pairs = [(seconds(baseline, device), seconds(ours, device)) for _ in range(repeats)]
@@ -73,28 +72,30 @@ def side_by_side(
 
 
 @torch.inference_mode()
-def statistics_of(split: SplitForward, input_ids_BT: Tensor) -> None:
-    features_ND = split.body(input_ids_BT)[:, :-1].flatten(0, 1)
-    target_ids_N = input_ids_BT[:, 1:].flatten()
-    token_statistics(features_ND, split.head, target_ids_N, block_bytes=DEFAULT_BLOCK_BYTES)
+def statistics_of(split: SplitForward, batches: list[Tensor]) -> None:
+    workspace = Workspace()
+    for input_ids_BT in batches:
+        features_ND = split.body(input_ids_BT)[:, :-1].flatten(0, 1)
+        token_statistics(features_ND, split.head, input_ids_BT[:, 1:].flatten(), workspace=workspace)
 
 
 @torch.inference_mode()
-def bare_forward(model: GPTNeoXForCausalLM, input_ids_BT: Tensor) -> None:
-    _ = model(input_ids=input_ids_BT, use_cache=False).logits
+def bare_forward(model: GPTNeoXForCausalLM, batches: list[Tensor]) -> None:
+    for input_ids_BT in batches:
+        _ = model(input_ids=input_ids_BT, use_cache=False).logits
 
 
 def against_bare_forward(
     vocab_size: int, hidden: int, layers: int, required: float, repeats: int, device: str
 ) -> dict[str, Any]:
-    """Every logit of the same batches: the bare pass also does no work on them, and writes nothing."""
+    """The same batches: the bare pass makes all logits and drops them, ours makes the statistics."""
     model = random_model(vocab_size, hidden, layers, device)
     split = split_forward(model)
     assert split.streaming, split.note
     batches = [torch.randint(vocab_size, (8, length), device=device) for length in (128, 192, 256)]
     measured = side_by_side(
-        lambda: [bare_forward(model, batch) for batch in batches],
-        lambda: [statistics_of(split, batch) for batch in batches],
+        lambda: bare_forward(model, batches),
+        lambda: statistics_of(split, batches),
         repeats,
         device,
     )
@@ -123,22 +124,30 @@ def published_loop(model: GPTNeoXForCausalLM, documents: list[list[int]], device
 
 
 def against_published_loop(required: float, repeats: int, device: str) -> dict[str, Any]:
-    """The whole of observing, Parquet included, on 500 documents of 20 to 300 tokens."""
-    vocab_size, hidden, layers = 2048, 128, 4
-    model = random_model(vocab_size, hidden, layers, device)
+    """The whole of observing, Parquet included, on 500 documents and the model `micro_s`.
+
+    Lengths are mixed as in WikiMIA, which that program was published with: 776 texts of 32 words, 542 of 64,
+    250 of 128 and 82 of 256, at 1.1 to 1.6 tokens a word. One core gains little from batches (its products
+    run at full speed on one document already); the loop leaves a second core nearly idle, batches do not.
+    """
+    vocab_size, hidden, layers = 2048, 96, 3
+    model = random_model(vocab_size, hidden, layers, device, heads=4)
     generator = torch.Generator().manual_seed(0)
-    lengths = torch.randint(20, 300, (500,), generator=generator).tolist()
+    subset = torch.multinomial(torch.tensor([776.0, 542.0, 250.0, 82.0]), 500, True, generator=generator)
+    tokens_per_word = 1.1 + 0.5 * torch.rand(500, generator=generator)
+    lengths = (torch.tensor([32, 64, 128, 256])[subset] * tokens_per_word).int().tolist()
     documents = [torch.randint(vocab_size, (n,), generator=generator).tolist() for n in lengths]
     accelerator = "gpu" if device == "cuda" else "cpu"
     make_trainer = functools.partial(lightning.Trainer, accelerator=accelerator, devices=1)
+    max_batch_tokens = 2048 if device == "cpu" else 32_768
 
     def ours() -> None:
         named = {str(index): ids for index, ids in enumerate(documents)}
         with tempfile.TemporaryDirectory() as folder:
-            observe(model.to(device), named, Path(folder), make_trainer, max_batch_tokens=4096)
+            observe(model, named, Path(folder), make_trainer, max_batch_tokens=max_batch_tokens)
 
     def theirs() -> None:
-        published_loop(model.to(device), documents, device)
+        published_loop(model.to(device), documents, device)  # the trainer leaves it on the CPU
 
     return {
         "name": f"tokens/s against one document at a time ({device})",
@@ -149,29 +158,26 @@ def against_published_loop(required: float, repeats: int, device: str) -> dict[s
     }
 
 
-def peak_activation_bytes(vocab_size: int) -> int:
-    """Growth of the resident set, at its peak, over that with the weights in memory. Linux only."""
+def peak_activation_bytes(vocab_size: int, device: str) -> int:
+    """Most memory that was allocated at one time, over that of the weights: counted, not sampled."""
+    split = split_forward(random_model(vocab_size, 512, 6, device))
+    batches = [torch.randint(vocab_size, (8, 512), device=device)]
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()
+        before = torch.cuda.memory_allocated()
+        statistics_of(split, batches)
+        return torch.cuda.max_memory_allocated() - before
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        statistics_of(split, batches)
+    events = profiler.profiler.kineto_results.events()
+    changes = sorted((event.start_ns(), event.nbytes()) for event in events if event.name() == "[memory]")
+    return max(itertools.accumulate(num_bytes for _, num_bytes in changes))
 
-    def resident(field: str) -> int:
-        status = Path("/proc/self/status").read_text()
-        return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith(field))
 
-    split = split_forward(random_model(vocab_size, 512, 6, "cpu"))
-    input_ids_BT = torch.randint(vocab_size, (8, 512))
-    Path("/proc/self/clear_refs").write_text("5")  # sets the recorded peak back to the present
-    before = resident("VmRSS")
-    statistics_of(split, input_ids_BT)
-    return resident("VmHWM") - before
-
-
-def peak_memory() -> dict[str, Any]:
-    """One fresh process per vocabulary, so that neither finds the other's memory."""
-    small, large = (
-        int(subprocess.check_output([sys.executable, __file__, "--peak-memory", str(vocab_size)]))
-        for vocab_size in (50_304, 256_000)
-    )
+def peak_memory(device: str) -> dict[str, Any]:
+    small, large = peak_activation_bytes(50_304, device), peak_activation_bytes(256_000, device)
     return {
-        "name": "peak memory of activations, V = 50,304 against V = 256,000, 8 x 512 tokens (cpu)",
+        "name": f"peak memory of activations, V = 256,000 to V = 50,304, 8 x 512 tokens ({device})",
         "ratio": min(small, large) / max(small, large),
         "required": 0.85,
         "body": "GPT-NeoX, 6 layers x 512",
@@ -182,30 +188,21 @@ def peak_memory() -> dict[str, Any]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", type=Path, help="also write the results here")
     parser.add_argument("--repeats", type=int, default=7)
-    parser.add_argument("--peak-memory", type=int, metavar="V", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
-    if arguments.peak_memory:
-        print(peak_activation_bytes(arguments.peak_memory))
-        return
     logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)
-    warnings.filterwarnings("ignore", category=DeprecationWarning)
+    warnings.filterwarnings("ignore", message=".*treespec.*")
     results = []
     for device in ["cpu", "cuda"] if torch.cuda.is_available() else ["cpu"]:
         results.append(against_bare_forward(2048, 256, 4, 0.85, 2 * arguments.repeats, device))
         results.append(against_bare_forward(50_304, 512, 6, 0.75, arguments.repeats, device))
         results.append(against_published_loop(2.0, arguments.repeats, device))
-    if sys.platform == "linux":
-        results.append(peak_memory())
+        results.append(peak_memory(device))
     for result in results:
         result["threads"] = torch.get_num_threads()
-        print(
-            f"{result['ratio']:6.2f}  (required {result['required']:.2f})  {result['name']}; {result['body']}"
-        )
+        print(f"{result['ratio']:6.2f}  (required {result['required']:.2f})  {result['name']}; {result['body']}")
     if arguments.json:
         arguments.json.write_text(json.dumps(results, indent=2) + "\n")
 

@@ -1,4 +1,8 @@
-"""Threads are fixed before torch is imported: OpenMP threads that spin on a shared core cost far more than they give."""
+"""Fixtures of the command line and its small models.
+
+Threads are fixed before torch is imported: OpenMP threads that spin on a shared core cost far more than they
+give.
+"""
 
 import os
 
@@ -6,3 +10,87 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "offline")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+import logging
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from command_line import Said, question, rows_of, same_environment_afterwards, write_rows
+
+
+@pytest.fixture
+def nonmember(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> Iterator[Callable[..., Said]]:
+    """nonmember("audit", "seed=1"): the command line in this process, in a folder of the test's own."""
+    from nonmember import cli
+
+    def call(*arguments: object) -> Said:
+        monkeypatch.setattr(sys, "argv", ["nonmember", *map(str, arguments)])
+        capfd.readouterr()
+        with same_environment_afterwards():
+            try:
+                status = cli.run(sys.argv[1:])
+            except SystemExit as end:
+                status = int(end.code or 0)
+        return Said(status, *capfd.readouterr())
+
+    monkeypatch.chdir(tmp_path)
+    root = logging.getLogger()
+    handlers, level, shows_errors = root.handlers[:], root.level, logging.raiseExceptions
+    yield call
+    root.handlers[:], logging.raiseExceptions = handlers, shows_errors
+    root.setLevel(level)
+
+
+@pytest.fixture(scope="session")
+def make_model(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """make_model(seed): the folder of a random two-layer GPT-NeoX and its tokenizer.
+
+    extra_rows: rows of the vocabulary beyond the tokenizer's entries.   words: what the tokenizer learns.
+    """
+    made: dict[tuple[object, ...], Path] = {}
+
+    def make(seed: int = 0, *, extra_rows: int = 0, words: str = "") -> Path:
+        key = (seed, extra_rows, words)
+        if key not in made:
+            made[key] = _save_model(tmp_path_factory.mktemp("models") / f"tiny{seed}", *key)
+        return made[key]
+
+    return make
+
+
+def _save_model(folder: Path, seed: int, extra_rows: int, words: str) -> Path:
+    from nonmember.models.loading import train_tokenizer
+    from nonmember.records import Corpus, Document
+    from tiny import VOCAB_SIZE, model, random_texts
+
+    texts = [words] if words else random_texts(50, seed=1)
+    corpus = Corpus(tuple(Document(row["id"], row["text"]) for row in rows_of(texts)))
+    tokenizer = train_tokenizer(corpus, VOCAB_SIZE)
+    model(seed, len(tokenizer) + extra_rows).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def texts() -> list[str]:
+    """40 suspect documents."""
+    from tiny import random_texts
+
+    return random_texts(40, seed=2)
+
+
+@pytest.fixture
+def ask(make_model: Callable[..., Path], texts: list[str], tmp_path: Path) -> Callable[..., list[str]]:
+    """ask("seed=2", target=folder): the arguments of an audit, all of it sound but for what is given."""
+
+    def arguments(*more: str, **given: Path) -> list[str]:
+        documents = given.get("documents") or write_rows(tmp_path / "documents.jsonl", rows_of(texts))
+        target, reference = (given.get(role) or make_model(seed) for seed, role in enumerate(("target", "reference")))
+        return question(target, reference, documents, *more)
+
+    return arguments

@@ -5,44 +5,42 @@ from __future__ import annotations
 import json
 import logging
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import hydra
-from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
-from nonmember.config import config_directory, register
+from nonmember.config import plain, require_complete, run_with_hydra
+from nonmember.explain import explain
 from nonmember.processes import process_rank
 
 if TYPE_CHECKING:
     from nonmember.pipeline import Audit
     from nonmember.records import AuditResult
+    from nonmember.table import Failure
 
 log = logging.getLogger(__name__)
-
-ERROR = "error.json"
 
 
 def main() -> None:
     """Run one audit or, with -m, a grid of them; then the table of all cells, failed ones included."""
-    register()
-    cells: list[AuditResult | str] = []
+    cells: list[AuditResult | Failure] = []
 
-    @hydra.main(config_path=str(config_directory()), config_name="audit", version_base=None)
-    def run(config: DictConfig) -> None:
-        folder = Path(HydraConfig.get().runtime.output_dir)
+    def run(config: DictConfig, folder: Path) -> None:
         try:
             cells.append(run_cell(config, folder))
         except Exception as error:
-            cells.append(f"{folder.name}: {error}")
-            record_failure(folder, error)
+            cells.append(record_failure(folder, error))
             raise
 
     try:
-        run()
+        run_with_hydra("audit", run)
     finally:
-        if cells and process_rank() == 0:
+        # Why a single audit failed is told once, by the error itself.
+        told = len(cells) == 1 and hasattr(cells[0], "error")
+        if cells and not told and process_rank() == 0:
             from nonmember.table import show
 
             show(cells)
@@ -50,9 +48,12 @@ def main() -> None:
 
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     """One audit: skipped where its result is there already."""
+    require_complete(config)
+    from nonmember.models.specs import label_of
     from nonmember.pipeline import finished, run_audit
     from nonmember.quiet import quieten
     from nonmember.store import Store
+    from nonmember.table import ERROR
     from nonmember.tracking import NoLogging, NoTracker, RunInfo
     from nonmember.workshop import Workshop
 
@@ -60,17 +61,17 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     audit = build_audit(config)
     compute = hydra.utils.instantiate(config.trainer, _convert_="all")
     workshop = Workshop(Store(Path(config.store)), compute, NoTracker())
-    title = f"{audit.method.name}: {config.data.label} under {config.target.get('label') or config.target.path}"
+    title = f"{audit.method.name}: {config.data.label} under {label_of(audit.target)}"
     started = time.monotonic()
     if (result := finished(audit, workshop, folder)) is not None:
         log.info("%s: found.", title)
-        return result
+        return replace(result, made=dict.fromkeys(result.made, 0))
     log.info("%s", title)
     info = RunInfo(
         name=folder.name,
         group=config.name,
         job_type=audit.method.name,
-        tags=[config.data.label, str(config.target.get("label") or config.target.path)],
+        tags=[config.data.label, label_of(audit.target)],
         config=plain(config),
         folder=folder,
     )
@@ -98,23 +99,18 @@ def build_audit(config: DictConfig) -> Audit:
         seed=config.seed,
         corpus_label=config.data.label,
         truth=config.truth,
+        general=build(config.general),
     )
 
 
-def plain(config: DictConfig) -> dict[str, Any]:
-    """The resolved config as plain containers."""
-    container = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(container, dict)
-    return {str(name): value for name, value in container.items()}
-
-
-def record_failure(folder: Path, error: Exception) -> None:
+def record_failure(folder: Path, error: Exception) -> Failure:
     """Leave the reason beside where the result would be; a full disk must not hide it."""
     from nonmember.store import write_text_atomically
+    from nonmember.table import ERROR, Failure
 
+    failure = Failure(folder.name, explain(error), type(error).__name__)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        reason = {"error": str(error), "kind": type(error).__name__}
-        write_text_atomically(folder / ERROR, json.dumps(reason, indent=1) + "\n")
+        write_text_atomically(folder / ERROR, json.dumps(asdict(failure), indent=1) + "\n")
     except OSError as second:
         log.warning("The error could not be recorded in %s: %s", folder, second)
+    return failure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import sys
 
@@ -32,7 +33,7 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command and return the exit status: 0 done, 1 an error told in one sentence, 2 no such command."""
+    """Run a command and return the exit status: 0 done, 1 an error, told in a sentence, 2 no such command."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         sys.stdout.write(HELP)
         return 0
@@ -42,14 +43,15 @@ def run(arguments: list[str]) -> int:
     # Lightning starts the further processes of a run with the arguments that follow the command.
     command, *rest = [os.environ["NONMEMBER_COMMAND"], *arguments] if process_rank() > 0 else arguments
     if command not in COMMANDS:
-        sys.stderr.write(f"nonmember: there is no command {command!r}; expected one of {', '.join(COMMANDS)}.\n")
+        sys.stderr.write(f"nonmember: there is no command {command!r}; choose from {', '.join(COMMANDS)}.\n")
         return 2
     # Waiting threads must not spin: on shared cores that costs up to sixty times the work itself.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    wants_trace = os.environ.get("HYDRA_FULL_ERROR", "") not in ("", "0")
+    wants_trace = os.environ.get("HYDRA_FULL_ERROR") == "1" and process_rank() == 0
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed by Hydra
     os.environ["NONMEMBER_COMMAND"] = command
+    logging.raiseExceptions = False  # where a log file cannot be written, the work itself says so
     sys.argv[1:] = rest
     try:
         importlib.import_module(f"nonmember.{command}").main()
@@ -57,27 +59,13 @@ def run(arguments: list[str]) -> int:
         sys.stderr.write("nonmember: interrupted; what was made is kept, start again to go on.\n")
         return 130
     except Exception as error:
-        if wants_trace or not _is_for_the_user(error):
+        from nonmember.explain import explain, is_for_the_user
+
+        if wants_trace or not is_for_the_user(error):
             raise
-        sys.stderr.write(f"nonmember {command}: {_sentence(error)}\n")
+        sys.stderr.write(f"nonmember {command}: {explain(error)}\n")
         return 1
     return 0
-
-
-def _is_for_the_user(error: BaseException) -> bool:
-    if isinstance(error, ValueError | OSError):
-        return True
-    return any(kind.__module__.partition(".")[0] in ("hydra", "omegaconf") for kind in type(error).__mro__)
-
-
-def _sentence(error: BaseException) -> str:
-    """The error in words; of Hydra's chains the innermost message, where the reason stands."""
-    while error.__cause__ is not None and type(error).__module__.startswith("hydra"):
-        error = error.__cause__
-    if isinstance(error, OSError) and error.strerror:
-        where = f" ({error.filename})" if error.filename else ""
-        return f"{error.strerror}{where}. Everything finished before is kept; make room or choose outputs=FOLDER."
-    return " ".join(line.strip() for line in str(error).splitlines() if line.strip())
 
 
 if __name__ == "__main__":

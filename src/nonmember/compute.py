@@ -1,4 +1,4 @@
-"""Where and how work is done, as far as results do not depend on it: devices, micro-batches, memory budgets."""
+"""Where and how work is done, as far as results do not depend on it: devices, micro-batches, budgets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MIB = 2**20
 class Compute:
     """The `trainer=` group.
 
-    make_trainer: `lightning.Trainer` with the devices, strategy and precision of the config; the rest is added here.
+    make_trainer: `lightning.Trainer` with the devices and strategy of the config; the rest is added here.
     micro_batch_size: sequences per forward pass in training, over all devices.
     max_batch_tokens: most tokens of a batch in observing, padding included.
     logits_budget_mib: bound on the largest [tokens, vocabulary] table in training.
@@ -33,5 +33,20 @@ class Compute:
     checkpoint_seconds: float
     gradient_checkpointing: bool
 
+    def __post_init__(self) -> None:
+        for name in ("micro_batch_size", "max_batch_tokens", "logits_budget_mib", "block_mib"):
+            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
+                raise ValueError(
+                    f"trainer.{name} must be a whole number of at least 1, but {getattr(self, name)!r} came."
+                )
+
     def trainer(self, **arguments: object) -> lightning.Trainer:
-        return self.make_trainer(precision=self.precision, **arguments)
+        """Raises ValueError where this machine lacks the devices."""
+        from lightning.fabric.utilities.exceptions import MisconfigurationException
+
+        try:
+            return self.make_trainer(precision=self.precision, **arguments)
+        except MisconfigurationException as error:
+            raise ValueError(
+                f"This trainer cannot be had here: {error} Choose another one, such as trainer=cpu."
+            ) from error

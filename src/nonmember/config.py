@@ -1,18 +1,23 @@
-"""The typed roots of the primary configs: unknown keys and wrong types are refused before anything heavy starts.
+"""The typed roots of the primary configs: unknown keys and wrong types are refused before the work starts.
 
 The leaves (target, data, method ...) stay YAML; `_target_` decides what they become.
 """
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import os
 import re
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import hydra
 from hydra.core.config_store import ConfigStore
-from omegaconf import MISSING, OmegaConf
+from hydra.core.hydra_config import HydraConfig
+from omegaconf import MISSING, DictConfig, OmegaConf
 
 LONGEST_FOLDER_NAME = 120
 
@@ -38,6 +43,7 @@ class AuditConfig:
     method: Any = MISSING
     trainer: Any = MISSING
     logger: Any = MISSING
+    general: Any = None
     world: Any = None
     experiment: Any = None
 
@@ -67,11 +73,11 @@ class TrainConfig:
     model: Any = MISSING
     trainer: Any = MISSING
     logger: Any = MISSING
-    world: Any = field(default=None)
+    world: Any = None
 
 
 def folder_name(text: str) -> str:
-    """A safe folder name that still reads: slashes and spaces replaced, long names cut and told apart by a hash."""
+    """A safe name that still reads: slashes and spaces replaced, long names cut and told apart by a hash."""
     name = re.sub(r"[^A-Za-z0-9_.,=@+-]+", "_", text).strip("_") or "default"
     if len(name) <= LONGEST_FOLDER_NAME:
         return name
@@ -84,9 +90,55 @@ def file_stem(path: object) -> str:
 
 
 def register() -> None:
-    """Make the schemas and resolvers known to Hydra; called by each entry before it composes."""
+    """Make the schemas and resolvers known to Hydra, before anything is composed."""
     store = ConfigStore.instance()
     for schema in (AuditConfig, ScoreConfig, TrainConfig):
         store.store(name=f"{schema.__name__.removesuffix('Config').lower()}_schema", node=schema)
     OmegaConf.register_new_resolver("folder_name", folder_name, replace=True)
     OmegaConf.register_new_resolver("file_stem", file_stem, replace=True)
+
+
+def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> None:
+    """Compose the command's config and run `task(config, run folder)`; with -m once per cell, come what may.
+
+    The first error is raised when all is done, and by us: Hydra would write a line of its own before it.
+    """
+    register()
+    here, errors = os.getpid(), []
+
+    @hydra.main(config_path=str(config_directory()), config_name=command, version_base=None)
+    @functools.wraps(task)
+    def run(config: DictConfig) -> None:
+        try:
+            task(config, Path(HydraConfig.get().runtime.output_dir))
+        except Exception as error:
+            if os.getpid() != here:  # in a launcher's worker only Hydra can carry the error home
+                raise
+            errors.append(error)
+
+    run()
+    if errors:
+        raise errors[0]
+
+
+def require_complete(config: DictConfig) -> None:
+    """Name the values that the YAML leaves to the user (`???`) and that were not given."""
+    missing = list(_missing(OmegaConf.to_container(config, resolve=False)))
+    if missing:
+        given = " ".join(f"{key}=VALUE" for key in missing)
+        raise ValueError(f"No value was given for {' and '.join(missing)}; add {given} to the command.")
+
+
+def _missing(node: object, key: str = "") -> Iterator[str]:
+    if node == MISSING:
+        yield key
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from _missing(value, f"{key}.{name}" if key else str(name))
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """The resolved config as plain containers."""
+    container = OmegaConf.to_container(config, resolve=True)
+    assert isinstance(container, dict)
+    return {str(name): value for name, value in container.items()}

@@ -7,6 +7,7 @@ scores and test are arithmetic on that.
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import logging
 import math
 import platform
@@ -27,7 +28,7 @@ from nonmember.processes import process_rank
 from nonmember.records import AuditResult, Corpus
 from nonmember.scores import DocumentScores, Score, ScoreInputs
 from nonmember.scores.base import nll
-from nonmember.store import canonical_json, key_hash, write_text_atomically
+from nonmember.store import key_hash, write_text_atomically
 from nonmember.tracking import Tracker
 from nonmember.workshop import Counters, Workshop
 
@@ -44,7 +45,7 @@ class Audit:
     """The question: was `suspect` used to train `target`?
 
     truth: member or non_member where the asker knows; None: derived from the recipes where these tell.
-    corpus_label: how people call the suspect set.
+    corpus_label: how people call the suspect set.   general: text disjoint from it, where DC-PDD counts tokens.
     """
 
     target: ModelSpec
@@ -54,6 +55,13 @@ class Audit:
     seed: int
     corpus_label: str
     truth: str | None = None
+    general: CorpusSpec | None = None
+
+    def __post_init__(self) -> None:
+        if self.truth not in (None, "member", "non_member"):
+            raise ValueError(f"truth must be member, non_member or null (unknown), but {self.truth!r} came.")
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0, but {self.seed} came.")
 
 
 def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) -> AuditResult:
@@ -79,8 +87,15 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
         if isinstance(spec, Trained):
             facts = workshop.trained(spec, role).facts
             health |= {name: value for name, value in facts.items() if name.endswith(("_before", "_after"))}
-        inputs = score_inputs(method.score, spec, audit.suspect, workshop, max_tokens=method.max_tokens)
+        inputs = score_inputs(
+            method.score, spec, audit.suspect, workshop, max_tokens=method.max_tokens, general=audit.general
+        )
         scored[role] = method.score(inputs)
+        if len(suspect) - len(reasons := scored[role].reasons) < 2:
+            why = ", ".join(sorted(set(reasons.values())))
+            raise ValueError(
+                f"{len(reasons)} of {len(suspect)} documents could not be scored ({why}). Give longer texts."
+            )
         capability[role] = {
             "nll": float(np.nanmean(nll(inputs.tokens))),
             "num_parameters": workshop.num_parameters(spec),
@@ -175,7 +190,15 @@ def audit_keys(audit: Audit, workshop: Workshop) -> dict[str, str]:
     models = audit.method.models(Roles(audit.target, audit.reference, audit.suspect, audit.seed))
     keys = {role: key_hash(workshop.model_key(spec)) for role, spec in models.items()}
     keys["corpus"] = workshop.fingerprint(audit.suspect)
-    parts = {"format": FORMAT, "parts": keys, "method": _settings(audit.method), "seed": audit.seed, "truth": audit.truth}
+    if audit.method.score.needs_counts and audit.general is not None:
+        keys["general"] = workshop.fingerprint(audit.general)
+    parts = {
+        "format": FORMAT,
+        "parts": keys,
+        "method": _settings(audit.method),
+        "seed": audit.seed,
+        "truth": audit.truth,
+    }
     return keys | {"audit": key_hash(parts)}
 
 
@@ -193,7 +216,14 @@ def write(result: AuditResult, scores: RoleScores, outcome: TestOutcome, folder:
     write_table({"doc_id": list(scores.doc_ids), **scores.values}, folder / "scores.parquet")
     if len(outcome.distribution):
         write_table({"statistic": outcome.distribution}, folder / "distribution.parquet")
+    _keep_earlier(folder / RESULT)
     write_text_atomically(folder / RESULT, result.to_json())
+
+
+def _keep_earlier(path: Path) -> None:
+    """A result of another question that lies there is moved aside under its own key, never overwritten."""
+    if path.is_file():
+        path.rename(path.with_name(f"result-{AuditResult.load(path).keys['audit']}.json"))
 
 
 def write_table(columns: Mapping[str, Any], path: Path) -> None:
@@ -231,9 +261,11 @@ def _settings(method: Method) -> dict[str, Any]:
     """The method's parameters as plain JSON, with the names of the classes among them."""
     described = {}
     for name, value in vars(method).items():
-        described[name] = {"kind": type(value).__name__, **asdict(value)} if hasattr(value, "__dataclass_fields__") else value
-    settings: dict[str, Any] = {"method": method.name, **described}
-    canonical_json(settings)  # fails here, not when the result is written
+        described[name] = (
+            {"kind": type(value).__name__, **asdict(value)} if hasattr(value, "__dataclass_fields__") else value
+        )
+    # As it will be read again, and failing here rather than when the result is written.
+    settings: dict[str, Any] = json.loads(json.dumps({"method": method.name, **described}, allow_nan=False))
     return settings
 
 

@@ -1,8 +1,9 @@
-"""Progress bars: one line per piece of work on a terminal, nothing in a log file."""
+"""Progress bars: one line per piece of work on a terminal, nothing in a log file. On stderr: stdout is for results."""
 
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 from lightning import Callback
 from lightning.pytorch.callbacks import TQDMProgressBar
@@ -17,22 +18,28 @@ class DescribedProgressBar(TQDMProgressBar):
     """Lightning's bar under a name of ours; gone when the work is done."""
 
     def __init__(self, description: str):
-        super().__init__(refresh_rate=1, leave=False)
+        super().__init__(leave=False)
         self._description = description
 
     def init_train_tqdm(self) -> Tqdm:
-        return self._named(super().init_train_tqdm())
+        return self._bar()
 
     def init_predict_tqdm(self) -> Tqdm:
-        return self._named(super().init_predict_tqdm())
+        return self._bar()
 
-    def _named(self, bar: Tqdm) -> Tqdm:
-        bar.set_description(self._description)
-        return bar
-
-    def on_train_epoch_start(self, *args: object) -> None:
-        super().on_train_epoch_start(*args)  # type: ignore[arg-type]
+    def on_train_epoch_start(self, *arguments: Any) -> None:
+        super().on_train_epoch_start(*arguments)  # writes "Epoch 0"
         self.train_progress_bar.set_description(self._description)
+
+    def on_predict_batch_start(self, *arguments: Any) -> None:
+        super().on_predict_batch_start(*arguments)  # writes "Predicting DataLoader 0"
+        self.predict_progress_bar.set_description(self._description, refresh=False)
+
+    def _bar(self) -> Tqdm:
+        return Tqdm(
+            desc=self._description, disable=self.is_disabled, leave=False, dynamic_ncols=True, file=sys.stderr,
+            smoothing=0, bar_format=self.BAR_FORMAT,
+        )  # fmt: skip
 
 
 def progress_callbacks(description: str) -> list[Callback]:

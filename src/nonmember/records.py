@@ -85,9 +85,7 @@ class Corpus:
         return digest.hexdigest()
 
     def save(self, path: Path) -> None:
-        columns = {
-            name: [getattr(document, name) for document in self.documents] for name in CORPUS_SCHEMA.names
-        }
+        columns = {name: [getattr(document, name) for document in self.documents] for name in CORPUS_SCHEMA.names}
         pq.write_table(pa.table(columns, schema=CORPUS_SCHEMA), path)
 
     @classmethod

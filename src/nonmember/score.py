@@ -7,29 +7,26 @@ import sys
 from pathlib import Path
 
 import hydra
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nonmember.config import config_directory, register
+from nonmember.config import require_complete, run_with_hydra
 
 log = logging.getLogger(__name__)
 
 
 def main() -> None:
     """Print the path of the table as the last line."""
-    register()
 
-    @hydra.main(config_path=str(config_directory()), config_name="score", version_base=None)
-    def run(config: DictConfig) -> None:
-        path = score(config, Path(HydraConfig.get().runtime.output_dir))
-        sys.stdout.write(f"{path}\n")
+    def run(config: DictConfig, folder: Path) -> None:
+        sys.stdout.write(f"{score(config, folder)}\n")
 
-    run()
+    run_with_hydra("score", run)
 
 
 def score(config: DictConfig, folder: Path) -> Path:
-    """Write scores.parquet: doc_id, loss, zlib, lowercase, min_k, min_k_plus_plus and, with a reference, ref_diff and
-    ref_ratio. NaN where a score is undefined; how many, and why, is logged."""
+    """Write scores.parquet: doc_id, loss, zlib, lowercase, min_k, min_k_plus_plus; with a reference, also
+    ref_diff and ref_ratio. NaN where a score is undefined; how many, and why, is logged."""
+    require_complete(config)
     from nonmember import scores as family
     from nonmember.pipeline import score_inputs, table_of_scores, write_table
     from nonmember.quiet import quieten

@@ -18,11 +18,12 @@ import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from filelock import AcquireReturnProxy, FileLock, Timeout
+from filelock import FileLock, Timeout
 
 from nonmember.processes import process_rank, run_id
 
@@ -138,14 +139,13 @@ class Store:
         return found
 
     def _folder(self, kind: str, name: str, digest: str) -> Path:
-        readable = re.sub(r"[^A-Za-z0-9_.+-]+", "_", name)[:60].strip("_") or kind
+        readable = re.sub(r"[^A-Za-z0-9_.+-]+", "_", name)[:60].strip("_.") or kind
         return self.root / kind / f"{readable}-{digest}"
 
     def _find(self, kind: str, name: str, digest: str) -> Entry | None:
         # The readable part may change with the configs' names; the hash alone decides.
         for path in sorted((self.root / kind).glob(f"*-{digest}")):
-            sidecar = path / SIDECAR
-            if sidecar.is_file():
+            if not path.name.startswith(".") and (path / SIDECAR).is_file():
                 return self._verified_entry(path, digest)
         return None
 
@@ -168,17 +168,19 @@ class Store:
         return Entry(path, digest, facts)
 
     def _complete(self, partial: Path, final: Path, key: Key, facts: Mapping[str, Any]) -> None:
-        for path in partial.iterdir():
-            if path.name.startswith("."):
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        files = {str(p.relative_to(partial)): file_hash(p) for p in sorted(partial.rglob("*")) if p.is_file()}
+        (partial / SIDECAR).unlink(missing_ok=True)  # of a process killed just before the rename
+        working = [path for path in partial.iterdir() if path.name.startswith(".")]
+        names = {str(p.relative_to(partial)): p for p in sorted(partial.rglob("*")) if p.is_file()}
+        files = {name: file_hash(path) for name, path in names.items() if not name.startswith(".")}
         sidecar = {"key": key, "facts": facts, "facts_hash": key_hash(facts), "files": files}
         write_text_atomically(partial / SIDECAR, json.dumps(sidecar, indent=1, sort_keys=True) + "\n")
+        for path in working:  # only now: on a full disk the resume point outlives the failed sidecar
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
         if final.exists():  # without its sidecar, else it would have been found
             shutil.rmtree(final)
         os.replace(partial, final)
 
-    def _locked(self, path: Path, what: str) -> AcquireReturnProxy:
+    def _locked(self, path: Path, what: str) -> AbstractContextManager[object]:
         lock = FileLock(path)
         try:
             return lock.acquire(timeout=0)

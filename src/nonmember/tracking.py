@@ -43,10 +43,10 @@ class Tracker(ABC):
     def summarise(self, values: Mapping[str, float | str]) -> None:
         """Final values, one each."""
 
-    def histogram(self, name: str, values: Sequence[float]) -> None:
+    def histogram(self, name: str, values: Sequence[float]) -> None:  # noqa: B027
         """A distribution; kept by those who can show one."""
 
-    def scores(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+    def scores(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:  # noqa: B027
         """A table with a row per document: ids and numbers, no text."""
 
     @abstractmethod
@@ -157,7 +157,7 @@ class WandbTracker(Tracker):
         self._run.log({name: self._wandb.Histogram(list(values), num_bins=64)})
 
     def scores(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
-        rows = [list(row) for row in zip(*columns.values(), strict=True)]
+        rows: list[Any] = [list(row) for row in zip(*columns.values(), strict=True)]
         self._run.log({name: self._wandb.Table(columns=list(columns), data=rows)})
 
     def finish(self, *, failed: bool) -> None:

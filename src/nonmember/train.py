@@ -7,27 +7,23 @@ import sys
 from pathlib import Path
 
 import hydra
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from nonmember.audit import plain
-from nonmember.config import config_directory, register
+from nonmember.config import plain, require_complete, run_with_hydra
 
 
 def main() -> None:
     """Print the model's folder as the last line."""
-    register()
 
-    @hydra.main(config_path=str(config_directory()), config_name="train", version_base=None)
-    def run(config: DictConfig) -> None:
-        path = train_model(config, Path(HydraConfig.get().runtime.output_dir))
-        sys.stdout.write(f"{path}\n")
+    def run(config: DictConfig, folder: Path) -> None:
+        sys.stdout.write(f"{train_model(config, folder)}\n")
 
-    run()
+    run_with_hydra("train", run)
 
 
 def train_model(config: DictConfig, folder: Path) -> Path:
     """The folder of the model: the store's, or `export`, where a copy of it is put."""
+    require_complete(config)
     from nonmember.models.specs import Trained
     from nonmember.quiet import quieten
     from nonmember.store import Store

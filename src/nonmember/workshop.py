@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -25,7 +25,8 @@ from nonmember.models.loading import (
     load_folder,
     load_pretrained,
     pretrained_identity,
-    share_of_shared_tokens,
+    read_alike,
+    save,
     shared_ids,
     train_tokenizer,
 )
@@ -151,16 +152,21 @@ class Workshop:
 
         def make(folder: Path) -> dict[str, Any]:
             base = self._load(spec.base)  # a copy of its own, to be trained in place
-            documents = encode_corpus(base, self.corpus(spec.corpus), max_tokens=_token_limit(spec))
+            base.model.float()  # master weights; the precision of the arithmetic is the trainer's
+            corpus = self.corpus(spec.corpus)
+            documents = encode_corpus(base, corpus, _token_limit(spec))
+            teacher = None
+            if spec.teacher is not None:
+                teacher, documents = self._teacher(spec, base, documents)
             with self.tracker.training(role) as loggers:
                 facts = train(
                     base.model, documents, spec.training, seed=spec.seed,
-                    end_of_text=end_of_text_id(base.tokenizer), teacher=self._teacher(spec, base, documents),
+                    end_of_text=end_of_text_id(base.tokenizer), teacher=teacher,
                     folder=folder, compute=self.compute, loggers=loggers, description=f"training {label}",
                 )  # fmt: skip
+            facts["num_dropped_documents"] = len(corpus) - len(documents)
             if process_rank() == 0:
-                base.model.to("cpu").save_pretrained(folder)
-                base.tokenizer.save_pretrained(folder)
+                save(base, folder)
             return {"label": label, "num_parameters": base.num_parameters, **facts}
 
         key = self.model_key(spec)
@@ -175,20 +181,22 @@ class Workshop:
             self._trained[name] = entry
         return self._trained[name]
 
-    def _teacher(self, spec: Trained, student: LoadedModel, documents: Sequence[Sequence[int]]) -> Teacher | None:
-        if spec.teacher is None:
-            return None
+    def _teacher(
+        self, spec: Trained, student: LoadedModel, documents: list[list[int]]
+    ) -> tuple[Teacher, list[list[int]]]:
+        """The teacher, and the documents it reads in the very tokens of the student: it is shown the student's ids."""
+        assert spec.teacher is not None
         teacher = self.load(spec.teacher)
         shared = shared_ids(student.tokenizer, teacher.tokenizer)
-        if shared is not None and isinstance(spec.training, Distillation):
-            share = share_of_shared_tokens(documents, shared[0])
-            if share < SMALLEST_SHARED_VOCABULARY:
-                raise ValueError(
-                    f"Only {share:.1%} of the documents' tokens exist in the tokenizers of both {label_of(spec.base)} and "
-                    f"{label_of(spec.teacher)}; distillation needs {SMALLEST_SHARED_VOCABULARY:.0%}. "
-                    "Choose a reference with the target's tokenizer."
-                )
-        return Teacher(teacher.model, shared)
+        theirs = encode_corpus(teacher, self.corpus(spec.corpus), _token_limit(spec))
+        alike, share = read_alike(documents, theirs, shared[0])
+        if share < SMALLEST_SHARED_VOCABULARY:
+            raise ValueError(
+                f"Only {share:.1%} of the documents' tokens are the same in the tokenizers of both "
+                f"{label_of(spec.base)} and {label_of(spec.teacher)}; distillation needs "
+                f"{SMALLEST_SHARED_VOCABULARY:.0%}. Choose a reference with the target's tokenizer."
+            )
+        return Teacher(teacher.model, shared), alike
 
     def _tokenizer_key(self, spec: TrainedTokenizer) -> dict[str, Any]:
         return {
@@ -213,26 +221,24 @@ class Workshop:
         return self.load(spec).num_parameters
 
     def truth(self, target: ModelSpec, suspect: CorpusSpec) -> str | None:
-        """member or non_member, where the recipes of the target say all it has read; None where they do not, or where
-        it has read a part of the documents."""
-        read = self._texts_read(target)
-        if read is None:
-            return None
+        """member where the recipes of the target say that it has read all the documents; non_member where they say all
+        it has read, and none of these are among it; None elsewhere."""
+        read, is_all = self._texts_read(target)
         known = [document.text in read for document in self.corpus(suspect).documents]
         if all(known):
             return "member"
-        return None if any(known) else "non_member"
+        return "non_member" if is_all and not any(known) else None
 
-    def _texts_read(self, spec: ModelSpec) -> set[str] | None:
+    def _texts_read(self, spec: ModelSpec) -> tuple[set[str], bool]:
+        """The texts the recipes name, and whether there are no others."""
         match spec:
             case Pretrained():
-                return None
+                return set(), False
             case Scratch():
-                return set()
+                return set(), True
             case Trained():
-                before = self._texts_read(spec.base)
-                own = {document.text for document in self.corpus(spec.corpus).documents}
-                return None if before is None else before | own
+                before, is_all = self._texts_read(spec.base)
+                return before | {document.text for document in self.corpus(spec.corpus).documents}, is_all
 
     def token_counts(self, model: ModelSpec, corpus: CorpusSpec) -> npt.NDArray[np.int64]:
         """[V] how often each of the model's ids occurs in a general corpus."""
@@ -250,11 +256,14 @@ class Workshop:
             shown = apply_view(documents, view)
             texts = [document.text for document in shown.documents]
             token_ids = dict(zip(shown.doc_ids, encode(loaded.tokenizer, texts, max_tokens), strict=True))
-            counts = observe(
-                loaded.model, token_ids, folder, self.compute.trainer,
-                max_batch_tokens=self.compute.max_batch_tokens, block_bytes=self.compute.block_mib * MIB,
-                description=f"observing {label_of(model)}",
-            )  # fmt: skip
+            try:
+                counts = observe(
+                    loaded.model, token_ids, folder, self.compute.trainer,
+                    max_batch_tokens=self.compute.max_batch_tokens, block_bytes=self.compute.block_mib * MIB,
+                    description=f"observing {label_of(model)}",
+                )  # fmt: skip
+            except ValueError as error:
+                raise ValueError(f"{label_of(model)} cannot be observed. {error}") from error
             self.counters.tokens_observed += counts.num_tokens
             return asdict(counts)
 

@@ -44,9 +44,7 @@ def given() -> Callable[..., Given]:
     """given("a text", "another") or given(Document(...), ...)."""
 
     def make(*documents: str | Document) -> Given:
-        return Given(
-            tuple(d if isinstance(d, Document) else Document(f"d{i}", d) for i, d in enumerate(documents))
-        )
+        return Given(tuple(d if isinstance(d, Document) else Document(f"d{i}", d) for i, d in enumerate(documents)))
 
     return make
 

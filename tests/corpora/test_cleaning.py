@@ -111,9 +111,7 @@ def test_counts_of_the_source_are_kept(given):
 
 
 def test_nothing_left_says_why(given, build):
-    with pytest.raises(
-        ValueError, match=r"none of 3 documents \(empty 1, too_short 2\).*Change the word limits"
-    ):
+    with pytest.raises(ValueError, match=r"none of 3 documents \(empty 1, too_short 2\).*Change the word limits"):
         build(cleaned(given("a", "", "b c")))
     with pytest.raises(ValueError, match="the source is empty"):
         build(cleaned(given()))

@@ -68,9 +68,7 @@ def _opt() -> OPTForCausalLM:
 FAMILIES = {
     "gpt_neox": _gpt_neox,
     "gpt2": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4)),
-    "gptj": lambda: GPTJForCausalLM(
-        GPTJConfig(vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, rotary_dim=4)
-    ),
+    "gptj": lambda: GPTJForCausalLM(GPTJConfig(vocab_size=VOCAB, n_embd=32, n_layer=2, n_head=4, rotary_dim=4)),
     "llama": lambda: LlamaForCausalLM(LlamaConfig(**_llama_like)),
     "mistral": lambda: MistralForCausalLM(MistralConfig(**_llama_like, sliding_window=4)),
     "opt": _opt,
@@ -149,9 +147,7 @@ def test_training_flags_come_back_module_by_module():
 def test_adapters_are_part_of_the_body_and_can_be_switched_off():
     base = tiny_model("gpt_neox")
     base_logits = base(ids(2, 9)).logits
-    model = get_peft_model(
-        base, LoraConfig(target_modules=["query_key_value"], init_lora_weights=False)
-    ).eval()
+    model = get_peft_model(base, LoraConfig(target_modules=["query_key_value"], init_lora_weights=False)).eval()
     split = split_forward(model)
     assert split.streaming
     logits = split.head(split.body(ids(2, 9)))

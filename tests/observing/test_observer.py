@@ -1,5 +1,6 @@
 """From token ids to Parquet parts under Lightning: the rows, the batches, the processes, the refusals."""
 
+import copy
 import functools
 
 import lightning
@@ -161,6 +162,13 @@ def test_ids_of_another_tokenizer_are_refused(model, tmp_path, token_id):
 def test_a_trainer_that_stops_early_is_refused(model, corpus, tmp_path):
     with pytest.raises(ValueError, match="limit_predict_batches"):
         observed(model, corpus, tmp_path, functools.partial(make_trainer, limit_predict_batches=1))
+
+
+def test_damaged_weights_are_refused(corpus, model, tmp_path):
+    damaged = copy.deepcopy(model)
+    damaged.get_output_embeddings().weight.data[3, 3] = torch.nan
+    with pytest.raises(ValueError, match="weights are damaged"):
+        observed(damaged, corpus, tmp_path)
 
 
 def test_no_bar_and_no_words_where_nobody_watches(model, corpus, tmp_path, capfd):

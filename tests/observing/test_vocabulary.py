@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from nonmember.models.forward import PlainLogits, split_forward
-from nonmember.observing.vocabulary import token_statistics
+from nonmember.observing.vocabulary import Workspace, token_statistics
 
 VOCAB = 320  # rows; the imagined tokenizer has 300 tokens
 _llama_like = {
@@ -186,6 +186,28 @@ def test_no_tokens():
     statistics = token_statistics(torch.empty(0, VOCAB), PlainLogits(VOCAB), torch.empty(0, dtype=torch.long))
     assert statistics.rank.shape == (0,)
     assert statistics.num_floored == 0
+
+
+def test_memory_does_not_grow_with_the_vocabulary(monkeypatch):
+    monkeypatch.setattr("nonmember.observing.vocabulary._CACHE_BYTES", 2**18)
+
+    def kept_bytes(vocab_size):
+        workspace = Workspace()
+        logits, targets = logits_and_targets(100, vocab_size)
+        head = PlainLogits(vocab_size)
+        token_statistics(logits, head, targets, block_bytes=2**20, workspace=workspace)
+        return sum(tensor.nbytes for tensor in workspace._kept.values())
+
+    assert kept_bytes(5_000) == pytest.approx(kept_bytes(25_000), rel=0.15)
+    assert kept_bytes(25_000) < 100 * 25_000 * 4 / 4
+
+
+def test_a_workspace_serves_batches_of_any_size():
+    workspace = Workspace()
+    for num_tokens, vocab_size in ((5, 320), (50, 320), (7, 640)):
+        logits, targets = logits_and_targets(num_tokens, vocab_size)
+        statistics = token_statistics(logits, PlainLogits(vocab_size), targets, workspace=workspace)
+        assert_equal(statistics, full_table(logits, targets))
 
 
 def test_vector_tv1():

@@ -57,9 +57,7 @@ def tv1():
     log_p = np.log(TV1_P)
     mean = (TV1_P * log_p).sum(1)
     std = np.sqrt((TV1_P * (log_p - mean[:, None]) ** 2).sum(1))
-    return table(
-        {"tv1": log_p[np.arange(4), TV1_OBSERVED]}, {"tv1": mean}, {"tv1": std}, {"tv1": TV1_OBSERVED}
-    )
+    return table({"tv1": log_p[np.arange(4), TV1_OBSERVED]}, {"tv1": mean}, {"tv1": std}, {"tv1": TV1_OBSERVED})
 
 
 def value(score, inputs):
@@ -193,15 +191,9 @@ def all_scores():
 
 def inputs_of(documents, other=None):
     """Everything a score can ask for; the other model and view find every text equally likely."""
-    other = (
-        {doc_id: np.full(len(values), -2.0) for doc_id, values in documents.items()}
-        if other is None
-        else other
-    )
+    other = {doc_id: np.full(len(values), -2.0) for doc_id, values in documents.items()} if other is None else other
     return ScoreInputs(
-        tokens=table(
-            documents, token_id={doc_id: range(len(values)) for doc_id, values in documents.items()}
-        ),
+        tokens=table(documents, token_id={doc_id: range(len(values)) for doc_id, values in documents.items()}),
         lowercase=table(other),
         reference=table(other),
         texts=["abcdefgh"] * len(documents),

@@ -42,9 +42,7 @@ def test_statistic_of_the_worked_example() -> None:
 def test_every_resample_of_the_worked_example() -> None:
     counts = count_draws(np.array(list(itertools.product(range(5), repeat=5))), 5)
     others = Ordering.of(np.array(REFERENCE, float)), Ordering.of(np.array(DISTILLED, float))
-    by_reference, by_distilled = correlations_of_counts(
-        counts, others, Ordering.of(np.array(TARGET)), "spearman"
-    )
+    by_reference, by_distilled = correlations_of_counts(counts, others, Ordering.of(np.array(TARGET)), "spearman")
     differences = by_reference - by_distilled
     assert differences.size == 3125
     assert np.isnan(differences).sum() == 5
@@ -130,9 +128,7 @@ def test_draws_are_one_stream() -> None:
     for part in np.split(cut, [1, 222, 500], axis=1):
         draw_counts(rng, out=part)
     np.testing.assert_array_equal(whole, cut)
-    np.testing.assert_array_equal(
-        whole, count_draws(np.random.default_rng(1).integers(300, size=(700, 300)), 300)
-    )
+    np.testing.assert_array_equal(whole, count_draws(np.random.default_rng(1).integers(300, size=(700, 300)), 300))
 
 
 def test_draws_take_as_many_documents_as_there_are() -> None:

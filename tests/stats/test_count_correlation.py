@@ -28,9 +28,7 @@ def scipy_correlations(draws, x, y, metric):
 
 
 @pytest.mark.parametrize("metric", ["spearman", "kendall"])
-@pytest.mark.parametrize(
-    "tied_sides", [(), ("reference",), ("target",), ("reference", "target", "distilled")]
-)
+@pytest.mark.parametrize("tied_sides", [(), ("reference",), ("target",), ("reference", "target", "distilled")])
 def test_same_numbers_as_scipy_on_the_same_draws(metric, tied_sides) -> None:
     rng = np.random.default_rng(7)
     target = rng.normal(size=150)  # more documents than rows of a panel

@@ -83,9 +83,7 @@ class Cleaned(CorpusSpec):
         documents = self._within_limits(source.documents, dropped)
         documents = _without_exact_duplicates(documents, dropped)
         if self.near_duplicate_threshold is not None:
-            repeated = near_duplicates(
-                [d.text for d in documents], self.near_duplicate_threshold, self.num_perm
-            )
+            repeated = near_duplicates([d.text for d in documents], self.near_duplicate_threshold, self.num_perm)
             dropped["near_duplicate"] += int(repeated.sum())
             documents = [d for d, is_repeated in zip(documents, repeated, strict=True) if not is_repeated]
         if not documents:

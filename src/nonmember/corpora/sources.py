@@ -82,9 +82,7 @@ class Jsonl(CorpusSpec):
 
     def build(self, resolve: Resolve) -> Corpus:
         files = _files(self.path)
-        return Corpus(
-            tuple(doc for path in progress(files, "reading JSON lines") for doc in self._read(path))
-        )
+        return Corpus(tuple(doc for path in progress(files, "reading JSON lines") for doc in self._read(path)))
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -115,9 +113,7 @@ class Jsonl(CorpusSpec):
             cluster_id = "" if self.cluster_field is None else _name(row, self.cluster_field, where)
             documents.append(document(doc_id, text, cluster_id, self.domain or stem))
         if not documents:
-            raise ValueError(
-                f"{path} has no documents; expected one JSON object a line. Check how it was written."
-            )
+            raise ValueError(f"{path} has no documents; expected one JSON object a line. Check how it was written.")
         return documents
 
 
@@ -164,9 +160,7 @@ def _json_row(line: bytes, where: str) -> Row:
     try:
         row = json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{where} must be UTF-8, but it is not ({error.reason}). Convert the file."
-        ) from error
+        raise ValueError(f"{where} must be UTF-8, but it is not ({error.reason}). Convert the file.") from error
     except json.JSONDecodeError as error:
         raise ValueError(
             f"{where} must be one JSON object, but it cannot be read ({error.msg}, column {error.colno}). "
@@ -208,13 +202,9 @@ class TextFiles(CorpusSpec):
                 f"Expected a folder of text files at {self.path}, but there is none; "
                 f"correct the path (relative ones start at {Path.cwd()})."
             )
-        files = sorted(
-            (p.relative_to(folder).as_posix(), p) for p in folder.glob(self.pattern) if p.is_file()
-        )
+        files = sorted((p.relative_to(folder).as_posix(), p) for p in folder.glob(self.pattern) if p.is_file())
         if not files:
-            raise ValueError(
-                f"No file below {self.path} matches {self.pattern!r}; correct the pattern or the path."
-            )
+            raise ValueError(f"No file below {self.path} matches {self.pattern!r}; correct the pattern or the path.")
         return files
 
 
@@ -223,8 +213,7 @@ def _read_text(path: Path) -> str:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ValueError(
-            f"{path} must be UTF-8, but byte {error.start} is not ({error.reason}). "
-            "Convert the file or leave it out."
+            f"{path} must be UTF-8, but byte {error.start} is not ({error.reason}). Convert the file or leave it out."
         ) from error
 
 
@@ -357,9 +346,7 @@ def _hub_errors(path: str, revision: str) -> Iterator[None]:
             "Check name and revision, or log in if access is restricted."
         ) from error
     except DatasetsError as error:
-        raise ValueError(
-            f"Cannot make rows of {path!r} ({error}). Are its files complete, and of one kind?"
-        ) from error
+        raise ValueError(f"Cannot make rows of {path!r} ({error}). Are its files complete, and of one kind?") from error
     except unreachable as error:
         raise ValueError(
             f"Cannot read {path!r} from the Hugging Face hub ({error}). Check the network (and "

@@ -69,9 +69,7 @@ class Part(CorpusSpec):
         _check_sizes(sizes)
         require_choice(self.take, (*sizes, REST), "`take` of Part")
         if self.domains is not None and self.per == "corpus":
-            raise ValueError(
-                "`domains` of Part has a meaning only with `per: domain`; set that, or leave it out."
-            )
+            raise ValueError("`domains` of Part has a meaning only with `per: domain`; set that, or leave it out.")
         domains = None if self.domains is None else as_names(self.domains, "`domains` of Part")
         object.__setattr__(self, "sizes", tuple(sizes.items()))
         object.__setattr__(self, "domains", domains)
@@ -138,9 +136,7 @@ class Part(CorpusSpec):
         for name, share in self._sizes:
             total += share
             bounds.append((total, name))
-        return {
-            unit: next((name for bound, name in bounds if at < bound), REST) for unit, at in place.items()
-        }
+        return {unit: next((name for bound, name in bounds if at < bound), REST) for unit, at in place.items()}
 
     def _by_count(self, ordered: Sequence[str], counts: Mapping[str, int], where: str) -> dict[str, str]:
         part_of = dict.fromkeys(ordered, REST)
@@ -168,6 +164,8 @@ class Select(CorpusSpec):
     domains: None: all. num_documents: the first so many in order of sha256(salt + id), None: all. So the
     choice does not depend on the order of the base, and a smaller sample is a subset of a larger one of the
     same salt. salt: needed with `num_documents`.
+
+    `Corpus.dropped` is the base's; empty where domains are chosen, as it says not which domain lost them.
     Raises ValueError, with numbers, for an unknown domain and for too few documents.
     """
 
@@ -204,7 +202,7 @@ class Select(CorpusSpec):
             ids = sorted((d.doc_id for d in documents), key=lambda name: (position(salt, name), name))
             chosen = set(ids[: self.num_documents])
             documents = [document for document in documents if document.doc_id in chosen]
-        return Corpus(tuple(documents))
+        return Corpus(tuple(documents), base.dropped if self.domains is None else {})
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -251,13 +249,9 @@ class Mixture(CorpusSpec):
             for item in _listed(self.components)
         )
         if not all(isinstance(item, Component) for item in components):
-            raise ValueError(
-                "`components` of Mixture must each have a `corpus` and its `exposures`, and nothing else."
-            )
+            raise ValueError("`components` of Mixture must each have a `corpus` and its `exposures`, and nothing else.")
         if not any(item.exposures for item in components):
-            raise ValueError(
-                "A Mixture needs at least one component with `exposures` of 1 or more, but has none."
-            )
+            raise ValueError("A Mixture needs at least one component with `exposures` of 1 or more, but has none.")
         object.__setattr__(self, "components", components)
 
     def build(self, resolve: Resolve) -> Corpus:
@@ -273,9 +267,7 @@ class Mixture(CorpusSpec):
                     )
                 copies[document.doc_id] += 1
                 copy = copies[document.doc_id]
-                documents.append(
-                    document if copy == 1 else replace(document, doc_id=f"{document.doc_id}#{copy}")
-                )
+                documents.append(document if copy == 1 else replace(document, doc_id=f"{document.doc_id}#{copy}"))
         return Corpus(tuple(documents))
 
     def identity(self) -> dict[str, Any]:
@@ -290,9 +282,7 @@ class Mixture(CorpusSpec):
 
 def _salt(value: object, who: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(
-            f"{who} needs a `salt` (any text or whole number, the name of this draw), but {value!r} came."
-        )
+        raise ValueError(f"{who} needs a `salt` (any text or whole number, the name of this draw), but {value!r} came.")
     return str(value)
 
 
@@ -312,9 +302,7 @@ def _check_sizes(sizes: Mapping[str, int | float]) -> None:
             f"0 and 1, and none may be called {REST!r}; but {dict(sizes)} came."
         )
     if shares and sum(shares) > 1 + 1e-9:
-        raise ValueError(
-            f"Fractions in `sizes` of Part must sum to at most 1, but {dict(sizes)} sum to {sum(shares)}."
-        )
+        raise ValueError(f"Fractions in `sizes` of Part must sum to at most 1, but {dict(sizes)} sum to {sum(shares)}.")
 
 
 def _check_domains(wanted: Sequence[str], present: Iterable[str], who: str) -> None:

@@ -18,9 +18,7 @@ from nonmember.models.specs import ModelSpec
 from nonmember.records import FloatArray
 from nonmember.scores import Score
 
-Verdict = Literal[
-    "evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"
-]
+Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"]
 
 
 class Access(IntEnum):
@@ -78,7 +76,15 @@ class Method(ABC):
     target_access: ClassVar[Access]
     min_documents: ClassVar[int]
     score: Score
+    alpha: float
     max_tokens: int
+
+    def __post_init__(self) -> None:
+        """Settings are refused before anything is trained for them."""
+        if not isinstance(self.alpha, int | float) or not 0 < self.alpha < 1:
+            raise ValueError(f"alpha must lie between 0 and 1, but {self.alpha!r} came.")
+        if not isinstance(self.max_tokens, int) or self.max_tokens < 2:
+            raise ValueError(f"max_tokens must be a whole number of at least 2, but {self.max_tokens!r} came.")
 
     @abstractmethod
     def models(self, roles: Roles) -> dict[str, ModelSpec]:

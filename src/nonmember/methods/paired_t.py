@@ -44,7 +44,9 @@ class PairedT(Method):
             ci_high=np.nan,
             alpha=self.alpha,
             verdict="score_only",
-            allowed_claim="None: this baseline is known to fail in both directions (PRISM, table 10). Shown for comparison.",
+            allowed_claim=(
+                "None: this baseline is known to fail in both directions (PRISM, table 10). Shown for comparison."
+            ),
             warnings=(test.warning,) if test.warning else (),
             details={"mean_difference": test.mean_difference},
         )

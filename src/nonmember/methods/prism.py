@@ -8,7 +8,7 @@ Delta = rho(R, T) - rho(D, T); evidence of non-membership where Delta > margin b
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import numpy as np
 
@@ -26,8 +26,8 @@ SENSITIVITY_MARGIN = 0.1
 
 CLAIMS: dict[Verdict, str] = {
     "evidence_of_non_membership": (
-        "There is statistical evidence that the target was not trained on this dataset as a whole. It says nothing about "
-        "single documents, and partial inclusion is outside the test's model."
+        "There is statistical evidence that the target was not trained on this dataset as a whole. It says nothing "
+        "about single documents, and partial inclusion is outside the test's model."
     ),
     "inconclusive": (
         "The test found no evidence of non-membership. This is not evidence that the dataset was used for training."
@@ -66,6 +66,15 @@ class Prism(Method):
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rank_metric not in get_args(RankMetric):
+            raise ValueError(f"rank_metric must be spearman or kendall, but {self.rank_metric!r} came.")
+        if not isinstance(self.num_resamples, int) or self.num_resamples < 1:
+            raise ValueError(f"num_resamples must be a whole number of at least 1, but {self.num_resamples!r} came.")
+        if not isinstance(self.margin, int | float) or not 0 <= self.margin < 2:
+            raise ValueError(f"margin must lie in [0, 2), but {self.margin!r} came.")
+
     def models(self, roles: Roles) -> dict[str, ModelSpec]:
         return {
             "target": roles.target,
@@ -89,8 +98,8 @@ class Prism(Method):
             warnings.append(f"{n} documents: below {FEW_DOCUMENTS} the p-value is unstable (PRISM, figure 3).")
         elif n > MANY_DOCUMENTS:
             warnings.append(
-                f"{n} documents: above {MANY_DOCUMENTS} the small positive Delta of models that did read the documents can "
-                f"become significant (PRISM, tables 8 and 9); see the p-value at margin {SENSITIVITY_MARGIN}."
+                f"{n} documents: above {MANY_DOCUMENTS} the small positive Delta of models that did read the documents "
+                f"can become significant (PRISM, tables 8 and 9); see the p-value at margin {SENSITIVITY_MARGIN}."
             )
         if difference.undefined_fraction > MAX_UNDEFINED:
             verdict = "invalid"

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTrainedTokenizerFast
 
+from nonmember.corpora.specs import digest_file
 from nonmember.models.specs import Pretrained, Scratch
 from nonmember.progress import shows_progress
 from nonmember.records import Corpus
-from nonmember.store import file_hash
+from nonmember.training.losses import Ids
 
 END_OF_TEXT = "<|endoftext|>"
+IDENTITY_SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".py"}
 
 
 @dataclass(frozen=True)
@@ -66,19 +71,27 @@ def load_pretrained(spec: Pretrained) -> LoadedModel:
     where = _location(spec)
     try:
         tokenizer = AutoTokenizer.from_pretrained(spec.path, **where)
+        tokenizer.truncation_side = "right"
+        if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
+            raise ValueError("It has no vocabulary.")
     except (OSError, ValueError, KeyError) as error:
         raise ValueError(
             f"No tokenizer could be loaded from {spec.path}: {_first_line(error)} Expected tokenizer.json (or another "
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
         ) from error
     try:
-        model = AutoModelForCausalLM.from_pretrained(
-            spec.path, dtype=spec.dtype, device_map=spec.device_map, use_safetensors=True, **where
-        )
-    except (OSError, ValueError, KeyError) as error:
+        answer: Any = AutoModelForCausalLM.from_pretrained(
+            spec.path, dtype=spec.dtype, device_map=spec.device_map, use_safetensors=True, output_loading_info=True,
+            ignore_mismatched_sizes=True, **where,
+        )  # fmt: skip
+        model, found = answer
+        # Where transformers would go on with random weights.
+        if wrong := sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]])):
+            raise ValueError(f"{len(wrong)} weights are missing or of another shape, first {wrong[0]}.")
+    except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise ValueError(
             f"No causal language model could be loaded from {spec.path}: {_first_line(error)} "
-            "Expected a folder or hub name with config.json and safetensors weights."
+            "Expected a folder or hub name with config.json and safetensors weights that belong to it."
         ) from error
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         raise ValueError(
@@ -88,12 +101,24 @@ def load_pretrained(spec: Pretrained) -> LoadedModel:
     return LoadedModel(model.eval(), tokenizer)
 
 
+def save(loaded: LoadedModel, folder: Path) -> None:
+    """Weights and tokenizer, as `load_folder` reads them. A full disk is an OSError, whoever writes."""
+    try:
+        loaded.model.to("cpu").save_pretrained(folder)
+        loaded.tokenizer.save_pretrained(folder)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1])), str(folder)) from error
+
+
 def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     """What determines the weights: the hash of a folder's files, or the commit the hub's revision stands for."""
     folder = Path(spec.path)
     if folder.is_dir():
-        files = [path for path in sorted(folder.iterdir()) if path.suffix in {".json", ".safetensors", ".txt", ".model"}]
-        digest = hashlib.sha256("".join(f"{path.name} {file_hash(path)}\n" for path in files).encode())
+        files = [path for path in sorted(folder.iterdir()) if path.suffix in IDENTITY_SUFFIXES]
+        digest = hashlib.sha256("".join(f"{path.name} {digest_file(path)}\n" for path in files).encode())
         return {"files": digest.hexdigest(), "dtype": spec.dtype}
     try:
         config = AutoConfig.from_pretrained(spec.path, **_location(spec))
@@ -109,26 +134,35 @@ def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list
     """Ids of each text alone, with the tokenizer's own special tokens, cut on the right (methods: text to tokens)."""
     if not texts:
         return []
-    encoded: list[list[int]] = tokenizer(list(texts), truncation=max_tokens is not None, max_length=max_tokens)["input_ids"]
+    encoded: list[list[int]] = tokenizer(list(texts), truncation=max_tokens is not None, max_length=max_tokens)[
+        "input_ids"
+    ]
     return encoded
 
 
-def shared_ids(student: Any, teacher: Any) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Ids (student's, teacher's) of the strings both tokenizers have; None where the vocabularies are equal."""
+def shared_ids(student: Any, teacher: Any) -> tuple[Ids, Ids]:
+    """Ids (student's, teacher's) of the strings both tokenizers have; slices where these are 0, 1, 2 ... in both."""
     ours, theirs = student.get_vocab(), teacher.get_vocab()
-    if ours == theirs:
-        return None
     pairs = sorted((ours[string], theirs[string]) for string in ours.keys() & theirs.keys())
     if not pairs:
-        raise ValueError("The reference's and the target's tokenizers have no token in common; PRISM needs related ones.")
+        raise ValueError(
+            "The reference's and the target's tokenizers have no token in common; PRISM needs related ones."
+        )
+    if all(pair == (place, place) for place, pair in enumerate(pairs)):
+        return slice(len(pairs)), slice(len(pairs))
     student_ids, teacher_ids = zip(*pairs, strict=True)
     return torch.tensor(student_ids), torch.tensor(teacher_ids)
 
 
-def share_of_shared_tokens(documents: Sequence[Sequence[int]], shared: torch.Tensor) -> float:
-    known = set(shared.tolist())
-    total = sum(len(ids) for ids in documents)
-    return sum(token in known for ids in documents for token in ids) / max(1, total)
+def read_alike(ours: Sequence[list[int]], theirs: Sequence[list[int]], shared: Ids) -> tuple[list[list[int]], float]:
+    """The documents that have the same ids under both tokenizers, and their share of the tokens.
+
+    ours, theirs: the same texts' ids.   shared: our ids of the strings both have; others do not count in the share.
+    """
+    alike = [ids for ids, other in zip(ours, theirs, strict=True) if ids == other]
+    known = range(shared.stop) if isinstance(shared, slice) else set(shared.tolist())
+    total = sum(len(ids) for ids in ours)
+    return alike, sum(token in known for ids in alike for token in ids) / total if total else 1.0
 
 
 def _location(spec: Pretrained) -> Mapping[str, Any]:

@@ -13,13 +13,15 @@ from typing import Any
 from nonmember.corpora import CorpusSpec
 from nonmember.training.recipes import TrainingRecipe
 
+DTYPES = ("float32", "bfloat16", "float16", "auto")
+
 
 @dataclass(frozen=True)
 class Pretrained:
     """A causal language model from a folder or, where there is no such folder, from the Hugging Face hub.
 
     revision: commit, tag or branch on the hub; the commit it stands for goes into the key.
-    dtype: "float32", "bfloat16", "float16" or "auto".   device_map: passed on to transformers (needs accelerate).
+    dtype: of `DTYPES`; "auto" is that of the file.   device_map: passed on to transformers (needs accelerate).
     """
 
     path: str
@@ -27,6 +29,10 @@ class Pretrained:
     dtype: str = "float32"
     device_map: str | None = None
     trust_remote_code: bool = False
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPES:
+            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}, but {self.dtype!r} came.")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ own part file and `TokenTable.load` joins them by document id.
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import torch
-from lightning.pytorch.callbacks import BasePredictionWriter, TQDMProgressBar
-from lightning.pytorch.callbacks.progress.tqdm_progress import Tqdm
+from lightning.pytorch.callbacks import BasePredictionWriter
 from torch import Tensor
 
 from nonmember.models.forward import SplitForward, split_forward
@@ -31,6 +29,7 @@ from nonmember.observing.vocabulary import (
     Workspace,
     token_statistics,
 )
+from nonmember.progress import progress_callbacks, shows_progress
 from nonmember.records import TOKEN_SCHEMA
 
 _ROW_GROUP_TOKENS = 2**18
@@ -68,8 +67,8 @@ def observe(
     """Write what `model` says about each token of each document to `out_dir/part-<rank>.parquet`.
 
     model: a Hugging Face causal language model, or a `SplitForward` of one. It keeps its dtype and its
-        training flags; its weights are not copied. Prediction runs in inference mode, so nothing made here
-        can be trained.
+        training flags, and its weights are not copied. (A `trainer` with precision bf16-true or 16-true
+        converts them in place, as Lightning does; bf16-mixed leaves them.)
     token_ids: document id -> ids. The first id is context only; fewer than two give no rows.
     make_trainer: takes the keyword arguments of `lightning.Trainer`, some of which are set here.
     max_batch_tokens: most tokens of a batch, padding included; a longer document goes alone.
@@ -82,17 +81,15 @@ def observe(
     _check_readable(split, sequences)
     out_dir.mkdir(parents=True, exist_ok=True)
     observer = Observer(split, list(sequences.values()), max_batch_tokens, block_bytes)
-    show_progress = sys.stderr.isatty()
     trainer = make_trainer(
         callbacks=[
             TokenTableWriter(out_dir, list(sequences)),
-            *([_ProgressBar(description)] if show_progress else []),
+            *progress_callbacks(description),
         ],
         logger=False,
         enable_checkpointing=False,
-        enable_progress_bar=show_progress,
+        enable_progress_bar=shows_progress(),
         enable_model_summary=False,
-        inference_mode=True,
     )
     with warnings.catch_warnings():
         # Lightning can only name the documents of a batch for its own samplers; our batches name theirs.
@@ -108,8 +105,8 @@ def observe(
 
 
 def _check_readable(split: SplitForward, sequences: Mapping[str, Sequence[int]]) -> None:
-    config: Any = getattr(split.model, "config", None)
-    most = getattr(config, "max_position_embeddings", None)
+    config: Any = split.model.config
+    most = getattr(config.get_text_config(), "max_position_embeddings", None)
     for doc_id, ids in sequences.items():
         if most is not None and len(ids) > most:
             raise ValueError(
@@ -186,9 +183,7 @@ class Observer(lightning.LightningModule):
 
     def predict_dataloader(self) -> PaddedBatches:
         batches = length_buckets([len(ids) for ids in self._sequences], self._max_batch_tokens)
-        return PaddedBatches(
-            self._sequences, share_of_rank(batches, self.trainer.global_rank, self.trainer.world_size)
-        )
+        return PaddedBatches(self._sequences, share_of_rank(batches, self.trainer.global_rank, self.trainer.world_size))
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> TokenRows:
         """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]."""
@@ -279,27 +274,3 @@ def _read_counts(out_dir: Path) -> ObservationCounts:
         num_floored=sum(int(footer.metadata[b"num_floored"]) for footer in footers),
         num_documents=sum(int(footer.metadata[b"num_documents"]) for footer in footers),
     )
-
-
-class _ProgressBar(TQDMProgressBar):
-    """Lightning's bar with a description of ours, on stderr: stdout is for results."""
-
-    def __init__(self, description: str) -> None:
-        super().__init__()
-        self._description = description
-
-    def init_predict_tqdm(self) -> Tqdm:
-        return Tqdm(
-            disable=self.is_disabled,
-            leave=False,
-            dynamic_ncols=True,
-            file=sys.stderr,
-            smoothing=0,
-            bar_format=self.BAR_FORMAT,
-        )
-
-    def on_predict_batch_start(
-        self, trainer: Any, pl_module: Any, batch: Any, batch_idx: int, *_: Any
-    ) -> None:
-        super().on_predict_batch_start(trainer, pl_module, batch, batch_idx)
-        self.predict_progress_bar.set_description(self._description, refresh=False)

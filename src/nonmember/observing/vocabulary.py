@@ -102,8 +102,7 @@ def _logit_blocks(
     work_rows = _rows_within(_CACHE_BYTES, vocab_size, block_rows) if cpu else block_rows
     block = workspace.matrix("block", block_rows, vocab_size, features_ND, features_ND.dtype)
     logits, p, product = (
-        workspace.matrix(name, work_rows, vocab_size, features_ND, torch.float32)
-        for name in ("logits", "p", "product")
+        workspace.matrix(name, work_rows, vocab_size, features_ND, torch.float32) for name in ("logits", "p", "product")
     )
     for start in range(0, num_tokens, block_rows):
         features_RD = features_ND[start : start + block_rows]

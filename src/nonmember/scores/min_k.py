@@ -57,9 +57,7 @@ class _MinKFamily(Score):
         if self.compat not in ("none", "official"):
             raise ValueError(f"compat is 'none' or 'official'; got {self.compat!r}.")
 
-    def _score(
-        self, table: TokenTable, values: FloatArray, counters: dict[str, int | float]
-    ) -> DocumentScores:
+    def _score(self, table: TokenTable, values: FloatArray, counters: dict[str, int | float]) -> DocumentScores:
         num_kept = num_smallest(table.num_tokens, self.k, self.compat)
         scores = mean_of_smallest(table, values, num_kept)
         undefined = {_K_IS_ZERO: num_kept == 0, _SIGMA_IS_ZERO: np.ones(len(table), dtype=bool)}

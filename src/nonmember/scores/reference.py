@@ -24,9 +24,7 @@ from nonmember.scores.base import (
 )
 
 
-def _nll_reference(
-    tokens: TokenTable, reference: TokenTable
-) -> tuple[FloatArray, dict[str, npt.NDArray[np.bool_]]]:
+def _nll_reference(tokens: TokenTable, reference: TokenTable) -> tuple[FloatArray, dict[str, npt.NDArray[np.bool_]]]:
     """NLL under the reference in the order of `tokens`, and where its tokenizer leaves no scored token."""
     values = in_order_of(tokens.doc_ids, reference, nll(reference))
     return values, {f"reference: {NO_TOKENS}": np.isnan(values)}

@@ -160,9 +160,7 @@ def count_draws(drawn_BN: IntArray, num_documents: int) -> FloatArray:
 
 def _check_settings(num_resamples: int, alpha: float, margin: float) -> None:
     if num_resamples < 1:
-        raise ValueError(
-            f"Expected at least 1 resample; got num_resamples={num_resamples}. Pass 10000 or so."
-        )
+        raise ValueError(f"Expected at least 1 resample; got num_resamples={num_resamples}. Pass 10000 or so.")
     if not 0 < alpha < 1:
         raise ValueError(f"Expected a level 0 < alpha < 1; got alpha={alpha}. For a 95% interval pass 0.05.")
     if not 0 <= margin < 2:

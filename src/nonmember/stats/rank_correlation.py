@@ -17,8 +17,7 @@ def check_metric(metric: str) -> None:
     """`ValueError` unless `metric` is a `RankMetric`."""
     if metric not in get_args(RankMetric):
         raise ValueError(
-            f"Expected a rank correlation out of {', '.join(get_args(RankMetric))}; got {metric!r}. "
-            "Name one of them."
+            f"Expected a rank correlation out of {', '.join(get_args(RankMetric))}; got {metric!r}. Name one of them."
         )
 
 

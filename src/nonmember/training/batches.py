@@ -13,7 +13,9 @@ import numpy as np
 import torch
 
 
-def packed_sequences(documents: Sequence[Sequence[int]], *, length: int, end_of_text: int, seed: int) -> list[list[int]]:
+def packed_sequences(
+    documents: Sequence[Sequence[int]], *, length: int, end_of_text: int, seed: int
+) -> list[list[int]]:
     """Documents in an order drawn from `seed`, each followed by the end-of-text id, cut into sequences of `length`.
 
     The last piece is dropped when it is shorter, unless it is all there is.
@@ -48,7 +50,8 @@ class StepLoader:
     """
 
     def __init__(
-        self, sequences: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], *, micro_batch_size: int, padding_id: int
+        self, sequences: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], *, micro_batch_size: int,
+        padding_id: int,
     ):  # fmt: skip
         self.sequences, self.padding_id = sequences, padding_id
         self.rank, self.world_size = 0, 1

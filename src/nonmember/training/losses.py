@@ -14,6 +14,7 @@ from torch.utils.checkpoint import checkpoint
 
 BYTES_PER_LOGIT = 4
 HeadFunction = Callable[[Tensor], Tensor]
+Ids = Tensor | slice
 
 
 def sum_over_chunks(
@@ -43,13 +44,13 @@ def cross_entropy_terms(head: HeadFunction) -> Callable[[Tensor, Tensor], Tensor
 
 
 def distillation_terms(
-    student_head: HeadFunction, teacher_head: HeadFunction, *, tau: float, shared_ids: tuple[Tensor, Tensor] | None
+    student_head: HeadFunction, teacher_head: HeadFunction, *, tau: float, shared_ids: tuple[Ids, Ids]
 ) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
     """(student [N,D], teacher [N,D'], targets [N]) -> [2]: summed CE at temperature 1, summed KL(teacher || student).
 
     PRISM, section 3: both sides of the KL are softened, softmax(z / tau), direction teacher || student. Logits are cut
-    to the ids both tokenizers share (`shared_ids`: student's and teacher's ids of the same strings; None: all of them,
-    up to the shorter vocabulary) and renormalised by the softmax.
+    to the ids both tokenizers share (`shared_ids`: student's and teacher's ids of the same strings) and renormalised by
+    the softmax; rows that stand for no string are thus left out.
     """
 
     def terms(student_ND: Tensor, teacher_ND: Tensor, targets_N: Tensor) -> Tensor:
@@ -57,14 +58,9 @@ def distillation_terms(
         cross_entropy = F.cross_entropy(logits_NV, targets_N, reduction="sum")
         with torch.no_grad():
             teacher_NV = teacher_head(teacher_ND).float()
-        if shared_ids is None:
-            num_shared = min(logits_NV.shape[-1], teacher_NV.shape[-1])
-            student_NS, teacher_NS = logits_NV[:, :num_shared], teacher_NV[:, :num_shared]
-        else:
-            student_NS, teacher_NS = logits_NV[:, shared_ids[0]], teacher_NV[:, shared_ids[1]]
         divergence = F.kl_div(
-            F.log_softmax(student_NS / tau, dim=-1),
-            F.log_softmax(teacher_NS / tau, dim=-1),
+            F.log_softmax(logits_NV[:, shared_ids[0]] / tau, dim=-1),
+            F.log_softmax(teacher_NV[:, shared_ids[1]] / tau, dim=-1),
             log_target=True,
             reduction="sum",
         )

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from nonmember.models.forward import SplitForward
 from nonmember.training.batches import StepLoader
-from nonmember.training.losses import cross_entropy_terms, distillation_terms, sum_over_chunks
+from nonmember.training.losses import Ids, cross_entropy_terms, distillation_terms, sum_over_chunks
 from nonmember.training.recipes import Distillation, Optimization
 
 
@@ -43,7 +43,8 @@ class CausalLMModule(lightning.LightningModule):
     """
 
     def __init__(
-        self, split: SplitForward, loader: StepLoader, optimization: Optimization, *, num_steps: int, logits_budget_bytes: int
+        self, split: SplitForward, loader: StepLoader, optimization: Optimization, *, num_steps: int,
+        logits_budget_bytes: int,
     ):  # fmt: skip
         super().__init__()
         self.model = split.model
@@ -93,7 +94,11 @@ class CausalLMModule(lightning.LightningModule):
         recipe = self._optimization
         parameters = [parameter for parameter in self.parameters() if parameter.requires_grad]
         optimizer = torch.optim.AdamW(
-            parameters, lr=recipe.learning_rate, betas=recipe.betas, eps=recipe.epsilon, weight_decay=recipe.weight_decay
+            parameters,
+            lr=recipe.learning_rate,
+            betas=recipe.betas,
+            eps=recipe.epsilon,
+            weight_decay=recipe.weight_decay,
         )
         schedule = torch.optim.lr_scheduler.LambdaLR(
             optimizer, lambda step: learning_rate_factor(step, self._num_steps, recipe)
@@ -112,7 +117,7 @@ class DistilledReferenceModule(CausalLMModule):
 
     def __init__(
         self, split: SplitForward, teacher: SplitForward, loader: StepLoader, recipe: Distillation, *, num_steps: int,
-        logits_budget_bytes: int, shared_ids: tuple[Tensor, Tensor] | None,
+        logits_budget_bytes: int, shared_ids: tuple[Ids, Ids],
     ):  # fmt: skip
         super().__init__(
             split, loader, recipe.optimization, num_steps=num_steps, logits_budget_bytes=logits_budget_bytes
@@ -123,11 +128,10 @@ class DistilledReferenceModule(CausalLMModule):
     def setup(self, stage: str) -> None:
         teacher, shared_ids = self._outside
         teacher.model.eval().requires_grad_(False)
-        if shared_ids is not None:
-            shared_ids = (shared_ids[0].to(self.device), shared_ids[1].to(self.device))
         if not getattr(teacher.model, "hf_device_map", None):
             teacher.model.to(self.device)
-        self._outside = (teacher, shared_ids)
+        ours, theirs = (ids.to(self.device) if isinstance(ids, Tensor) else ids for ids in shared_ids)
+        self._outside = (teacher, (ours, theirs))
 
     def summed_terms(self, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], int]:
         teacher, shared_ids = self._outside

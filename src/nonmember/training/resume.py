@@ -12,14 +12,17 @@ import lightning
 import numpy as np
 import torch
 
-RESUME_POINT = ".resume.ckpt"  # a dot file: the store removes it when the entry is complete
-
 
 class ResumePoint(lightning.Callback):
-    """Every so many seconds, after a complete optimizer step, replace the resume point in one rename."""
+    """Every so many seconds, after a complete optimizer step, replace the resume point in one rename.
 
-    def __init__(self, folder: Path, every_seconds: float):
-        self.path = folder / RESUME_POINT
+    accumulate: micro-batches of a step. They are what a checkpoint counts, so a run that divides its steps differently
+    (less memory, say) cannot go on from it and has a point of its own.
+    """
+
+    def __init__(self, folder: Path, every_seconds: float, accumulate: int):
+        # A dot file: the store removes it when the entry is complete.
+        self.path = folder / f".resume-{accumulate}.ckpt"
         self.every_seconds = every_seconds
         self._last = time.monotonic()
 

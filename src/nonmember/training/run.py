@@ -1,4 +1,4 @@
-"""Train a model by a recipe: sequences, plan, module, trainer. Everything the store needs to know comes back as facts."""
+"""Train a model by a recipe: sequences, plan, module, trainer. What the store needs to know comes back as facts."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import lightning
 import torch
-from torch import Tensor
 
 from nonmember.compute import MIB, Compute
 from nonmember.models.forward import split_forward
 from nonmember.progress import progress_callbacks, shows_progress
 from nonmember.training.batches import StepLoader, packed_sequences, plan_steps
+from nonmember.training.losses import Ids
 from nonmember.training.modules import CausalLMModule, DistilledReferenceModule
 from nonmember.training.recipes import Distillation, Pretraining
 from nonmember.training.resume import RandomState, ResumePoint
@@ -25,10 +25,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Teacher:
-    """The model to distil from, and the ids (student's, teacher's) of the strings both vocabularies have; None: all."""
+    """The model to distil from, and the ids (student's, teacher's) of the strings both vocabularies have."""
 
     model: Any
-    shared_ids: tuple[Tensor, Tensor] | None
+    shared_ids: tuple[Ids, Ids]
 
 
 def train(
@@ -85,7 +85,7 @@ def train(
     model.train()
     if compute.gradient_checkpointing:
         model.gradient_checkpointing_enable()
-    resume_point = ResumePoint(folder, compute.checkpoint_seconds)
+    resume_point = ResumePoint(folder, compute.checkpoint_seconds, loader.accumulate)
     trainer = compute.trainer(
         max_epochs=1,
         accumulate_grad_batches=loader.accumulate,
@@ -102,10 +102,20 @@ def train(
     if resume_point.path.exists():
         log.info("%s: going on from the point an earlier run had reached.", description)
     trainer.fit(module, ckpt_path=resume_point.path if resume_point.path.exists() else None)
+    if trainer.interrupted:
+        raise KeyboardInterrupt  # some versions of Lightning swallow it; a half-trained model must never be stored
     if trainer.global_step != len(steps):
-        raise KeyboardInterrupt  # Lightning swallows the first one; a half-trained model must never be stored
+        raise ValueError(
+            f"The trainer made {trainer.global_step} of {len(steps)} steps. Take limit_train_batches, max_steps, "
+            "max_time and fast_dev_run out of the trainer."
+        )
     if trainer.world_size > 1:
         _gather_weights(trainer, model, folder)
+    if not all(bool(parameter.isfinite().all()) for parameter in model.parameters()):
+        raise ValueError(
+            f"{description}: the weights are no longer finite numbers. Lower the learning rate "
+            f"({optimization.learning_rate}) or the bound on the gradient ({optimization.gradient_clip})."
+        )
     if distilled:
         facts |= {f"{name}_after": value for name, value in _health(module, sequences, end_of_text, compute).items()}
     model.eval()
@@ -119,6 +129,7 @@ def _gather_weights(trainer: lightning.Trainer, model: Any, folder: Path) -> Non
     trainer.strategy.barrier("weights saved")
     state = torch.load(path, map_location="cpu", weights_only=True)["state_dict"]
     model.load_state_dict({name.removeprefix("model."): value for name, value in state.items()})
+    trainer.strategy.barrier("weights read")  # the first process removes the file soon
 
 
 def _health(

@@ -1,0 +1,202 @@
+"""Tokenizers and models: what goes together, what determines them, how texts become ids."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from tokenizers import Tokenizer, models, pre_tokenizers
+from transformers import PreTrainedTokenizerFast
+
+import tiny
+from nonmember.models.loading import (
+    LoadedModel,
+    encode,
+    from_scratch,
+    load_folder,
+    load_pretrained,
+    pretrained_identity,
+    read_alike,
+    save,
+    shared_ids,
+    train_tokenizer,
+)
+from nonmember.models.specs import Pretrained
+from nonmember.records import Corpus, Document
+
+CORPUS = Corpus(tiny.GENERAL.documents)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(CORPUS, tiny.VOCAB_SIZE)
+
+
+@pytest.fixture
+def folder(tokenizer, tmp_path):
+    """A model with more rows than its tokenizer has entries, as Pythia's."""
+    path = tmp_path / "a-model"
+    save(LoadedModel(tiny.model(1, tiny.VOCAB_SIZE + 24), tokenizer), path)
+    return path
+
+
+def word_tokenizer(*words: str) -> PreTrainedTokenizerFast:
+    """Whole words with the ids of their places."""
+    tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer)
+
+
+# The micro models' tokenizer --------------------------------------------------------------------------------
+
+
+def test_training_a_tokenizer_twice_gives_the_same(tokenizer):
+    assert len(tokenizer) == tiny.VOCAB_SIZE
+    assert train_tokenizer(CORPUS, tiny.VOCAB_SIZE).backend_tokenizer.to_str() == tokenizer.backend_tokenizer.to_str()
+    other = train_tokenizer(Corpus((Document("a", "other words altogether " * 9),)), tiny.VOCAB_SIZE)
+    assert other.get_vocab() != tokenizer.get_vocab()
+
+
+@pytest.mark.parametrize("text", ["moss fern", " a\tb\n\n", "Grüße, 世界 🙂", "\x00\x7f"])
+def test_every_text_is_encoded_without_loss(tokenizer, text):
+    (ids,) = encode(tokenizer, [text], None)
+    assert tokenizer.decode(ids) == text
+    assert tokenizer.eos_token_id not in ids
+
+
+def test_texts_are_encoded_alone_without_added_tokens_and_cut_on_the_right(tokenizer):
+    texts = ["moss fern reed pine", "", "moss"]
+    whole = encode(tokenizer, texts, None)
+    assert whole[1] == []
+    assert [tokenizer.decode(ids) for ids in whole] == texts  # no beginning, no end, no padding
+    assert encode(tokenizer, texts, 2) == [ids[:2] for ids in whole]
+    assert encode(tokenizer, texts, 100) == whole
+    assert encode(tokenizer, [], 2) == []
+
+
+def test_a_tokenizer_that_cuts_on_the_left_is_told_not_to(folder):
+    settings = folder / "tokenizer_config.json"
+    settings.write_text(json.dumps(json.loads(settings.read_text()) | {"truncation_side": "left"}))
+    loaded = load_folder(folder).tokenizer
+    assert encode(loaded, ["moss fern reed"], 2) == [encode(loaded, ["moss fern reed"], None)[0][:2]]
+
+
+# Loading ----------------------------------------------------------------------------------------------------
+
+
+def test_a_saved_model_comes_back_to_the_bit(folder, tokenizer):
+    loaded = load_folder(folder)
+    tiny.assert_equal_weights(tiny.weights(loaded.model), tiny.weights(tiny.model(1, tiny.VOCAB_SIZE + 24)))
+    assert loaded.model.get_input_embeddings().num_embeddings == len(loaded.tokenizer) + 24
+    assert encode(loaded.tokenizer, ["moss fern"], None) == encode(tokenizer, ["moss fern"], None)
+    assert not loaded.model.training
+    assert loaded.num_parameters == sum(p.numel() for p in tiny.model(1, tiny.VOCAB_SIZE + 24).parameters())
+
+
+def test_the_dtype_is_the_one_asked_for(folder):
+    assert load_pretrained(Pretrained(str(folder), dtype="bfloat16")).model.dtype == torch.bfloat16
+    assert load_folder(folder).model.dtype == torch.float32
+
+
+def test_no_tokenizer_is_one_clear_sentence(folder):
+    for path in folder.glob("*token*"):
+        path.unlink()
+    with pytest.raises(
+        ValueError, match=r"No tokenizer could be loaded from .*a-model: .*Expected tokenizer\.json"
+    ) as caught:
+        load_folder(folder)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["config.json", "model.safetensors"])
+def test_no_model_is_one_clear_sentence(folder, missing):
+    (folder / missing).unlink()
+    with pytest.raises(ValueError, match=r"could be loaded from .*a-model: .*Expected") as caught:
+        load_folder(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_tokenizer_larger_than_the_model_is_refused(folder):
+    save(LoadedModel(tiny.model(1, tiny.VOCAB_SIZE - 1), load_folder(folder).tokenizer), folder)
+    with pytest.raises(ValueError, match="has 280 entries, but the model only 279 embedding rows"):
+        load_folder(folder)
+
+
+def test_a_name_that_is_no_folder_says_so():
+    with pytest.raises(ValueError, match="'no/such-model' is no folder here"):
+        pretrained_identity(Pretrained("no/such-model"))
+
+
+def test_scratch_models_are_drawn_from_their_seed_alone(tokenizer):
+    spec = tiny.scratch(3)
+    torch.manual_seed(0)
+    one = from_scratch(spec, tokenizer).model
+    state = torch.get_rng_state()
+    torch.manual_seed(1)
+    other = from_scratch(spec, tokenizer).model
+    tiny.assert_equal_weights(tiny.weights(one), tiny.weights(other))
+    torch.manual_seed(0)
+    assert torch.equal(torch.get_rng_state(), state)  # and leave the generators alone
+    assert not torch.equal(
+        from_scratch(replace(spec, seed=4), tokenizer).model.get_input_embeddings().weight,
+        one.get_input_embeddings().weight,
+    )
+    assert one.config.vocab_size == len(tokenizer)
+
+
+# What determines a model ------------------------------------------------------------------------------------
+
+
+def test_identity_is_the_content_of_the_folder(folder, tmp_path):
+    identity = pretrained_identity(Pretrained(str(folder)))
+    other_name = Path(shutil.copytree(folder, tmp_path / "elsewhere" / "another-name"))
+    assert pretrained_identity(Pretrained(str(other_name))) == identity
+    (other_name / "README.md").write_text("about it")
+    assert pretrained_identity(Pretrained(str(other_name))) == identity
+    assert pretrained_identity(Pretrained(str(other_name), dtype="bfloat16")) != identity
+    json.dumps(identity)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "tokenizer.json", "modeling_own.py"])
+def test_identity_moves_with_what_is_read(folder, name):
+    (folder / "modeling_own.py").write_text("# 1\n")
+    identity = pretrained_identity(Pretrained(str(folder)))
+    content = bytearray((folder / name).read_bytes())
+    content[len(content) // 2] ^= 1  # of the same length
+    (folder / name).write_bytes(bytes(content))
+    os.utime(folder / name, (1, 1))
+    assert pretrained_identity(Pretrained(str(folder))) != identity
+
+
+# Two vocabularies -------------------------------------------------------------------------------------------
+
+
+def test_equal_vocabularies_share_all_their_ids(tokenizer):
+    assert shared_ids(tokenizer, tokenizer) == (slice(tiny.VOCAB_SIZE), slice(tiny.VOCAB_SIZE))
+
+
+def test_a_longer_vocabulary_shares_its_beginning():
+    assert shared_ids(word_tokenizer("a", "b", "c"), word_tokenizer("a", "b")) == (slice(2), slice(2))
+
+
+def test_permuted_vocabularies_are_paired_by_string():
+    ours, theirs = shared_ids(word_tokenizer("a", "b", "c", "d"), word_tokenizer("d", "x", "a", "b"))
+    assert list(zip(ours.tolist(), theirs.tolist(), strict=True)) == [(0, 2), (1, 3), (3, 0)]
+
+
+def test_disjoint_vocabularies_are_refused():
+    with pytest.raises(ValueError, match="no token in common"):
+        shared_ids(word_tokenizer("a", "b"), word_tokenizer("x"))
+
+
+def test_what_two_tokenizers_read_alike():
+    ours = [[0, 1, 2], [3, 3], [5]]
+    assert read_alike(ours, ours, slice(6)) == (ours, 1.0)
+    assert read_alike(ours, [[0, 1, 2], [3, 4], [5]], slice(6)) == ([[0, 1, 2], [5]], 4 / 6)
+    assert read_alike(ours, ours, torch.tensor([0, 1, 3])) == (ours, 4 / 6)
+    assert read_alike([[], []], [[], []], slice(6)) == ([[], []], 1.0)

@@ -1,0 +1,214 @@
+"""What the command says: help, and one sentence for every mistake on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nonmember import __version__, cli
+
+SWEEPS = Path(__file__).parents[1] / "sweeps"
+
+
+def in_one_sentence(said, command="audit"):
+    """One line on standard error, nothing of Python's or Hydra's on either."""
+    assert said.status == 1
+    assert said.err.startswith(f"nonmember {command}: ")
+    assert said.err.count("\n") == 1
+    for noise in (
+        "Traceback",
+        "Error executing job",
+        "full_key",
+        "object_type",
+        "Config search path",
+        "hydra.cc",
+    ):
+        assert noise not in said.err + said.out
+    return said.err
+
+
+# ---------------------------------------------------------------------------------------------- help
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",), ("help",)])
+def test_help_names_every_command(nonmember, arguments):
+    said = nonmember(*arguments)
+    assert (said.status, said.err) == (0, "")
+    for command, what in cli.COMMANDS.items():
+        assert f"{command:7} {what}" in said.out
+
+
+def test_version(nonmember):
+    assert nonmember("--version").out == f"nonmember {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["audit", "score", "train"])
+def test_help_of_a_command(nonmember, command, tmp_path):
+    said = nonmember(command, "--help")
+    assert (said.status, said.err) == (0, "")
+    assert said.out.startswith(f"nonmember {command}: ")
+    for choices in ("model: ", "trainer: cpu, ddp, fsdp, gpu", "world: "):
+        assert choices in said.out
+    assert not list(tmp_path.iterdir())
+
+
+def test_help_of_the_table(nonmember):
+    said = nonmember("table", "--help")
+    assert said.status == 0
+    assert "nonmember table" in said.out
+
+
+def test_looking_at_the_config_makes_nothing(nonmember, tmp_path):
+    said = nonmember("audit", "--cfg", "job", "data=jsonl", "data.path=a.jsonl")
+    assert said.status == 0
+    assert "label: ${file_stem:${.path}}" in said.out
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in SWEEPS.glob("*.yaml")))
+def test_a_sweep_is_named_by_folder_and_name(nonmember, name):
+    said = nonmember("audit", "--config-dir", SWEEPS, "--config-name", name, "--cfg", "job")
+    assert (said.status, said.err) == (0, "")
+    assert f"name: {name}\n" in said.out
+
+
+# ------------------------------------------------------------------------------------------ mistakes
+
+
+def test_unknown_command(nonmember):
+    said = nonmember("adit", "seed=1")
+    assert said.status == 2
+    assert said.err == "nonmember: there is no command 'adit'; choose from audit, score, train, table.\n"
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["nme=x"], "no key nme; did you mean name?"),
+        (["trainer.precison=32-true"], "no key trainer.precison; did you mean precision? trainer has "),
+        (["data=jsonl", "data.corpus.base.min_wrds=3"], "did you mean min_words or max_words?"),
+        (["data.pth=x"], "no key data.pth. data has domain, half, "),
+        (["data=jsnl"], "no data=jsnl; did you mean jsonl? data can be cleaned, hub, jsonl, "),
+        (["model@target=pythia_410"], "no model=pythia_410; did you mean pythia_410m "),
+        (["score@method.score=min_kk"], "no score=min_kk; did you mean min_k"),
+        (["experiment=no_such"], "no experiment=no_such. experiment can be "),
+        (["modl@target=pythia_70m"], "no group modl; did you mean model or method? The groups are data, "),
+        (["model=pythia_70m"], "Did you mean to override one of model@reference, model@target?"),
+        (["training@method.distilation=distillation"], "training@method.distillation"),
+        (["seed=abc"], "seed cannot be that: Value 'abc' of type 'str' could not be converted to Integer."),
+        (["target.path"], "'target.path' cannot be read: write key=value"),
+        (["name='a b"], "cannot be read: write key=value, with quotes"),
+        (["seed=1,2"], "To sweep over it, add --multirun"),
+        (["--config-name", "no_such"], "Cannot find primary config 'no_such'"),
+    ],
+)  # fmt: skip
+def test_a_slip_gets_a_sentence_with_the_nearest(nonmember, tmp_path, overrides, expected):
+    said = nonmember("audit", *overrides)
+    assert expected in in_one_sentence(said)
+    assert said.out == ""
+    assert not list(tmp_path.iterdir()), "refused before anything is made"
+
+
+@pytest.mark.parametrize(
+    ("command", "overrides", "expected"),
+    [
+        ("audit", ["data=jsonl"], "No value was given for data.path; add data.path=VALUE to the command."),
+        ("audit", ["data=hub"], "add data.path=VALUE data.revision=VALUE to"),
+        ("audit", ["model@target=pretrained"], "add target.path=VALUE to"),
+        ("score", ["data=text_files", "model=pretrained"], "add model.path=VALUE data.path=VALUE to"),
+        ("train", ["model=pretrained"], "add model.path=VALUE to"),
+    ],
+)
+def test_what_must_be_given_is_named(nonmember, command, overrides, expected):
+    assert expected in in_one_sentence(nonmember(command, *overrides), command)
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("truth=maybe", "truth must be member, non_member or null"),
+        ("seed=-1", "seed must be at least 0"),
+        ("method.alpha=2", "method: alpha must lie between 0 and 1, but 2 came."),
+        ("method.rank_metric=pearson", "method: rank_metric must be spearman or kendall"),
+        ("method.num_resamples=0", "method: num_resamples must be a whole number of at least 1"),
+        ("method.max_tokens=1", "method: max_tokens must be a whole number of at least 2"),
+        ("method.score.k=0", "method.score: k is a fraction of the tokens"),
+        ("method.distillation.tau=0", "method.distillation: tau must be positive"),
+        ("trainer.micro_batch_size=0", "trainer: trainer.micro_batch_size must be a whole number"),
+        ("target.dtype=float8", "target: dtype must be one of float32, "),
+        ("data.long_documents=shorten", "`long_documents` of Cleaned must be one of 'cut', 'drop'"),
+        ("+method.bogus=1", "method: "),
+    ],
+)
+def test_settings_are_refused_before_anything_is_read(nonmember, override, expected):
+    """The models and documents named here do not exist: nobody has looked."""
+    pretend = [f"{role}.path=no/such" for role in ("target", "reference")] + [
+        "data=jsonl",
+        "data.path=nothing.jsonl",
+    ]
+    said = nonmember("audit", "model@target=pretrained", "model@reference=pretrained", *pretend, override)
+    assert expected in in_one_sentence(said)
+
+
+def test_a_failed_audit_leaves_the_reason_in_its_folder(nonmember, tmp_path):
+    said = nonmember("audit", "data=jsonl", "name=mine")
+    (path,) = tmp_path.glob("outputs/audits/mine/*/error.json")
+    reason = json.loads(path.read_text())
+    assert reason["cell"] == path.parent.name
+    assert reason["kind"] == "ValueError"
+    assert reason["error"] in said.err
+
+
+def test_table_of_nothing(nonmember, tmp_path):
+    assert "There is no result.json below nowhere." in in_one_sentence(nonmember("table", "nowhere"), "table")
+    (tmp_path / "result.json").write_text("{}")
+    assert "is not a result this version can read" in in_one_sentence(nonmember("table", "."), "table")
+
+
+# -------------------------------------------------------------------------- errors that are not ours
+
+
+def test_full_error_shows_the_traceback(nonmember, monkeypatch):
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    with pytest.raises(ValueError, match="No value was given for data"):
+        nonmember("audit", "data=jsonl")
+
+
+def test_a_bug_is_never_told_as_a_mistake_of_the_user(nonmember, monkeypatch):
+    def broken(*_):
+        raise AssertionError("ours")
+
+    monkeypatch.setattr("nonmember.audit.run_cell", broken)
+    with pytest.raises(AssertionError, match="ours"):
+        nonmember("audit")
+
+
+def test_interrupted(nonmember, monkeypatch):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("nonmember.audit.run_cell", interrupt)
+    said = nonmember("audit")
+    assert said.status == 130
+    assert said.err == "nonmember: interrupted; what was made is kept, start again to go on.\n"
+
+
+def test_the_script_itself(tmp_path):
+    """As installed: arguments and exit status go through, and the traceback on request."""
+
+    def call(**environment):
+        return subprocess.run(
+            [sys.executable, "-m", "nonmember.cli", "audit", "nme=x"],
+            cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True,
+        )  # fmt: skip
+
+    plain, traced = call(), call(HYDRA_FULL_ERROR="1")
+    assert plain.returncode == traced.returncode == 1
+    assert plain.stderr.startswith("nonmember audit: There is no key nme; did you mean name?")
+    assert plain.stderr.count("\n") == 1
+    assert "Traceback (most recent call last)" in traced.stderr

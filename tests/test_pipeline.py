@@ -1,0 +1,383 @@
+"""One audit from a file of texts to a result on disk: complete, repeatable, nothing made twice."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, fields, replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import tiny
+from nonmember import pipeline
+from nonmember import workshop as workshop_module
+from nonmember.corpora import Jsonl
+from nonmember.methods import PairedT, Prism
+from nonmember.models.specs import Trained
+from nonmember.pipeline import Audit, audit_keys, finished, join, run_audit, score_inputs, table_of_scores
+from nonmember.records import AuditResult
+from nonmember.scores import DocumentScores, Loss, MinK, MinKPlusPlus, ReferenceRatio
+from nonmember.tracking import NoTracker
+
+pytestmark = tiny.ignore_warnings
+
+PRISM = Prism(
+    score=MinKPlusPlus(0.2),
+    distillation=tiny.distillation(),
+    rank_metric="spearman",
+    num_resamples=200,
+    alpha=0.05,
+    margin=0.0,
+    max_tokens=64,
+)
+PAIRED_T = PairedT(score=MinKPlusPlus(0.2), distillation=tiny.distillation(), alpha=0.05, max_tokens=64)
+NOTHING_MADE = {"models_trained": 0, "tokens_observed": 0}
+
+
+def write_jsonl(path: Path, texts: list[str]) -> Jsonl:
+    path.write_text(
+        "".join(json.dumps({"id": f"{path.stem}-{n}", "text": text}) + "\n" for n, text in enumerate(texts))
+    )
+    return Jsonl(str(path), id_field="id", text_field="text")
+
+
+@pytest.fixture
+def audit(tmp_path) -> Audit:
+    """Trained target and reference, neither of which read the 40 suspect documents."""
+    general = write_jsonl(tmp_path / "general.jsonl", tiny.random_texts(40, seed=1))
+    suspect = write_jsonl(tmp_path / "suspect.jsonl", tiny.random_texts(40, seed=2))
+    target, reference = (
+        Trained(tiny.scratch(seed, general), tiny.pretraining(), general, seed=seed, label=label)
+        for seed, label in ((1, "target"), (2, "reference"))
+    )
+    return Audit(target, reference, suspect, PRISM, seed=5, corpus_label="suspect texts")
+
+
+@pytest.fixture
+def untrained(audit) -> Audit:
+    """The same question about models with random weights: nothing but the distilled reference is trained."""
+    return replace(audit, target=audit.target.base, reference=audit.reference.base)
+
+
+def run(audit: Audit, folder: Path, name: str = "one", store: str = "store", tracker=None, **compute) -> AuditResult:
+    shop = tiny.workshop(folder / store, **compute)
+    return run_audit(audit, shop, tracker or NoTracker(), folder / name)
+
+
+def strict(path: Path) -> dict:
+    def refuse(constant):
+        raise AssertionError(f"{constant} is no JSON")
+
+    return json.loads(path.read_text(), parse_constant=refuse)
+
+
+def numbers(result: AuditResult) -> dict:
+    """All but what a run had to make and how long it took."""
+    return {name: value for name, value in asdict(result).items() if name not in ("made", "seconds")}
+
+
+def forbid_work(monkeypatch) -> None:
+    def never(*_, **__):
+        raise AssertionError("this was made already")
+
+    monkeypatch.setattr(workshop_module, "observe", never)
+    monkeypatch.setattr(workshop_module, "train", never)
+
+
+# The result -------------------------------------------------------------------------------------------------
+
+
+def test_a_result_says_everything_and_can_be_had_again(audit, tmp_path, monkeypatch):
+    result = run(audit, tmp_path)
+    told = strict(tmp_path / "one" / "result.json")
+    assert set(told) == {field.name for field in fields(AuditResult)}
+    assert AuditResult.load(tmp_path / "one" / "result.json") == result
+    assert (result.method, result.target, result.reference) == ("prism", "target", "reference")
+    assert (result.corpus, result.truth, result.seed, result.alpha) == (
+        "suspect texts",
+        "non_member",
+        5,
+        0.05,
+    )
+    assert (result.num_documents, result.num_excluded, result.excluded) == (40, 0, {})
+    assert result.verdict in ("evidence_of_non_membership", "inconclusive")
+    assert result.allowed_claim
+    assert 0 < result.p_value <= 1
+    assert result.statistic == pytest.approx(result.rho_reference_target - result.rho_distilled_target)
+    assert result.ci_low < result.ci_high
+    assert result.score == "minkpp(0.2)"
+    assert result.settings["score"] == {"kind": "MinKPlusPlus", "k": 0.2, "compat": "none"}
+    assert result.settings["distillation"]["optimization"]["learning_rate"] == 1e-2
+    assert result.health.keys() == {"ce_before", "ce_after", "kl_before", "kl_after"}
+    assert result.capability.keys() == {"target", "reference", "distilled"}
+    assert result.capability["target"]["num_parameters"] == result.capability["distilled"]["num_parameters"]
+    assert 2 < result.capability["target"]["nll"] < np.log(tiny.VOCAB_SIZE)
+    assert result.keys.keys() == {"target", "reference", "distilled", "corpus", "audit"}
+    assert {"python", "nonmember", "torch", "transformers", "lightning"} <= result.versions.keys()
+    assert (result.made["models_trained"], result.made["observations_found"]) == (3, 0)
+    assert result.made["tokens_observed"] == 3 * sum(observed(audit, tmp_path))
+    assert result.seconds > 0
+    assert any("below 150" in warning for warning in result.warnings)
+
+    scores = pq.read_table(tmp_path / "one" / "scores.parquet")
+    assert scores.column_names == ["doc_id", "target", "reference", "distilled"]
+    assert scores["doc_id"].to_pylist() == [f"suspect-{n}" for n in range(40)]
+    distribution = pq.read_table(tmp_path / "one" / "distribution.parquet")["statistic"].to_numpy()
+    assert (1 + np.sum(distribution <= 1e-12)) / 201 == pytest.approx(result.p_value)
+
+    anew = run(audit, tmp_path, "anew", store="another store")
+    assert numbers(anew) == numbers(result)
+    assert (tmp_path / "anew" / "scores.parquet").read_bytes() == (tmp_path / "one" / "scores.parquet").read_bytes()
+
+    forbid_work(monkeypatch)
+    found = run(audit, tmp_path, "found")
+    assert numbers(found) == numbers(result)
+    assert found.made == NOTHING_MADE | {"models_found": 3, "observations_found": 3}
+
+
+def observed(audit: Audit, folder: Path) -> list[int]:
+    table = tiny.workshop(folder / "store").observations(audit.target, audit.suspect, view="original", max_tokens=64)
+    return table.num_tokens.tolist()
+
+
+def test_another_fraction_takes_no_forward_pass(untrained, tmp_path, monkeypatch):
+    shop = tiny.workshop(tmp_path / "store")
+    one = run_audit(untrained, shop, NoTracker(), tmp_path / "one")
+    forbid_work(monkeypatch)
+    for k in (0.1, 0.5, 1.0):
+        other = replace(untrained, method=replace(PRISM, score=MinKPlusPlus(k)))
+        for again in (shop, tiny.workshop(tmp_path / "store")):
+            result = run_audit(other, again, NoTracker(), tmp_path / f"{k}")
+            assert result.made.items() >= NOTHING_MADE.items()
+            assert result.score == f"minkpp({k:g})"
+            assert result.rho_reference_target != one.rho_reference_target
+            assert result.keys["distilled"] == one.keys["distilled"]
+            assert result.keys["audit"] != one.keys["audit"]
+
+
+def test_a_method_beside_another_shares_its_distilled_reference(untrained, tmp_path, monkeypatch):
+    run(untrained, tmp_path)
+    forbid_work(monkeypatch)
+    result = run(replace(untrained, method=PAIRED_T), tmp_path, "paired")
+    told = strict(tmp_path / "paired" / "result.json")
+    assert (result.verdict, result.made["models_trained"]) == ("score_only", 0)
+    assert (told["ci_low"], told["rho_reference_target"], told["rho_distilled_target"]) == (None, None, None)
+    assert 0 <= result.p_value <= 1
+    assert not (tmp_path / "paired" / "distribution.parquet").exists()
+
+
+def test_another_seed_trains_the_distilled_reference_anew_and_nothing_else(audit, tmp_path):
+    one = run(audit, tmp_path)
+    other = run(replace(audit, seed=6), tmp_path, "other")
+    assert other.made["models_trained"] == 1
+    assert other.rho_reference_target == one.rho_reference_target
+    assert other.rho_distilled_target != one.rho_distilled_target
+
+
+@pytest.mark.parametrize(("given", "expected"), [(None, "member"), ("non_member", "non_member")])
+def test_truth_is_the_askers_or_else_the_recipes(audit, tmp_path, given, expected):
+    target = replace(audit.target, base=audit.target.base, corpus=audit.suspect)
+    assert run(replace(audit, target=target, truth=given), tmp_path).truth == expected
+
+
+def test_what_the_asker_says_must_be_one_of_two(audit):
+    with pytest.raises(ValueError, match="truth must be member, non_member or null"):
+        replace(audit, truth="perhaps")
+
+
+# Documents that cannot be scored, too few of them, weak models ----------------------------------------------
+
+
+def with_short_texts(audit: Audit, folder: Path, number: int, of: int = 60) -> Audit:
+    texts = ["m"] * number + tiny.random_texts(of - number, seed=2)
+    return replace(audit, suspect=write_jsonl(folder / "short.jsonl", texts))
+
+
+@pytest.mark.parametrize(
+    ("number", "warns", "invalid"),
+    [(1, False, False), (3, False, False), (4, True, False), (12, True, False), (13, True, True)],
+)
+def test_documents_without_a_scored_token_leave_all_roles_with_a_reason(untrained, tmp_path, number, warns, invalid):
+    result = run(with_short_texts(untrained, tmp_path, number), tmp_path)
+    assert (result.num_documents, result.num_excluded) == (60 - number, number)
+    assert result.excluded == {
+        f"short-{n}": "target: no scored token: the text has fewer than two tokens" for n in range(number)
+    }
+    table = pq.read_table(tmp_path / "one" / "scores.parquet")
+    assert table["doc_id"].to_pylist() == [f"short-{n}" for n in range(number, 60)]
+    assert all(np.isfinite(table[role].to_numpy()).all() for role in ("target", "reference", "distilled"))
+    assert any("could not be scored" in warning for warning in result.warnings) == warns
+    assert (result.verdict == "invalid") == invalid
+    assert ("nothing may be concluded" in result.allowed_claim) == invalid
+    strict(tmp_path / "one" / "result.json")
+
+
+def test_too_few_documents_are_refused_before_anything_is_made(untrained, tmp_path):
+    few = replace(untrained, suspect=write_jsonl(tmp_path / "few.jsonl", tiny.random_texts(29, seed=2)))
+    with pytest.raises(ValueError, match="suspect texts has 29 documents and prism needs at least 30"):
+        run(few, tmp_path)
+    assert not (tmp_path / "one").exists()
+    assert not (tmp_path / "store").exists()
+
+
+def test_fewer_than_thirty_after_exclusions_is_invalid(untrained, tmp_path):
+    result = run(with_short_texts(untrained, tmp_path, 2, of=31), tmp_path)
+    assert result.verdict == "invalid"
+    assert any("29 documents are left" in warning for warning in result.warnings)
+
+
+def test_nothing_to_score_at_all(untrained, tmp_path):
+    with pytest.raises(ValueError, match=r"40 of 40 documents could not be scored .*Give longer texts"):
+        run(with_short_texts(untrained, tmp_path, 40, of=40), tmp_path)
+
+
+@pytest.mark.parametrize(("hidden_size", "warns"), [(8, True), (16, False), (32, False)])
+def test_a_reference_smaller_than_the_target_warns(untrained, tmp_path, hidden_size, warns):
+    smaller = replace(untrained.reference, architecture=untrained.reference.architecture | {"hidden_size": hidden_size})
+    result = run(replace(untrained, reference=smaller), tmp_path)
+    assert any("reference is smaller than the target" in warning for warning in result.warnings) == warns
+
+
+def test_a_distilled_reference_that_learnt_nothing_warns(untrained, tmp_path):
+    idle = replace(PRISM, distillation=tiny.distillation(learning_rate=0.0))
+    result = run(replace(untrained, method=idle), tmp_path)
+    assert result.health["ce_before"] == result.health["ce_after"]
+    assert sum("did not fall" in warning for warning in result.warnings) == 2
+    assert result.statistic == 0  # the distilled reference is the reference
+    assert result.verdict == "inconclusive"
+
+
+# Who hears of it --------------------------------------------------------------------------------------------
+
+
+class Listener(NoTracker):
+    def __init__(self, result: Path):
+        self.result, self.told, self.curves, self.tables = result, {}, {}, {}
+
+    def log(self, prefix, values, step):
+        for name, value in values.items():
+            self.curves.setdefault(f"{prefix}/{name}", []).append((step, value))
+
+    def summarise(self, values):
+        assert self.result.exists(), "the disk comes first"
+        self.told |= values
+
+    def histogram(self, name, values):
+        self.tables[name] = values
+
+    def scores(self, name, columns):
+        self.tables[name] = columns
+
+
+def test_the_tracker_hears_the_result_under_names_that_never_change(audit, tmp_path):
+    listener = Listener(tmp_path / "one" / "result.json")
+    shop = tiny.workshop(tmp_path / "store")
+    shop.tracker = listener
+    result = run_audit(audit, shop, listener, tmp_path / "one")
+    health = {f"health/{name}": value for name, value in result.health.items()}
+    assert listener.told == health | {
+        "test/statistic": result.statistic,
+        "test/p_value": result.p_value,
+        "test/ci_low": result.ci_low,
+        "test/ci_high": result.ci_high,
+        "rho/reference_target": result.rho_reference_target,
+        "rho/distilled_target": result.rho_distilled_target,
+        "verdict": result.verdict,
+        "num_documents": 40,
+        "num_excluded": 0,
+    }
+    assert len(listener.tables["test/distribution"]) == 200
+    assert list(listener.tables["scores"]) == ["doc_id", "target", "reference", "distilled"]
+    assert {"train/loss", "train/ce", "train/kl", "train/learning_rate"} <= listener.curves.keys()
+    assert {"train_target/loss", "train_reference/loss"} <= listener.curves.keys()
+    assert [step for step, _ in listener.curves["train/loss"]] == list(range(5))
+
+
+def test_a_tracker_that_fails_costs_no_result(untrained, tmp_path):
+    class Broken(NoTracker):
+        def summarise(self, values):
+            raise ConnectionError("no network")
+
+    with pytest.raises(ConnectionError):
+        run(untrained, tmp_path, tracker=Broken())
+    assert finished(untrained, tiny.workshop(tmp_path / "store"), tmp_path / "one") is not None
+
+
+def test_a_further_process_writes_no_result(untrained, tmp_path, monkeypatch):
+    monkeypatch.setattr(pipeline, "process_rank", lambda: 1)
+    run(untrained, tmp_path)
+    assert not (tmp_path / "one").exists()
+
+
+# Skipped where it is there ----------------------------------------------------------------------------------
+
+
+def test_a_finished_question_is_known_by_all_that_determines_it(untrained, tmp_path):
+    result = run(untrained, tmp_path)
+    shop = tiny.workshop(tmp_path / "store")
+    folder = tmp_path / "one"
+    assert finished(untrained, shop, folder) == result
+    assert finished(replace(untrained, corpus_label="another name"), shop, folder) == result
+    others = {
+        "seed": replace(untrained, seed=6),
+        "truth": replace(untrained, truth="member"),
+        "alpha": replace(untrained, method=replace(PRISM, alpha=0.01)),
+        "score": replace(untrained, method=replace(PRISM, score=MinK(0.2))),
+        "resamples": replace(untrained, method=replace(PRISM, num_resamples=201)),
+        "lambda": replace(untrained, method=replace(PRISM, distillation=tiny.distillation(lambda_=0.6))),
+        "target": replace(untrained, target=untrained.reference),
+        "method": replace(untrained, method=PAIRED_T),
+    }
+    for other in others.values():
+        assert finished(other, shop, folder) is None
+    keys = {audit_keys(other, shop)["audit"] for other in (untrained, *others.values())}
+    assert len(keys) == 1 + len(others)
+    assert finished(untrained, shop, tmp_path / "nothing") is None
+    (folder / "result.json").write_text("{")
+    with pytest.raises(ValueError, match=r"result.json is not a result this version can read.*run the audit again"):
+        finished(untrained, shop, folder)
+
+
+def test_a_changed_text_is_another_question(untrained, tmp_path):
+    run(untrained, tmp_path)
+    write_jsonl(tmp_path / "suspect.jsonl", ["moss", *tiny.random_texts(40, seed=2)[1:]])
+    assert finished(untrained, tiny.workshop(tmp_path / "store"), tmp_path / "one") is None
+
+
+# Scores and roles -------------------------------------------------------------------------------------------
+
+
+def scores_of(**values: float | None) -> DocumentScores:
+    numbers = np.array([np.nan if value is None else value for value in values.values()])
+    return DocumentScores(tuple(values), numbers, {name: "why" for name, value in values.items() if value is None})
+
+
+def test_roles_are_joined_by_document_never_zipped():
+    scores, excluded = join(
+        {"target": scores_of(a=1, b=2, c=None, d=4), "reference": scores_of(d=40, c=30, b=None, a=10)}
+    )
+    assert scores.doc_ids == ("a", "d")
+    assert scores.values["target"].tolist() == [1, 4]
+    assert scores.values["reference"].tolist() == [10, 40]
+    assert excluded == {"c": "target: why", "b": "reference: why"}
+
+
+def test_a_table_of_scores_keeps_undefined_values():
+    columns, reasons = table_of_scores(["one", "two"], [scores_of(a=1, b=None), scores_of(b=2, a=3)])
+    assert columns["doc_id"] == ["a", "b"]
+    np.testing.assert_array_equal(columns["one"], [1, np.nan])
+    assert columns["two"].tolist() == [3, 2]
+    assert reasons == {"one": {"b": "why"}, "two": {}}
+
+
+def test_a_score_gets_what_it_declares(untrained, tmp_path):
+    shop = tiny.workshop(tmp_path / "store")
+    question = (untrained.target, untrained.suspect, shop)
+    assert score_inputs(Loss(), *question, max_tokens=64).reference is None
+    with pytest.raises(ValueError, match="compares with a reference model"):
+        score_inputs(ReferenceRatio(), *question, max_tokens=64)
+    inputs = score_inputs(ReferenceRatio(), *question, max_tokens=64, reference=untrained.reference)
+    assert inputs.reference.doc_ids == inputs.tokens.doc_ids
+    assert not np.array_equal(inputs.reference.log_prob, inputs.tokens.log_prob)

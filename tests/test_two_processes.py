@@ -1,0 +1,74 @@
+"""The whole way of an audit by two processes: the numbers of one, each artifact once, nobody left waiting."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import tiny
+from nonmember.methods import Prism, Roles
+from nonmember.models.specs import Trained
+from nonmember.pipeline import Audit, run_audit
+from nonmember.records import AuditResult
+from nonmember.scores import MinKPlusPlus
+from nonmember.tracking import NoTracker
+
+pytestmark = tiny.ignore_warnings
+
+# A large epsilon, so that rounding does not decide the sign of Adam's steps.
+RECIPE = {"epsilon": 1e-3, "learning_rate": 1e-2, "batch_size": 5}
+TARGET = Trained(tiny.scratch(1), tiny.pretraining(**RECIPE), tiny.GENERAL, seed=1, label="target")
+METHOD = Prism(MinKPlusPlus(0.5), tiny.distillation(**RECIPE), "spearman", 100, 0.05, 0.0, 64)
+AUDIT = Audit(TARGET, tiny.scratch(2), tiny.SUSPECT, METHOD, seed=1, corpus_label="texts")
+
+
+def run(folder: Path, **trainer) -> None:
+    shop = tiny.workshop(folder / "store", micro_batch_size=3, checkpoint_seconds=0.0)
+    make_trainer = shop.compute.make_trainer
+    shop.compute = replace(shop.compute, make_trainer=lambda **given: make_trainer(**given | trainer))
+    run_audit(AUDIT, shop, NoTracker(), folder)
+
+
+@pytest.mark.slow
+def test_two_processes_give_the_result_of_one(tmp_path):
+    here = Path(__file__)
+    command = [sys.executable, str(here), str(tmp_path / "two")]
+    paths = os.pathsep.join([str(here.parent), os.environ.get("PYTHONPATH", "")])
+    subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, check=True, timeout=300)
+    run(tmp_path / "one")
+
+    one, two = (AuditResult.load(tmp_path / name / "result.json") for name in ("one", "two"))
+    assert two.made == one.made
+    assert two.keys == one.keys
+    assert two.health == pytest.approx(one.health, abs=1e-5)
+    assert two.verdict == one.verdict
+    scores = [pq.read_table(tmp_path / name / "scores.parquet") for name in ("one", "two")]
+    for column in ("target", "reference", "distilled"):
+        np.testing.assert_allclose(*(table[column].to_numpy() for table in scores), atol=1e-4)
+
+    shops = [tiny.workshop(tmp_path / name / "store") for name in ("one", "two")]
+    distilled = METHOD.models(Roles(AUDIT.target, AUDIT.reference, AUDIT.suspect, AUDIT.seed))["distilled"]
+    for spec in (TARGET, distilled):
+        tiny.assert_equal_weights(*(tiny.weights(shop.load(spec).model) for shop in shops), atol=1e-6)
+    entries = [
+        sorted(path.name for path in (tmp_path / name / "store" / "models").iterdir()) for name in ("one", "two")
+    ]
+    assert [name for name in entries[1] if not name.startswith(".lock")] == [
+        name for name in entries[0] if not name.startswith(".lock")
+    ]
+    parts = [
+        sorted(path.name for path in folder.iterdir())
+        for folder in (tmp_path / "two/store/observations").glob("*-original-*")
+    ]
+    assert parts == [["part-0.parquet", "part-1.parquet", "sidecar.json"]] * 3
+
+
+if __name__ == "__main__":
+    run(Path(sys.argv[1]), devices=2, strategy="ddp")

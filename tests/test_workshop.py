@@ -1,0 +1,380 @@
+"""Recipes become artifacts once, and only what changes an artifact changes its key."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import AddedToken
+
+import tiny
+from nonmember import workshop as workshop_module
+from nonmember.models.loading import LoadedModel, encode, save, train_tokenizer
+from nonmember.models.specs import Pretrained, Trained, label_of
+from nonmember.records import Corpus, Document
+from nonmember.store import canonical_json, key_hash
+from nonmember.tracking import NoTracker
+
+pytestmark = tiny.ignore_warnings
+
+TARGET = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="target")
+REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, label="reference")
+DISTILLED = Trained(REFERENCE, tiny.distillation(), tiny.SUSPECT, seed=3, teacher=TARGET, label="distilled")
+GENERAL_TEXTS = [document.text for document in tiny.GENERAL.documents]
+SUSPECT_TEXTS = [document.text for document in tiny.SUSPECT.documents]
+
+
+# Keys -------------------------------------------------------------------------------------------------------
+
+
+def with_optimization(**changes) -> Trained:
+    training = DISTILLED.training
+    return replace(DISTILLED, training=replace(training, optimization=replace(training.optimization, **changes)))
+
+
+def with_architecture(**changes) -> Trained:
+    return replace(DISTILLED, base=replace(REFERENCE, base=tiny.scratch(2, **changes)))
+
+
+ANOTHER_TEXT = replace(
+    tiny.SUSPECT,
+    documents=(replace(tiny.SUSPECT.documents[0], text="another"), *tiny.SUSPECT.documents[1:]),
+)
+ANOTHER_ORDER = replace(tiny.SUSPECT, documents=tiny.SUSPECT.documents[::-1])
+MOVES = {
+    "a text": replace(DISTILLED, corpus=ANOTHER_TEXT),
+    "order of the documents": replace(DISTILLED, corpus=ANOTHER_ORDER),
+    "seed": replace(DISTILLED, seed=4),
+    "teacher": replace(DISTILLED, teacher=REFERENCE),
+    "teacher's seed": replace(DISTILLED, teacher=replace(TARGET, seed=4)),
+    "base's seed": replace(DISTILLED, base=replace(REFERENCE, seed=4)),
+    "base's recipe": replace(DISTILLED, base=replace(REFERENCE, training=tiny.pretraining(epochs=2))),
+    "base's corpus": replace(DISTILLED, base=replace(REFERENCE, corpus=tiny.SUSPECT)),
+    "first weights": replace(DISTILLED, base=replace(REFERENCE, base=tiny.scratch(5))),
+    "architecture": with_architecture(hidden_size=32),
+    "tokenizer's corpus": replace(DISTILLED, base=replace(REFERENCE, base=tiny.scratch(2, tiny.SUSPECT))),
+    "lambda": replace(DISTILLED, training=tiny.distillation(lambda_=0.6)),
+    "tau": replace(DISTILLED, training=tiny.distillation(tau=1.0)),
+    "max_tokens": replace(DISTILLED, training=tiny.distillation(max_tokens=32)),
+    "learning_rate": with_optimization(learning_rate=2e-2),
+    "batch_size": with_optimization(batch_size=4),
+    "epochs": with_optimization(epochs=2),
+    "warmup": with_optimization(warmup=0.2),
+    "schedule": with_optimization(schedule="cosine"),
+    "final_fraction": with_optimization(final_fraction=0.1),
+    "betas": with_optimization(betas=(0.9, 0.95)),
+    "epsilon": with_optimization(epsilon=1e-6),
+    "weight_decay": with_optimization(weight_decay=0.1),
+    "gradient_clip": with_optimization(gradient_clip=None),
+}
+
+
+def key(spec, folder, **compute) -> str:
+    return key_hash(tiny.workshop(folder, **compute).model_key(spec))
+
+
+@pytest.mark.parametrize("what", MOVES)
+def test_what_changes_the_weights_changes_the_key(tmp_path, what):
+    assert key(MOVES[what], tmp_path) != key(DISTILLED, tmp_path)
+
+
+def test_precision_changes_the_key(tmp_path):
+    assert key(DISTILLED, tmp_path, precision="bf16-mixed") != key(DISTILLED, tmp_path)
+
+
+def test_what_does_not_change_the_weights_does_not_change_the_key(tmp_path):
+    same = [
+        replace(DISTILLED, label="another name"),
+        replace(DISTILLED, base=replace(REFERENCE, label=""), teacher=replace(TARGET, label="")),
+        with_architecture(**dict(reversed(tiny.ARCHITECTURE.items()))),
+        with_optimization(betas=list(DISTILLED.training.optimization.betas)),
+    ]
+    assert {key(spec, tmp_path) for spec in same} == {key(DISTILLED, tmp_path)}
+    divided = key(
+        DISTILLED,
+        tmp_path,
+        micro_batch_size=1,
+        max_batch_tokens=64,
+        logits_budget_mib=1,
+        block_mib=1,
+        checkpoint_seconds=0.0,
+        gradient_checkpointing=True,
+    )
+    assert divided == key(DISTILLED, tmp_path)
+
+
+def test_a_key_says_in_json_what_the_model_is(tmp_path):
+    told = tiny.workshop(tmp_path).model_key(DISTILLED)
+    canonical_json(told)
+    assert told["recipe"]["kind"] == "Distillation"
+    assert told["recipe"]["lambda_"] == 0.7
+    assert told["base"]["base"]["scratch"] == "gpt_neox"
+    assert told["teacher"]["seed"] == 1
+
+
+# Corpora ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Slow(tiny.Texts):
+    """Kept in the store; counts how often it is made."""
+
+    stored: ClassVar[bool] = True
+    built: ClassVar[Counter[str]] = Counter()
+
+    def build(self, resolve):
+        Slow.built["times"] += 1
+        return replace(Corpus(self.documents), dropped={"too short": 2})
+
+
+def test_a_corpus_that_takes_long_is_made_once(tmp_path):
+    Slow.built.clear()
+    spec = Slow((Document("a", "moss", "c", "d"), Document("b", "fern")))
+    for _ in range(2):
+        shop = tiny.workshop(tmp_path)
+        for _ in range(2):
+            corpus = shop.corpus(spec)
+        assert corpus.documents == spec.documents
+        assert corpus.dropped == {"too short": 2}
+        assert shop.fingerprint(spec) == corpus.fingerprint
+    assert Slow.built["times"] == 1
+
+
+# Models -----------------------------------------------------------------------------------------------------
+
+
+class Roles(NoTracker):
+    """Remembers the roles under which curves were offered."""
+
+    def __init__(self):
+        self.roles: list[str] = []
+
+    @contextmanager
+    def training(self, role):
+        self.roles.append(role)
+        with super().training(role) as loggers:
+            yield loggers
+
+
+def test_parents_first_and_everything_once(tmp_path):
+    shop = tiny.workshop(tmp_path)
+    shop.tracker = Roles()
+    made = shop.trained(DISTILLED, "distilled")
+    assert shop.trained(replace(DISTILLED, label="x")).path == made.path
+    assert (shop.counters.models_trained, shop.counters.models_found) == (3, 0)
+    assert shop.tracker.roles == ["model", "model", "distilled"]
+    assert made.facts["num_sequences"] == 34
+    assert made.facts["num_steps"] == 5
+    assert made.facts["ce_after"] < made.facts["ce_before"]
+    assert made.facts["num_dropped_documents"] == 0
+    assert sorted(path.name for path in made.path.iterdir()) == sorted(
+        [
+            "sidecar.json",
+            "config.json",
+            "generation_config.json",
+            "model.safetensors",
+            "tokenizer.json",
+            "tokenizer_config.json",
+        ]
+    )
+
+    again = tiny.workshop(tmp_path, micro_batch_size=3)
+    loaded = again.load(DISTILLED)
+    assert (again.counters.models_trained, again.trained(DISTILLED).path) == (0, made.path)
+    assert loaded.num_parameters == made.facts["num_parameters"] == again.num_parameters(DISTILLED)
+    assert again.num_parameters(tiny.scratch(1)) == loaded.num_parameters
+    assert not loaded.model.training
+
+    pretrained = Pretrained(str(made.path))
+    tiny.assert_equal_weights(tiny.weights(again.load(pretrained).model), tiny.weights(loaded.model))
+
+
+def test_a_training_that_fails_leaves_no_model(tmp_path, monkeypatch):
+    def fails(*_, folder, **__):
+        (folder / "model.safetensors").write_text("half a model")
+        raise RuntimeError("no luck")
+
+    shop = tiny.workshop(tmp_path)
+    monkeypatch.setattr(workshop_module, "train", fails)
+    with pytest.raises(RuntimeError, match="no luck"):
+        shop.trained(TARGET)
+    monkeypatch.undo()
+    assert shop.counters.models_trained == 0
+    assert shop.trained(TARGET).made_now
+    assert tiny.workshop(tmp_path).load(TARGET).num_parameters > 0
+
+
+def test_an_interrupted_training_goes_on(tmp_path, caplog):
+    shop = tiny.workshop(tmp_path, checkpoint_seconds=0.0, micro_batch_size=3)
+    make_trainer = shop.compute.make_trainer
+
+    class Stop(tiny.lightning.Callback):
+        def on_train_batch_end(self, trainer, *_):
+            if trainer.global_step == 2:
+                raise RuntimeError("interrupted")
+
+    def stopping(**arguments):
+        return make_trainer(**arguments | {"callbacks": [*arguments["callbacks"], Stop()]})
+
+    shop.compute = replace(shop.compute, make_trainer=stopping)
+    with pytest.raises(RuntimeError, match="interrupted"):
+        shop.trained(TARGET)
+    assert [path.name for path in (tmp_path / "models").glob(".partial-*/.resume*")] == [".resume-3.ckpt"]
+    again = tiny.workshop(tmp_path, micro_batch_size=3)
+    with caplog.at_level("INFO", logger="nonmember"):
+        entry = again.trained(TARGET)
+    assert "training target: going on from the point" in caplog.text
+    assert not list(entry.path.glob(".*"))
+    whole = tiny.workshop(tmp_path / "another", micro_batch_size=3)
+    tiny.assert_equal_weights(tiny.weights(again.load(TARGET).model), tiny.weights(whole.load(TARGET).model))
+
+
+def test_few_models_are_kept_in_memory(tmp_path):
+    shop = tiny.workshop(tmp_path)
+    first = shop.load(tiny.scratch(0))
+    assert shop.load(tiny.scratch(0)) is first
+    for seed in range(1, 4):
+        shop.load(tiny.scratch(0))
+        shop.load(tiny.scratch(seed))
+    assert len(shop._loaded) == workshop_module.LOADED_MODELS
+    assert shop.load(tiny.scratch(0)) is first  # the one used last stays
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(Corpus(tiny.GENERAL.documents), tiny.VOCAB_SIZE)
+
+
+def pretrained(folder, tokenizer, seed: int = 1, **spec) -> Pretrained:
+    save(LoadedModel(tiny.model(seed, len(tokenizer)), tokenizer), folder)
+    return Pretrained(str(folder), **spec)
+
+
+def test_training_keeps_float32_weights_of_a_bfloat16_base(tmp_path, tokenizer):
+    base = pretrained(tmp_path / "base", tokenizer, dtype="bfloat16")
+    small = tiny.pretraining(learning_rate=1e-6)  # too small a step for eight bits of mantissa
+    shop = tiny.workshop(tmp_path / "store")
+    before, after = shop.load(base).model, shop.load(Trained(base, small, tiny.GENERAL, seed=1)).model
+    assert after.dtype == torch.float32
+    moved = [
+        not torch.equal(one.float(), other) for one, other in zip(before.parameters(), after.parameters(), strict=True)
+    ]
+    assert all(moved)
+    assert before.dtype == torch.bfloat16  # the one that others use is not the one that was trained
+
+
+def test_distillation_between_unlike_tokenizers_is_refused(tmp_path, tokenizer):
+    vocabulary = sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get)
+    permuted = train_tokenizer(Corpus((Document("a", " ".join(vocabulary)),)), tiny.VOCAB_SIZE)
+    assert permuted.get_vocab() != tokenizer.get_vocab()
+    reference = pretrained(tmp_path / "reference", tokenizer)
+    target = pretrained(tmp_path / "target", permuted, seed=2)
+    spec = Trained(reference, tiny.distillation(), tiny.SUSPECT, seed=1, teacher=target)
+    with pytest.raises(ValueError, match=r"Only \d.*% of the documents' tokens are the same .*reference and target"):
+        tiny.workshop(tmp_path / "store").trained(spec)
+
+
+@pytest.mark.parametrize(("others", "passes"), [(150, True), (50, False)])
+def test_documents_the_tokenizers_read_differently_are_left_out_and_counted(tmp_path, tokenizer, others, passes):
+    larger = train_tokenizer(Corpus(tiny.GENERAL.documents), tiny.VOCAB_SIZE)
+    larger.add_tokens([AddedToken("zebra", normalized=False)])
+    reference = pretrained(tmp_path / "reference", tokenizer)
+    target = pretrained(tmp_path / "target", larger, seed=2)
+    suspect = tiny.texts(*tiny.random_texts(others, seed=5), "moss zebra fern")
+    spec = Trained(reference, tiny.distillation(), suspect, seed=1, teacher=target)
+    shop = tiny.workshop(tmp_path / "store")
+    if not passes:
+        with pytest.raises(ValueError, match="Choose a reference with the target's tokenizer"):
+            shop.trained(spec)
+        return
+    facts = shop.trained(spec).facts
+    assert (facts["num_sequences"], facts["num_dropped_documents"]) == (others, 1)
+
+
+def test_a_tokenizer_without_an_end_cannot_be_trained_with(tmp_path, tokenizer):
+    endless = train_tokenizer(Corpus(tiny.GENERAL.documents), tiny.VOCAB_SIZE)
+    endless.eos_token = None
+    base = pretrained(tmp_path / "base", endless)
+    with pytest.raises(ValueError, match="has no end-of-text token"):
+        tiny.workshop(tmp_path / "store").trained(Trained(base, tiny.pretraining(), tiny.GENERAL, seed=1))
+
+
+def test_names():
+    assert label_of(DISTILLED) == "distilled"
+    assert label_of(Pretrained("some/where/pythia-70m/")) == "pythia-70m"
+    assert label_of(Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1)) == "gpt_neox-scratch-trained"
+
+
+# Truth ------------------------------------------------------------------------------------------------------
+
+ON_SUSPECT = replace(TARGET, base=TARGET, corpus=tiny.texts(*GENERAL_TEXTS, *SUSPECT_TEXTS))
+ON_HALF = replace(TARGET, base=TARGET, corpus=tiny.texts(*SUSPECT_TEXTS[:17]))
+ON_OTHER_HALF = replace(ON_HALF, base=ON_HALF, corpus=tiny.texts(*SUSPECT_TEXTS[17:]))
+UNKNOWN = Pretrained("a/name")
+TRUTHS = {
+    "never read": (TARGET, "non_member"),
+    "nothing read": (tiny.scratch(1), "non_member"),
+    "read": (ON_SUSPECT, "member"),
+    "read early": (replace(TARGET, base=ON_SUSPECT), "member"),
+    "read a part": (ON_HALF, None),
+    "read in two parts": (ON_OTHER_HALF, "member"),
+    "unknown": (UNKNOWN, None),
+    "unknown, then other texts": (replace(TARGET, base=UNKNOWN), None),
+    "unknown, then a part": (replace(ON_HALF, base=UNKNOWN), None),
+    "unknown, then read": (replace(ON_SUSPECT, base=UNKNOWN), "member"),
+}
+
+
+@pytest.mark.parametrize("what", TRUTHS)
+def test_truth_is_what_the_recipes_say(tmp_path, what):
+    spec, expected = TRUTHS[what]
+    assert tiny.workshop(tmp_path).truth(spec, tiny.SUSPECT) == expected
+
+
+# Observations -----------------------------------------------------------------------------------------------
+
+
+def test_observed_once_a_view_and_a_length(tmp_path):
+    target = tiny.scratch(1)
+    shop = tiny.workshop(tmp_path)
+    asked = {"view": "original", "max_tokens": 64}
+    first = shop.observations(target, tiny.SUSPECT, **asked)
+    num_tokens = shop.counters.tokens_observed
+    assert num_tokens == len(first.log_prob) > 0
+    for again in (shop, tiny.workshop(tmp_path, max_batch_tokens=64, micro_batch_size=1)):
+        table = again.observations(target, tiny.SUSPECT, **asked)
+        assert np.array_equal(table.log_prob, first.log_prob)
+        assert (again.counters.observations_found, again.counters.models_trained) == (1, 0)
+    assert shop.counters.tokens_observed == num_tokens
+    short = shop.observations(target, tiny.SUSPECT, **asked | {"max_tokens": 5})
+    assert short.num_tokens.max() == 4
+    upper = tiny.texts("MOSS Fern REED", *SUSPECT_TEXTS)
+    original, lower = (shop.observations(target, upper, view=view, max_tokens=64) for view in ("original", "lowercase"))
+    assert original.doc_ids == lower.doc_ids
+    assert original.token_id[original.rows(0)].tolist() != lower.token_id[lower.rows(0)].tolist()
+    assert original.token_id[original.rows(1)].tolist() == lower.token_id[lower.rows(1)].tolist()
+
+
+def test_an_observation_that_fails_names_the_model(tmp_path, tokenizer):
+    longest = tiny.ARCHITECTURE["max_position_embeddings"]
+    shop = tiny.workshop(tmp_path / "store")
+    spec = pretrained(tmp_path / "a-model", tokenizer)
+    with pytest.raises(ValueError, match=f"(?s)a-model cannot be observed.*at most {longest}"):
+        shop.observations(spec, tiny.texts("moss " * 200), view="original", max_tokens=1000)
+    assert shop.observations(spec, tiny.texts("moss " * 200), view="original", max_tokens=longest).num_tokens == [
+        longest - 1
+    ]
+
+
+def test_counts_of_tokens_are_of_the_models_own_ids(tmp_path):
+    shop = tiny.workshop(tmp_path)
+    loaded = shop.load(tiny.scratch(1))
+    counts = shop.token_counts(tiny.scratch(1), tiny.GENERAL)
+    expected = Counter(token for ids in encode(loaded.tokenizer, GENERAL_TEXTS, None) for token in ids)
+    assert len(counts) == tiny.VOCAB_SIZE
+    assert {place: count for place, count in enumerate(counts.tolist()) if count} == expected

@@ -1,0 +1,177 @@
+"""A run that was interrupted and started again ends with the very weights of one that was not."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import lightning
+import numpy as np
+import pytest
+import torch
+
+import tiny
+from nonmember.training.run import Teacher, train
+
+pytestmark = tiny.ignore_warnings
+VOCAB, END = 60, 0
+DOCUMENTS = tiny.sequences_of_ids(18, seed=3, vocab_size=VOCAB)
+RECIPES = {
+    # Three micro-batches of at most two to a step; the last step has two sequences.
+    "pretraining": tiny.pretraining(9, batch_size=5, epochs=2),
+    "distillation": tiny.distillation(batch_size=5, epochs=2),
+}
+
+
+class StopAfter(lightning.Callback):
+    """Raises after so many micro-batches; comes after the callback that saves."""
+
+    def __init__(self, num_batches: int, kill: bool):
+        self.num_batches, self.kill = num_batches, kill
+
+    def on_train_batch_end(self, trainer, *_):
+        if trainer.fit_loop.epoch_loop.batch_progress.current.ready == self.num_batches:
+            if self.kill:
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise RuntimeError("interrupted")
+
+
+class SeeSteps(lightning.Callback):
+    """Counts the optimizer steps that are made in this run."""
+
+    def __init__(self):
+        self.steps = 0
+
+    def on_before_optimizer_step(self, *_):
+        self.steps += 1
+
+
+def trained(recipe, folder: Path, *further: lightning.Callback, **changes):
+    """Weights, facts and the student's and teacher's models."""
+    student = tiny.model(1, VOCAB, hidden_dropout=0.2, attention_dropout=0.2)
+    teacher = tiny.model(2, VOCAB)
+    make_trainer = tiny.compute().make_trainer
+
+    def make_trainer_with_further(**arguments):
+        if "callbacks" in arguments:
+            arguments["callbacks"] = [*arguments["callbacks"], *further]
+        return make_trainer(**arguments)
+
+    changes = {"micro_batch_size": 2, "checkpoint_seconds": 0.0} | changes
+    facts = train(
+        student,
+        DOCUMENTS,
+        recipe,
+        seed=7,
+        end_of_text=END,
+        teacher=Teacher(teacher, (slice(VOCAB), slice(VOCAB))),
+        folder=folder,
+        compute=tiny.compute(make_trainer=make_trainer_with_further, **changes),
+        loggers=[],
+        description="training",
+    )
+    return tiny.weights(student), facts, student, teacher
+
+
+def interrupted(recipe, folder: Path, stop_after: int, **changes) -> None:
+    with pytest.raises(RuntimeError, match="interrupted"):
+        trained(recipe, folder, StopAfter(stop_after, kill=False), **changes)
+
+
+def disturb_generators() -> None:
+    torch.manual_seed(99)
+    random.seed(99)
+    np.random.seed(99)  # noqa: NPY002
+
+
+@pytest.fixture(scope="module", params=RECIPES)
+def uninterrupted(request, tmp_path_factory):
+    recipe = RECIPES[request.param]
+    weights, facts, *_ = trained(recipe, tmp_path_factory.mktemp("whole"))
+    steps, rest = divmod(2 * facts["num_sequences"], 5)
+    num_batches = 3 * steps + (rest + 1) // 2
+    assert rest, "the last step must be a partial one"
+    return recipe, weights, facts, num_batches
+
+
+@pytest.mark.parametrize("place", ["after a step", "within a step", "last but one", "last"])
+def test_to_the_last_bit(uninterrupted, tmp_path, place):
+    recipe, weights, facts, num_batches = uninterrupted
+    stop_after = {
+        "after a step": 3,
+        "within a step": 11,
+        "last but one": num_batches - 1,
+        "last": num_batches,
+    }[place]
+    interrupted(recipe, tmp_path, stop_after)
+    assert [path.name for path in tmp_path.iterdir()] == [".resume-3.ckpt"]
+    if place == "last":
+        assert torch.load(tmp_path / ".resume-3.ckpt", weights_only=True)["global_step"] == facts["num_steps"]
+    disturb_generators()
+    again, facts_again, *_ = trained(recipe, tmp_path)
+    tiny.assert_equal_weights(again, weights)
+    assert facts_again == facts
+
+
+def test_interrupted_again_and_again(uninterrupted, tmp_path):
+    recipe, weights, facts, num_batches = uninterrupted
+    for stop_after in range(2, num_batches, 5):
+        interrupted(recipe, tmp_path, stop_after)
+        disturb_generators()
+    again, facts_again, *_ = trained(recipe, tmp_path)
+    tiny.assert_equal_weights(again, weights)
+    assert facts_again == facts
+
+
+def test_it_does_not_start_over(tmp_path):
+    recipe = RECIPES["distillation"]
+    interrupted(recipe, tmp_path, 9)
+    see = SeeSteps()
+    _, facts, *_ = trained(recipe, tmp_path, see)
+    assert see.steps == facts["num_steps"] - 3
+
+
+def test_a_run_that_divides_its_steps_otherwise_starts_over(tmp_path):
+    """After running out of memory one lowers micro_batch_size; a checkpoint counts micro-batches."""
+    recipe = RECIPES["distillation"]
+    interrupted(recipe, tmp_path, 5, micro_batch_size=5)
+    weights, facts, *_ = trained(recipe, tmp_path)
+    whole, whole_facts, *_ = trained(recipe, tmp_path / "nothing")
+    tiny.assert_equal_weights(weights, whole)
+    assert facts == whole_facts
+
+
+def test_the_interval_is_kept(tmp_path):
+    interrupted(RECIPES["pretraining"], tmp_path, 9, checkpoint_seconds=1000.0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_teacher_is_neither_in_the_checkpoint_nor_changed(tmp_path):
+    recipe = RECIPES["distillation"]
+    *_, student, teacher = trained(recipe, tmp_path)
+    tiny.assert_equal_weights(tiny.weights(teacher), tiny.weights(tiny.model(2, VOCAB)))
+    point = torch.load(tmp_path / ".resume-3.ckpt", weights_only=True)
+    assert set(point["state_dict"]) == {f"model.{name}" for name in student.state_dict()}
+    num_optimized = sum(len(group["params"]) for group in point["optimizer_states"][0]["param_groups"])
+    assert num_optimized == len(list(student.parameters()))
+
+
+@pytest.mark.slow
+def test_a_killed_process(tmp_path):
+    code = (
+        "import sys; sys.path[:0] = sys.argv[2:]; from pathlib import Path; import test_resume\n"
+        "stop = test_resume.StopAfter(8, kill=True)\n"
+        "test_resume.trained(test_resume.RECIPES['distillation'], Path(sys.argv[1]), stop)"
+    )
+    here = Path(__file__).parent
+    process = subprocess.run([sys.executable, "-c", code, tmp_path, here, here.parent], check=False)
+    assert process.returncode == -signal.SIGKILL
+    assert (tmp_path / ".resume-3.ckpt").exists()
+    weights, facts, *_ = trained(RECIPES["distillation"], tmp_path)
+    whole, whole_facts, *_ = trained(RECIPES["distillation"], tmp_path / "nothing")
+    tiny.assert_equal_weights(weights, whole)
+    assert facts == whole_facts
