@@ -10,6 +10,7 @@ import hydra
 from omegaconf import DictConfig
 
 from nonmember.config import plain, require_complete, run_with_hydra
+from nonmember.processes import process_rank
 
 
 def main() -> None:
@@ -27,7 +28,7 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     from nonmember.models.specs import Trained
     from nonmember.quiet import quieten
     from nonmember.store import Store
-    from nonmember.tracking import RunInfo
+    from nonmember.tracking import NoLogging, RunInfo
     from nonmember.workshop import Workshop
 
     quieten()
@@ -36,7 +37,8 @@ def train_model(config: DictConfig, folder: Path) -> Path:
         raise ValueError(f"{config.model.get('path')} is a finished model; there is nothing to train. Choose a recipe.")
     compute = hydra.utils.instantiate(config.trainer, _convert_="all")
     info = RunInfo(folder.name, "train", "train", [spec.label], plain(config), folder)
-    with hydra.utils.instantiate(config.logger).start(info) as tracker:
+    logger = hydra.utils.instantiate(config.logger) if process_rank() == 0 else NoLogging()
+    with logger.start(info) as tracker:
         path = Workshop(Store(Path(config.store)), compute, tracker).trained(spec).path
     if config.export is None:
         return path.resolve()
