@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from lightning.pytorch.strategies import ModelParallelStrategy
 
 import tiny
 from nonmember.methods import Prism, Roles
@@ -31,15 +33,15 @@ AUDIT = Audit(TARGET, tiny.scratch(2), tiny.SUSPECT, METHOD, seed=1, corpus_labe
 
 def run(folder: Path, **trainer) -> None:
     shop = tiny.workshop(folder / "store", micro_batch_size=3, checkpoint_seconds=0.0)
-    make_trainer = shop.compute.make_trainer
-    shop.compute = replace(shop.compute, make_trainer=lambda **given: make_trainer(**given | trainer))
+    shop.compute = replace(shop.compute, make_trainer=functools.partial(shop.compute.make_trainer, **trainer))
     run_audit(AUDIT, shop, NoTracker(), folder)
 
 
 @pytest.mark.slow
-def test_two_processes_give_the_result_of_one(tmp_path):
+@pytest.mark.parametrize("strategy", ["ddp", "sharded"])
+def test_two_processes_give_the_result_of_one(tmp_path, strategy):
     here = Path(__file__)
-    command = [sys.executable, str(here), str(tmp_path / "two")]
+    command = [sys.executable, str(here), str(tmp_path / "two"), strategy]
     paths = os.pathsep.join([str(here.parent), os.environ.get("PYTHONPATH", "")])
     subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, check=True, timeout=300)
     run(tmp_path / "one")
@@ -70,5 +72,12 @@ def test_two_processes_give_the_result_of_one(tmp_path):
     assert parts == [["part-0.parquet", "part-1.parquet", "sidecar.json"]] * 3
 
 
+def sharded() -> ModelParallelStrategy:
+    """What conf/trainer/fsdp.yaml builds, over CPUs."""
+    return ModelParallelStrategy(
+        data_parallel_size=2, tensor_parallel_size=1, save_distributed_checkpoint=False, process_group_backend="gloo"
+    )
+
+
 if __name__ == "__main__":
-    run(Path(sys.argv[1]), devices=2, strategy="ddp")
+    run(Path(sys.argv[1]), devices=2, strategy=sharded() if sys.argv[2] == "sharded" else "ddp")

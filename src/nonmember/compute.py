@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -40,10 +41,23 @@ class Compute:
                     f"trainer.{name} must be a whole number of at least 1, but {getattr(self, name)!r} came."
                 )
 
+    @property
+    def alters_models(self) -> bool:
+        """Whether a trainer changes the model it works on for good, by sharding or by converting it: give it a copy."""
+        from lightning.pytorch.strategies import ModelParallelStrategy
+
+        return isinstance(self._strategy, ModelParallelStrategy) or self.precision in ("bf16-true", "16-true")
+
+    @property
+    def _strategy(self) -> object:
+        return getattr(self.make_trainer, "keywords", {}).get("strategy", "auto")
+
     def trainer(self, **arguments: object) -> lightning.Trainer:
-        """Raises ValueError where this machine lacks the devices."""
+        """A trainer of its own strategy object. Raises ValueError where this machine lacks the devices."""
         from lightning.fabric.utilities.exceptions import MisconfigurationException
 
+        if not isinstance(self._strategy, str):
+            arguments["strategy"] = copy.deepcopy(self._strategy)
         try:
             return self.make_trainer(precision=self.precision, **arguments)
         except MisconfigurationException as error:

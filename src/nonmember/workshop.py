@@ -5,6 +5,7 @@ The four arrows of the architecture are methods here: corpus, model, observation
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -255,10 +256,11 @@ class Workshop:
             loaded = self.load(model)
             shown = apply_view(documents, view)
             texts = [document.text for document in shown.documents]
+            model_to_use = copy.deepcopy(loaded.model) if self.compute.alters_models else loaded.model
             token_ids = dict(zip(shown.doc_ids, encode(loaded.tokenizer, texts, max_tokens), strict=True))
             try:
                 counts = observe(
-                    loaded.model, token_ids, folder, self.compute.trainer,
+                    model_to_use, token_ids, folder, self.compute.trainer,
                     max_batch_tokens=self.compute.max_batch_tokens, block_bytes=self.compute.block_mib * MIB,
                     description=f"observing {label_of(model)}",
                 )  # fmt: skip

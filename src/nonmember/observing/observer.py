@@ -31,6 +31,7 @@ from nonmember.observing.vocabulary import (
 )
 from nonmember.progress import progress_callbacks, shows_progress
 from nonmember.records import TOKEN_SCHEMA
+from nonmember.sharding import ShardableModule
 
 _ROW_GROUP_TOKENS = 2**18
 
@@ -167,14 +168,14 @@ class PaddedBatches:
             yield {"input_ids": input_ids_BT, "lengths": lengths_B, "doc_index": torch.tensor(batch or [0])}
 
 
-class Observer(lightning.LightningModule):
+class Observer(ShardableModule):
     """The predict side of a language model: batches of token ids in, rows of the token table out."""
 
     def __init__(
         self, split: SplitForward, sequences: Sequence[Sequence[int]], max_batch_tokens: int, block_bytes: int
     ) -> None:
         super().__init__()
-        self.model = split.model
+        self.model: Any = split.model
         self._split = split
         self._sequences = sequences
         self._max_batch_tokens = max_batch_tokens

@@ -9,11 +9,11 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import lightning
 import torch
 from torch import Tensor
 
 from nonmember.models.forward import SplitForward
+from nonmember.sharding import ShardableModule
 from nonmember.training.batches import StepLoader
 from nonmember.training.losses import Ids, cross_entropy_terms, distillation_terms, sum_over_chunks
 from nonmember.training.recipes import Distillation, Optimization
@@ -35,7 +35,7 @@ def learning_rate_factor(step: int, num_steps: int, recipe: Optimization) -> flo
     return recipe.final_fraction + (1 - recipe.final_fraction) * remaining
 
 
-class CausalLMModule(lightning.LightningModule):
+class CausalLMModule(ShardableModule):
     """Next-token training of the student's `split.model`; subclasses say what a batch loses.
 
     The number of steps comes from the loader, not from the trainer: asking Lightning for its estimate builds the
@@ -47,7 +47,7 @@ class CausalLMModule(lightning.LightningModule):
         logits_budget_bytes: int,
     ):  # fmt: skip
         super().__init__()
-        self.model = split.model
+        self.model: Any = split.model
         self._split = split
         self._loader = loader
         self._optimization = optimization

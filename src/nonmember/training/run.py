@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -58,20 +59,21 @@ def train(
         raise ValueError("There is nothing to train on: no document has two tokens or more.")
     steps = plan_steps(len(sequences), batch_size=optimization.batch_size, epochs=optimization.epochs, seed=seed)
     loader = StepLoader(sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=end_of_text)
-    split = split_forward(model)
     settings: dict[str, Any] = {
         "num_steps": len(steps),
         "logits_budget_bytes": compute.logits_budget_mib * MIB,
     }
-    module: CausalLMModule
-    if isinstance(recipe, Distillation):
+
+    def module_to_work_on() -> CausalLMModule:
+        split = split_forward(copy.deepcopy(model) if compute.alters_models else model)
+        if isinstance(recipe, Pretraining):
+            return CausalLMModule(split, loader, optimization, **settings)
         if teacher is None:
             raise ValueError("Distillation needs a teacher, and none was given.")
-        module = DistilledReferenceModule(
+        return DistilledReferenceModule(
             split, split_forward(teacher.model), loader, recipe, shared_ids=teacher.shared_ids, **settings
         )
-    else:
-        module = CausalLMModule(split, loader, optimization, **settings)
+
     facts: dict[str, Any] = {
         "num_sequences": len(sequences),
         "num_steps": len(steps),
@@ -79,12 +81,14 @@ def train(
     }
     distilled = isinstance(recipe, Distillation)
     if distilled:
-        facts |= {f"{name}_before": value for name, value in _health(module, sequences, end_of_text, compute).items()}
+        health = _health(module_to_work_on(), sequences, end_of_text, compute)
+        facts |= {f"{name}_before": value for name, value in health.items()}
 
     torch.manual_seed(seed)
-    model.train()
+    module = module_to_work_on()
+    module.model.train()
     if compute.gradient_checkpointing:
-        model.gradient_checkpointing_enable()
+        module.model.gradient_checkpointing_enable()
     resume_point = ResumePoint(folder, compute.checkpoint_seconds, loader.accumulate)
     trainer = compute.trainer(
         max_epochs=1,
@@ -109,7 +113,7 @@ def train(
             f"The trainer made {trainer.global_step} of {len(steps)} steps. Take limit_train_batches, max_steps, "
             "max_time and fast_dev_run out of the trainer."
         )
-    if trainer.world_size > 1:
+    if trainer.world_size > 1 or module.model is not model:
         _gather_weights(trainer, model, folder)
     if not all(bool(parameter.isfinite().all()) for parameter in model.parameters()):
         raise ValueError(
@@ -117,7 +121,8 @@ def train(
             f"({optimization.learning_rate}) or the bound on the gradient ({optimization.gradient_clip})."
         )
     if distilled:
-        facts |= {f"{name}_after": value for name, value in _health(module, sequences, end_of_text, compute).items()}
+        health = _health(module_to_work_on(), sequences, end_of_text, compute)
+        facts |= {f"{name}_after": value for name, value in health.items()}
     model.eval()
     return facts
 
