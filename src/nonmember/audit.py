@@ -50,7 +50,7 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     """One audit: skipped where its result is there already."""
     require_complete(config)
     from nonmember.models.specs import label_of
-    from nonmember.pipeline import finished, run_audit
+    from nonmember.pipeline import RESULT, finished, run_audit
     from nonmember.quiet import quieten
     from nonmember.store import Store
     from nonmember.table import ERROR
@@ -80,7 +80,7 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
         workshop.tracker = tracker
         result = run_audit(audit, workshop, tracker, folder)
     (folder / ERROR).unlink(missing_ok=True)
-    log.info("%s: %s in %.0f s", title, result.verdict, time.monotonic() - started)
+    log.info("%s: %s in %.0f s, %s", title, result.verdict, time.monotonic() - started, folder / RESULT)
     return result
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,10 @@ def show(cells: Sequence[Cell]) -> None:
         made = {name: sum(result.made[name] for result in results) for name in results[0].made}
         said = (f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items())
         console.print(", ".join(said), soft_wrap=True)
+        if len(results) == 1:
+            console.print(results[0].allowed_claim, soft_wrap=True)
+        for warning, number in Counter(text for result in results for text in result.warnings).items():
+            console.print(f"warning ({number} of {len(results)}): {warning}", soft_wrap=True, markup=False)
     for cell in cells:
         if isinstance(cell, Failure):
             console.print(f"failed  {cell.cell}: {cell.error}", style="red", markup=False, soft_wrap=True)

@@ -17,7 +17,6 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer, PreTra
 
 from nonmember.corpora.specs import digest_file
 from nonmember.models.specs import Pretrained, Scratch
-from nonmember.progress import shows_progress
 from nonmember.records import Corpus
 from nonmember.training.losses import Ids
 
@@ -46,7 +45,7 @@ def train_tokenizer(corpus: Corpus, vocab_size: int) -> PreTrainedTokenizerFast:
         vocab_size=vocab_size,
         special_tokens=[END_OF_TEXT],
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        show_progress=shows_progress(),
+        show_progress=False,
     )
     tokenizer.train_from_iterator((document.text for document in corpus.documents), trainer)
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token=END_OF_TEXT)
