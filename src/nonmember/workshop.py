@@ -146,9 +146,9 @@ class Workshop:
             case Trained():
                 return load_folder(self.trained(spec).path)
 
-    def trained(self, spec: Trained, role: str = "model") -> Entry:
-        """The store's entry of a trained model. `role` names its training curves: train/... for the role `distilled`,
-        train_<role>/... for any other."""
+    def trained(self, spec: Trained, role: str | None = None) -> Entry:
+        """The store's entry of a trained model. Its training curves are train/... in the role `distilled`, else
+        train_<role>/..., by its label where it has no role."""
         label = label_of(spec)
 
         def make(folder: Path) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class Workshop:
             teacher = None
             if spec.teacher is not None:
                 teacher, documents = self._teacher(spec, base, documents)
-            with self.tracker.training(role) as loggers:
+            with self.tracker.training(role or label) as loggers:
                 facts = train(
                     base.model, documents, spec.training, seed=spec.seed,
                     end_of_text=end_of_text_id(base.tokenizer), teacher=teacher,
