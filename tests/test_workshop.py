@@ -167,7 +167,7 @@ def test_parents_first_and_everything_once(tmp_path):
     made = shop.trained(DISTILLED, "distilled")
     assert shop.trained(replace(DISTILLED, label="x")).path == made.path
     assert (shop.counters.models_trained, shop.counters.models_found) == (3, 0)
-    assert shop.tracker.roles == ["model", "model", "distilled"]
+    assert shop.tracker.roles == [label_of(DISTILLED.base), label_of(DISTILLED.teacher), "distilled"]
     assert made.facts["num_sequences"] == 34
     assert made.facts["num_steps"] == 5
     assert made.facts["ce_after"] < made.facts["ce_before"]
