@@ -97,6 +97,7 @@ def observe(
         warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
         trainer.predict(observer, return_predictions=False)
     counts = _read_counts(out_dir)
+    trainer.strategy.barrier("counted")  # the first process may move the folder as soon as it returns
     if counts.num_documents != len(sequences):
         raise ValueError(
             f"{out_dir} holds observations of {counts.num_documents} documents instead of {len(sequences)}. "
