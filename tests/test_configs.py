@@ -45,6 +45,7 @@ WORLDS_OF_SWEEP = {
     "demo": ["micro"],
     "pile": ["pile"],
     "calibration": ["study"],
+    "calibration_large": ["study"],
 }  # the others go over the axes of any world
 LABELLED_BY_NAME = ["fsd", "pile_subsets"]  # of which the Pythia world is made; the others are a set each
 
