@@ -46,6 +46,7 @@ WORLDS_OF_SWEEP = {
     "pile": ["pile"],
     "calibration": ["study"],
     "calibration_large": ["study"],
+    "calibration_small": ["study"],
     "calibration_rivals": ["study"],
     "calibration_llm_di": ["study"],
 }  # the others go over the axes of any world

@@ -29,7 +29,7 @@ CONTROLS = PlantedControls(
 )
 GATES = Gates(
     min_ce_gain=0.0, min_kl_gain=0.0, max_kl_rise=0.1, max_nll_rise=0.3, min_rank_correlation=0.2, max_seed_sd=0.2,
-    max_layout_auc=0.8, num_folds=5,
+    max_layout_auc=0.8, num_folds=5, min_separation=0.0,
 )  # fmt: skip
 METHOD = Clearance(
     score=MinKPlusPlus(0.2), distillation=tiny.distillation(), distillation_seeds=[1, 2], controls=CONTROLS,
@@ -197,8 +197,9 @@ def test_a_suspect_set_of_another_layout_makes_it_invalid():
 
 def test_an_audit_that_cannot_succeed_says_so():
     outcome = decide(scored(0.11, READ | {NONE: (0.11, 0.10)}))
-    assert outcome.verdict == "inconclusive"
-    assert any("cannot clear anyone of 2x" in warning for warning in outcome.warnings)
+    assert outcome.verdict == "invalid"
+    assert outcome.details["gates"]["separation"]["value"] < 0
+    assert any("can clear nobody" in warning for warning in outcome.warnings)
 
 
 # From specs to a result ------------------------------------------------------------------------------------------

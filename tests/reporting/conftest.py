@@ -30,6 +30,11 @@ def order_paper():
     return configured("order")
 
 
+@pytest.fixture(scope="session")
+def calibration_paper():
+    return configured("calibration")
+
+
 def configured(name):
     register()
     GlobalHydra.instance().clear()

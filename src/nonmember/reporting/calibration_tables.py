@@ -162,6 +162,7 @@ GATES = {
     "rank_correlation": "ranks like the reference",
     "seeds": "stable over seeds",
     "layout": "prepared alike",
+    "separation": "untouched controls are clearable",
 }
 SHAMS = {"sham_unrelated": "trained on other text", "sham_noise": "weights with noise"}
 
