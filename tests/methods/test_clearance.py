@@ -65,6 +65,15 @@ def test_another_set_at_the_reading_it_has_there_is_the_same_run():
     assert one.corpus.identity() == same.corpus.identity()
 
 
+def test_a_set_that_is_none_is_left_out():
+    fewer = {"none": None, **SETS}
+    runs = [planted(TARGET, tiny.pretraining(), tiny.GENERAL, one, [NONE, TWICE], "b", 1, seed=3)
+            for one in (SETS, fewer)]  # fmt: skip
+    assert runs[0].corpus.identity() == runs[1].corpus.identity()
+    with pytest.raises(ValueError, match="one of the planted sets a, b"):
+        planted(TARGET, tiny.pretraining(), tiny.GENERAL, fewer, [NONE, TWICE], "none", 0, seed=3)
+
+
 def test_a_share_is_part_of_a_larger_one():
     read = {
         share: {document.doc_id for document in build(Reading(share, 1).of(tiny.SUSPECT).corpus).documents}
