@@ -30,6 +30,11 @@ def order_paper():
     return configured("order")
 
 
+@pytest.fixture(scope="session")
+def margins_paper():
+    return configured("published_margins")
+
+
 def configured(name):
     register()
     GlobalHydra.instance().clear()
