@@ -99,6 +99,9 @@ def test_verdicts_by_target_and_what_it_read(clearance_paper):
     assert text(found, "micro_s+4x (read 4x)", "cleared") == f"1{FALSE} of 1"
     assert text(found, "micro_s+1x (read 1x)", "cleared") == "1 of 1"
     assert text(found, "micro_s+1x (read 1x)", "cleared by PRISM") == f"1{FALSE} of 1"
+    assert [row.name for row in found.rows] == [
+        "micro_s+0x (read nothing)", "micro_s+1x (read 1x)", "micro_s+4x (read 4x)",
+    ]  # fmt: skip
     assert found.notes == ("Excluded, with all that is heavier: 4x.",)
 
 

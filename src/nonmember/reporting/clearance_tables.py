@@ -19,7 +19,7 @@ from nonmember.reporting.load import Run
 from nonmember.reporting.numbers import P_VALUE, STATISTIC, Form, Value, counted, detail, number, number_in, over_draws
 from nonmember.reporting.readings import excluded, planted, read_by_target, read_so_much
 from nonmember.reporting.report import Filled, tables
-from nonmember.reporting.worlds import Scope, select
+from nonmember.reporting.worlds import Scope
 
 CLEARED = "evidence_of_non_membership"
 POWER = 0.95  # of the smallest detectable dose, as in methods/clearance.py
@@ -46,15 +46,19 @@ def details(result: AuditResult) -> dict[str, Any]:
 
 
 def by_target(scope: Scope) -> dict[str, list[Run]]:
-    """Target and what it read -> its results, in the order of the world; what was not read first."""
-    known = scope.world.found("target", scope.runs)
+    """Target and what it read -> its results: those that read nothing, then by dose, then those not known."""
+    names = scope.world.found("target", scope.runs)
     found: dict[str, list[Run]] = {}
-    for label, name in known.items():
-        for truth in ("non_member", "member", None):
-            here = select(scope.runs, target=label, truth=truth)
-            if here:
-                found.setdefault(f"{name} ({what_was_read(here[0].result)})", []).extend(here)
+    for run in sorted(scope.runs, key=lambda run: _place_of_target(run.result)):
+        name = names[str(run.result.target)]
+        found.setdefault(f"{name} ({what_was_read(run.result)})", []).append(run)
     return found
+
+
+def _place_of_target(result: AuditResult) -> tuple[int, int, float, str]:
+    read = read_by_target(result)
+    kind = ("non_member", "member", None).index(result.truth)
+    return kind, read.exposures if read else 0, read.share if read else 0.0, str(result.target)
 
 
 def what_was_read(result: AuditResult) -> str:
