@@ -83,19 +83,18 @@ class FromAudits:
         runs = [run for run in load_runs([Path(folder) for folder in self.folders]).runs
                 if run.result.method == "clearance" and run.result.statistic is not None]  # fmt: skip
         _check_alike(runs, self.folders)
-        by_set = _by_controls(runs)
-        audits = {f"{here[0].result.corpus}": _audit(here, self.shared) for here in by_set}
+        by_controls = _by_controls(runs)
+        audits = [_audit(here, self.shared) for here in by_controls]
         readings = {label: one for label, one in planted(runs[0].result).items() if one.exposures}
         excluded = self._excluded(runs, readings)
-        found = list(audits.values())
-        return Known(
-            pilots={label: pilot(found, _place(reading)) for label, reading in readings.items()},
-            excluded=excluded,
-            num_readings=len(readings),
-            gaps={name: audit.gap(_place(readings[excluded])) for name, audit in audits.items()},
-            seconds=_seconds([run.result for run in runs], store),
-            notes=tuple(_notes(runs, found)),
-        )
+        pilots = {label: pilot(audits, _place(reading)) for label, reading in readings.items()}
+        names = [here[0].result.corpus for here in by_controls]
+        gaps = {  # of a set with several groups of controls the smallest
+            name: min(one.gap(_place(readings[excluded])) for one, of in zip(audits, names, strict=True) if of == name)
+            for name in names
+        }
+        seconds = _seconds([run.result for run in runs], store)
+        return Known(pilots, excluded, len(readings), gaps, seconds, tuple(_notes(runs, audits)))
 
     def _excluded(self, runs: Sequence[Run], readings: Mapping[str, Reading]) -> str:
         found = sorted({str(run.result.details["excluded_reading"]) for run in runs})
@@ -141,15 +140,13 @@ def _by_controls(runs: Sequence[Run]) -> list[list[Run]]:
 
 def _audit(runs: Sequence[Run], shared: float | None) -> PilotAudit:
     """Of audits that differ in their targets alone."""
-    result = runs[0].result
-    details: Any = result.details
-    readings = planted(result)
+    result, readings = runs[0].result, planted(runs[0].result)
     measured = _controls(runs[0]) if shared is None else []
     by_seed = [one.deltas for one in measured] or [np.array(_details(run.result)["deltas_by_seed"]) for run in runs]
     num_seeds = by_seed[0].size
     several = num_seeds > 1
     return PilotAudit(
-        controls={_place(readings[label]): deltas for label, deltas in details["control_deltas"].items()},
+        controls={_place(readings[label]): deltas for label, deltas in _details(result)["control_deltas"].items()},
         num_documents=result.num_documents,
         num_seeds=num_seeds,
         seed_variance=float(np.mean([deltas.var(ddof=1) for deltas in by_seed])) if several else 0.0,

@@ -40,6 +40,8 @@ def plan_audit(config: DictConfig) -> Path:
     from nonmember.stats.planning import Rule, plan, power_ceiling
     from nonmember.store import write_text_atomically
 
+    if not 0 < config.error < 0.5:
+        raise ValueError(f"error must lie between 0 and 0.5, but {config.error} came. For 5% pass 0.05.")
     known: Known = hydra.utils.instantiate(config.pilot, _convert_="all").known(Path(config.store))
     rule = Rule(1 - config.error, config.confidence, known.num_readings, negatives=True)
     seconds = seconds_of(config, known)
