@@ -37,7 +37,7 @@ def options(group: str) -> list[str]:
 
 
 GROUPS = sorted(path.name for path in CONF.iterdir() if path.is_dir())
-COMMANDS = ("audit", "score", "train", "report")
+COMMANDS = ("audit", "score", "train", "report", "plan")
 STUDIES = ["study"]  # worlds made for a sweep of their own, with axes of their own
 WORLDS = [name for name in options("world") if name not in STUDIES]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
@@ -174,6 +174,7 @@ PLACES = [
     *deck("train", {"model": MODELS[1::2], "logger": options("logger"), "trainer": options("trainer")}),
     *deck("train", {"model": ["pythia_410m_cpt"]}, "world=pythia"),
     *deck("report", {"report": options("report")}),
+    *deck("plan", {"pilot": options("pilot")}),
 ]
 
 

@@ -35,6 +35,15 @@ def calibration_paper():
     return configured("calibration")
 
 
+def margins_paper():
+    return configured("published_margins")
+
+
+@pytest.fixture(scope="session")
+def clearance_paper():
+    return configured("clearance")
+
+
 def configured(name):
     register()
     GlobalHydra.instance().clear()
