@@ -65,7 +65,7 @@ def _item(row: Row, field: str, where: str) -> object:
     if not isinstance(items, list) or int(place) >= len(items):
         raise ValueError(
             f"{where}: column {name!r} must hold a list of more than {place} texts, but it holds "
-            f"{len(items) if isinstance(items, list) else _kind(items)}. Name another place, or leave such lines out."
+            f"{f'{len(items)} of them' if isinstance(items, list) else 'none'}. Name another, or leave such lines out."
         )
     return items[int(place)]
 
