@@ -46,6 +46,8 @@ WORLDS_OF_SWEEP = {
     "pile": ["pile"],
     "calibration": ["study"],
     "calibration_large": ["study"],
+    "red_team": ["study"],
+    "red_team_paraphrases": ["study"],
 }  # the others go over the axes of any world
 LABELLED_BY_NAME = ["fsd", "pile_subsets"]  # of which the Pythia world is made; the others are a set each
 
