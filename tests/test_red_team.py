@@ -24,7 +24,7 @@ METHODS = ("red_prism", "red_clearance", "red_paired_t")
 
 
 @functools.cache
-def audit(preset: str, method: str = "red_prism", read: str = "often") -> Audit:
+def audit(preset: str, method: str = "red_clearance", read: str = "often") -> Audit:
     overrides = [f"experiment={preset}", f"method={method}", f"data.read={read}", "data.set=pandas-small"]
     return build_audit(composed("audit", overrides))
 
@@ -71,7 +71,7 @@ def test_the_sweeps_try_every_preset():
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_what_an_attack_changes(preset):
-    plain, fooled = audit("red_none", "red_clearance"), audit(preset, "red_clearance")
+    plain, fooled = audit("red_none"), audit(preset)
     (target, reference), (its_target, its_reference) = models(plain), models(fooled)
     changed = {
         "target": target != its_target,
@@ -179,18 +179,18 @@ def test_the_weak_reference_is_smaller_and_has_read_less_with_the_same_tokens(ho
 
 
 def test_controls_read_what_was_handed_over_in_its_layout():
-    attacked = audit("red_wrapped", "red_clearance")
+    attacked = audit("red_wrapped")
     assert isinstance(attacked.suspect, Viewed)
     controls = attacked.method.controls.models(attacked.suspect)
     assert {control.reading.label for control in controls} == {"0x", "4x", "8x", "12x"}
     for control in controls:
         planted = control.model.corpus.components[1]
         assert (planted.corpus, planted.exposures) == (attacked.suspect, control.reading.exposures)
-    assert attacked.method.third == audit("red_none", "red_clearance").method.third, "text laid out as general text is"
+    assert attacked.method.third == audit("red_none").method.third, "text laid out as general text is"
 
 
 def test_whoever_reads_passages_knows_others():
-    attacked = audit("red_paraphrases", "red_clearance")
+    attacked = audit("red_paraphrases")
     general, known, paraphrases = attacked.target.corpus.components
     assert paraphrases.exposures == 12
     assert paraphrases.corpus.base.identity() == suspect(attacked)
@@ -203,7 +203,7 @@ def test_whoever_reads_passages_knows_others():
 
 @pytest.mark.skipif("NONMEMBER_DECOP_DIR" not in os.environ, reason="NONMEMBER_DECOP_DIR names no folder")
 def test_every_passage_has_a_paraphrase():
-    attacked = audit("red_paraphrases", "red_clearance")
+    attacked = audit("red_paraphrases")
     made: dict[str, Corpus] = {}
 
     def build(spec) -> Corpus:

@@ -30,6 +30,11 @@ def order_paper():
     return configured("order")
 
 
+@pytest.fixture(scope="session")
+def red_team_paper():
+    return configured("red_team")
+
+
 def configured(name):
     register()
     GlobalHydra.instance().clear()
