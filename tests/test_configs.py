@@ -46,6 +46,9 @@ WORLDS_OF_SWEEP = {
     "pile": ["pile"],
     "calibration": ["study"],
     "calibration_large": ["study"],
+    "calibration_small": ["study"],
+    "calibration_rivals": ["study"],
+    "calibration_llm_di": ["study"],
     "red_team": ["study"],
     "red_team_paraphrases": ["study"],
 }  # the others go over the axes of any world

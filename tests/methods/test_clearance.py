@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tiny
+from nonmember.corpora import Select
 from nonmember.methods import Clearance, Roles, ScoredDocuments
 from nonmember.methods.clearance import role_of
 from nonmember.methods.controls import PlantedControls
@@ -29,7 +30,7 @@ CONTROLS = PlantedControls(
 )
 GATES = Gates(
     min_ce_gain=0.0, min_kl_gain=0.0, max_kl_rise=0.1, max_nll_rise=0.3, min_rank_correlation=0.2, max_seed_sd=0.2,
-    max_layout_auc=0.8, num_folds=5,
+    max_layout_auc=0.8, num_folds=5, min_separation=0.0,
 )  # fmt: skip
 METHOD = Clearance(
     score=MinKPlusPlus(0.2), distillation=tiny.distillation(), distillation_seeds=[1, 2], controls=CONTROLS,
@@ -63,6 +64,15 @@ def test_another_set_at_the_reading_it_has_there_is_the_same_run():
     one = planted(TARGET, tiny.pretraining(), tiny.GENERAL, SETS, readings, "a", 0, seed=3)
     same = planted(TARGET, tiny.pretraining(), tiny.GENERAL, SETS, readings, "b", 1, seed=3)
     assert one.corpus.identity() == same.corpus.identity()
+
+
+def test_a_set_that_is_none_is_left_out():
+    fewer = {"none": None, **SETS}
+    runs = [planted(TARGET, tiny.pretraining(), tiny.GENERAL, one, [NONE, TWICE], "b", 1, seed=3)
+            for one in (SETS, fewer)]  # fmt: skip
+    assert runs[0].corpus.identity() == runs[1].corpus.identity()
+    with pytest.raises(ValueError, match="one of the planted sets a, b"):
+        planted(TARGET, tiny.pretraining(), tiny.GENERAL, fewer, [NONE, TWICE], "none", 0, seed=3)
 
 
 def test_a_share_is_part_of_a_larger_one():
@@ -197,8 +207,19 @@ def test_a_suspect_set_of_another_layout_makes_it_invalid():
 
 def test_an_audit_that_cannot_succeed_says_so():
     outcome = decide(scored(0.11, READ | {NONE: (0.11, 0.10)}))
-    assert outcome.verdict == "inconclusive"
-    assert any("cannot clear anyone of 2x" in warning for warning in outcome.warnings)
+    assert outcome.verdict == "invalid"
+    assert outcome.details["gates"]["separation"]["value"] < 0
+    assert any("can clear nobody" in warning for warning in outcome.warnings)
+
+
+def test_a_third_text_that_was_drawn_by_a_salt_of_its_own_has_two_halves():
+    """As the worlds draw theirs. By the same salt one of them would be empty."""
+    drawn = Select(tiny.texts(*tiny.random_texts(400, seed=9), name="third"), num_documents=60, salt="third")
+    groups = replace(METHOD, third=drawn).groups(ROLES)
+    gates, sham = groups["third"].corpus, groups["suspect"].measured["sham_unrelated"].model.corpus
+    halves = [set(build(part).doc_ids) for part in (gates, sham)]
+    assert set.union(*halves) == set(build(drawn).doc_ids)
+    assert all(15 < len(half) < 45 for half in halves)
 
 
 # From specs to a result ------------------------------------------------------------------------------------------

@@ -35,6 +35,11 @@ def red_team_paper():
     return configured("red_team")
 
 
+@pytest.fixture(scope="session")
+def calibration_paper():
+    return configured("calibration")
+
+
 def configured(name):
     register()
     GlobalHydra.instance().clear()

@@ -39,7 +39,7 @@ class PlantedControls:
     general: CorpusSpec
     readings: Sequence[Reading]
     seeds: Sequence[int]
-    sets: Mapping[str, CorpusSpec] | None = None
+    sets: Mapping[str, CorpusSpec | None] | None = None
     audited: str | None = None
 
     def __post_init__(self) -> None:
@@ -55,7 +55,10 @@ class PlantedControls:
 
     def models(self, suspect: CorpusSpec) -> list[Control]:
         """A model per reading and seed."""
-        sets, audited = (self.sets, self.audited) if self.sets and self.audited else ({"suspect": suspect}, "suspect")
+        sets: Mapping[str, CorpusSpec | None] = {"suspect": suspect}
+        audited = "suspect"
+        if self.sets and self.audited:
+            sets, audited = self.sets, self.audited
         return [
             Control(
                 reading, seed,

@@ -56,6 +56,8 @@ class Gates:
     target it may be on a third text.   max_nll_rise: how much less likely it may find the third text.
     min_rank_correlation: with the reference, on the suspect set.   max_seed_sd: of Delta over distillation seeds.
     max_layout_auc: how well suspect and third text may be told apart by layout; num_folds: of that classifier.
+    min_separation: how far above the margin the mean Delta of controls that read nothing must lie, in units of Delta:
+    with a reference too weak for the set nobody can be cleared.
     """
 
     min_ce_gain: float
@@ -66,6 +68,7 @@ class Gates:
     max_seed_sd: float
     max_layout_auc: float
     num_folds: int
+    min_separation: float
 
     def of_model(
         self, role: str, suspect: ScoredDocuments, third: ScoredDocuments, metric: RankMetric
@@ -90,6 +93,17 @@ class Gates:
             return []
         spread = float(np.std(deltas, ddof=1))
         return [Finding("seeds", spread, self.max_seed_sd, True, "The standard deviation of Delta over seeds")]
+
+    def of_controls(self, untouched: Sequence[float], limit: float) -> list[Finding]:
+        """untouched: Delta of each control that read nothing; without any there is no gate.   limit: the margin."""
+        if not untouched:
+            return []
+        separation = float(np.mean(untouched)) - limit
+        what = (
+            "An audit that would not clear controls that read nothing can clear nobody (take more documents or seeds, "
+            "exclude a heavier reading, or use a stronger reference): their mean Delta less the margin"
+        )
+        return [Finding("separation", separation, self.min_separation, False, what)]
 
     def of_texts(self, suspect: ScoredDocuments, third: ScoredDocuments, seed: int) -> list[Finding]:
         auc = layout_auc(suspect.texts, third.texts, num_folds=self.num_folds, seed=seed)

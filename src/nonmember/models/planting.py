@@ -46,7 +46,7 @@ def planted(
     base: ModelSpec,
     training: Pretraining,
     general: CorpusSpec,
-    sets: Mapping[str, CorpusSpec],
+    sets: Mapping[str, CorpusSpec | None],
     readings: Sequence[Reading],
     audited: str,
     reading: int,
@@ -54,15 +54,20 @@ def planted(
 ) -> Trained:
     """`base` continued on `general`, into which all sets are mixed, each by another reading.
 
+    sets: by name; those that are None are left out.
+
     audited: the set that is read by `readings[reading]`; the set after it is read by the reading after that, and so on,
     counted round. So as many runs as there are readings give every set every reading once, and to ask for another set
     at the reading it has in a run that was made finds that run.
     """
-    if audited not in sets:
-        raise ValueError(f"audited must name one of the planted sets {', '.join(sets)}, but {audited!r} came.")
+    planted_sets = {name: one for name, one in sets.items() if one is not None}
+    if audited not in planted_sets:
+        raise ValueError(f"audited must name one of the planted sets {', '.join(planted_sets)}, but {audited!r} came.")
     if not 0 <= reading < len(readings):
         raise ValueError(f"reading must be the place of one of {len(readings)} readings, from 0, but {reading} came.")
-    rotation = reading - list(sets).index(audited)
-    components = [readings[(place + rotation) % len(readings)].of(one) for place, one in enumerate(sets.values())]
+    rotation = reading - list(planted_sets).index(audited)
+    components = [
+        readings[(place + rotation) % len(readings)].of(one) for place, one in enumerate(planted_sets.values())
+    ]
     corpus = Mixture((Component(general, 1), *components))
     return Trained(base, training, corpus, seed, label=f"{label_of(base)}+{readings[reading].label}")

@@ -1,0 +1,95 @@
+"""The report of the calibration study: how often plain PRISM and calibrated clearance are wrong, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from nonmember.reporting import calibration_figures as pictures
+from nonmember.reporting import calibration_tables as ours
+from nonmember.reporting.calibration_cells import PRISM, PRISM_BESIDE, clearance, false_clearances, power
+from nonmember.reporting.grid import Cell
+from nonmember.reporting.numbers import counted
+from nonmember.reporting.report import Filled, Glance, Part, Report, figures
+from nonmember.reporting.worlds import Scope, select
+
+
+def _figure_of_rates(scope: Scope) -> Filled:
+    return figures(pictures.rates(scope))
+
+
+def _figure_of_quantiles(scope: Scope) -> Filled:
+    return figures(pictures.quantiles(scope))
+
+
+def _figure_of_deltas(scope: Scope) -> Filled:
+    return figures(pictures.deltas(scope))
+
+
+PARTS = (
+    Part(
+        "errors", "How often each rule is wrong, and how often it finds",
+        "False clearances of targets that read what the clearance excludes, and clearances of targets that read "
+        "nothing (power), on the half of the libraries that no rule was chosen on and on the other. In brackets exact "
+        "95% intervals.",
+        fill=ours.errors, made_by=("study", "large", "rivals"),
+    ),
+    Part(
+        "rates", "Cleared, by what was read",
+        "The further right, the more of the set the target has read. Clearing is right at the left end only; a "
+        "clearance of eight readings says nothing about lighter ones.",
+        fill=_figure_of_rates, made_by=("study", "rivals"),
+    ),
+    Part(
+        "by-reading", "The same as a table, with the rivals",
+        "Each cell: how many of the targets with that reading the rule clears. LLM-DI claims the opposite: how many it "
+        "finds to have read.",
+        fill=ours.by_reading, made_by=("study", "large", "rivals", "llm_di"),
+    ),
+    Part(
+        "quantiles", "p-values where clearing is false",
+        "A test that keeps its level has them uniform or larger: on the diagonal or above. Grey: where 95% of uniform "
+        "values would lie, rank by rank.",
+        fill=_figure_of_quantiles, made_by=("study", "rivals"),
+    ),
+    Part(
+        "deltas", "Where Delta lies",
+        "PRISM asks whether Delta is above 0. What a model that read the set shows depends on the set and on the "
+        "distillation; less the Delta of controls that read nothing, it falls with the dose.",
+        fill=_figure_of_deltas, made_by=("study",),
+    ),
+    Part(
+        "gates", "Gates and shams",
+        "How often each gate refuses a real distilled reference, and how often it catches a sham.",
+        fill=ours.gates, made_by=("study",),
+    ),
+    Part("by-kind", "Kinds of targets", "Power by what the target is.", fill=ours.by_kind, made_by=("study",)),
+    Part("by-set", "Set by set", "False clearances and power of every rule.", fill=ours.by_set, made_by=("study",)),
+    Part("seeds", "What distillation seeds contribute", "The rest is due to documents.", fill=ours.seeds,
+         made_by=("study",)),
+)  # fmt: skip
+
+NOTES = (
+    "Truth is known in this world: every model was trained here, on text that its recipe names.",
+    ours.CLUSTERED,
+    "A dash is a cell without a result. It is never a zero.",
+)
+GLANCE = "On the reported half. The clearance is that of eight readings of the whole set or more."
+
+
+def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+    runs = select(scope.runs, half="reported")
+    for rule in (PRISM, PRISM_BESIDE, clearance(pictures.DECLARED)):
+        for found in (false_clearances(rule, runs), power(rule, runs)):
+            yield counted(found.found, found.of, scope.world.name)
+
+
+class CalibrationReport(Report):
+    methods: ClassVar = ("clearance", "prism", "paired_t", "llm_di")
+    parts: ClassVar = PARTS
+    glance: ClassVar = Glance(
+        tuple(f"{rule}: {what}" for rule in ("PRISM", "PRISM, same references", "clearance")
+              for what in ("false", "power")),
+        cells_of_glance, GLANCE,
+    )  # fmt: skip
+    notes: ClassVar = NOTES

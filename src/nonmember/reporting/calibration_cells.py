@@ -1,0 +1,121 @@
+"""The audits of the calibration study as decisions: what each target has read, and which rules clear it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scipy import stats
+
+from nonmember.models.planting import Reading
+from nonmember.reporting.load import Run
+from nonmember.reporting.numbers import number_in
+
+CONFIDENCE = 0.95
+EXCLUDED = tuple(Reading(1.0, exposures) for exposures in (4, 8, 12))  # lightest readings that a rule may exclude
+LIGHTEST = Reading(0.01, 1)
+
+
+def reading_of(run: Run) -> Reading:
+    """What the target has read of the audited set, as the study planted it."""
+    return Reading(float(run.get("share")), int(run.get("exposures")))
+
+
+def size_of(run: Run) -> str:
+    """Sets of the study are large or small."""
+    return "n = 500" if run.result.num_documents > 300 else "n = 100"
+
+
+def point_of(run: Run, reading: Reading) -> dict[str, Any]:
+    """Of the audit's detection curve; empty where it has none."""
+    curve = run.result.details.get("detection")
+    points: Sequence[dict[str, Any]] = curve["points"] if isinstance(curve, dict) else ()
+    place = (reading.share, reading.exposures)
+    return next((point for point in points if (point["share"], point["exposures"]) == place), {})
+
+
+def p_at_least(run: Run, reading: Reading) -> float | None:
+    """Of the hypothesis that the target is one more control that read so or more."""
+    return number_in(point_of(run, reading), "p_at_least")
+
+
+def prism_p(run: Run) -> float | None:
+    """Of PRISM's own test, in an audit by it or beside a clearance."""
+    return run.result.p_value if run.result.method == "prism" else number_in(run.result.details, "prism", "p_value")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a method makes of an audit. decides: True, False, or None where it has no say on this result.
+
+    lightest: a clearance says that the target has not read so, or more; clearing one that has is false.
+    """
+
+    name: str
+    lightest: Reading
+    decides: Callable[[Run], bool | None]
+
+    def is_false_for(self, reading: Reading) -> bool:
+        return reading.exposures > 0 and reading.at_least(self.lightest)
+
+
+def clearance(lightest: Reading) -> Rule:
+    """Calibrated clearance at the audit's alpha, its gates kept, with this reading as the one to be excluded."""
+
+    def decides(run: Run) -> bool | None:
+        p = p_at_least(run, lightest)
+        if run.result.method != "clearance" or p is None:
+            return None
+        return run.result.verdict != "invalid" and p < run.result.alpha
+
+    return Rule(f"clearance of {lightest.label}", lightest, decides)
+
+
+def _prism_beside(run: Run) -> bool | None:
+    p = prism_p(run)
+    return None if run.result.method != "clearance" or p is None else p < run.result.alpha
+
+
+def _of_method(method: str) -> Callable[[Run], bool | None]:
+    def decides(run: Run) -> bool | None:
+        p = run.result.p_value
+        return None if run.result.method != method or p is None else p < run.result.alpha
+
+    return decides
+
+
+PRISM_BESIDE = Rule("PRISM, same references", LIGHTEST, _prism_beside)
+PRISM = Rule("PRISM, one epoch", LIGHTEST, _of_method("prism"))
+PAIRED_T = Rule("paired t", LIGHTEST, _of_method("paired_t"))
+RULES = (PRISM, PRISM_BESIDE, PAIRED_T, *map(clearance, EXCLUDED))
+FINDS = Rule("LLM-DI finds membership", LIGHTEST, _of_method("llm_di"))
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many of some audits a rule decides so. low, high: the exact binomial interval (Clopper and Pearson)."""
+
+    found: int
+    of: int
+    runs: tuple[Run, ...]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        found = stats.binomtest(self.found, self.of).proportion_ci(CONFIDENCE, method="exact")
+        return float(found.low), float(found.high)
+
+
+def count(rule: Rule, runs: Iterable[Run]) -> Count:
+    """Of the audits that the rule has a say on."""
+    decided = [(run, decision) for run in runs if (decision := rule.decides(run)) is not None]
+    return Count(sum(decision for _, decision in decided), len(decided), tuple(run for run, _ in decided))
+
+
+def false_clearances(rule: Rule, runs: Iterable[Run]) -> Count:
+    return count(rule, [run for run in runs if rule.is_false_for(reading_of(run))])
+
+
+def power(rule: Rule, runs: Iterable[Run]) -> Count:
+    """Of targets that have read nothing of the set."""
+    return count(rule, [run for run in runs if reading_of(run).exposures == 0])

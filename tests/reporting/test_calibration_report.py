@@ -1,0 +1,77 @@
+"""The report of the calibration study: who counts as falsely cleared, intervals, gates, shams."""
+
+from __future__ import annotations
+
+import pytest
+from made_up_calibration import PLANTED, clearance, everything, rival
+from scipy import stats
+
+from nonmember.reporting.grid import FALSE
+from nonmember.reporting.load import Run
+from nonmember.reporting.markdown import cell_text
+
+
+def built(paper, *results):
+    """Sections by key."""
+    runs = [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
+    return {section.key: section for section in paper.build(runs).sections}
+
+
+def text(section, key, row, column):
+    (block,) = [one for one in section.blocks if one.key == key]
+    (cells,) = [one.cells for one in block.rows if one.name == row]
+    return cell_text(cells[block.columns.index(column)]).replace("\\[", "[").replace("\\]", "]")
+
+
+def test_a_clearance_is_false_only_for_what_it_excludes(calibration_paper):
+    results = [
+        clearance("s5", 0.01), clearance("s4", 0.2), clearance("s4", 0.01, verdict="invalid"), clearance("s3", 0.01),
+        clearance("s7", 0.01), clearance("s0", 0.01), clearance("u1", 0.3), clearance("s5", 0.001, domain="pandas"),
+    ]  # fmt: skip
+    section = built(calibration_paper, *results)["errors"]
+    rule = "clearance of 8x"
+    low, high = stats.binomtest(1, 3).proportion_ci(method="exact")
+    assert text(section, "errors-reported", rule, "false clearances") == f"1{FALSE} of 3 [{low:.0%}, {high:.0%}]"
+    assert text(section, "errors-reported", "clearance of 4x", "false clearances").startswith(f"2{FALSE} of 4 ")
+    assert text(section, "errors-reported", "clearance of 12x", "false clearances").startswith(f"1{FALSE} of 1 ")
+    assert text(section, "errors-reported", rule, "power, n = 100").startswith("1 of 2 ")
+    assert text(section, "errors-chosen", rule, "false clearances").startswith(f"1{FALSE} of 1 ")
+
+
+def test_p_is_that_of_the_excluded_reading_and_heavier_ones(calibration_paper):
+    by_reading = dict(zip(PLANTED, (0.2, 0.04, 0.01, 0.9), strict=True))
+    section = built(calibration_paper, clearance("s0", by_reading))["errors"]
+    told = [text(section, "errors-reported", f"clearance of {one}", "power, n = 100") for one in ("4x", "8x", "12x")]
+    assert [one.split(" [")[0] for one in told] == ["0 of 1", "1 of 1", "1 of 1"]
+
+
+def test_prism_is_wrong_about_any_reader(calibration_paper):
+    results = [clearance("s1", prism_p=0.01), clearance("s5", prism_p=0.3), rival("prism", "s1", 0.01),
+               rival("paired_t", "s0", 0.01), rival("llm_di", "s0", 0.01)]  # fmt: skip
+    sections = built(calibration_paper, *results)
+    errors = sections["errors"]
+    assert text(errors, "errors-reported", "PRISM, same references", "false clearances").startswith(f"1{FALSE} of 2 ")
+    assert text(errors, "errors-reported", "PRISM, one epoch", "false clearances").startswith(f"1{FALSE} of 1 ")
+    assert text(errors, "errors-reported", "paired t", "power, n = 100").startswith("1 of 1 ")
+    table = sections["by-reading"]
+    assert text(table, "by-reading-reported", "nothing", "LLM-DI finds membership").startswith(f"1{FALSE} of 1 ")
+    assert text(table, "by-reading-reported", "1x", "PRISM, one epoch").startswith(f"1{FALSE} of 1 ")
+
+
+def test_gates_and_shams_are_counted(calibration_paper):
+    results = [clearance("s0"), clearance("s0", verdict="invalid"), clearance("s5")]
+    section = built(calibration_paper, *results)["gates"]
+    assert text(section, "gates", "comes closer to the target", "target read nothing").startswith("1 of 2 ")
+    assert text(section, "gates", "any of them", "target read the set").startswith("0 of 1 ")
+    assert text(section, "gates", "any of them", "sham: weights with noise").startswith("3 of 3 ")
+    assert text(section, "gates", "comes closer to the target", "sham: weights with noise").startswith("0 of 3 ")
+
+
+def test_figures_rest_on_all_results(calibration_paper):
+    sections = built(calibration_paper, *everything())
+    for key in ("rates", "quantiles", "deltas"):
+        (figure,) = sections[key].figures
+        assert figure.svg.startswith("<svg")
+        assert figure.numbers is not None
+    (deltas,) = built(calibration_paper, clearance("s5", delta=-0.2))["deltas"].figures
+    assert deltas.numbers.rows[0].cells[0].ours[0].value == pytest.approx(-0.2 - 0.03)
