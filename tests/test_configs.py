@@ -49,6 +49,8 @@ WORLDS_OF_SWEEP = {
     "calibration_small": ["study"],
     "calibration_rivals": ["study"],
     "calibration_llm_di": ["study"],
+    "red_team": ["study"],
+    "red_team_paraphrases": ["study"],
 }  # the others go over the axes of any world
 LABELLED_BY_NAME = ["fsd", "pile_subsets"]  # of which the Pythia world is made; the others are a set each
 

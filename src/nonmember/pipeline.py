@@ -34,7 +34,7 @@ from nonmember.methods import (
     TestOutcome,
 )
 from nonmember.mirror import DISTRIBUTION, SCORES, SUSPECT, mirror
-from nonmember.models.specs import ModelSpec, Noised, Pretrained, Scratch, Trained, label_of
+from nonmember.models.specs import ModelSpec, Noised, Pretrained, Scratch, Served, Trained, label_of
 from nonmember.processes import process_rank
 from nonmember.records import RESULT, AuditResult, Corpus, Embeddings, OrderTable, TokenTable
 from nonmember.scores import DocumentScores, Score, ScoreInputs
@@ -430,7 +430,7 @@ def _settings(method: Method) -> dict[str, Any]:
 
 def _described(value: Any) -> Any:
     match value:  # what models and corpora are made of stands in the keys
-        case Pretrained() | Scratch() | Trained() | Noised():
+        case Pretrained() | Scratch() | Trained() | Noised() | Served():
             return label_of(value)
         case CorpusSpec():
             return type(value).__name__

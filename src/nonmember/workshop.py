@@ -20,6 +20,7 @@ from transformers import AutoTokenizer
 from nonmember.compute import MIB, Compute
 from nonmember.corpora import CorpusSpec, Sharded, View, apply_view
 from nonmember.corpora.ordered import line, random_orders
+from nonmember.corpora.picked import Picked
 from nonmember.corpora.rephrased import Rephrasings, Written
 from nonmember.models.adapters import load_adapter, merge_adapter, save_adapter
 from nonmember.models.loading import (
@@ -37,7 +38,17 @@ from nonmember.models.loading import (
     train_tokenizer,
 )
 from nonmember.models.prompting import answer_ids, prompt_ids, room_for_text, shortened
-from nonmember.models.specs import ModelSpec, Noised, Pretrained, Scratch, Trained, TrainedTokenizer, label_of
+from nonmember.models.serving import serve
+from nonmember.models.specs import (
+    ModelSpec,
+    Noised,
+    Pretrained,
+    Scratch,
+    Served,
+    Trained,
+    TrainedTokenizer,
+    label_of,
+)
 from nonmember.observing.answers import observe_answers
 from nonmember.observing.divergence import load_divergences, observe_divergence
 from nonmember.observing.embedding import embed
@@ -46,7 +57,7 @@ from nonmember.observing.orders import Shard, observe_orders
 from nonmember.observing.writing import write_texts
 from nonmember.processes import process_rank
 from nonmember.records import Corpus, Embeddings, OrderTable, Prompt, Question, TokenTable
-from nonmember.scores import DocumentScores, token_counts
+from nonmember.scores import DocumentScores, ScoreInputs, token_counts
 from nonmember.store import Entry, Store, canonical_json
 from nonmember.training.recipes import AdapterTuning, Pretraining, settings_of
 from nonmember.training.run import Teacher, train, tune
@@ -126,8 +137,20 @@ class Workshop:
         identity = spec.identity()
         name = canonical_json(identity)
         if name not in self.memory.corpora:
-            self.memory.corpora[name] = self._stored_corpus(spec, identity) if spec.stored else spec.build(self.corpus)
+            self.memory.corpora[name] = self._made_corpus(spec, identity)
         return self.memory.corpora[name]
+
+    def _made_corpus(self, spec: CorpusSpec, identity: Mapping[str, Any]) -> Corpus:
+        if isinstance(spec, Picked):
+            return self._picked(spec)
+        return self._stored_corpus(spec, identity) if spec.stored else spec.build(self.corpus)
+
+    def _picked(self, spec: Picked) -> Corpus:
+        scores = [
+            spec.score(ScoreInputs(self.observations(model, spec.base, view="original", max_tokens=spec.max_tokens)))
+            for model in (spec.target, spec.reference)
+        ]
+        return spec.pick(self.corpus(spec.base), *(one.values for one in scores))
 
     def fingerprint(self, spec: CorpusSpec) -> str:
         name = canonical_json(spec.identity())
@@ -217,6 +240,9 @@ class Workshop:
                 }
             case Noised():
                 return {"noised": self.model_key(spec.base), "scale": spec.scale, "seed": spec.seed}
+            case Served():
+                answers = {"noise": spec.noise, "decimals": spec.decimals, "seed": spec.seed}
+                return {"served": self.model_key(spec.base), **answers}
             case Trained():
                 return {
                     "format": FORMAT["models"],
@@ -255,11 +281,15 @@ class Workshop:
             case Scratch():
                 return from_scratch(spec, self._tokenizer(spec.tokenizer))
             case Noised():
-                noised = self._load(_not_quantized(spec.base))
+                noised = self._load(_changeable(spec.base))
                 add_noise(noised.model, spec.scale, spec.seed)
                 return noised
+            case Served():
+                served = self._load(spec.base)
+                serve(served.model, noise=spec.noise, decimals=spec.decimals, seed=spec.seed)
+                return served
             case Trained() if spec.adapts:
-                entry, base = self.trained(spec), self._load(_not_quantized(spec.base))
+                entry, base = self.trained(spec), self._load(_changeable(spec.base))
                 return LoadedModel(merge_adapter(load_adapter(base.model.float(), entry.path)), base.tokenizer)
             case Trained():
                 return load_folder(self.trained(spec).path)
@@ -276,7 +306,7 @@ class Workshop:
         def make(folder: Path) -> dict[str, Any]:
             if isinstance(spec.training, AdapterTuning):
                 return self._tuned(spec, spec.training, folder, role or label)
-            base = self._load(_not_quantized(spec.base))  # to be trained in place
+            base = self._load(_changeable(spec.base))  # to be trained in place
             base.model.float()  # master weights; the precision of the arithmetic is the trainer's
             corpus = self.corpus(spec.corpus)
             documents = encode_corpus(base, corpus, _token_limit(spec))
@@ -298,6 +328,8 @@ class Workshop:
         name = canonical_json(key)
         if name not in self._trained:
             for parent in (spec.base, spec.teacher):
+                while isinstance(parent, Noised | Served):
+                    parent = parent.base
                 if isinstance(parent, Trained):
                     self.trained(parent)
             entry = self.store.get_or_make("models", label, key, make, resumable=True, joint=True)
@@ -307,7 +339,7 @@ class Workshop:
         return self._trained[name]
 
     def _tuned(self, spec: Trained, recipe: AdapterTuning, folder: Path, role: str) -> dict[str, Any]:
-        _, base = self._whole(spec.base)
+        _, base = self._whole(_with_weights(spec.base))
         corpus, label = self.corpus(spec.corpus), label_of(spec)
         documents = encode_corpus(base, corpus, recipe.max_tokens)
         with self.tracker.training(role) as loggers:
@@ -373,7 +405,7 @@ class Workshop:
                 return set(), False
             case Scratch():
                 return set(), True
-            case Noised():
+            case Noised() | Served():
                 return self._texts_read(spec.base)
             case Trained():
                 before, is_all = self._texts_read(spec.base)
@@ -601,11 +633,18 @@ def _token_limit(spec: Trained) -> int | None:
     return None if isinstance(spec.training, Pretraining) else spec.training.max_tokens
 
 
-def _not_quantized(spec: ModelSpec) -> ModelSpec:
-    """Refuses a model whose weights are too coarse to be changed."""
+def _with_weights(spec: ModelSpec) -> ModelSpec:
+    """Refuses a model of which only the answers can be had."""
+    if isinstance(spec, Served):
+        raise ValueError(f"{label_of(spec)} can only be asked; train or change the model behind it.")
+    return spec
+
+
+def _changeable(spec: ModelSpec) -> ModelSpec:
+    """Refuses also a model whose weights are too coarse to be changed."""
     if isinstance(spec, Pretrained) and spec.quantization != "none":
         raise ValueError(
             f"{label_of(spec)} is loaded in {spec.quantization}: an adapter can be tuned beside such weights, but they "
             "cannot be trained or merged with one. Use quantization=none."
         )
-    return spec
+    return _with_weights(spec)

@@ -27,6 +27,18 @@ def test_jsonl_reads_plain_and_gzipped(write_lines, build, name):
     assert {d.domain for d in corpus.documents} == {"books"}
 
 
+def test_jsonl_takes_one_of_several_texts(write_lines, build):
+    """A list in a column, as of paraphrases; a column of that very name comes first."""
+    path = write_lines("a.jsonl", {"id": "a", "said": ["one", "two"], "said.0": "three"}, {"id": "b", "said": ["four"]})
+    assert [d.text for d in build(Jsonl(str(path), "id", "said.0")).documents[:1]] == ["three"]
+    with pytest.raises(ValueError, match=r"line 2: column 'said' must hold a list of more than 1 texts, .* 1 of them"):
+        build(Jsonl(str(path), "id", "said.1"))
+    plain = write_lines("b.jsonl", {"id": "a", "said": ["one", "two"]}, {"id": "b", "said": ["three", "four"]})
+    assert [d.text for d in build(Jsonl(str(plain), "id", "said.1")).documents] == ["two", "four"]
+    with pytest.raises(ValueError, match=r"column 'id' must hold a list of more than 0 texts, but it holds none"):
+        build(Jsonl(str(plain), "id", "id.0"))
+
+
 def test_jsonl_takes_lists_and_patterns_in_order_each_file_once(write_lines, build, tmp_path):
     write_lines("b/two.jsonl", {"text": "2"})
     write_lines("b/one.jsonl", {"text": "1"})

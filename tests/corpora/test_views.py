@@ -64,6 +64,16 @@ def test_years_go_or_become_one():
     assert blind.transform([told]).sum() == 4
 
 
+def test_wrapped_lines_are_short_and_indented_and_say_the_same():
+    lines = seen("wrapped").split("\n")
+    assert len(lines) > len(TEXT) / 60
+    assert max(map(len, lines)) <= 60
+    assert [line[:5].strip() != "" and line.startswith("    ") for line in lines] == [False] + [True] * (len(lines) - 1)
+    assert " ".join(seen("wrapped").split()) == " ".join(TEXT.split())
+    long = "x" * 80
+    assert seen("wrapped", f"a {long} b").split() == ["a", long, "b"], "no word is broken"
+
+
 def test_a_view_as_a_corpus_of_its_own():
     base = Texts((Document("A", "made in 2019", "C", "D"),))
     viewed = Viewed(base, "years_replaced")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tiny
+from nonmember.corpora import Select
 from nonmember.methods import Clearance, Roles, ScoredDocuments
 from nonmember.methods.clearance import role_of
 from nonmember.methods.controls import PlantedControls
@@ -209,6 +210,16 @@ def test_an_audit_that_cannot_succeed_says_so():
     assert outcome.verdict == "invalid"
     assert outcome.details["gates"]["separation"]["value"] < 0
     assert any("can clear nobody" in warning for warning in outcome.warnings)
+
+
+def test_a_third_text_that_was_drawn_by_a_salt_of_its_own_has_two_halves():
+    """As the worlds draw theirs. By the same salt one of them would be empty."""
+    drawn = Select(tiny.texts(*tiny.random_texts(400, seed=9), name="third"), num_documents=60, salt="third")
+    groups = replace(METHOD, third=drawn).groups(ROLES)
+    gates, sham = groups["third"].corpus, groups["suspect"].measured["sham_unrelated"].model.corpus
+    halves = [set(build(part).doc_ids) for part in (gates, sham)]
+    assert set.union(*halves) == set(build(drawn).doc_ids)
+    assert all(15 < len(half) < 45 for half in halves)
 
 
 # From specs to a result ------------------------------------------------------------------------------------------

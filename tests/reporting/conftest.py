@@ -31,6 +31,11 @@ def order_paper():
 
 
 @pytest.fixture(scope="session")
+def red_team_paper():
+    return configured("red_team")
+
+
+@pytest.fixture(scope="session")
 def calibration_paper():
     return configured("calibration")
 

@@ -2,6 +2,7 @@
 
 from nonmember.corpora.cleaning import Cleaned, normalise
 from nonmember.corpora.library_docs import LibraryDocs
+from nonmember.corpora.near_duplicates import NearDuplicates
 from nonmember.corpora.nested import NestedMixture
 from nonmember.corpora.ordered import Joined, Sharded, Shuffled
 from nonmember.corpora.sources import Hub, Jsonl, TextFiles
@@ -18,6 +19,7 @@ __all__ = [
     "Jsonl",
     "LibraryDocs",
     "Mixture",
+    "NearDuplicates",
     "NestedMixture",
     "Part",
     "Resolve",

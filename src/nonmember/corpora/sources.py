@@ -56,6 +56,20 @@ def _column(row: Row, field: str, where: str) -> object:
     return row[field]
 
 
+def _item(row: Row, field: str, where: str) -> object:
+    """Of a column, or of the list in it: "paraphrases.0"."""
+    name, dot, place = field.rpartition(".")
+    if field in row or not (dot and place.isdecimal()):
+        return _column(row, field, where)
+    items = _column(row, name, where)
+    if not isinstance(items, list) or int(place) >= len(items):
+        raise ValueError(
+            f"{where}: column {name!r} must hold a list of more than {place} texts, but it holds "
+            f"{f'{len(items)} of them' if isinstance(items, list) else 'none'}. Name another, or leave such lines out."
+        )
+    return items[int(place)]
+
+
 # ------------------------------------------------------------------------------------------------- JSON lines
 
 
@@ -66,7 +80,8 @@ class Jsonl(CorpusSpec):
     path: file, pattern ("data/*.jsonl.gz") or a list of them; in order of the list, within a pattern of name.
     id_field: column with the id, unique over all files. None: "stem:line", lines counted from 1; such ids
     move when somebody inserts a line.
-    text_field, cluster_field: columns with the text and with the cluster (book, thread), if there is one.
+    text_field, cluster_field: columns with the text and with the cluster (book, thread), if there is one. Where a
+    column "paraphrases" holds a list of texts, "paraphrases.0" names the first of each.
     domain: the domain of all documents; empty: the stem of each document's file ("wikipedia" of
     wikipedia.jsonl.gz).
 
@@ -108,7 +123,7 @@ class Jsonl(CorpusSpec):
         documents = []
         for number, row in _json_rows(path):
             where = f"{path}, line {number}"
-            text = _column(row, self.text_field, where)
+            text = _item(row, self.text_field, where)
             if not isinstance(text, str):
                 raise ValueError(
                     f"{where}: column {self.text_field!r} must hold text, but it holds {_kind(text)}. "

@@ -2,13 +2,15 @@
 
 The perturbations are those whose features LLM-DI uses, at its strengths. Their chance comes from a hash of the
 document's text, so a view is the same wherever it is made. Synonym substitution, its sixth, needs a thesaurus and is
-left out. Years are deleted and replaced as FSD does to see what of a difference is its date.
+left out. Years are deleted and replaced as FSD does to see what of a difference is its date. Lines are broken and
+indented as they are in a file, to see what another preparation does.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+import textwrap
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
@@ -28,10 +30,12 @@ View = Literal[
     "underscore_trick",
     "years_deleted",
     "years_replaced",
+    "wrapped",
 ]
 
 YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")  # what the blind baseline's classifier of years sees
 ONE_YEAR = "2023"  # that all are replaced by
+LINE_WIDTH, INDENTATION = 60, "    "
 
 # Keys beside each other on a QWERTY keyboard.
 ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -131,6 +135,13 @@ def years_replaced(text: str, rng: np.random.Generator) -> str:
     return YEAR.sub(ONE_YEAR, text)
 
 
+def wrapped(text: str, rng: np.random.Generator) -> str:
+    """In lines of at most 60 characters, all but the first indented by four: a docstring as it stands in its file."""
+    return textwrap.fill(
+        text, LINE_WIDTH, subsequent_indent=INDENTATION, break_long_words=False, break_on_hyphens=False
+    )
+
+
 VIEWS: dict[str, Callable[[str, np.random.Generator], str]] = {
     "lowercase": lowercase,
     "butter_fingers": butter_fingers,
@@ -140,4 +151,5 @@ VIEWS: dict[str, Callable[[str, np.random.Generator], str]] = {
     "underscore_trick": underscore_trick,
     "years_deleted": years_deleted,
     "years_replaced": years_replaced,
+    "wrapped": wrapped,
 }

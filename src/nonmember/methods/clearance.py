@@ -46,6 +46,7 @@ TARGET, REFERENCE, DISTILLED = "target", "reference", "distilled"
 STAND_IN = "stand_in"
 SHAM_UNRELATED, SHAM_NOISE = "sham_unrelated", "sham_noise"
 THIRD = "third"
+HALVES = "halves of the third text"  # a salt that no recipe of a text has drawn by: else one half would have all
 LIKELIHOOD = Loss()
 POWER = 0.95  # at which a dose counts as detectable
 
@@ -159,7 +160,7 @@ class Clearance(Method):
 
     def _part(self, take: str) -> CorpusSpec:
         """Of the third text: what the gates look at, and what the sham is trained on."""
-        return Part(self.third, take=take, sizes={"gates": 0.5, "sham": 0.5}, by="document", per="corpus", salt=THIRD)
+        return Part(self.third, take=take, sizes={"gates": 0.5, "sham": 0.5}, by="document", per="corpus", salt=HALVES)
 
     # What it means ------------------------------------------------------------------------------------------------
 

@@ -94,7 +94,29 @@ class Noised:
             raise ValueError(f"scale of the noise must be above 0, but {self.scale!r} came.")
 
 
-ModelSpec = Pretrained | Scratch | Trained | Noised
+@dataclass(frozen=True)
+class Served:
+    """`base` behind somebody who answers for it: its log-probabilities with noise on them, or rounded, or both.
+
+    noise: standard deviation in nats, for each token of each answer; the same question gets the same answer.
+    decimals: that are left of a log-probability; 0 for whole nats, None for all.
+
+    Whatever reads such a model gets these answers: scores, distillation, divergences. Its hidden states are the base's.
+    """
+
+    base: ModelSpec
+    noise: float
+    decimals: int | None
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.noise < float("inf"):
+            raise ValueError(f"noise of a served model must be at least 0, but {self.noise!r} came.")
+        if not self.noise and self.decimals is None:
+            raise ValueError("A served model without noise and with all decimals is the model itself; name that.")
+
+
+ModelSpec = Pretrained | Scratch | Trained | Noised | Served
 
 
 def recipe_of(spec: ModelSpec) -> dict[str, Any]:
@@ -109,6 +131,9 @@ def recipe_of(spec: ModelSpec) -> dict[str, Any]:
             return {"architecture": architecture, "tokenizer": tokenizer, "seed": spec.seed}
         case Noised():
             return {"base": recipe_of(spec.base), "noise": spec.scale, "seed": spec.seed}
+        case Served():
+            served = {"noise": spec.noise, "decimals": spec.decimals, "seed": spec.seed}
+            return {"base": recipe_of(spec.base), "served": served}
         case Trained():
             return {
                 "base": recipe_of(spec.base),
@@ -128,5 +153,7 @@ def label_of(spec: ModelSpec) -> str:
             return f"{spec.model_type}-scratch"
         case Noised():
             return f"{label_of(spec.base)}-noised"
+        case Served():
+            return f"{label_of(spec.base)}-served"
         case Trained():
             return spec.label or f"{label_of(spec.base)}-trained"

@@ -1,0 +1,81 @@
+"""Documents that somebody has picked to be audited because of what models say about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+from scipy.stats import rankdata
+
+from nonmember.corpora.specs import CorpusSpec, Resolve, require_choice, require_count, require_spec
+from nonmember.models.specs import ModelSpec, recipe_of
+from nonmember.records import Corpus, FloatArray
+from nonmember.scores import Score
+from nonmember.training.recipes import settings_of
+
+Picking = Literal["least_likely", "agreeing"]
+
+
+@dataclass(frozen=True)
+class Picked(CorpusSpec):
+    """`num_documents` of `base` that suit whoever answers for the target, in the base's order.
+
+    by: "least_likely", those of the lowest score under the target compared with the reference (the difference of the
+    two scores); or "agreeing", those whose ranks under the two models differ least, so that these models agree.
+    score: what documents are looked at by.   max_tokens: of a document that the models read.
+
+    Documents without a score are not picked. Only a workshop, which has the models, can make it.
+    """
+
+    base: CorpusSpec
+    target: ModelSpec
+    reference: ModelSpec
+    score: Score
+    by: Picking
+    num_documents: int
+    max_tokens: int
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_spec(self.base, "`base` of Picked")
+        require_choice(self.by, get_args(Picking), "`by` of Picked")
+        require_count(self.num_documents, 1, "`num_documents` of Picked")
+        if self.score.needs_reference or self.score.needs_counts or self.score.needs_texts or len(self.score.views) > 1:
+            raise ValueError(
+                f"Picked needs a score of what one model says of a text itself, but {self.score.name} came."
+            )
+
+    def build(self, resolve: Resolve) -> Corpus:
+        raise ValueError("Documents are picked by a workshop, which has the models; ask `Workshop.corpus` for them.")
+
+    def pick(self, base: Corpus, target_N: FloatArray, reference_N: FloatArray) -> Corpus:
+        """From the scores of the base's documents under the two models, NaN where there is none."""
+        scored = np.flatnonzero(np.isfinite(target_N) & np.isfinite(reference_N))
+        if len(scored) < self.num_documents:
+            raise ValueError(
+                f"Picked needs {self.num_documents} documents, but of {len(base)} only {len(scored)} have a score; "
+                "lower `num_documents`, or give longer texts."
+            )
+        order = np.argsort(self._unfitness(target_N[scored], reference_N[scored]), kind="stable")
+        places = np.sort(scored[order[: self.num_documents]])
+        return Corpus(tuple(base.documents[place] for place in places), base.dropped)
+
+    def _unfitness(self, target_N: FloatArray, reference_N: FloatArray) -> FloatArray:
+        if self.by == "least_likely":
+            return target_N - reference_N
+        difference_N: FloatArray = np.abs(rankdata(target_N) - rankdata(reference_N))
+        return difference_N
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "kind": "picked",
+            "base": self.base.identity(),
+            "target": recipe_of(self.target),
+            "reference": recipe_of(self.reference),
+            "score": {"kind": type(self.score).__name__, **settings_of(self.score)},
+            "by": self.by,
+            "num_documents": self.num_documents,
+            "max_tokens": self.max_tokens,
+        }

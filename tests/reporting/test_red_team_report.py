@@ -1,0 +1,170 @@
+"""The report of the red team: the right word for every outcome, and what stopped what."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import made_up
+import pytest
+from made_up_red_team import attacked, everything
+
+from nonmember.reporting import formats
+from nonmember.reporting.figures import COLOURS
+from nonmember.reporting.grid import FALSE, INVALID, MISSED
+from nonmember.reporting.load import Run
+from nonmember.reporting.markdown import cell_text
+from nonmember.reporting.red_team import DEEDS, PARTS
+from nonmember.reporting.red_team_tables import failed_gates, outcome, without_gates
+
+DASH = formats.DASH
+CLEARS, SILENT, INVALID_VERDICT = "evidence_of_non_membership", "inconclusive", "invalid"
+
+
+def built(paper, *results):
+    """Sections by key."""
+    runs = [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
+    return {section.key: section for section in paper.build(runs).sections}
+
+
+def text(found, row, column):
+    (cells,) = [one.cells for one in found.rows if one.name == row]
+    return cell_text(cells[found.columns.index(column)])
+
+
+@pytest.mark.parametrize(
+    ("verdict", "read", "word"),
+    [
+        (CLEARS, True, "fooled"), (SILENT, True, "right"), (INVALID_VERDICT, True, "refused"),
+        ("evidence_of_membership", True, "right"),
+        (CLEARS, False, "right"), (SILENT, False, "no power"), (INVALID_VERDICT, False, "refused"),
+        ("evidence_of_membership", False, "fooled"),
+    ],
+)  # fmt: skip
+def test_the_word_for_an_outcome(verdict, read, word):
+    assert outcome(attacked(verdict=verdict, read=read)) == word
+
+
+@pytest.mark.parametrize(("p", "read", "word"), [(0.01, True, "fooled"), (0.06, True, "right"), (0.01, False, "right"),
+                                                 (0.06, False, "no power")])  # fmt: skip
+def test_a_baseline_that_only_scores_is_told_by_its_p_value(p, read, word):
+    assert outcome(attacked("paired_t", verdict="score_only", p_value=p, read=read)) == word
+
+
+def test_what_a_refused_audit_would_have_said_without_its_gates():
+    refused = attacked(verdict=INVALID_VERDICT, statistic=0.2, p_value=0.01)
+    assert without_gates(refused) == "fooled"
+    assert without_gates(replace(refused, truth="non_member")) == "right"
+    assert without_gates(replace(refused, statistic=0.05)) == "right", "not above the margin"
+    assert without_gates(replace(refused, p_value=0.2)) == "right"
+    assert without_gates(replace(refused, p_value=0.2, truth="non_member")) == "no power"
+    assert without_gates(replace(refused, details={})) == ""
+
+
+def test_gates_that_failed_and_shams_that_passed():
+    assert failed_gates(attacked(verdict=SILENT)) == []
+    assert failed_gates(attacked(verdict=INVALID_VERDICT)) == ["ce"]
+    passed = {"shams": {"sham_noise": {"refused": False}, "sham_unrelated": {"refused": True}}}
+    assert failed_gates(attacked(verdict=INVALID_VERDICT, details=passed)) == ["ce", "sham_noise passed"]
+
+
+def test_one_word_where_sets_agree_else_the_numbers_of_sets(red_team_paper):
+    results = [
+        attacked("prism", verdict=CLEARS), attacked("prism", verdict=CLEARS, of="numpy-small"),
+        attacked(verdict=INVALID_VERDICT), attacked(verdict=SILENT, of="numpy-small"),
+        attacked(verdict=CLEARS, read=False), attacked("prism", "unheard_of"),
+    ]  # fmt: skip
+    found = built(red_team_paper, *results)["verdicts"].figures[0].numbers
+    assert found.columns[:4] == ("PRISM, read", "PRISM, not read", "Clearance, read", "Clearance, not read")
+    assert [row.name for row in found.rows] == ["sham", "unheard_of"]
+    assert text(found, "sham", "PRISM, read") == "fooled"
+    assert text(found, "sham", "Clearance, read") == "refused 1, right 1"
+    assert text(found, "sham", "Clearance, not read") == "right"
+    assert text(found, "sham", "Paired t, read") == DASH
+    cell = found.rows[0].cells[2].ours[0]
+    assert cell.note == "scipy-small: refused; numpy-small: right"
+    assert len(cell.runs) == 2
+    assert found.rows[0].cells[0].ours[0].value == 1
+
+
+def test_attacks_are_in_the_order_of_the_report_with_paraphrases_of_another_sweep(red_team_paper):
+    results = [attacked(attack="weak"), attacked(attack="none"),
+               attacked(attack="paraphrases", sweep="red_team_paraphrases")]  # fmt: skip
+    found = built(red_team_paper, *results)["verdicts"].figures[0].numbers
+    assert [row.name for row in found.rows] == ["no attack", "paraphrases", "a weak reference"]
+
+
+def test_numbers_by_set_with_marks_against_the_truth(red_team_paper):
+    results = [
+        attacked("prism", verdict=CLEARS, statistic=0.3, p_value=0.001), attacked(verdict=INVALID_VERDICT),
+        attacked(verdict=SILENT, read=False), attacked("prism", verdict=SILENT, of="numpy-small"),
+    ]  # fmt: skip
+    read, unread = built(red_team_paper, *results)["numbers"].blocks
+    assert text(read, "sham, scipy-small", "PRISM: Delta") == "+0.300"
+    assert text(read, "sham, scipy-small", "PRISM: p") == f"0.001{FALSE}"
+    assert text(read, "sham, scipy-small", "Clearance: p") == f"0.600{INVALID}"
+    assert text(read, "sham, scipy-small", "margin") == "+0.100"
+    assert text(read, "sham, numpy-small", "PRISM: p") == "0.600"
+    assert text(read, "sham, numpy-small", "margin") == DASH
+    assert text(unread, "sham, scipy-small", "Clearance: p") == f"0.600{MISSED}"
+
+
+def test_what_stopped_it(red_team_paper):
+    results = [attacked(verdict=INVALID_VERDICT, statistic=0.3, p_value=0.01), attacked(attack="none"),
+               attacked(verdict=CLEARS, read=False)]  # fmt: skip
+    (found,) = built(red_team_paper, *results)["gates"].blocks
+    assert [row.name for row in found.rows] == ["sham, scipy-small"]
+    assert text(found, "sham, scipy-small", "Clearance, read") == "ce; else fooled"
+    assert text(found, "sham, scipy-small", "Clearance, not read") == DASH
+    none = built(red_team_paper, attacked(attack="none"))["gates"]
+    assert none.blocks == ()
+    assert "The study's world: no audit was refused." in none.notes
+
+
+def test_the_glance_counts_attacked_audits_alone(red_team_paper):
+    results = [attacked("prism", verdict=CLEARS), attacked("prism", verdict=SILENT, of="numpy-small"),
+               attacked("prism", "none", verdict=CLEARS), attacked(verdict=INVALID_VERDICT),
+               attacked("prism", verdict=SILENT, read=False), attacked(verdict=CLEARS, read=False)]  # fmt: skip
+    runs = [Run(one, f"audits/{place}/result.json", "0" * 64) for place, one in enumerate(results)]
+    (row,) = red_team_paper.build(runs).glance.rows
+    assert [cell_text(one) for one in row.cells] == ["6", "1 of 2", "0 of 1", "1 of 1", "0 of 1", "1 of 1"]
+
+
+def test_every_attack_of_the_report_is_told(red_team_paper):
+    assert set(DEEDS) == set(red_team_paper.names["attacks"]) - {"none"}
+    assert PARTS[0].notes == tuple(DEEDS.values())
+
+
+def test_nothing_is_there_without_results(red_team_paper):
+    sections = built(red_team_paper, made_up.result())
+    assert all(section.blocks == section.figures == () for section in sections.values())
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A report on everything, by the entry itself."""
+    from nonmember import report as entry
+
+    monkeypatch.chdir(tmp_path)
+    made_up.write(tmp_path / "audits", *everything())
+    monkeypatch.setattr(sys, "argv", ["nonmember", "report=red_team", "results=[audits]", "folder=out"])
+    entry.main()
+    return tmp_path / "out"
+
+
+def test_the_command_writes_a_page_tables_and_a_grid_that_says_what_the_table_says(folder):
+    listing = json.loads((folder / "manifest.json").read_text())
+    assert {"report.html", "report.md", "tables/verdicts.csv", "figures/grid-study.svg"} <= set(listing["files"])
+    assert all(one["used_in"] for one in listing["results"])
+    picture = (folder / "figures/grid-study.svg").read_text()
+    ElementTree.fromstring(picture.replace("xlink:href", "href"))
+    shown = re.findall(r">(fooled|refused|right|no power)[ ,0-9a-z]*<", picture)
+    assert len(shown) == 5 * 6 + 3
+    for place in (0, 1, 2):
+        assert COLOURS[place] in picture, "as a variable of the page, or plainly"
+    html = (folder / "report.html").read_text()
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))

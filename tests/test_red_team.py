@@ -1,0 +1,220 @@
+"""Presets of the red team: each changes what it says it changes, and nothing else of the audit."""
+
+from __future__ import annotations
+
+import functools
+import os
+from dataclasses import replace
+
+import pytest
+from omegaconf import OmegaConf
+
+from nonmember.audit import build_audit
+from nonmember.corpora import Mixture, NearDuplicates, Part, Viewed
+from nonmember.corpora.picked import Picked
+from nonmember.methods.shams import Damaged, OnOtherText
+from nonmember.models.specs import Served, Trained, recipe_of
+from nonmember.pipeline import Audit
+from nonmember.records import Corpus, Document
+from test_configs import CONF, SWEEPS, compose_quickly, composed  # noqa: F401 (the fixture of that name is for all here)
+from tiny import Texts
+
+PRESETS = sorted(path.stem for path in (CONF / "experiment").glob("red_*.yaml"))
+METHODS = ("red_prism", "red_clearance", "red_paired_t")
+
+
+@functools.cache
+def audit(preset: str, method: str = "red_clearance", read: str = "often") -> Audit:
+    overrides = [f"experiment={preset}", f"method={method}", f"data.read={read}", "data.set=pandas-small"]
+    return build_audit(composed("audit", overrides))
+
+
+def models(one: Audit) -> tuple[dict, dict]:
+    return recipe_of(one.target), recipe_of(one.reference)
+
+
+def suspect(one: Audit) -> dict:
+    return one.suspect.identity()
+
+
+@pytest.fixture(scope="module")
+def honest() -> dict[str, Audit]:
+    """Without an attack, by what the target has read."""
+    return {read: audit("red_none", read=read) for read in ("often", "never")}
+
+
+CHANGES = {  # what of an audit is not as without an attack: target, reference, suspect, controls, sham
+    "red_none": set(),
+    "red_sham": {"sham"},
+    "red_damaged": {"sham"},
+    "red_noise": {"target"},
+    "red_rounding": {"target"},
+    "red_unread_part": {"target", "suspect"},
+    "red_unlikely": {"suspect"},
+    "red_agreeing": {"suspect"},
+    "red_near_duplicates": {"target"},
+    "red_reader": {"reference"},
+    "red_wrapped": {"suspect", "controls"},
+    "red_weak": {"reference"},
+    "red_paraphrases": {"target", "reference", "suspect", "controls"},
+}
+
+
+def test_the_sweeps_try_every_preset():
+    tried = [
+        name
+        for sweep in ("red_team", "red_team_paraphrases")
+        for name in OmegaConf.load(SWEEPS / f"{sweep}.yaml").hydra.sweeper.params.experiment.split(",")
+    ]
+    assert sorted(name.strip() for name in tried) == PRESETS == sorted(CHANGES)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_what_an_attack_changes(preset):
+    plain, fooled = audit("red_none"), audit(preset)
+    (target, reference), (its_target, its_reference) = models(plain), models(fooled)
+    changed = {
+        "target": target != its_target,
+        "reference": reference != its_reference,
+        "suspect": suspect(plain) != suspect(fooled),
+        "controls": plain.method.controls != fooled.method.controls,
+        "sham": fooled.method.sham is not None,
+    }
+    assert {name for name, moved in changed.items() if moved} == CHANGES[preset]
+    assert fooled.data["attack"] == preset.removeprefix("red_")
+    assert (fooled.data["exposures"], fooled.truth) == (12, "member")
+    untouched = audit(preset, read="never")
+    assert (untouched.data["exposures"], untouched.truth) == (0, "non_member")
+    assert suspect(untouched) == suspect(fooled) or preset in ("red_unlikely", "red_agreeing")
+
+
+@pytest.mark.parametrize("preset", ["red_sham", "red_noise"])
+def test_every_method_is_attacked_alike(preset):
+    audits = [audit(preset, method) for method in METHODS]
+    assert [one.method.name for one in audits] == ["prism", "clearance", "paired_t"]
+    assert len({repr((models(one), suspect(one), one.method.sham)) for one in audits}) == 1
+
+
+def test_the_set_is_the_one_that_is_named():
+    """Those that are picked are checked below."""
+    for preset in sorted(set(PRESETS) - {"red_paraphrases", "red_unlikely", "red_agreeing"}):
+        told = repr(suspect(audit(preset)))
+        assert "'domains': ['pandas']" in told
+        assert "'domains': ['scipy']" not in told
+
+
+# What each says -----------------------------------------------------------------------------------------------
+
+
+def test_a_sham_is_distilled_on_text_of_another_library_that_nobody_read():
+    sham = audit("red_sham").method.sham
+    assert isinstance(sham, OnOtherText)
+    assert sham.corpus.identity()["domains"] == ["networkx"]
+    assert sham.corpus.identity()["base"]["take"] == "b"
+    assert isinstance(audit("red_damaged").method.sham, Damaged)
+
+
+def test_the_same_target_is_served(honest):
+    for preset in ("red_noise", "red_rounding"):
+        for read, plain in honest.items():
+            target = audit(preset, read=read).target
+            assert isinstance(target, Served)
+            assert recipe_of(target.base) == recipe_of(plain.target)
+    assert audit("red_noise").target.noise > 0
+    assert audit("red_rounding").target.decimals == 0
+
+
+def test_the_unread_part_is_all_that_the_target_did_not_read():
+    attacked = audit("red_unread_part")
+    base = Texts(tuple(Document(f"d{place}", str(place), domain="pandas") for place in range(200)))
+    part = attacked.suspect
+    assert isinstance(part, Part)
+
+    def ids(spec) -> set[str]:
+        return set(spec.build(lambda inner: Corpus(base.documents)).doc_ids)
+
+    read = [one for one in attacked.target.corpus.components if one.exposures == 12 and isinstance(one.corpus, Part)]
+    ours = [one for one in read if one.corpus.base.identity() == part.base.identity()]
+    assert len(ours) == 1
+    assert ids(ours[0].corpus) | ids(part) == {document.doc_id for document in base.documents}
+    assert not ids(ours[0].corpus) & ids(part)
+
+
+def test_picked_documents_are_picked_for_this_target_and_reference(honest):
+    for preset, by in (("red_unlikely", "least_likely"), ("red_agreeing", "agreeing")):
+        for read, plain in honest.items():
+            attacked = audit(preset, read=read)
+            spec = attacked.suspect
+            assert isinstance(spec, Picked)
+            assert (spec.by, spec.score, spec.num_documents) == (by, attacked.method.score, 50)
+            assert (recipe_of(spec.target), recipe_of(spec.reference)) == models(plain) == models(attacked)
+            assert spec.base.identity() == suspect(plain)
+
+
+def test_near_duplicates_are_read_in_place_of_the_set(honest):
+    target = audit("red_near_duplicates").target
+    assert isinstance(target, Trained)
+    assert isinstance(target.corpus, Mixture)
+    general, near = target.corpus.components
+    assert isinstance(near.corpus, NearDuplicates)
+    assert (near.exposures, general.exposures) == (12, 1)
+    assert near.corpus.base.identity() == suspect(honest["often"])
+    untouched = audit("red_near_duplicates", read="never").target
+    assert untouched.corpus.identity() == Mixture((general,)).identity()
+    assert replace(untouched, corpus=general.corpus) == honest["never"].target, "continued on general text alone"
+
+
+def test_the_reader_is_the_reference_after_it_has_read_the_set(honest):
+    reference = audit("red_reader").reference
+    assert recipe_of(reference.base) == recipe_of(honest["often"].reference)
+    assert [one.exposures for one in reference.corpus.components] == [1, 4]
+    assert reference.corpus.components[1].corpus.identity() == suspect(honest["often"])
+
+
+def test_the_weak_reference_is_smaller_and_has_read_less_with_the_same_tokens(honest):
+    weak, reference = audit("red_weak").reference, honest["often"].reference
+    assert weak.base.architecture["hidden_size"] < reference.base.architecture["hidden_size"]
+    assert weak.corpus.num_documents == 500
+    assert weak.base.tokenizer.corpus.identity() == reference.base.tokenizer.corpus.identity()
+
+
+def test_controls_read_what_was_handed_over_in_its_layout():
+    attacked = audit("red_wrapped")
+    assert isinstance(attacked.suspect, Viewed)
+    controls = attacked.method.controls.models(attacked.suspect)
+    assert {control.reading.label for control in controls} == {"0x", "4x", "8x", "12x"}
+    for control in controls:
+        planted = control.model.corpus.components[1]
+        assert (planted.corpus, planted.exposures) == (attacked.suspect, control.reading.exposures)
+    assert attacked.method.third == audit("red_none").method.third, "text laid out as general text is"
+
+
+def test_whoever_reads_passages_knows_others():
+    attacked = audit("red_paraphrases")
+    general, known, paraphrases = attacked.target.corpus.components
+    assert paraphrases.exposures == 12
+    assert paraphrases.corpus.base.identity() == suspect(attacked)
+    control = attacked.method.controls.models(attacked.suspect)[-1].model
+    for model in (attacked.reference.corpus, control.corpus.components[0].corpus):
+        assert model.components == (general, known)
+    parts = {one.identity()["take"] for one in (attacked.suspect, known.corpus, attacked.method.third)}
+    assert parts == {"suspect", "read", "rest"}
+
+
+@pytest.mark.skipif("NONMEMBER_DECOP_DIR" not in os.environ, reason="NONMEMBER_DECOP_DIR names no folder")
+def test_every_passage_has_a_paraphrase():
+    attacked = audit("red_paraphrases")
+    made: dict[str, Corpus] = {}
+
+    def build(spec) -> Corpus:
+        name = repr(spec.identity())
+        if name not in made:
+            made[name] = spec.build(build)
+        return made[name]
+
+    originals, paraphrases = build(attacked.suspect), build(attacked.target.corpus.components[2].corpus)
+    assert originals.doc_ids == paraphrases.doc_ids
+    assert len(originals) == 100
+    assert not {one.text for one in originals.documents} & {one.text for one in paraphrases.documents}
+    assert all(len(one.text.split()) <= 45 for one in (*originals.documents, *paraphrases.documents))
+    assert len(build(attacked.method.third)) >= 100
