@@ -40,6 +40,7 @@ def calibration_paper():
     return configured("calibration")
 
 
+@pytest.fixture(scope="session")
 def margins_paper():
     return configured("published_margins")
 
