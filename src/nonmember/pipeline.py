@@ -21,8 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nonmember.asking import AskedDocuments
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import (
+    Asked,
     Diverged,
     DocumentGroup,
     Embedded,
@@ -34,7 +36,7 @@ from nonmember.methods import (
     TestOutcome,
 )
 from nonmember.mirror import DISTRIBUTION, SCORES, SUSPECT, mirror
-from nonmember.models.specs import ModelSpec, Noised, Pretrained, Scratch, Trained, label_of
+from nonmember.models.specs import Endpoint, ModelSpec, Noised, Pretrained, Recorded, Scratch, Trained, label_of
 from nonmember.processes import process_rank
 from nonmember.records import RESULT, AuditResult, Corpus, Embeddings, OrderTable, TokenTable
 from nonmember.scores import DocumentScores, Score, ScoreInputs
@@ -184,7 +186,7 @@ class MeasuredGroup:
 
 def _measure(audit: Audit, group: DocumentGroup, workshop: Workshop) -> MeasuredGroup:
     corpus = workshop.corpus(group.corpus)
-    found: dict[str, DocumentScores | Embeddings] = {}
+    found: dict[str, DocumentScores | Embeddings | AskedDocuments] = {}
     capability: dict[str, dict[str, float]] = {}
     num_tokens = None
     for name, measured in group.measured.items():
@@ -209,9 +211,14 @@ def _measure(audit: Audit, group: DocumentGroup, workshop: Workshop) -> Measured
                     stride=measured.stride, seed=measured.seed,
                 )  # fmt: skip
                 found[name] = DocumentScores(tokens.doc_ids, getattr(tokens, measured.quantity), {})
+            case Asked():
+                found[name] = workshop.asked(measured.model, measured.corpus, measured.probe)
         if measured.role not in capability:
             likelihood = {} if tokens is None else {"nll": _nll_per_token(tokens)}
-            capability[measured.role] = likelihood | {"num_parameters": workshop.num_parameters(measured.model)}
+            size = {} if isinstance(measured.model, Endpoint | Recorded) else {
+                "num_parameters": workshop.num_parameters(measured.model)
+            }  # fmt: skip
+            capability[measured.role] = likelihood | size
         if tokens is not None:
             num_tokens = num_tokens or int(tokens.num_tokens.sum())
     documents, excluded = join(corpus, found)
@@ -295,7 +302,9 @@ def texts_of(corpus: Corpus) -> list[str]:
     return [document.text for document in corpus.documents]
 
 
-def join(corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings]) -> tuple[ScoredDocuments, dict[str, str]]:
+def join(
+    corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings | AskedDocuments]
+) -> tuple[ScoredDocuments, dict[str, str]]:
     """The documents every measurement could score, in the corpus's order; the others with the first reason found."""
     excluded: dict[str, str] = {}
     for name, scores in found.items():
@@ -308,7 +317,7 @@ def join(corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings]) -> tu
         for doc_id, reason in scores.reasons.items():
             excluded.setdefault(doc_id, f"{name}: {reason}")
     kept = [document for document in corpus.documents if document.doc_id not in excluded]
-    values, embeddings = {}, {}
+    values, embeddings, answers = {}, {}, {}
     for name, scores in found.items():
         place = {doc_id: index for index, doc_id in enumerate(scores.doc_ids)}
         rows = [place[document.doc_id] for document in kept]
@@ -316,12 +325,15 @@ def join(corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings]) -> tu
             embeddings[name] = scores.values[rows]
         else:
             values[name] = scores.values[rows]
+        if isinstance(scores, AskedDocuments):
+            answers[name] = tuple(scores.answers[row] for row in rows)
     documents = ScoredDocuments(
         doc_ids=tuple(document.doc_id for document in kept),
         values=values,
         cluster_ids=tuple(document.cluster_id for document in kept),
         texts=tuple(document.text for document in kept),
         embeddings=embeddings,
+        answers=answers,
     )
     return documents, excluded
 
@@ -430,7 +442,7 @@ def _settings(method: Method) -> dict[str, Any]:
 
 def _described(value: Any) -> Any:
     match value:  # what models and corpora are made of stands in the keys
-        case Pretrained() | Scratch() | Trained() | Noised():
+        case Pretrained() | Scratch() | Trained() | Noised() | Endpoint() | Recorded():
             return label_of(value)
         case CorpusSpec():
             return type(value).__name__

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from transformers import AutoTokenizer
 
+from nonmember.asking import AskedDocuments, Completion, Probe, Request
+from nonmember.asking.exchange import judged_answers
 from nonmember.compute import MIB, Compute
 from nonmember.corpora import CorpusSpec, Sharded, View, apply_view
 from nonmember.corpora.ordered import line, random_orders
@@ -37,7 +39,17 @@ from nonmember.models.loading import (
     train_tokenizer,
 )
 from nonmember.models.prompting import answer_ids, prompt_ids, room_for_text, shortened
-from nonmember.models.specs import ModelSpec, Noised, Pretrained, Scratch, Trained, TrainedTokenizer, label_of
+from nonmember.models.specs import (
+    Endpoint,
+    ModelSpec,
+    Noised,
+    Pretrained,
+    Recorded,
+    Scratch,
+    Trained,
+    TrainedTokenizer,
+    label_of,
+)
 from nonmember.observing.answers import observe_answers
 from nonmember.observing.divergence import load_divergences, observe_divergence
 from nonmember.observing.embedding import embed
@@ -215,6 +227,8 @@ class Workshop:
                     "tokenizer": self._tokenizer_key(spec.tokenizer),
                     "seed": spec.seed,
                 }
+            case Endpoint() | Recorded():
+                return {type(spec).__name__.lower(): settings_of(spec)}
             case Noised():
                 return {"noised": self.model_key(spec.base), "scale": spec.scale, "seed": spec.seed}
             case Trained():
@@ -250,6 +264,8 @@ class Workshop:
     def _load(self, spec: ModelSpec) -> LoadedModel:
         """A copy of its own, of which all weights can be changed."""
         match spec:
+            case Endpoint() | Recorded():
+                raise ValueError(f"{label_of(spec)} can only be asked: its weights are not at hand.")
             case Pretrained():
                 return load_pretrained(spec)
             case Scratch():
@@ -369,7 +385,7 @@ class Workshop:
     def _texts_read(self, spec: ModelSpec) -> tuple[set[str], bool]:
         """The texts the recipes name, and whether there are no others."""
         match spec:
-            case Pretrained():
+            case Pretrained() | Endpoint() | Recorded():
                 return set(), False
             case Scratch():
                 return set(), True
@@ -519,6 +535,17 @@ class Workshop:
             parts = self._parts(key, f"{label_of(model)}-orders", make)
             self._orders[name] = OrderTable.load(parts, tuple(shards))
         return self._orders[name]
+
+    def asked(self, model: ModelSpec, corpus: CorpusSpec, probe: Probe) -> AskedDocuments:
+        """What the model answers to the probe's questions about each document."""
+        documents = self.corpus(corpus)
+        questions = probe.ask(documents, {name: self.corpus(other) for name, other in probe.corpora.items()})
+        completions = self.completions(model, questions.requests)
+        return judged_answers(probe, documents.doc_ids, questions, completions)
+
+    def completions(self, model: ModelSpec, requests: Sequence[Request]) -> list[Completion]:
+        """One per request, found in the table of what this model has been asked or asked now."""
+        raise NotImplementedError
 
     def divergences(self, model: ModelSpec, other: ModelSpec, corpus: CorpusSpec, *, max_tokens: int) -> DocumentScores:
         """KL(other || model) of the next-token distributions, mean over each document's tokens, both models reading the

@@ -2,6 +2,7 @@
 
 from nonmember.methods.base import (
     Access,
+    Asked,
     Diverged,
     DocumentGroup,
     Embedded,
@@ -27,6 +28,7 @@ from nonmember.methods.rank_shift import RankShift
 
 __all__ = [
     "Access",
+    "Asked",
     "Blind",
     "Clearance",
     "Diverged",

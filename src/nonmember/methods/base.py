@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from nonmember.asking import Answers, Probe
 from nonmember.corpora import CorpusSpec, Sharded
 from nonmember.models.specs import ModelSpec
 from nonmember.records import Corpus, FloatArray, VectorArray
@@ -125,7 +126,20 @@ class Reordered:
     seed: int
 
 
-Measurement = Measured | Embedded | Diverged | Reordered
+@dataclass(frozen=True)
+class Asked:
+    """What a model answers to the questions of a probe about every document.
+
+    role: as above.   Its value of a document is `Probe.value`, and its answers are in `ScoredDocuments.answers`.
+    """
+
+    role: str
+    model: ModelSpec
+    corpus: CorpusSpec
+    probe: Probe
+
+
+Measurement = Measured | Embedded | Diverged | Reordered | Asked
 
 
 @dataclass(frozen=True)
@@ -141,6 +155,7 @@ class ScoredDocuments:
     """The documents of a group that every measurement could score, in one order.
 
     values: name of a measurement -> [documents].   embeddings: name of an embedding's -> [documents, width].
+    answers: name of a measurement that asks -> [documents] tuples of answers, those that failed left out.
     """
 
     doc_ids: tuple[str, ...]
@@ -148,6 +163,7 @@ class ScoredDocuments:
     cluster_ids: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     embeddings: Mapping[str, VectorArray] = field(default_factory=dict)
+    answers: Mapping[str, tuple[Answers, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.training.recipes import AdapterTuning, TrainingRecipe, settings_of
 
 DTYPES = ("float32", "bfloat16", "float16", "auto")
+FORMS = ("chat", "completions")
 QUANTIZATIONS = ("none", "8bit", "4bit")
 
 
@@ -94,14 +95,48 @@ class Noised:
             raise ValueError(f"scale of the noise must be above 0, but {self.scale!r} came.")
 
 
-ModelSpec = Pretrained | Scratch | Trained | Noised
+@dataclass(frozen=True)
+class Endpoint:
+    """A model behind a server of OpenAI's protocol, of which only the answers can be had.
+
+    url: up to and including /v1.   model: as the server calls it.   form: chat or completions, the route that is asked.
+    key_variable: the environment variable that holds the secret; it need not be set for a server that wants none.
+    """
+
+    url: str
+    model: str
+    form: str
+    key_variable: str
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise ValueError(f"form of an endpoint must be one of {', '.join(FORMS)}, but {self.form!r} came.")
+        if not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"url of an endpoint must begin with http:// or https://, but {self.url!r} came.")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Answers that a model gave elsewhere, in a file that takes its place (`nonmember.asking.recorded`).
+
+    path: of a CSV, JSON Lines or Parquet table.   model: whose answers are read from it.   columns: what the columns
+    are called, by the names of that module.
+    """
+
+    path: str
+    model: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+WithWeights = Pretrained | Scratch | Trained | Noised
+ModelSpec = WithWeights | Endpoint | Recorded
 
 
 def recipe_of(spec: ModelSpec) -> dict[str, Any]:
     """The spec as plain JSON, corpora by their identities. What the workshop's keys say is more exact: hashes of a
     folder's files, precision."""
     match spec:
-        case Pretrained():
+        case Pretrained() | Endpoint() | Recorded():
             return settings_of(spec)
         case Scratch():
             tokenizer = {"corpus": spec.tokenizer.corpus.identity(), "vocab_size": spec.tokenizer.vocab_size}
@@ -124,6 +159,8 @@ def label_of(spec: ModelSpec) -> str:
     match spec:
         case Pretrained():
             return spec.path.rstrip("/").rsplit("/", 1)[-1]
+        case Endpoint() | Recorded():
+            return spec.model.rstrip("/").rsplit("/", 1)[-1]
         case Scratch():
             return f"{spec.model_type}-scratch"
         case Noised():
