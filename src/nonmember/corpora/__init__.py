@@ -7,6 +7,7 @@ from nonmember.corpora.ordered import Joined, Sharded, Shuffled
 from nonmember.corpora.sources import Hub, Jsonl, TextFiles
 from nonmember.corpora.specs import CorpusSpec, Resolve
 from nonmember.corpora.splits import Component, Mixture, Part, Select
+from nonmember.corpora.titled import Titled
 from nonmember.corpora.views import View, Viewed, apply_view
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "Sharded",
     "Shuffled",
     "TextFiles",
+    "Titled",
     "View",
     "Viewed",
     "apply_view",
