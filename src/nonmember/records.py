@@ -140,6 +140,16 @@ class Prompt:
 
 
 @dataclass(frozen=True)
+class Template(Prompt):
+    """A prompt with a place of its own for the text. template: the request, with {text} where it stands."""
+
+    template: str
+
+    def request(self, text: str) -> str:
+        return self.template.replace("{text}", text)
+
+
+@dataclass(frozen=True)
 class Question(Prompt):
     """A prompt that is answered in one word. answers: those whose probabilities are wanted."""
 

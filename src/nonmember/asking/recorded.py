@@ -1,0 +1,133 @@
+"""Answers that a model gave elsewhere: a table of them takes the model's place.
+
+What the columns of the table are called is said by `Recorded.columns`, in these names. Each stands for a column, or for
+a pattern in which columns stand in braces ("{book}, passage {passage}"):
+
+    doc_id, name     of the question that the row answers: `Request.doc_id` and `Request.name`
+    prompt_sha256    in place of these two: the hash of its text, as `prompt_hash` makes it
+    text             the answer; empty where there was none
+    p(X)             the probability of X as the first token of the answer, as p(A), p(B), ...; any number of them
+    served_model, date    who answered, and when; may be absent
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+import re
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nonmember.asking.exchange import Completion, Request
+from nonmember.corpora.sources import Row
+from nonmember.corpora.specs import digest_file
+from nonmember.corpora.tables import Pattern, table_file, table_rows
+from nonmember.models.specs import Recorded
+
+log = logging.getLogger(__name__)
+
+NO_ROW = "no answer to it is recorded"
+PLAIN = ("doc_id", "name", "prompt_sha256", "text", "served_model", "date")
+
+
+def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Completion]:
+    """The recorded answers to the requests, in their order. One without a row has failed; rows of other questions are
+    passed over.
+
+    Raises ValueError for a file or a column that is not there, two different answers to one question, and where none of
+    the requests is answered.
+    """
+    path, columns = table_file(spec.path), Columns.of(spec)
+    wanted = [columns.key_of_request(request) for request in requests]
+    among = set(wanted)
+    found: dict[Hashable, Completion] = {}
+    num_rows, key = 0, None
+    for where, row in table_rows(path):
+        num_rows += 1
+        if (key := columns.key_of_row(row, where)) in among:
+            completion = columns.completion(row, where)
+            if found.setdefault(key, completion) != completion:
+                raise ValueError(f"{where} answers {key!r} otherwise than a row before it; leave one of them out.")
+    if wanted and not found:
+        raise ValueError(
+            f"{path} answers none of the {len(wanted)} questions: the first is {wanted[0]!r}, and the last of its "
+            f"{num_rows} rows is called {key!r}. Correct `columns` of the recorded model."
+        )
+    missing = sum(key not in found for key in wanted)
+    log.info("%s: %d of %d questions answered, by %d of %d rows.", path.name, len(wanted) - missing, len(wanted),
+             len(found), num_rows)  # fmt: skip
+    return [found.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
+
+
+def recorded_identity(spec: Recorded) -> dict[str, Any]:
+    """What determines the answers: the file by its content, wherever it lies."""
+    return {"file": digest_file(table_file(spec.path)), "model": spec.model, "columns": dict(spec.columns)}
+
+
+def prompt_hash(request: Request) -> str:
+    """Of the text of a request: instruction and question with a blank line between, or its plain form."""
+    return hashlib.sha256(request.as_text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Columns:
+    """patterns: name of a column as above -> pattern of its value.   probabilities: token -> the same."""
+
+    patterns: Mapping[str, Pattern]
+    probabilities: Mapping[str, Pattern]
+
+    @classmethod
+    def of(cls, spec: Recorded) -> Columns:
+        named = {name: found[1] for name in spec.columns if (found := re.fullmatch(r"p\((.+)\)", name))}
+        if unknown := [name for name in spec.columns if name not in PLAIN and name not in named]:
+            raise ValueError(
+                f"columns of a recorded model are {', '.join(PLAIN)} and p(TOKEN), but {unknown[0]!r} came."
+            )
+        by_prompt = "prompt_sha256" in spec.columns
+        given = {name: name for name in (("text",) if by_prompt else ("doc_id", "name", "text"))} | dict(spec.columns)
+        patterns = {name: _pattern(one) for name, one in given.items()}
+        return cls(
+            {name: one for name, one in patterns.items() if name in PLAIN},
+            {token: patterns[name] for name, token in named.items()},
+        )
+
+    def key_of_request(self, request: Request) -> Hashable:
+        return prompt_hash(request) if "prompt_sha256" in self.patterns else (request.doc_id, request.name)
+
+    def key_of_row(self, row: Row, where: str) -> Hashable:
+        if "prompt_sha256" in self.patterns:
+            return self._value("prompt_sha256", row, where).lower()
+        return self._value("doc_id", row, where), self._value("name", row, where)
+
+    def completion(self, row: Row, where: str) -> Completion:
+        text = self._value("text", row, where)
+        pairs = [(token, _log(pattern.filled(row, where), where)) for token, pattern in self.probabilities.items()]
+        first = tuple(sorted((pair for pair in pairs if pair[1] > -math.inf), key=lambda pair: -pair[1]))
+        return Completion(
+            text,
+            "answered" if text.strip() else "empty",
+            served_model=self._value("served_model", row, where),
+            date=self._value("date", row, where),
+            top_logprobs=(first,) if first else (),
+        )
+
+    def _value(self, name: str, row: Row, where: str) -> str:
+        pattern = self.patterns.get(name)
+        return "" if pattern is None else pattern.filled(row, where)
+
+
+def _pattern(column: str) -> Pattern:
+    return Pattern(column if "{" in column else f"{{{column}}}")
+
+
+def _log(text: str, where: str) -> float:
+    """Of a probability as it is written; of none, minus infinity."""
+    try:
+        probability = float(text or 0)
+    except ValueError:
+        probability = math.nan
+    if not 0 <= probability <= 1:
+        raise ValueError(f"{where}: a probability must lie between 0 and 1, but {text!r} came.")
+    return math.log(probability) if probability else -math.inf
