@@ -36,7 +36,17 @@ from nonmember.methods import (
     TestOutcome,
 )
 from nonmember.mirror import DISTRIBUTION, SCORES, SUSPECT, mirror
-from nonmember.models.specs import Endpoint, ModelSpec, Noised, Pretrained, Recorded, Scratch, Trained, label_of
+from nonmember.models.specs import (
+    Endpoint,
+    MaskedModel,
+    ModelSpec,
+    Noised,
+    Pretrained,
+    Recorded,
+    Scratch,
+    Trained,
+    label_of,
+)
 from nonmember.processes import process_rank
 from nonmember.records import RESULT, AuditResult, Corpus, Embeddings, OrderTable, TokenTable
 from nonmember.scores import DocumentScores, Score, ScoreInputs
@@ -125,6 +135,7 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
     outcome = _after_exclusions(outcome, len(excluded), sum(len(workshop.corpus(g.corpus)) for g in groups.values()))
     warnings = [*outcome.warnings, *_capability_warnings(suspect.capability)]
     warnings += [*_health_warnings(health, models), *_unseen_warnings(audit, groups, workshop)]
+    warnings += _failed_warnings(measurements)
     details = dict(outcome.details)
     uses_reference = not models.keys().isdisjoint(("reference", "distilled", "control")) or _reference_of_scores(groups)
     result = AuditResult(
@@ -175,13 +186,15 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
 class MeasuredGroup:
     """A group's documents with their scores; who could not be scored and why; what the models make of the text.
 
-    num_tokens: scored tokens under the first model, None where no text was scored.
+    num_tokens: scored tokens under the first model, None where no text was scored.   failed: name of a measurement that
+    asks -> reason -> questions that were not answered at all.
     """
 
     documents: ScoredDocuments
     excluded: Mapping[str, str]
     capability: Mapping[str, Mapping[str, float]]
     num_tokens: int | None
+    failed: Mapping[str, Mapping[str, int]]
 
 
 def _measure(audit: Audit, group: DocumentGroup, workshop: Workshop) -> MeasuredGroup:
@@ -215,14 +228,15 @@ def _measure(audit: Audit, group: DocumentGroup, workshop: Workshop) -> Measured
                 found[name] = workshop.asked(measured.model, measured.corpus, measured.probe)
         if measured.role not in capability:
             likelihood = {} if tokens is None else {"nll": _nll_per_token(tokens)}
-            size = {} if isinstance(measured.model, Endpoint | Recorded) else {
+            size = {} if isinstance(measured.model, Endpoint | Recorded | MaskedModel) else {
                 "num_parameters": workshop.num_parameters(measured.model)
             }  # fmt: skip
             capability[measured.role] = likelihood | size
         if tokens is not None:
             num_tokens = num_tokens or int(tokens.num_tokens.sum())
     documents, excluded = join(corpus, found)
-    return MeasuredGroup(documents, excluded, capability, num_tokens)
+    failed = {name: one.failed for name, one in found.items() if isinstance(one, AskedDocuments) and one.failed}
+    return MeasuredGroup(documents, excluded, capability, num_tokens, failed)
 
 
 def _nll_per_token(tokens: TokenTable | OrderTable) -> float:
@@ -250,7 +264,7 @@ def _scored(
 def _dropped(group: DocumentGroup, workshop: Workshop) -> dict[str, int]:
     """What the making of the corpora left out, by reason; of the others with their names."""
     dropped = dict(workshop.corpus(group.corpus).dropped)
-    for name, corpus in other_corpora(group).items():
+    for name, corpus in (other_corpora(group) | asked_with(group)).items():
         dropped |= {f"{name}: {reason}": number for reason, number in workshop.corpus(corpus).dropped.items()}
     return dropped
 
@@ -334,6 +348,7 @@ def join(
         texts=tuple(document.text for document in kept),
         embeddings=embeddings,
         answers=answers,
+        excluded=excluded,
     )
     return documents, excluded
 
@@ -348,6 +363,9 @@ def audit_keys(audit: Audit, workshop: Workshop) -> dict[str, str]:
     for name, group in groups.items():
         keys["corpus" if name == SUSPECT else name] = workshop.fingerprint(group.corpus)
         keys |= {other: key_hash(workshop.corpus_key(corpus)) for other, corpus in other_corpora(group).items()}
+        keys |= {f"{name}/{other}": key_hash(workshop.corpus_key(one)) for other, one in asked_with(group).items()}
+    if (tokenizer := _tokenizer_of_probes(groups)) is not None:
+        keys["tokenizer"] = key_hash(workshop.model_key(tokenizer))
     if any(one.score.needs_counts for one in _scores_among(groups)) and audit.general is not None:
         keys["general"] = workshop.fingerprint(audit.general)
     parts = {
@@ -365,6 +383,12 @@ def _reference_of_scores(groups: Mapping[str, DocumentGroup]) -> ModelSpec | Non
     return next((one.reference for one in _scores_among(groups) if one.score.needs_reference), None)
 
 
+def _tokenizer_of_probes(groups: Mapping[str, DocumentGroup]) -> ModelSpec | None:
+    """The model in whose tokens questions are counted, where it is not the one that is asked."""
+    asked = [one for group in groups.values() for one in group.measured.values() if isinstance(one, Asked)]
+    return next((one.probe.tokenizer for one in asked if one.probe.tokenizer not in (None, one.model)), None)
+
+
 def _scores_among(groups: Mapping[str, DocumentGroup]) -> list[Measured]:
     return [one for group in groups.values() for one in group.measured.values() if isinstance(one, Measured)]
 
@@ -376,6 +400,16 @@ def other_corpora(group: DocumentGroup) -> dict[str, CorpusSpec]:
         if one.corpus != group.corpus and one.corpus not in others.values():
             others[name] = one.corpus
     return others
+
+
+def asked_with(group: DocumentGroup) -> dict[str, CorpusSpec]:
+    """What the group's questions are made with beside its own documents."""
+    return {
+        f"{name}/{other}": corpus
+        for name, one in group.measured.items()
+        if isinstance(one, Asked)
+        for other, corpus in one.probe.corpora.items()
+    }
 
 
 def finished(audit: Audit, workshop: Workshop, folder: Path) -> AuditResult | None:
@@ -442,7 +476,7 @@ def _settings(method: Method) -> dict[str, Any]:
 
 def _described(value: Any) -> Any:
     match value:  # what models and corpora are made of stands in the keys
-        case Pretrained() | Scratch() | Trained() | Noised() | Endpoint() | Recorded():
+        case Pretrained() | Scratch() | Trained() | Noised() | Endpoint() | Recorded() | MaskedModel():
             return label_of(value)
         case CorpusSpec():
             return type(value).__name__
@@ -484,6 +518,13 @@ def _health_warnings(health: Mapping[str, float], models: Mapping[str, ModelSpec
         before, after = health.get(f"{name}_before"), health.get(f"{name}_after")
         if before is not None and after is not None and not after < before:
             yield f"The {made}'s {what} did not fall ({before:.3f} to {after:.3f} nats per token)."
+
+
+def _failed_warnings(measurements: Mapping[str, MeasuredGroup]) -> Iterable[str]:
+    for group, measured in measurements.items():
+        for name, reasons in measured.failed.items():
+            told = ", ".join(f"{reason}: {number}" for reason, number in reasons.items())
+            yield f"{sum(reasons.values())} questions of {name} about the {group} set have no answer ({told})."
 
 
 def _unseen_warnings(audit: Audit, groups: Mapping[str, DocumentGroup], workshop: Workshop) -> Iterable[str]:

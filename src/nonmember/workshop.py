@@ -19,9 +19,13 @@ from transformers import AutoTokenizer
 
 from nonmember.asking import AskedDocuments, Completion, Probe, Request
 from nonmember.asking.exchange import judged_answers
+from nonmember.asking.local import complete_locally, load_completions, request_key, save_completions
+from nonmember.asking.masked import fill_blanks
+from nonmember.asking.recorded import recorded_completions, recorded_identity
 from nonmember.compute import MIB, Compute
 from nonmember.corpora import CorpusSpec, Sharded, View, apply_view
 from nonmember.corpora.ordered import line, random_orders
+from nonmember.corpora.paraphrases import Paraphrases
 from nonmember.corpora.rephrased import Rephrasings, Written
 from nonmember.models.adapters import load_adapter, merge_adapter, save_adapter
 from nonmember.models.loading import (
@@ -32,15 +36,18 @@ from nonmember.models.loading import (
     from_scratch,
     load_folder,
     load_pretrained,
+    load_tokenizer,
     pretrained_identity,
     read_alike,
     save,
     shared_ids,
+    token_spans,
     train_tokenizer,
 )
 from nonmember.models.prompting import answer_ids, prompt_ids, room_for_text, shortened
 from nonmember.models.specs import (
     Endpoint,
+    MaskedModel,
     ModelSpec,
     Noised,
     Pretrained,
@@ -59,7 +66,7 @@ from nonmember.observing.writing import write_texts
 from nonmember.processes import process_rank
 from nonmember.records import Corpus, Embeddings, OrderTable, Prompt, Question, TokenTable
 from nonmember.scores import DocumentScores, token_counts
-from nonmember.store import Entry, Store, canonical_json
+from nonmember.store import Entry, Store, canonical_json, key_hash
 from nonmember.training.recipes import AdapterTuning, Pretraining, settings_of
 from nonmember.training.run import Teacher, train, tune
 
@@ -160,6 +167,8 @@ class Workshop:
             case Rephrasings():
                 parts = {"base": self.fingerprint(spec.base), "texts": self.corpus_key(spec.texts)}
                 return parts | {"length_ratios": [spec.min_length_ratio, spec.max_length_ratio]}
+            case Paraphrases():
+                return {"paraphrased": self.fingerprint(spec.base), "texts": self.corpus_key(spec.texts)}
             case _:
                 return {"fingerprint": self.fingerprint(spec)}
 
@@ -227,8 +236,12 @@ class Workshop:
                     "tokenizer": self._tokenizer_key(spec.tokenizer),
                     "seed": spec.seed,
                 }
-            case Endpoint() | Recorded():
-                return {type(spec).__name__.lower(): settings_of(spec)}
+            case Endpoint():
+                return {"endpoint": settings_of(spec)}
+            case Recorded():
+                return {"recorded": recorded_identity(spec)}
+            case MaskedModel():
+                return {"masked": pretrained_identity(Pretrained(spec.path, spec.revision))}
             case Noised():
                 return {"noised": self.model_key(spec.base), "scale": spec.scale, "seed": spec.seed}
             case Trained():
@@ -264,7 +277,7 @@ class Workshop:
     def _load(self, spec: ModelSpec) -> LoadedModel:
         """A copy of its own, of which all weights can be changed."""
         match spec:
-            case Endpoint() | Recorded():
+            case Endpoint() | Recorded() | MaskedModel():
                 raise ValueError(f"{label_of(spec)} can only be asked: its weights are not at hand.")
             case Pretrained():
                 return load_pretrained(spec)
@@ -358,6 +371,18 @@ class Workshop:
             "vocab_size": spec.vocab_size,
         }
 
+    def tokenizer(self, spec: ModelSpec) -> Any:
+        """A model's tokenizer, without its weights."""
+        match spec:
+            case Pretrained():
+                return load_tokenizer(spec)
+            case Scratch():
+                return self._tokenizer(spec.tokenizer)
+            case Noised() | Trained():
+                return self.tokenizer(spec.base)
+            case _:
+                raise ValueError(f"{label_of(spec)} can only be asked: its tokenizer is not at hand.")
+
     def _tokenizer(self, spec: TrainedTokenizer) -> Any:
         def make(folder: Path) -> None:
             train_tokenizer(self.corpus(spec.corpus), spec.vocab_size).save_pretrained(folder)
@@ -385,7 +410,7 @@ class Workshop:
     def _texts_read(self, spec: ModelSpec) -> tuple[set[str], bool]:
         """The texts the recipes name, and whether there are no others."""
         match spec:
-            case Pretrained() | Endpoint() | Recorded():
+            case Pretrained() | Endpoint() | Recorded() | MaskedModel():
                 return set(), False
             case Scratch():
                 return set(), True
@@ -539,13 +564,48 @@ class Workshop:
     def asked(self, model: ModelSpec, corpus: CorpusSpec, probe: Probe) -> AskedDocuments:
         """What the model answers to the probe's questions about each document."""
         documents = self.corpus(corpus)
+        if probe.tokenizer is not None:
+            probe = probe.counting_by(token_spans(self.tokenizer(probe.tokenizer)))
         questions = probe.ask(documents, {name: self.corpus(other) for name, other in probe.corpora.items()})
-        completions = self.completions(model, questions.requests)
+        if isinstance(model, MaskedModel):
+            completions = fill_blanks(model, questions.requests, self.compute.device)
+        else:
+            completions = self.completions(model, questions.requests)
         return judged_answers(probe, documents.doc_ids, questions, completions)
 
     def completions(self, model: ModelSpec, requests: Sequence[Request]) -> list[Completion]:
         """One per request, found in the table of what this model has been asked or asked now."""
-        raise NotImplementedError
+        match model:
+            case Endpoint():
+                raise NotImplementedError
+            case Recorded():
+                return recorded_completions(model, requests)
+            case _:
+                return self._completed_here(model, requests)
+
+    def _completed_here(self, model: ModelSpec, requests: Sequence[Request]) -> list[Completion]:
+        """By a model whose weights are at hand; all together are an observation of it."""
+
+        def make(folder: Path) -> dict[str, Any]:
+            loaded = self.load(model)
+            in_use = LoadedModel(self._model_to_use(loaded), loaded.tokenizer)
+            try:
+                completions = complete_locally(in_use, requests, self.compute, folder, f"asking {label_of(model)}")
+            except ValueError as error:
+                raise ValueError(f"{label_of(model)} cannot be asked. {error}") from error
+            if process_rank() == 0:
+                save_completions(requests, completions, folder / "part-0.parquet")
+            self.counters.tokens_observed += sum(one.prompt_tokens + one.completion_tokens for one in completions)
+            return {"num_requests": len(requests), "model": label_of(model)}
+
+        key = {
+            "format": FORMAT["observations"],
+            "model": self.model_key(model),
+            "requests": key_hash([request_key(request) for request in requests]),
+            "precision": self.compute.precision,
+        }
+        (part,) = self._parts(key, f"{label_of(model)}-completions", make, resumable=True)
+        return load_completions(part)
 
     def divergences(self, model: ModelSpec, other: ModelSpec, corpus: CorpusSpec, *, max_tokens: int) -> DocumentScores:
         """KL(other || model) of the next-token distributions, mean over each document's tokens, both models reading the
@@ -588,9 +648,11 @@ class Workshop:
             self._tables[name] = TokenTable.load(self._parts(key, readable, make), documents.doc_ids)
         return self._tables[name]
 
-    def _parts(self, key: dict[str, Any], readable: str, make: Callable[[Path], dict[str, Any]]) -> list[Path]:
+    def _parts(
+        self, key: dict[str, Any], readable: str, make: Callable[[Path], dict[str, Any]], *, resumable: bool = False
+    ) -> list[Path]:
         """The files of an observation, found or made."""
-        entry = self.store.get_or_make("observations", readable, key, make, joint=True)
+        entry = self.store.get_or_make("observations", readable, key, make, resumable=resumable, joint=True)
         self.counters.observations_found += not entry.made_now
         return sorted(entry.path.glob("part-*.parquet"))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
 
+from nonmember.asking.tokens import Spans
 from nonmember.corpora import CorpusSpec
+from nonmember.models.specs import ModelSpec
 from nonmember.records import Corpus
 from nonmember.scores import DocumentScores
 
@@ -27,7 +30,8 @@ class Request:
     plain: what a model without a chat form goes on with; empty: instruction, blank line, question.
     max_new_tokens, temperature, seed: of the decoding; temperature 0 takes the likeliest token.
     top_logprobs: how many alternatives to every written token are wanted with their log-probabilities; 0: none.
-    expected: what the right answer is, where there is one. It is never sent, and not part of a request's key.
+    expected: what the right answer is, where there is one.   options: what there is to choose among, as the question
+    shows it. Neither is ever sent by itself, nor part of a request's key.
     """
 
     doc_id: str
@@ -40,6 +44,7 @@ class Request:
     plain: str = ""
     top_logprobs: int = 0
     expected: str = ""
+    options: tuple[str, ...] = ()
 
     @property
     def as_text(self) -> str:
@@ -110,6 +115,15 @@ class Probe(ABC):
         """Further corpora that the questions are made with (paraphrases, say), by name."""
         return {}
 
+    @property
+    def tokenizer(self) -> ModelSpec | None:
+        """The model in whose tokens it counts; None: it counts none, or needs no model for it."""
+        return None
+
+    def counting_by(self, spans: Spans) -> Probe:
+        """The probe with the tokens of its `tokenizer` at hand."""
+        raise NotImplementedError
+
     @abstractmethod
     def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
         """The questions about every document of a corpus. others: those of `corpora`, by name."""
@@ -119,18 +133,26 @@ class Probe(ABC):
         """Read a completion whose outcome is `answered`."""
 
     def value(self, answers: Sequence[Answer]) -> float:
-        """Of one document, from its answers that did not fail (at least one): the share of right ones."""
+        """Of one document, from its answers that did not fail (at least one): the share of right ones. NaN where they
+        allow none; the document is then excluded."""
         return sum(answer.judged.correct for answer in answers) / len(answers)
 
 
 @dataclass(frozen=True)
 class AskedDocuments(DocumentScores):
-    """values: `Probe.value` of each document.   answers: of each, those that failed left out."""
+    """values: `Probe.value` of each document.   answers: of each, those that failed left out.   failed: how many that
+    were, by reason."""
 
     answers: tuple[Answers, ...] = ()
+    failed: Mapping[str, int] = field(default_factory=dict)
 
 
 NO_ANSWER = "no question about it was accepted"
+WHY_NOT: Mapping[Outcome, str] = {
+    "answered": "no answer about it can be read",
+    "empty": "the answer about it is empty",
+    "refused": "an answer about it was refused",
+}
 
 
 def judged_answers(
@@ -138,14 +160,27 @@ def judged_answers(
 ) -> AskedDocuments:
     """What the probe reads in the completions, which are in the order of the requests."""
     of: dict[str, list[Answer]] = {doc_id: [] for doc_id in doc_ids}
+    failed: Counter[str] = Counter()
     for request, completion in zip(questions.requests, completions, strict=True):
         if completion.outcome == "failed":
+            failed[completion.reason] += 1
             continue
         answered = completion.outcome == "answered"
         judged = probe.judge(request, completion) if answered else Judged(valid=False, correct=False)
         of[request.doc_id].append(Answer(request, completion, judged))
-    reasons = {doc_id: questions.reasons.get(doc_id, NO_ANSWER) for doc_id, answers in of.items() if not answers}
-    values = [probe.value(answers) if answers else np.nan for answers in of.values()]
+    values = {doc_id: probe.value(answers) if answers else np.nan for doc_id, answers in of.items()}
+    reasons = {
+        doc_id: why_not(of[doc_id]) if of[doc_id] else questions.reasons.get(doc_id, NO_ANSWER)
+        for doc_id, value in values.items()
+        if np.isnan(value)
+    }
     return AskedDocuments(
-        tuple(doc_ids), np.array(values, dtype=np.float64), reasons, answers=tuple(map(tuple, of.values()))
-    )
+        tuple(doc_ids), np.array([*values.values()], dtype=np.float64), reasons,
+        answers=tuple(map(tuple, of.values())), failed=dict(sorted(failed.items())),
+    )  # fmt: skip
+
+
+def why_not(answers: Sequence[Answer]) -> str:
+    """Why no value can be had of a document's answers."""
+    outcomes = {answer.completion.outcome for answer in answers}
+    return WHY_NOT[outcomes.pop()] if len(outcomes) == 1 else WHY_NOT["answered"]

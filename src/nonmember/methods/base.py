@@ -156,6 +156,7 @@ class ScoredDocuments:
 
     values: name of a measurement -> [documents].   embeddings: name of an embedding's -> [documents, width].
     answers: name of a measurement that asks -> [documents] tuples of answers, those that failed left out.
+    excluded: the group's other documents -> why some measurement has no value of them.
     """
 
     doc_ids: tuple[str, ...]
@@ -164,6 +165,7 @@ class ScoredDocuments:
     texts: tuple[str, ...] = ()
     embeddings: Mapping[str, VectorArray] = field(default_factory=dict)
     answers: Mapping[str, tuple[Answers, ...]] = field(default_factory=dict)
+    excluded: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

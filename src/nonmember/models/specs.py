@@ -128,15 +128,26 @@ class Recorded:
     columns: Mapping[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class MaskedModel:
+    """A masked language model from a folder or the Hugging Face hub: it fills blanks, and is asked nothing else.
+
+    revision: commit, tag or branch on the hub; the commit it stands for goes into the key.
+    """
+
+    path: str
+    revision: str | None = None
+
+
 WithWeights = Pretrained | Scratch | Trained | Noised
-ModelSpec = WithWeights | Endpoint | Recorded
+ModelSpec = WithWeights | Endpoint | Recorded | MaskedModel
 
 
 def recipe_of(spec: ModelSpec) -> dict[str, Any]:
     """The spec as plain JSON, corpora by their identities. What the workshop's keys say is more exact: hashes of a
     folder's files, precision."""
     match spec:
-        case Pretrained() | Endpoint() | Recorded():
+        case Pretrained() | Endpoint() | Recorded() | MaskedModel():
             return settings_of(spec)
         case Scratch():
             tokenizer = {"corpus": spec.tokenizer.corpus.identity(), "vocab_size": spec.tokenizer.vocab_size}
@@ -157,7 +168,7 @@ def recipe_of(spec: ModelSpec) -> dict[str, Any]:
 def label_of(spec: ModelSpec) -> str:
     """A short readable name."""
     match spec:
-        case Pretrained():
+        case Pretrained() | MaskedModel():
             return spec.path.rstrip("/").rsplit("/", 1)[-1]
         case Endpoint() | Recorded():
             return spec.model.rstrip("/").rsplit("/", 1)[-1]
