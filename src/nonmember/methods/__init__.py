@@ -19,6 +19,8 @@ from nonmember.methods.clearance import Clearance
 from nonmember.methods.fsd import Fsd
 from nonmember.methods.kds import Kds
 from nonmember.methods.llm_di import LlmDi
+from nonmember.methods.mc_pdd import McPdd
+from nonmember.methods.mc_pdd_groups import McPddGroups
 from nonmember.methods.order import OrderTest
 from nonmember.methods.pacost import Pacost
 from nonmember.methods.paired_t import PairedT
@@ -37,6 +39,8 @@ __all__ = [
     "Fsd",
     "Kds",
     "LlmDi",
+    "McPdd",
+    "McPddGroups",
     "Measured",
     "Measurement",
     "Method",
