@@ -52,6 +52,9 @@ def show(cells: Sequence[Cell]) -> None:
         console.print(", ".join(said), soft_wrap=True)
         if len(results) == 1:
             console.print(results[0].allowed_claim, soft_wrap=True)
+        for name, result in zip(_names(cells), cells, strict=True):
+            if isinstance(result, AuditResult) and (words := result.details.get("in_words")):
+                console.print(f"{name}: {words}", soft_wrap=True, markup=False, highlight=False)
         _show_warnings(console, results)
     for cell in cells:
         if isinstance(cell, Failure):

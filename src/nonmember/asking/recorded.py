@@ -18,12 +18,13 @@ import math
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from nonmember.asking.exchange import Completion, Request
 from nonmember.corpora.sources import Row
 from nonmember.corpora.specs import digest_file
-from nonmember.corpora.tables import Pattern, table_file, table_rows
+from nonmember.corpora.tables import Pattern, table_files, table_rows
 from nonmember.models.specs import Recorded
 
 log = logging.getLogger(__name__)
@@ -39,7 +40,7 @@ def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Co
     Raises ValueError for a file or a column that is not there, two different answers to one question, and where none of
     the requests is answered.
     """
-    path, columns = table_file(spec.path), Columns.of(spec)
+    path, columns = _file(spec), Columns.of(spec)
     wanted = [columns.key_of_request(request) for request in requests]
     among = set(wanted)
     found: dict[Hashable, Completion] = {}
@@ -63,7 +64,14 @@ def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Co
 
 def recorded_identity(spec: Recorded) -> dict[str, Any]:
     """What determines the answers: the file by its content, wherever it lies."""
-    return {"file": digest_file(table_file(spec.path)), "model": spec.model, "columns": dict(spec.columns)}
+    return {"file": digest_file(_file(spec)), "model": spec.model, "columns": dict(spec.columns)}
+
+
+def _file(spec: Recorded) -> Path:
+    files = table_files([spec.path])
+    if len(files) > 1:
+        raise ValueError(f"Expected one table of answers at {spec.path}, but {len(files)} files match; name one.")
+    return files[0]
 
 
 def prompt_hash(request: Request) -> str:

@@ -10,8 +10,9 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nonmember.corpora.sources import Row, _column, _files, _json_rows, _kind
-from nonmember.corpora.specs import CorpusSpec, Resolve, digest_file, document
+from nonmember.corpora.specs import CorpusSpec, Resolve, as_names, digest_file, document
 from nonmember.records import Corpus, Document
 
 ITEM, NUMBER = "item", "number"
@@ -30,7 +31,7 @@ KINDS = (".csv", ".jsonl", ".parquet")
 class Table(CorpusSpec):
     """One document per row, or per item of a list that a row holds.
 
-    path: a file of `KINDS`.
+    path: a file of `KINDS`, a pattern ("passages-*.jsonl.gz"), or a list of them.
     doc_id, text, cluster_id, title, author: patterns in which a column's name in braces stands for its value in the
     row, as in "{book}, passage {passage}". A text that is empty is one that is not at hand.
     items: a column with a list; each of its items is a document, in patterns {item}, and {number} its place from 1.
@@ -40,7 +41,7 @@ class Table(CorpusSpec):
     there or holds neither text nor a number, for two different documents of one id, and where no row is chosen.
     """
 
-    path: str
+    path: str | tuple[str, ...]
     doc_id: str
     text: str
     cluster_id: str = ""
@@ -52,11 +53,13 @@ class Table(CorpusSpec):
 
     stored: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", as_names(self.path, "`path` of Table"))
+
     def build(self, resolve: Resolve) -> Corpus:
-        path = table_file(self.path)
         patterns = [Pattern(one) for one in (self.doc_id, self.text, self.cluster_id, self.title, self.author)]
         found: dict[str, Document] = {}
-        for where, row in self._rows(path):
+        for where, row in self._rows():
             doc_id, text, cluster_id, title, author = (pattern.filled(row, where) for pattern in patterns)
             made = document(doc_id, text, cluster_id, self.domain, title, author)
             if found.setdefault(made.doc_id, made) != made:
@@ -65,12 +68,14 @@ class Table(CorpusSpec):
                     "them apart into the pattern `doc_id`."
                 )
         if not found:
-            raise ValueError(f"No row of {path} is chosen by `where` ({dict(self.where or {})}); correct the value.")
+            raise ValueError(
+                f"No row of {', '.join(self.path)} is chosen by `where` ({dict(self.where or {})}); correct the value."
+            )
         return Corpus(tuple(found.values()))
 
-    def _rows(self, path: Path) -> Iterator[tuple[str, Row]]:
+    def _rows(self) -> Iterator[tuple[str, Row]]:
         wanted = [(column, str(value)) for column, value in (self.where or {}).items()]
-        for where, row in table_rows(path):
+        for where, row in chain.from_iterable(table_rows(path) for path in table_files(self.path)):
             if any(as_text(row, column, where) != value for column, value in wanted):
                 continue
             if self.items is None:
@@ -86,7 +91,7 @@ class Table(CorpusSpec):
         names = ("doc_id", "text", "cluster_id", "title", "author", "items", "domain")
         return {
             "kind": "table",
-            "file": digest_file(table_file(self.path)),
+            "files": [digest_file(path) for path in table_files(self.path)],
             "where": {column: str(value) for column, value in (self.where or {}).items()},
             **{name: getattr(self, name) for name in names},
         }
@@ -117,14 +122,13 @@ def as_text(row: Row, column: str, where: str) -> str:
     return str(value)
 
 
-def table_file(path: str) -> Path:
-    """The one file of a pattern or path, of a kind that can be read."""
-    files = _files([path])
-    if len(files) > 1:
-        raise ValueError(f"Expected one table at {path}, but {len(files)} files match; name one.")
-    if _suffix(files[0]) not in KINDS:
-        raise ValueError(f"{files[0]} must be a table, one of *{', *'.join(KINDS)} (the first two also with .gz).")
-    return files[0]
+def table_files(patterns: Iterable[str]) -> list[Path]:
+    """Files of paths or patterns, of a kind that can be read."""
+    files = _files(patterns)
+    for path in files:
+        if _suffix(path) not in KINDS:
+            raise ValueError(f"{path} must be a table, one of *{', *'.join(KINDS)} (the first two also with .gz).")
+    return files
 
 
 def table_rows(path: Path) -> Iterator[tuple[str, Row]]:
