@@ -28,6 +28,7 @@ from nonmember.corpora.ordered import line, random_orders
 from nonmember.corpora.paraphrases import Paraphrases
 from nonmember.corpora.rephrased import Rephrasings, Written
 from nonmember.models.adapters import load_adapter, merge_adapter, save_adapter
+from nonmember.corpora.answered import Answered
 from nonmember.models.loading import (
     LoadedModel,
     add_noise,
@@ -160,7 +161,7 @@ class Workshop:
             case Written():
                 return {
                     "written": spec.settings(),
-                    "base": self.fingerprint(spec.base),
+                    "base": self._base_key(spec.base),
                     "model": self.model_key(spec.model),
                     "precision": self.compute.precision,
                 }
@@ -183,9 +184,15 @@ class Workshop:
                 written = write_texts(
                     self._model_to_use(loaded), loaded.tokenizer, prompts, folder, self.compute.trainer,
                     temperature=spec.temperature, max_new_tokens=spec.max_new_tokens, seed=spec.seed,
+            case Answered():
+                return {"answered": self.corpus_key(spec.questions), "answers": self.corpus_key(spec.answers)}
                     max_batch_tokens=self.compute.max_batch_tokens, description=f"writing with {label_of(spec.model)}",
                 )  # fmt: skip
             except ValueError as error:
+    def _base_key(self, spec: CorpusSpec) -> str | dict[str, Any]:
+        """By content, unless a model would have to write it for that."""
+        return self.corpus_key(spec) if isinstance(spec, Rephrasings) else self.fingerprint(spec)
+
                 raise ValueError(f"{label_of(spec.model)} cannot write. {error}") from error
             corpus = Corpus(tuple(replace(document, text=written[document.doc_id]) for document in base.documents))
             if process_rank() == 0:

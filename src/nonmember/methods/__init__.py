@@ -24,8 +24,11 @@ from nonmember.methods.mc_pdd_groups import McPddGroups
 from nonmember.methods.order import OrderTest
 from nonmember.methods.pacost import Pacost
 from nonmember.methods.paired_t import PairedT
+from nonmember.methods.name_cloze import NameCloze
 from nonmember.methods.prism import Prism
+from nonmember.methods.pacost_qa import PacostQa
 from nonmember.methods.rank_agreement import RankAgreement
+from nonmember.methods.prefix_completion import PrefixCompletion
 from nonmember.methods.rank_shift import RankShift
 
 __all__ = [
@@ -48,9 +51,12 @@ __all__ = [
     "Pacost",
     "PairedT",
     "Prism",
+    "NameCloze",
     "RankAgreement",
     "RankShift",
+    "PacostQa",
     "Reordered",
+    "PrefixCompletion",
     "Roles",
     "ScoredDocuments",
     "TestOutcome",

@@ -17,7 +17,7 @@ _APOLOGY = re.compile(
     re.IGNORECASE,
 )
 _OF_AN_ASSISTANT = re.compile(
-    r"copyright|verbatim|reproduc|provid|assist|language model|access to|continu|passage|excerpt|request|comply"
+    r"copyright|verbatim|reproduc|provid|assist|language model|help (?:you|with)|access to|continu|passage|excerpt|request|comply"
     r"|\bthe (?:name|word|text|book)\b",
     re.IGNORECASE,
 )
@@ -32,7 +32,7 @@ def reads_as_refusal(text: str) -> bool:
 def share_of_readable(answers: Sequence[Answer]) -> float:
     """Of the answers to a document's question that can be read, the share of right ones; NaN where none can."""
     readable = [answer.judged.correct for answer in answers if answer.judged.valid]
-    return float(np.mean(readable)) if readable else np.nan
+    return sum(readable) / len(readable) if readable else np.nan
 
 
 def unanswered(documents: ScoredDocuments, name: str) -> dict[str, int]:
