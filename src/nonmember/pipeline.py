@@ -35,6 +35,7 @@ from nonmember.methods import (
     ScoredDocuments,
     TestOutcome,
 )
+from nonmember.methods.base import access_of
 from nonmember.mirror import DISTRIBUTION, SCORES, SUSPECT, mirror
 from nonmember.models.specs import (
     Endpoint,
@@ -117,6 +118,7 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
     before = replace(workshop.counters)
     method = audit.method
     groups = method.groups(audit.roles)
+    _require_access(audit, groups, workshop)
     for name, group in groups.items():
         what = f"{name} set {audit.labels.get(name, '')}".rstrip()
         _require_documents(method, what, workshop.corpus(group.corpus), method.least(name))
@@ -135,7 +137,7 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
     outcome = _after_exclusions(outcome, len(excluded), sum(len(workshop.corpus(g.corpus)) for g in groups.values()))
     warnings = [*outcome.warnings, *_capability_warnings(suspect.capability)]
     warnings += [*_health_warnings(health, models), *_unseen_warnings(audit, groups, workshop)]
-    warnings += _failed_warnings(measurements)
+    warnings += [*_failed_warnings(measurements), *workshop.warnings()]
     details = dict(outcome.details)
     uses_reference = not models.keys().isdisjoint(("reference", "distilled", "control")) or _reference_of_scores(groups)
     result = AuditResult(
@@ -180,6 +182,16 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
     texts = {name: dict(zip(group.doc_ids, group.texts, strict=True)) for name, group in documents.items()}
     mirror(tracker, result, folder, texts)
     return result
+
+
+def _require_access(audit: Audit, groups: Mapping[str, DocumentGroup], workshop: Workshop) -> None:
+    """Refuse models that do not offer what the method needs, before anything is made or paid for."""
+    method = audit.method
+    needed = [(one.access, one.model) for group in groups.values() for one in group.measured.values()]
+    if method.target_access is not None:
+        needed.append((method.target_access, audit.target))
+    for access, model in sorted(needed, key=lambda one: -one[0]):  # the most first: it is what is missed
+        workshop.require(model, access, method.name)
 
 
 @dataclass(frozen=True)
@@ -291,6 +303,7 @@ def score_inputs(
     reference: ModelSpec | None = None, general: CorpusSpec | None = None,
 ) -> ScoreInputs:  # fmt: skip
     """The observations a score declares it needs. `general`: where DC-PDD counts tokens."""
+    workshop.require(model, access_of(score), f"The score {score.name}")
     if (question := score.asks) is not None:
         return ScoreInputs(tokens=workshop.answers(model, suspect, question, max_tokens=max_tokens))
     if score.needs_reference and reference is None:
@@ -504,6 +517,8 @@ def _capability_warnings(capability: Mapping[str, Mapping[str, float]]) -> Itera
     if "reference" not in capability:
         return
     target, reference = capability["target"], capability["reference"]
+    if not {"num_parameters"} <= reference.keys() & target.keys():  # one can only be asked
+        return
     if reference["num_parameters"] < target["num_parameters"]:
         yield (
             f"The reference is smaller than the target ({reference['num_parameters']:,.0f} against "

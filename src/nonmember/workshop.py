@@ -6,29 +6,33 @@ The four arrows of the architecture are methods here: corpus, model, observation
 from __future__ import annotations
 
 import copy
+import functools
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from transformers import AutoTokenizer
 
-from nonmember.asking import AskedDocuments, Completion, Probe, Request
+from nonmember.asking import Access, AskedDocuments, Completion, Limits, Probe, Request
+from nonmember.asking import questions as of_endpoints
+from nonmember.asking.capabilities import only_answers, require
+from nonmember.asking.endpoint import EndpointClient, Session
 from nonmember.asking.exchange import judged_answers
 from nonmember.asking.local import complete_locally, load_completions, request_key, save_completions
 from nonmember.asking.masked import fill_blanks
 from nonmember.asking.recorded import recorded_completions, recorded_identity
 from nonmember.compute import MIB, Compute
 from nonmember.corpora import CorpusSpec, Sharded, View, apply_view
+from nonmember.corpora.answered import Answered
 from nonmember.corpora.ordered import line, random_orders
 from nonmember.corpora.paraphrases import Paraphrases
 from nonmember.corpora.rephrased import Rephrasings, Written
 from nonmember.models.adapters import load_adapter, merge_adapter, save_adapter
-from nonmember.corpora.answered import Answered
 from nonmember.models.loading import (
     LoadedModel,
     add_noise,
@@ -76,6 +80,8 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 # Raise one of these when a change of code moves what the kind of artifact holds: older entries are then left alone.
 FORMAT = {"corpora": 1, "tokenizers": 1, "models": 1, "observations": 1}
 LOADED_MODELS = 3  # kept in memory: target, reference, and what is being made of them
@@ -91,6 +97,8 @@ class Counters:
     models_found: int = 0
     tokens_observed: int = 0
     observations_found: int = 0
+    answers_asked: int = 0
+    answers_found: int = 0
 
 
 @dataclass
@@ -98,12 +106,14 @@ class Memory:
     """What a process need not read twice: the cells of a sweep share it. By content, so nothing in it grows stale.
 
     loaded: models with weights of their own.   adapted: (their name, name of an adapted model) -> theirs with it on.
+    session: what was spent on endpoints, and found out about them.
     """
 
     corpora: dict[str, Corpus] = field(default_factory=dict)
     fingerprints: dict[str, str] = field(default_factory=dict)
     loaded: OrderedDict[str, LoadedModel] = field(default_factory=OrderedDict)
     adapted: OrderedDict[tuple[str, str], LoadedModel] = field(default_factory=OrderedDict)
+    session: Session = field(default_factory=Session)
 
     def model(self, name: str, load: Callable[[], LoadedModel]) -> LoadedModel:
         if name not in self.loaded:
@@ -126,13 +136,16 @@ class Memory:
 
 @dataclass
 class Workshop:
-    """Makes artifacts. `tracker` hears the training curves of what is trained on the way."""
+    """Makes artifacts. `tracker` hears the training curves of what is trained on the way. `asking`: how endpoints may
+    be used, needed where there is one."""
 
     store: Store
     compute: Compute
     tracker: Tracker
     memory: Memory = field(default_factory=Memory)
     counters: Counters = field(default_factory=Counters)
+    asking: Limits | None = None
+    _clients: dict[Endpoint, EndpointClient] = field(default_factory=dict)
     _trained: dict[str, Entry] = field(default_factory=dict)
     _tables: dict[str, TokenTable] = field(default_factory=dict)
     _orders: dict[str, OrderTable] = field(default_factory=dict)
@@ -170,12 +183,20 @@ class Workshop:
                 return parts | {"length_ratios": [spec.min_length_ratio, spec.max_length_ratio]}
             case Paraphrases():
                 return {"paraphrased": self.fingerprint(spec.base), "texts": self.corpus_key(spec.texts)}
+            case Answered():
+                return {"answered": self.corpus_key(spec.questions), "answers": self.corpus_key(spec.answers)}
             case _:
                 return {"fingerprint": self.fingerprint(spec)}
+
+    def _base_key(self, spec: CorpusSpec) -> str | dict[str, Any]:
+        """By content, unless a model would have to write it for that."""
+        return self.corpus_key(spec) if isinstance(spec, Rephrasings) else self.fingerprint(spec)
 
     def _written(self, spec: Written) -> Corpus:
         """A corpus that a model writes: kept by the content of what it is made of, gone on with after a stop."""
         base = self.corpus(spec.base)
+        if isinstance(spec.model, Endpoint | Recorded):
+            return self._written_elsewhere(spec, base)
 
         def make(folder: Path) -> dict[str, Any]:
             loaded = self.load(spec.model)
@@ -184,15 +205,9 @@ class Workshop:
                 written = write_texts(
                     self._model_to_use(loaded), loaded.tokenizer, prompts, folder, self.compute.trainer,
                     temperature=spec.temperature, max_new_tokens=spec.max_new_tokens, seed=spec.seed,
-            case Answered():
-                return {"answered": self.corpus_key(spec.questions), "answers": self.corpus_key(spec.answers)}
                     max_batch_tokens=self.compute.max_batch_tokens, description=f"writing with {label_of(spec.model)}",
                 )  # fmt: skip
             except ValueError as error:
-    def _base_key(self, spec: CorpusSpec) -> str | dict[str, Any]:
-        """By content, unless a model would have to write it for that."""
-        return self.corpus_key(spec) if isinstance(spec, Rephrasings) else self.fingerprint(spec)
-
                 raise ValueError(f"{label_of(spec.model)} cannot write. {error}") from error
             corpus = Corpus(tuple(replace(document, text=written[document.doc_id]) for document in base.documents))
             if process_rank() == 0:
@@ -206,6 +221,14 @@ class Workshop:
         if name not in self._texts:
             entry = self.store.get_or_make("corpora", "written", key, make, resumable=True, joint=True)
             self._texts[name] = Corpus.load(entry.path / "documents.parquet")
+        return self._texts[name]
+
+    def _written_elsewhere(self, spec: Written, base: Corpus) -> Corpus:
+        """By a model that can only be asked; its table of completions is what is kept."""
+        name = canonical_json(self.corpus_key(spec))
+        if name not in self._texts:
+            answers = self.completions(spec.model, of_endpoints.writing_requests(spec, base))
+            self._texts[name] = of_endpoints.written_corpus(base, answers)
         return self._texts[name]
 
     def _shown(
@@ -244,7 +267,7 @@ class Workshop:
                     "seed": spec.seed,
                 }
             case Endpoint():
-                return {"endpoint": settings_of(spec)}
+                return {"endpoint": {"url": spec.url.rstrip("/"), "model": spec.model, "form": spec.form}}
             case Recorded():
                 return {"recorded": recorded_identity(spec)}
             case MaskedModel():
@@ -437,6 +460,9 @@ class Workshop:
     def observations(self, model: ModelSpec, corpus: CorpusSpec, *, view: View, max_tokens: int) -> TokenTable:
         """What the model says about every token of a view of the corpus."""
         documents = self.corpus(corpus)
+        if isinstance(model, Endpoint):
+            shown = apply_view(documents, view)
+            return self._asked_table(model, shown, max_tokens, of_endpoints.observations)
 
         def make(folder: Path) -> dict[str, Any]:
             loaded = self.load(model)
@@ -470,6 +496,9 @@ class Workshop:
         max_tokens: of a document, without the prompt around it.
         """
         documents = self.corpus(corpus)
+        if isinstance(model, Endpoint):
+            ask = functools.partial(of_endpoints.answer_probabilities, question=question)
+            return self._asked_table(model, documents, max_tokens, ask, question)
 
         def make(folder: Path) -> dict[str, Any]:
             loaded = self.load(model)
@@ -584,11 +613,44 @@ class Workshop:
         """One per request, found in the table of what this model has been asked or asked now."""
         match model:
             case Endpoint():
-                raise NotImplementedError
+                return self._by_endpoint(model, lambda client: of_endpoints.completions(client, requests))
             case Recorded():
                 return recorded_completions(model, requests)
             case _:
                 return self._completed_here(model, requests)
+
+    def require(self, model: ModelSpec, access: Access, what: str) -> None:
+        """Refuses a model that does not offer what `what` needs, before anything is made or paid for."""
+        if isinstance(model, Endpoint):
+            self._by_endpoint(model, lambda client: require(client, access, what))
+        elif isinstance(model, Recorded) and access >= Access.PROMPT_LOGPROBS:
+            raise only_answers(access, what, label_of(model))
+
+    def warnings(self) -> list[str]:
+        """What a reader of a result has to know of the answers that it rests on."""
+        return [warning for client in self._clients.values() for warning in client.warnings()]
+
+    def _asked_table(
+        self, endpoint: Endpoint, shown: Corpus, max_tokens: int,
+        ask: Callable[[EndpointClient, Corpus, int], TokenTable], question: Question | None = None,
+    ) -> TokenTable:  # fmt: skip
+        """What an endpoint says about documents; its table of completions is what is kept."""
+        asked = None if question is None else asdict(question)
+        name = canonical_json([self.model_key(endpoint), shown.fingerprint, max_tokens, asked])
+        if name not in self._tables:
+            self._tables[name] = self._by_endpoint(endpoint, lambda client: ask(client, shown, max_tokens))
+        return self._tables[name]
+
+    def _by_endpoint(self, endpoint: Endpoint, ask: Callable[[EndpointClient], T]) -> T:
+        if endpoint not in self._clients:
+            self._clients[endpoint] = EndpointClient(endpoint, self.store, self.asking, self.memory.session)
+        client = self._clients[endpoint]
+        asked, found = client.num_asked, client.num_found
+        try:
+            return ask(client)
+        finally:
+            self.counters.answers_asked += client.num_asked - asked
+            self.counters.answers_found += client.num_found - found
 
     def _completed_here(self, model: ModelSpec, requests: Sequence[Request]) -> list[Completion]:
         """By a model whose weights are at hand; all together are an observation of it."""

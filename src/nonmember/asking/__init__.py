@@ -1,5 +1,6 @@
 """Asking models that answer with text: behind an endpoint, on this machine, or from a record of earlier answers."""
 
+from nonmember.asking.access import Access
 from nonmember.asking.exchange import (
     Answer,
     Answers,
@@ -14,6 +15,7 @@ from nonmember.asking.exchange import (
 from nonmember.asking.limits import Limits
 
 __all__ = [
+    "Access",
     "Answer",
     "Answers",
     "AskedDocuments",

@@ -111,6 +111,11 @@ class Endpoint:
     def __post_init__(self) -> None:
         if self.form not in FORMS:
             raise ValueError(f"form of an endpoint must be one of {', '.join(FORMS)}, but {self.form!r} came.")
+        if any(mark in self.url for mark in "@?#"):  # where secrets may stand, which are not repeated here
+            raise ValueError(
+                "url of an endpoint must have no user, password or query: a secret belongs into the environment "
+                "variable that key_variable names."
+            )
         if not self.url.startswith(("http://", "https://")):
             raise ValueError(f"url of an endpoint must begin with http:// or https://, but {self.url!r} came.")
 
