@@ -18,6 +18,7 @@ import math
 import re
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -41,25 +42,29 @@ def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Co
     the requests is answered.
     """
     path, columns = _file(spec), Columns.of(spec)
+    status = path.stat()
+    recorded = _recorded(path, status.st_mtime_ns, status.st_size, tuple(sorted(spec.columns.items())))
     wanted = [columns.key_of_request(request) for request in requests]
-    among = set(wanted)
-    found: dict[Hashable, Completion] = {}
-    num_rows, key = 0, None
-    for where, row in table_rows(path):
-        num_rows += 1
-        if (key := columns.key_of_row(row, where)) in among:
-            completion = columns.completion(row, where)
-            if found.setdefault(key, completion) != completion:
-                raise ValueError(f"{where} answers {key!r} otherwise than a row before it; leave one of them out.")
-    if wanted and not found:
+    num_found = sum(key in recorded for key in wanted)
+    if wanted and not num_found:
         raise ValueError(
-            f"{path} answers none of the {len(wanted)} questions: the first is {wanted[0]!r}, and the last of its "
-            f"{num_rows} rows is called {key!r}. Correct `columns` of the recorded model."
+            f"{path} answers none of the {len(wanted)} questions: the first is {wanted[0]!r}, and the first of "
+            f"{len(recorded)} answers is to {next(iter(recorded), None)!r}. Correct `columns` of the recorded model."
         )
-    missing = sum(key not in found for key in wanted)
-    log.info("%s: %d of %d questions answered, by %d of %d rows.", path.name, len(wanted) - missing, len(wanted),
-             len(found), num_rows)  # fmt: skip
-    return [found.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
+    log.info("%s: %d of %d questions are answered.", path.name, num_found, len(wanted))
+    return [recorded.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
+
+
+@lru_cache(maxsize=1)  # the groups of an audit are asked one after the other
+def _recorded(path: Path, modified: int, size: int, named: tuple[tuple[str, str], ...]) -> dict[Hashable, Completion]:
+    """What all rows answer; read again only when the file's size or time of change moves."""
+    columns = Columns.of_names(dict(named))
+    found: dict[Hashable, Completion] = {}
+    for where, row in table_rows(path):
+        key, completion = columns.key_of_row(row, where), columns.completion(row, where)
+        if found.setdefault(key, completion) != completion:
+            raise ValueError(f"{where} answers {key!r} otherwise than a row before it; leave one of them out.")
+    return found
 
 
 def recorded_identity(spec: Recorded) -> dict[str, Any]:
@@ -88,13 +93,17 @@ class Columns:
 
     @classmethod
     def of(cls, spec: Recorded) -> Columns:
-        named = {name: found[1] for name in spec.columns if (found := re.fullmatch(r"p\((.+)\)", name))}
-        if unknown := [name for name in spec.columns if name not in PLAIN and name not in named]:
+        return cls.of_names(spec.columns)
+
+    @classmethod
+    def of_names(cls, names: Mapping[str, str]) -> Columns:
+        named = {name: found[1] for name in names if (found := re.fullmatch(r"p\((.+)\)", name))}
+        if unknown := [name for name in names if name not in PLAIN and name not in named]:
             raise ValueError(
                 f"columns of a recorded model are {', '.join(PLAIN)} and p(TOKEN), but {unknown[0]!r} came."
             )
-        by_prompt = "prompt_sha256" in spec.columns
-        given = {name: name for name in (("text",) if by_prompt else ("doc_id", "name", "text"))} | dict(spec.columns)
+        by_prompt = "prompt_sha256" in names
+        given = {name: name for name in (("text",) if by_prompt else ("doc_id", "name", "text"))} | dict(names)
         patterns = {name: _pattern(one) for name, one in given.items()}
         return cls(
             {name: one for name, one in patterns.items() if name in PLAIN},

@@ -16,7 +16,7 @@ from nonmember.corpora.specs import CorpusSpec, Resolve, require_spec
 from nonmember.records import Corpus, Document
 
 LETTERS = "BCD"
-_CUE = re.compile(r"[\s*#>\-]*Example\s+([A-D])\s*[*)]*\s*:[\s*]*", re.IGNORECASE)
+_CUE = re.compile(r"[\s*#\-]*Example\s+([A-D])\s*[*)]*\s*:[\s*]*", re.IGNORECASE)
 
 
 def paraphrase_id(doc_id: str, number: int) -> str:

@@ -51,7 +51,8 @@ class Choices:
         for place in range(len(LETTERS)):
             here = self.right_Q == place
             per_unit = _means(self.unit_Q[here], (self.chosen_Q == self.right_Q)[here], self.num_units)
-            values[place] = np.nanmean(per_unit) if np.isfinite(per_unit).any() else np.nan
+            known = per_unit[np.isfinite(per_unit)]
+            values[place] = known.mean() if len(known) else np.nan
         return values
 
     def probability_UL(self) -> FloatArray:
@@ -63,16 +64,21 @@ class Choices:
         )
 
     def probability_L(self) -> FloatArray:
-        """Mean over units of the units' means."""
-        mean: FloatArray = np.nanmean(self.probability_UL(), axis=0)
-        return mean
+        """Mean over units of the units' means; NaN where nothing was answered by a letter."""
+        known = self._known_units()
+        return known.mean(axis=0) if len(known) else np.full(len(LETTERS), np.nan)
 
     def well_calibrated(self) -> float:
         """Share of the units of which each letter's mean probability lies within `WELL_CALIBRATED`."""
-        per_unit = self.probability_UL()
-        per_unit = per_unit[np.isfinite(per_unit).all(axis=1)]
+        known = self._known_units()
         low, high = WELL_CALIBRATED
-        return float(((low <= per_unit) & (per_unit <= high)).all(axis=1).mean()) if len(per_unit) else float("nan")
+        return float(((low <= known) & (known <= high)).all(axis=1).mean()) if len(known) else float("nan")
+
+    def _known_units(self) -> FloatArray:
+        """[units, L] of those with an answer by a letter."""
+        per_unit = self.probability_UL()
+        known: FloatArray = per_unit[np.isfinite(per_unit).all(axis=1)]
+        return known
 
     def calibrated(self, offsets_L: FloatArray) -> Choices:
         """With the offsets added to the probabilities and nothing normalised again: the largest is chosen, of equal
