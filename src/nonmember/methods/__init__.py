@@ -20,6 +20,7 @@ from nonmember.methods.fsd import Fsd
 from nonmember.methods.kds import Kds
 from nonmember.methods.llm_di import LlmDi
 from nonmember.methods.mc_pdd import McPdd
+from nonmember.methods.mc_pdd_contaminated import McPddContaminated
 from nonmember.methods.mc_pdd_groups import McPddGroups
 from nonmember.methods.order import OrderTest
 from nonmember.methods.pacost import Pacost
@@ -43,6 +44,7 @@ __all__ = [
     "Kds",
     "LlmDi",
     "McPdd",
+    "McPddContaminated",
     "McPddGroups",
     "Measured",
     "Measurement",
