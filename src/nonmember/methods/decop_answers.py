@@ -56,8 +56,8 @@ def _choices(unit: Sequence[int], answers: Sequence[Answer], with_probabilities:
     probability_QL = None
     if with_probabilities:
         found = [letter_probabilities(one.completion.top_logprobs) for one in answers]
-        nothing = np.full(len(LETTERS), np.nan)
-        probability_QL = np.array([nothing if one is None else one for one in found]).reshape(-1, len(LETTERS))
+        nothing = [np.nan] * len(LETTERS)
+        probability_QL = np.array([one or nothing for one in found], dtype=np.float64).reshape(-1, len(LETTERS))
     return Choices(
         unit_Q=np.array(unit, dtype=np.int64),
         right_Q=np.array([_PLACE[one.request.expected] for one in answers], dtype=np.int64),

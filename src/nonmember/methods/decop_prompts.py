@@ -7,9 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-import numpy as np
-
-from nonmember.records import FloatArray, Template
+from nonmember.records import Template
 from nonmember.stats.letter_choice import LETTERS
 
 Length = Literal["short", "long"]
@@ -71,17 +69,19 @@ def letter_in(text: str) -> str:
 Alternatives = Sequence[tuple[str, float]]  # a token's text and its log-probability, the likeliest first
 
 
-def letter_probabilities(top_logprobs: Sequence[Alternatives]) -> FloatArray | None:
-    """[4] softmax over A to D at the first written place where the likeliest token is more than quotation marks and
-    blanks; None where that token is no letter. Of tokens with and without a leading blank those are read whose four
-    letters have more mass; a letter that is not among the alternatives has none."""
-    there = next((one for one in top_logprobs if one and re.search(r"\w", one[0][0])), ())
-    if not there or there[0][0].strip() not in tuple(LETTERS):
+_VARIANTS = tuple(tuple(f"{blank}{letter}" for letter in LETTERS) for blank in ("", " "))
+_MORE_THAN_MARKS = re.compile(r"\w")
+
+
+def letter_probabilities(top_logprobs: Sequence[Alternatives]) -> list[float] | None:
+    """Softmax over A to D at the first written place where the likeliest token is more than quotation marks and blanks;
+    None where that token is no letter. Of tokens with and without a leading blank those are read whose four letters
+    have more mass; a letter that is not among the alternatives has none."""
+    there = next((one for one in top_logprobs if one and _MORE_THAN_MARKS.search(one[0][0])), None)
+    if there is None or there[0][0].strip() not in _VARIANTS[0]:
         return None
-    found = dict(reversed([*there]))  # of equal tokens, if a server has any, the likeliest
-    variants = [
-        np.array([math.exp(found.get(f"{blank}{letter}", -math.inf)) for letter in LETTERS]) for blank in ("", " ")
-    ]
-    mass = max(variants, key=np.sum)
-    shares: FloatArray = mass / mass.sum()
-    return shares
+    found = dict(reversed(there))  # of equal tokens, if a server has any, the likeliest
+    variants = [[math.exp(found.get(token, -math.inf)) for token in tokens] for tokens in _VARIANTS]
+    mass = max(variants, key=sum)
+    total = sum(mass)
+    return [one / total for one in mass]

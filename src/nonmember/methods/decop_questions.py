@@ -21,7 +21,7 @@ from nonmember.methods.decop_prompts import (
     question,
 )
 from nonmember.records import Corpus, Document
-from nonmember.stats.letter_choice import LETTERS, largest
+from nonmember.stats.letter_choice import LETTERS
 
 Reading = Literal["text", "probabilities"]
 
@@ -81,8 +81,8 @@ class _Choice(Probe):
         if self.reading == "text":
             letter = letter_in(completion.text)
         else:
-            probability_L = letter_probabilities(completion.top_logprobs)
-            letter = "" if probability_L is None else LETTERS[largest(probability_L[None])[0]]
+            probabilities = letter_probabilities(completion.top_logprobs)
+            letter = "" if probabilities is None else LETTERS[probabilities.index(max(probabilities))]
         return Judged(valid=bool(letter), correct=letter == request.expected, read=letter)
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
 from nonmember.stats._arrays import FloatArray, as_scores
 from nonmember.stats.bootstrap import draw_counts, percentile_interval
@@ -128,9 +128,10 @@ def welch_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Welch:
     rounding = 4 * np.finfo(np.float64).eps * max(np.abs(first).max(), np.abs(second).max())
     if np.ptp(first) <= rounding and np.ptp(second) <= rounding:
         return Welch(math.nan, math.nan, math.nan, math.nan)
-    test = stats.ttest_ind(first, second, equal_var=False)
-    t, degrees = float(test.statistic), float(test.df)
-    return Welch(t, degrees, float(test.pvalue), float(stats.t.sf(t, degrees)))
+    share, other = first.var(ddof=1) / first.size, second.var(ddof=1) / second.size
+    t = float((first.mean() - second.mean()) / math.sqrt(share + other))
+    degrees = float((share + other) ** 2 / (share**2 / (first.size - 1) + other**2 / (second.size - 1)))
+    return Welch(t, degrees, 2 * float(special.stdtr(degrees, -abs(t))), float(special.stdtr(degrees, -t)))
 
 
 def best_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
