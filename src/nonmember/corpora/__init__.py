@@ -4,11 +4,14 @@ from nonmember.corpora.cleaning import Cleaned, normalise
 from nonmember.corpora.library_docs import LibraryDocs
 from nonmember.corpora.nested import NestedMixture
 from nonmember.corpora.ordered import Joined, Sharded, Shuffled
+from nonmember.corpora.paraphrases import OtherTexts
 from nonmember.corpora.sources import Hub, Jsonl, TextFiles
 from nonmember.corpora.specs import CorpusSpec, Resolve
 from nonmember.corpora.splits import Component, Mixture, Part, Select
+from nonmember.corpora.tables import Table
 from nonmember.corpora.titled import Titled
 from nonmember.corpora.views import View, Viewed, apply_view
+from nonmember.corpora.works import Works
 
 __all__ = [
     "Cleaned",
@@ -20,15 +23,18 @@ __all__ = [
     "LibraryDocs",
     "Mixture",
     "NestedMixture",
+    "OtherTexts",
     "Part",
     "Resolve",
     "Select",
     "Sharded",
     "Shuffled",
+    "Table",
     "TextFiles",
     "Titled",
     "View",
     "Viewed",
+    "Works",
     "apply_view",
     "normalise",
 ]

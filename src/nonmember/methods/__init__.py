@@ -16,20 +16,22 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.blind import Blind
 from nonmember.methods.clearance import Clearance
+from nonmember.methods.decop import Decop
+from nonmember.methods.decop_baselines import DecopBaselines
 from nonmember.methods.fsd import Fsd
 from nonmember.methods.kds import Kds
 from nonmember.methods.llm_di import LlmDi
 from nonmember.methods.mc_pdd import McPdd
 from nonmember.methods.mc_pdd_contaminated import McPddContaminated
 from nonmember.methods.mc_pdd_groups import McPddGroups
+from nonmember.methods.name_cloze import NameCloze
 from nonmember.methods.order import OrderTest
 from nonmember.methods.pacost import Pacost
-from nonmember.methods.paired_t import PairedT
-from nonmember.methods.name_cloze import NameCloze
-from nonmember.methods.prism import Prism
 from nonmember.methods.pacost_qa import PacostQa
-from nonmember.methods.rank_agreement import RankAgreement
+from nonmember.methods.paired_t import PairedT
 from nonmember.methods.prefix_completion import PrefixCompletion
+from nonmember.methods.prism import Prism
+from nonmember.methods.rank_agreement import RankAgreement
 from nonmember.methods.rank_shift import RankShift
 
 __all__ = [
@@ -37,6 +39,8 @@ __all__ = [
     "Asked",
     "Blind",
     "Clearance",
+    "Decop",
+    "DecopBaselines",
     "Diverged",
     "DocumentGroup",
     "Embedded",
@@ -49,16 +53,16 @@ __all__ = [
     "Measured",
     "Measurement",
     "Method",
+    "NameCloze",
     "OrderTest",
     "Pacost",
+    "PacostQa",
     "PairedT",
+    "PrefixCompletion",
     "Prism",
-    "NameCloze",
     "RankAgreement",
     "RankShift",
-    "PacostQa",
     "Reordered",
-    "PrefixCompletion",
     "Roles",
     "ScoredDocuments",
     "TestOutcome",
