@@ -134,8 +134,11 @@ def _find_alternatives(client: EndpointClient) -> int:
         asks = replace(PROBE, top_logprobs=number)
         answer = _asked(client, sent(client.endpoint, asks, quirks(client)), needs_logprobs=True)
         if isinstance(answer, Completion) and answer.top_logprobs:
-            sound = all(are_log_probabilities(row, min(2, number)) for row in answer.top_logprobs)
-            return min(number, max(map(len, answer.top_logprobs))) if sound else 0
+            if not all(are_log_probabilities(row, min(2, number)) for row in answer.top_logprobs):
+                return 0
+            # The older form lists by text, so of two tokens that read the same one is missing.
+            chat = client.endpoint.form == "chat"
+            return min(number, max(map(len, answer.top_logprobs))) if chat else number
     return 0
 
 

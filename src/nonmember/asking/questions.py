@@ -94,7 +94,7 @@ def answer_probabilities(client: EndpointClient, documents: Corpus, max_tokens: 
     ]  # fmt: skip
     rows, num_absent = [], 0
     for answer in completions(client, requests):
-        listed = answer.top_logprobs[0] if answer.top_logprobs else ()
+        listed = answer.top_logprobs[0] if answer.top_logprobs and answer.outcome != "refused" else ()
         chances = [_chance_of(one, listed) for one in question.answers] if listed else []
         num_absent += sum(math.isinf(chance) for chance in chances)
         rows.append(chances)
