@@ -1,4 +1,4 @@
-"""Models that are asked, played by a function: what a probe asks goes to it, and what it says is read as in an audit."""
+"""Models that are asked, played by a function: a probe asks it, and what it says is read as it always is."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def says(text: str) -> Completion:
 
 def corpus_of(texts: Sequence[str], clusters: Sequence[str] = (), **more: str) -> Corpus:
     clusters = clusters or [""] * len(texts)
-    documents = (Document(f"d{n}", text, cluster, **more) for n, (text, cluster) in enumerate(zip(texts, clusters)))
-    return Corpus(tuple(documents))
+    pairs = zip(texts, clusters, strict=True)
+    return Corpus(tuple(Document(f"d{n}", text, cluster, **more) for n, (text, cluster) in enumerate(pairs)))
 
 
 class _Same:

@@ -177,7 +177,7 @@ def test_known_names_are_evidence():
     assert told["suspect"]["share_in_tags"] == 1
     assert told["suspect"]["of_kind"]["person"]["num"] == 120
     assert 0.5 <= told["roc_auc"] <= 1
-    assert told["few"]["best_balanced_accuracy"]["mean"] > 0.8
+    assert told["few_resamples"]["best_balanced_acc"]["mean"] > 0.8
     json.dumps(told, allow_nan=False)
 
 
@@ -227,12 +227,11 @@ def test_the_most_frequent_name_is_the_blind_control():
     easy = corpus_of([f'"It is {n} o\'clock," said Harriet.' for n in range(20)])
     hard = corpus_of([f'"It is {n} o\'clock," said {name}.' for n, name in enumerate(NAMES[1:] * 5)])
     groups = [
-        played(corpus, {CLOZE: (PROBE, lambda one: says(f"<name>{'Harriet' if n else one.expected}</name>"))})
-        for n, corpus in enumerate((easy, hard))
+        played(corpus, {CLOZE: (PROBE, lambda one: says(f"<name>{one.expected}</name>"))}) for corpus in (easy, hard)
     ]
     outcome = outcome_of(*groups)
     control = outcome.details["controls"]["most_frequent_name"]
-    assert (control["mean_first"], control["mean_second"]) == (1, 0)
+    assert (control["mean_suspect"], control["mean_heldout"]) == (1, 0)
     # No spread within either group leaves t undefined, here and in the control.
     assert outcome.verdict == "inconclusive"
 
@@ -247,7 +246,7 @@ def test_a_control_that_finds_a_difference_is_told():
         for seed, rate in enumerate((0.6, 0.2))
     ]
     outcome = outcome_of(*groups, masked_model=MaskedModel("a/masked/model"))
-    assert outcome.details["controls"][MASKED]["p_value"] == pytest.approx(outcome.p_value)
+    assert outcome.details["controls"][MASKED]["welch_t"] == pytest.approx(outcome.details["welch_t"])
     (warning,) = outcome.warnings
     assert warning.startswith("The suspect group's words are easier for who has not read it: the masked language model")
 

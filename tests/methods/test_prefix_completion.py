@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 import tiny
-from players import EMPTY, FAILED, REFUSED, corpus_of, played, says
 from nonmember.asking import Request
 from nonmember.methods import PrefixCompletion, Roles
 from nonmember.methods.prefix_completion import COMPLETION, CompletionProbe, token_sort_ratio
 from nonmember.models.specs import Endpoint, Pretrained
 from nonmember.records import Corpus
 from nonmember.stats.proportions import exact_upper_bound, fisher_greater
+from players import EMPTY, FAILED, REFUSED, corpus_of, played, says
 
 pytestmark = tiny.ignore_warnings
 
@@ -186,6 +186,7 @@ def test_reproduced_passages_are_evidence():
     assert outcome.p_value == pytest.approx(fisher_greater(hits[0], 60, hits[1], 60))
     assert outcome.p_value == pytest.approx(told["fisher_p_value_of_passages"])
     assert outcome.statistic == hits[0] / 60
+    assert (told["mean_suspect"], told["mean_heldout"]) == (hits[0] / 60, hits[1] / 60)
     assert outcome.verdict == "evidence_of_membership"
     assert outcome.allowed_claim.startswith(f"{hits[0]} of 60 passages were reproduced.")
     assert told["suspect"]["upper_bound"] == pytest.approx(exact_upper_bound(hits[0], 60, 0.05))

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from nonmember.methods.base import (
     Verdict,
     units,
 )
+from nonmember.methods.decop_answers import comparison as told_of
 from nonmember.methods.name_cloze_prompts import fill_in
 from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
 from nonmember.models.specs import MaskedModel
@@ -220,9 +221,11 @@ class NameCloze(Method):
             verdict=verdict,
             allowed_claim=CLAIMS[verdict].format(found=f"{hits} of {number} names were given."),
             warnings=(*reasons, *self._warnings(comparison, controls)),
-            details=told
-            | (_comparison_told(comparison) if comparison else {})
-            | {"controls": {name: _comparison_told(one) for name, one in controls.items()}},
+            details={
+                **(told_of(comparison) if comparison else {"mean_suspect": mean}),
+                **told,
+                "controls": {name: told_of(one) for name, one in controls.items()},
+            },
             distribution=comparison.distribution if comparison else np.zeros(0),
         )
 
@@ -278,14 +281,3 @@ class NameCloze(Method):
                     f"{control.mean_first:.3f} of it and {control.mean_second:.3f} of the clean group "
                     f"(p = {control.p_value:.2g})."
                 )
-
-
-def _comparison_told(comparison: GroupComparison) -> dict[str, Any]:
-    """All but the resamples; what is undefined is None."""
-    told = {name: value for name, value in asdict(comparison).items() if name != "distribution"}
-    few = {name: {"mean": spread.mean, "sd": spread.sd} for name, spread in comparison.few.items()}
-    return {name: _finite(value) for name, value in told.items()} | {"few": few}
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not np.isfinite(value) else value

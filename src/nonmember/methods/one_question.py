@@ -17,7 +17,8 @@ _APOLOGY = re.compile(
     re.IGNORECASE,
 )
 _OF_AN_ASSISTANT = re.compile(
-    r"copyright|verbatim|reproduc|provid|assist|language model|help (?:you|with)|access to|continu|passage|excerpt|request|comply"
+    r"copyright|verbatim|reproduc|provid|assist|language model|help (?:you|with)|access to|continu|passage|excerpt"
+    r"|request|comply"
     r"|\bthe (?:name|word|text|book)\b",
     re.IGNORECASE,
 )

@@ -188,7 +188,11 @@ class PrefixCompletion(Method):
             verdict=verdict,
             allowed_claim=CLAIMS[verdict].format(found=f"{hits} of {number} passages were reproduced."),
             warnings=(*reasons, *_warnings(documents)),
-            details=told | self._fisher(told),
+            details={
+                **{f"mean_{name}": one["mean_share_of_units"] for name, one in told.items()},
+                **told,
+                **self._fisher(told),
+            },
         )
 
     def _told(self, group: ScoredDocuments, name: str) -> dict[str, Any]:
