@@ -23,8 +23,8 @@ from players import EMPTY, REFUSED, Player, corpus_of, played, says
 pytestmark = tiny.ignore_warnings
 
 METHOD = NameCloze(
-    with_title=False, tagger=None, masked_model=None, max_new_tokens=16, num_resamples=40, num_few=10, alpha=0.05,
-    max_tokens=512,
+    with_title=False, tagger=None, masked_model=None, max_new_tokens=16, min_valid_share=0.95, num_resamples=40,
+    num_few=10, alpha=0.05, max_tokens=512,
 )  # fmt: skip
 PROBE = ClozeProbe(with_title=False, tagger=None, max_new_tokens=16)
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, seed=9, heldout=tiny.GENERAL)
@@ -174,7 +174,7 @@ def test_known_names_are_evidence():
     assert outcome.verdict == "evidence_of_membership"
     told = outcome.details
     assert told["suspect"]["num_units"] == 15
-    assert told["suspect"]["share_in_tags"] == 1
+    assert told["suspect"]["share_as_told"] == 1
     assert told["suspect"]["of_kind"]["person"]["num"] == 120
     assert 0.5 <= told["roc_auc"] <= 1
     assert told["few_resamples"]["best_balanced_acc"]["mean"] > 0.8
@@ -202,13 +202,24 @@ def test_without_a_clean_group_there_is_no_decision():
 def test_too_few_works_are_invalid():
     outcome = outcome_of(group_of([0.9] * 3, seed=1), group_of([0.1] * 3, seed=2))
     assert outcome.verdict == "invalid"
-    assert "3 works or documents of the suspect group" in outcome.warnings[0]
+    assert "suspect set has 3 works left" in outcome.warnings[0]
+
+
+def test_a_target_that_does_not_answer_as_told_is_invalid():
+    def rambling(request: Request):
+        return says(f"{request.expected} and then they all went down to the sea")
+
+    groups = [played(BOOKS[15], {CLOZE: (PROBE, player)}) for player in (rambling, player_of([0.2] * 15, 1))]
+    outcome = outcome_of(*groups)
+    assert outcome.verdict == "invalid"
+    assert outcome.warnings[0].startswith("The target does not do as it is told: 0.0% of its answers about the suspect")
+    assert outcome_of(*groups, min_valid_share=0).verdict == "evidence_of_membership"
 
 
 def test_all_alike_is_nothing_to_test():
     outcome = outcome_of(group_of([0.0] * 15), group_of([0.0] * 15))
     assert outcome.verdict == "inconclusive"
-    assert any("nothing to test" in warning for warning in outcome.warnings)
+    assert any("t is undefined" in warning for warning in outcome.warnings)
     json.dumps(outcome.details, allow_nan=False)
 
 
@@ -285,7 +296,8 @@ def test_titles_that_are_not_there_are_one_sentence():
 
 def test_settings_that_make_no_sense_are_refused():
     for changes, message in [
-        ({"max_new_tokens": 0}, "max_new_tokens"), ({"num_few": 1}, "num_few"), ({"num_resamples": 9}, "num_resamples"),
+        ({"max_new_tokens": 0}, "max_new_tokens"), ({"min_valid_share": 1.5}, "min_valid_share"),
+        ({"num_few": 1}, "num_few"), ({"num_resamples": 9}, "num_resamples"),
     ]:  # fmt: skip
         with pytest.raises(ValueError, match=message):
             replace(METHOD, **changes)

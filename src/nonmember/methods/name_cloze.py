@@ -31,6 +31,7 @@ from nonmember.methods.base import (
     Verdict,
     units,
 )
+from nonmember.methods.decop import FEWEST_UNITS
 from nonmember.methods.decop_answers import comparison as told_of
 from nonmember.methods.name_cloze_prompts import fill_in
 from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
@@ -126,6 +127,11 @@ def is_tagged(text: str) -> bool:
     return bool(_TAGGED.search(text))
 
 
+def is_as_told(text: str) -> bool:
+    """Whether it is a word in tags, or a single word and no more."""
+    return is_tagged(text) or len(text.split()) == 1
+
+
 def word_of(text: str) -> str:
     """What stands in the tags, all of it; without tags the first word. As `plain` writes it."""
     if found := _TAGGED.search(text):
@@ -146,13 +152,15 @@ class NameCloze(Method):
     """with_title: the question names the work; documents whose word stands in its title are then left out.
     tagger: a spaCy pipeline to find names with, which the user has installed; None: rules (`nonmember.asking.names`).
     masked_model: of the control that fills blanks; None: without it.   max_new_tokens: of an answer.
-    num_resamples: of units, for the intervals; the first `num_few` are the paper's.   max_tokens: none is cut.
+    min_valid_share: of answers that are a word in tags or a single word, below which the target does not do as it is
+    told.   num_resamples: of units, for the intervals; the first `num_few` are the paper's.   max_tokens: none is cut.
     """
 
     with_title: bool
     tagger: str | None
     masked_model: MaskedModel | None
     max_new_tokens: int
+    min_valid_share: float
     num_resamples: int
     num_few: int
     alpha: float
@@ -161,7 +169,6 @@ class NameCloze(Method):
     name: ClassVar[str] = "name_cloze"
     target_access: ClassVar[Access] = Access.TEXT
     min_documents: ClassVar[int] = 2
-    min_units: ClassVar[int] = 5
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -170,6 +177,10 @@ class NameCloze(Method):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
                 raise ValueError(f"{name} must be a whole number of at least {smallest}, but {value!r} came.")
+
+        share = self.min_valid_share
+        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
+            raise ValueError(f"min_valid_share must lie in [0, 1], but {share!r} came.")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         corpora = {"suspect": roles.suspect} | ({"heldout": roles.heldout} if roles.heldout is not None else {})
@@ -194,14 +205,9 @@ class NameCloze(Method):
         """Over units. The statistic is the suspect group's mean less the clean group's; without one, its mean."""
         told = {name: self._told(group, name) for name, group in documents.items()}
         hits, number = told["suspect"]["num_right"], told["suspect"]["num_documents"]
-        reasons = [
-            f"{one['num_units']} works or documents of the {name} group have an answer; at least {self.min_units} are "
-            "needed."
-            for name, one in told.items()
-            if one["num_units"] < self.min_units
-        ]
+        reasons = list(self._reasons_against(told))
         comparison = None
-        if "heldout" in documents and not reasons:
+        if "heldout" in documents and all(one["num_units"] >= 2 for one in told.values()):
             values = [by_unit(group, CLOZE, name)[1] for name, group in documents.items()]
             comparison = self._compared(values, rng)
         controls = self._controls(documents, rng) if comparison is not None else {}
@@ -229,6 +235,17 @@ class NameCloze(Method):
             distribution=comparison.distribution if comparison else np.zeros(0),
         )
 
+    def _reasons_against(self, told: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        """Why the answers mean nothing; none where they do mean something."""
+        for name, one in told.items():
+            if one["num_units"] < FEWEST_UNITS:
+                yield f"The {name} set has {one['num_units']} works left; the test needs {FEWEST_UNITS}."
+            if one["num_documents"] and one["share_as_told"] < self.min_valid_share:
+                yield (
+                    f"The target does not do as it is told: {one['share_as_told']:.1%} of its answers about the {name} "
+                    f"set are a single word, and {self.min_valid_share:.0%} must be."
+                )
+
     def _compared(self, values: Sequence[FloatArray], rng: np.random.Generator) -> GroupComparison:
         return compare_groups(
             *values, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
@@ -246,8 +263,7 @@ class NameCloze(Method):
             "num_units": len(values),
             "mean_of_units": float(values.mean()) if len(values) else None,
             "of_kind": {kind: {"num": kinds[kind], "num_right": right[kind]} for kind in sorted(kinds)},
-            # Whether the target does as it is told.
-            "share_in_tags": float(np.mean([is_tagged(one.completion.text) for one in answers])) if answers else None,
+            "share_as_told": float(np.mean([is_as_told(one.completion.text) for one in answers])) if answers else None,
             "num_without_a_word": sum(reason.endswith(NO_WORD) for reason in reasons),
             "num_in_the_title": sum(reason.endswith(IN_THE_TITLE) for reason in reasons),
             **unanswered(group, CLOZE),
@@ -273,7 +289,10 @@ class NameCloze(Method):
 
     def _warnings(self, comparison: GroupComparison | None, controls: Mapping[str, GroupComparison]) -> Iterator[str]:
         if comparison is not None and np.isnan(comparison.p_value):
-            yield "All works of a group have the same share of right names in both groups: there is nothing to test."
+            yield (
+                f"All works have the same share of right names, {comparison.mean_first:.3f} in the suspect and "
+                f"{comparison.mean_second:.3f} in the clean group: t is undefined."
+            )
         for name, control in controls.items():
             if control.p_value < self.alpha and control.difference > 0:
                 yield (
