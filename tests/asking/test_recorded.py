@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -85,6 +86,13 @@ def test_a_table_that_changed_is_read_again(path):
 def test_what_is_wrong_with_a_table_is_told(path, changes, message):
     with pytest.raises(ValueError, match=message):
         recorded_completions(Recorded(str(path), "m", COLUMNS | changes), asked(("Emma, 0", "0")))
+
+
+def test_probabilities_that_are_not_there_are_missed_at_once(path):
+    columns = {name: column for name, column in COLUMNS.items() if not name.startswith("p(")}
+    wanted = [replace(one, top_logprobs=4) for one in asked(("Emma, 0", "0"))]
+    with pytest.raises(ValueError, match=r"no columns of .* that hold them: add p\(A\)"):
+        recorded_completions(Recorded(str(path), "m", columns), wanted)
 
 
 def test_a_missing_file_is_told(tmp_path):

@@ -71,7 +71,7 @@ class Player:
         bias = dict(zip(LETTERS, self.settings.position_bias, strict=True))
         mixed = {letter: weight * (letter in knows[:1]) + (1 - weight) * bias[letter] for letter in LETTERS}
         letter = _drawn(mixed, uniform(self.settings.seed, "options", prompt))
-        return Said(letter, {one: 0.5 * (one == letter) + 0.5 * share for one, share in mixed.items()})
+        return Said(letter, {one: 0.49 * (one == letter) + 0.49 * share for one, share in mixed.items()})
 
     def _holds(self, text: str) -> bool | None:
         """Whether the document that holds this text is a read one; None where no document does."""

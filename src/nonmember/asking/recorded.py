@@ -42,6 +42,11 @@ def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Co
     the requests is answered.
     """
     path, columns = _file(spec), Columns.of(spec)
+    if any(request.top_logprobs for request in requests) and not columns.probabilities:
+        raise ValueError(
+            f"The probabilities of alternatives are wanted, and no columns of {path} are named that hold them: add "
+            "p(A), p(B) and so on to `columns` of the recorded model, or read answers as text."
+        )
     status = path.stat()
     recorded = _recorded(path, status.st_mtime_ns, status.st_size, tuple(sorted(spec.columns.items())))
     wanted = [columns.key_of_request(request) for request in requests]
