@@ -30,6 +30,11 @@ def order_paper():
     return configured("order")
 
 
+@pytest.fixture(scope="session")
+def mc_pdd_paper():
+    return configured("mc_pdd")
+
+
 def configured(name):
     register()
     GlobalHydra.instance().clear()
