@@ -6,44 +6,23 @@ from pathlib import Path
 
 import pytest
 import torch
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-from transformers import BertConfig, BertForMaskedLM, PreTrainedTokenizerFast
+from transformers import BertForMaskedLM
 
 import tiny
 from nonmember.asking import Request
 from nonmember.asking.masked import fill_blanks
 from nonmember.models.specs import MaskedModel
+from tiny_bert import WORDS, save_bert, tokenizer_of
 
 pytestmark = tiny.ignore_warnings
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "##ed", "x", ".", "'", "s", "harriet", "edwin", "said", "the"]
 CPU = torch.device("cpu")
 MOST_TOKENS = 34  # of which the last two positions are left, as RoBERTa's are
 
 
-def tokenizer_of(words: list[str]) -> PreTrainedTokenizerFast:
-    vocabulary = {word: place for place, word in enumerate(words)}
-    made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
-    made.normalizer = normalizers.Lowercase()
-    made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-    ends = [("[CLS]", vocabulary["[CLS]"]), ("[SEP]", vocabulary["[SEP]"])]
-    made.post_processor = processors.TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=ends)
-    named = {"unk_token": "[UNK]", "mask_token": "[MASK]", "pad_token": "[PAD]"}
-    return PreTrainedTokenizerFast(tokenizer_object=made, cls_token="[CLS]", sep_token="[SEP]", **named)
-
-
 @pytest.fixture
 def folder(tmp_path) -> Path:
-    torch.manual_seed(0)
-    config = BertConfig(
-        vocab_size=len(WORDS), hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
-        max_position_embeddings=MOST_TOKENS,
-    )  # fmt: skip
-    model = BertForMaskedLM(config).eval()
-    model.get_output_embeddings().weight.data.mul_(20)
-    model.save_pretrained(tmp_path / "bert")
-    tokenizer_of(WORDS).save_pretrained(tmp_path / "bert")
-    return tmp_path / "bert"
+    return save_bert(tmp_path / "bert", MOST_TOKENS)
 
 
 def request(text: str, number: int = 0) -> Request:
