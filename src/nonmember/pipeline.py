@@ -150,7 +150,7 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
         sweep=audit.sweep,
         cell=folder.name,
         data=audit.data,
-        truth=audit.truth or (workshop.truth(audit.target, audit.suspect) if "target" in models else None),
+        truth=audit.truth or (workshop.truth(models["target"], audit.suspect) if "target" in models else None),
         num_documents=len(documents[SUSPECT].doc_ids),
         num_excluded=len(excluded),
         num_tokens=suspect.num_tokens,

@@ -11,10 +11,11 @@ import pytest
 import tiny
 from mc_pdd_world import SETTINGS, chat_model, entities, ids, measured, outcome
 from nonmember.asking import Completion
-from nonmember.methods import McPdd, Roles
+from nonmember.methods import McPdd, McPddContaminated, Roles
 from nonmember.methods.mc_pdd import CLAIMS, HITS, hits_of
-from nonmember.models.specs import Pretrained
+from nonmember.models.specs import Pretrained, Trained
 from nonmember.records import Corpus, Document
+from nonmember.training.recipes import AdapterTuning, Lora
 
 METHOD = McPdd(**SETTINGS)
 SUSPECT, REFERENCE = entities(150, "suspect"), entities(150, "reference")
@@ -255,3 +256,28 @@ def test_a_title_of_several_lines_stays_on_its_line():
     corpus = Corpus((Document("a", "zeta zeta eta", title="Two\nlines"),))
     probe = METHOD.groups(ROLES)["suspect"].measured[HITS].probe
     assert "Entity Name: Two lines\n" in probe.ask(corpus, {}).requests[0].question
+
+
+# -------------------------------------------------------------------------------------------------- contamination
+
+
+def test_a_contaminated_target_is_tuned_on_the_unseen_documents_for_so_many_epochs():
+    unseen = entities(60, "unseen")
+    training = AdapterTuning(
+        tiny.optimization(), Lora(target_modules=None, rank=2, alpha=4, dropout=0), 32, drop_last=False
+    )
+    method = McPddContaminated(METHOD, training, epochs=3, alpha=0.05, max_tokens=512)
+    for group in method.groups(replace(ROLES, unseen=unseen)).values():
+        model = group.measured[HITS].model
+        assert isinstance(model, Trained)
+        assert (model.base, model.corpus, model.seed, model.label) == (
+            ROLES.target, unseen, 3, "target-contaminated"
+        )  # fmt: skip
+        assert model.training == replace(training, optimization=replace(training.optimization, epochs=3))
+    as_it_is = replace(method, epochs=0).groups(ROLES)
+    assert as_it_is.keys() == METHOD.groups(ROLES).keys()
+    assert {group.measured[HITS].model for group in as_it_is.values()} == {ROLES.target}
+    with pytest.raises(ValueError, match="tunes the target on documents"):
+        method.groups(ROLES)
+    with pytest.raises(ValueError, match="epochs must be a whole number"):
+        replace(method, epochs=-1)

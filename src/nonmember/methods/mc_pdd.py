@@ -214,7 +214,7 @@ class McPdd(Method):
             return []
         return [
             f"Words drawn at random show a gap too (p = {control.p_value:.2g}): one corpus is easier to guess "
-            "altogether, so a gap in specific words cannot be told from that."
+            "altogether, or known word for word, and a gap in specific words cannot be told from that."
         ]
 
     def _few_hits(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:

@@ -17,8 +17,8 @@ from nonmember.training.recipes import AdapterTuning
 
 @dataclass(frozen=True)
 class McPddContaminated(Method):
-    """mc_pdd: the test.   training: how the target is tuned on the unseen documents, which are meant to be those that the
-    suspect or the reference corpus has too.   epochs: of that, in place of its own; 0: the target as it is.
+    """mc_pdd: the test.   training: how the target is tuned on the unseen documents, which may be those of the suspect
+    set.   epochs: of that, in place of its own; 0: the target as it is.
     """
 
     mc_pdd: McPdd

@@ -34,6 +34,7 @@ NO_WORD = "no word to mask"
 IN_NAME = "the masked word stands in the name that is shown"
 
 NUM_CANDIDATES = 10
+FEWEST_CANDIDATES = 2  # different ones, of the ten that are asked for
 LONGEST_CANDIDATE = 5  # words; what is longer is a sentence
 REFUSAL = re.compile(
     r"\W*(?:(?:i['’]?m|i am) (?:sorry|unable|not able)|sorry\b|i (?:can['’]?t|cannot|won['’]?t)\b"
@@ -47,10 +48,12 @@ MARKUP = " \t\r\"'`“”‘’*_•·-–—.<>[](){}"
 
 
 def candidates_of(text: str) -> list[str]:
-    """The first ten candidates of an answer; none where it is no list of words but a refusal, or mostly sentences."""
+    """The first ten candidates of an answer; none where it is no list of words but a refusal, mostly sentences, or the
+    same word again and again."""
     pieces = [_without_explanation(piece) for piece in _pieces_of(text)]
     short = [piece for piece in pieces if _is_short(piece)]
-    return [] if REFUSAL.match(text) or 2 * len(short) <= len(pieces) else short[:NUM_CANDIDATES]
+    is_list = 2 * len(short) > len(pieces) and len({piece.casefold() for piece in short}) >= FEWEST_CANDIDATES
+    return short[:NUM_CANDIDATES] if is_list and not REFUSAL.match(text) else []
 
 
 def _pieces_of(text: str) -> list[str]:

@@ -5,6 +5,7 @@ Each is drawn from a table of numbers that goes with it. None where there are no
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
 from matplotlib.axes import Axes
@@ -47,6 +48,8 @@ ARMS: Mapping[str, Value] = {
     "suspect, random words": detail(CONTROL, "suspect", "hit_rate"),
     "reference, random words": detail(CONTROL, "heldout", "hit_rate"),
 }
+LABEL_WIDTH = 13  # letters
+BESIDE = 0.12  # from one marker to the next at the same place
 Rows = Mapping[str, Mapping[str, Sequence[Cell]]]  # panel -> line -> a cell per place along x
 
 
@@ -61,9 +64,7 @@ def by_arm(scope: Scope) -> Figure | None:
     }  # fmt: skip
 
     def style(axis: Axes) -> None:
-        axis.set_xticks(
-            range(len(targets)), [target_name(scope)(target) for target in targets], rotation=20, ha="right"
-        )
+        axis.set_xticks(range(len(targets)), [textwrap.fill(target_name(scope)(one), LABEL_WIDTH) for one in targets])
         axis.set_xlim(-0.5, len(targets) - 0.5)
         axis.set_ylim(bottom=0)
 
@@ -79,7 +80,7 @@ def by_arm(scope: Scope) -> Figure | None:
 def by_size(scope: Scope) -> tuple[Figure | None, ...]:
     """Difference with its interval, and p, by the size of a resample; a line per target (figure 3)."""
     world, runs = scope.world, scope.of("models")
-    sizes = sizes_of(runs)[::-1]
+    sizes = sizes_of(runs)
     targets = list(dict.fromkeys(str(run.result.target) for run in runs))
 
     def shown(cell: Callable[[Sequence[Run], int], Cell]) -> Rows:
@@ -159,12 +160,13 @@ def _drawn(
                 if lines:
                     stroke(axis, Line(name, points), place, band=len(quantities) > 1)
                 else:
-                    axis.plot([x for x, *_ in points], [y for _, y, *_ in points], marker=MARKERS[place], linestyle="",
-                              color=colour(place), label=name)  # fmt: skip
+                    beside = (place - (len(here) - 1) / 2) * BESIDE
+                    axis.plot([x + beside for x, *_ in points], [y for _, y, *_ in points], marker=MARKERS[place],
+                              linestyle="", color=colour(place), label=name)  # fmt: skip
             axis.set_xlabel(xlabel)
             style(axis)
         canvas.axes[0].set_ylabel(ylabel)
-        legend_below(canvas, canvas.axes[0])
+        legend_below(canvas, canvas.axes[0], columns=2)
 
     return figure_of(key, world, title, alt, block, size_of_panels(len(shown)), paint)
 

@@ -164,7 +164,7 @@ def say_unreadable(runs: Sequence[Run]) -> str:
 
 
 def by_size(scope: Scope) -> Filled:
-    """p and upper bound of resamples of fewer documents; then of corpora that have fewer."""
+    """Upper bound of resamples of fewer documents, whose p is in a figure; then of corpora that have fewer."""
     world, runs = scope.world, scope.of("models")
     groups = grouped(scope, "models", runs, {"target": target_name(scope)})
     columns = sizes_of(runs)
@@ -177,7 +177,6 @@ def by_size(scope: Scope) -> Filled:
         return filled(bare, [say_medians(rows), say_missing(bare)])
 
     return tables(
-        block("p", "p by size of a resample", lambda size: of_size(size, "p_value"), formats.p_value),
         block("upper", "Upper bound by size of a resample", lambda size: of_size(size, "upper"), formats.signed),
         block("subset", "p by size of the corpora, parts of each other",
               lambda size: of_size(size, "subset", "p_value"), formats.p_value),
