@@ -9,14 +9,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 
 import tiny
 from nonmember.asking import Request
 from nonmember.methods import PrefixCompletion, Roles
 from nonmember.methods.prefix_completion import COMPLETION, CompletionProbe, token_sort_ratio
 from nonmember.models.specs import Endpoint, Pretrained
+from nonmember.pipeline import Audit, audit_keys, run_audit
 from nonmember.records import Corpus
 from nonmember.stats.proportions import exact_upper_bound, fisher_greater
+from nonmember.tracking import NoTracker
 from players import EMPTY, FAILED, REFUSED, corpus_of, played, says
 
 pytestmark = tiny.ignore_warnings
@@ -267,3 +270,42 @@ def test_known_books_are_found():
         for world in range(30)
     ]
     assert found.count("evidence_of_membership") >= 28
+
+
+# The whole way -------------------------------------------------------------------------------------------------------
+
+
+def test_on_a_tiny_model(tmp_path):
+    """By its own tokens and its own greedy continuation."""
+    audit = Audit(
+        tiny.scratch(1), tiny.scratch(2), tiny.SUSPECT, METHOD, seed=5, corpus_label="suspect", heldout=tiny.GENERAL,
+        heldout_label="general",
+    )  # fmt: skip
+    result = run_audit(audit, shop := tiny.workshop(tmp_path / "store"), NoTracker(), tmp_path / "one")
+    assert (result.verdict, result.statistic, result.keys.keys()) == (
+        "inconclusive", 0, {"target", "corpus", "heldout", "audit"},
+    )  # fmt: skip
+    loaded = shop.load(audit.target)
+    (probe,) = [one.probe for one in METHOD.groups(audit.roles)["suspect"].measured.values()]
+    found = shop.asked(audit.target, tiny.SUSPECT, probe)
+    assert result.num_documents == sum(map(bool, found.answers))
+    for answers in filter(None, found.answers):
+        request, text = answers[0].request, answers[0].completion.text
+        document = next(one.text for one in tiny.SUSPECT.documents if one.doc_id == request.doc_id)
+        ids = loaded.tokenizer(document)["input_ids"]
+        assert loaded.tokenizer(request.plain)["input_ids"] == ids[:4]
+        assert request.expected == loaded.tokenizer.decode(ids[4:8]).strip()
+        written = loaded.model.generate(torch.tensor([ids[:4]]), max_new_tokens=4, do_sample=False, pad_token_id=0)
+        assert text == loaded.tokenizer.decode(written[0, 4:], skip_special_tokens=True)
+
+
+def test_another_tokenizer_is_part_of_the_question(tmp_path):
+    shop = tiny.workshop(tmp_path / "store")
+    keys = []
+    for number, corpus in enumerate((tiny.GENERAL, tiny.SUSPECT)):
+        folder = tmp_path / f"tokenizer{number}"
+        shop.tokenizer(tiny.scratch(1, corpus)).save_pretrained(folder)
+        method = replace(METHOD, tokenizer=Pretrained(str(folder)))
+        keys.append(audit_keys(Audit(tiny.scratch(1), tiny.scratch(2), tiny.SUSPECT, method, 5, "suspect"), shop))
+    assert keys[0]["tokenizer"] != keys[1]["tokenizer"]
+    assert keys[0]["audit"] != keys[1]["audit"]

@@ -89,7 +89,7 @@ class CompletionProbe(Probe):
                 reasons[document.doc_id] = TOO_SHORT
             else:
                 prefix = document.text[: places[self.k - 1][1]]
-                suffix = document.text[places[self.k][0] : places[2 * self.k - 1][1]]
+                suffix = document.text[places[self.k][0] : places[2 * self.k - 1][1]].strip()
                 requests.append(self._request(document, prefix, suffix))
         return Questions(tuple(requests), reasons)
 
