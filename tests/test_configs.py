@@ -48,6 +48,9 @@ WORLDS_OF_SWEEP = {
     "mc_pdd_years": ["pythia"],
     "mc_pdd_news": ["pythia"],
     "mc_pdd_arxiv": ["pythia"],
+    **dict.fromkeys(("decop_replay", "decop_replay_calibrated"), ["micro"]),
+    **dict.fromkeys(("decop_papers", "decop_books", "decop_sizes", "decop_lengths"), ["pythia"]),
+    **dict.fromkeys(("decop_paraphraser", "decop_calibrated"), ["pythia"]),
 }  # the others go over the axes of any world
 LABELLED_BY_NAME = ["fsd", "pile_subsets"]  # of which the Pythia world is made; the others are a set each
 
@@ -80,6 +83,8 @@ GIVEN = {
     "data/jsonl": ["data.path=folder/wikipedia.jsonl.gz"],
     "data/ordered": ["data.path=folder/wikipedia.jsonl.gz"],
     "data/library_docs": ["data.packages=[networkx]"],
+    "data/decop_arxivtection": [f"data.revision={SOME_COMMIT}"],
+    "data/decop_books": ["data.path=old.jsonl.gz", "data.clean_path=new.jsonl.gz"],
     "data/steam": (STEAM := ["data.read_path=games_2014.jsonl", "data.unread_path=games_2024.jsonl"]),
     "data/pythia_mc_pdd": STEAM,
     "data/monthly": [
@@ -235,6 +240,8 @@ def cells_of(world: str) -> list[Any]:
     alone = [deck("audit", {key: places.pop(key, [])}, f"world={world}") for key in ("experiment", "method")]
     tuned = {key: places.pop(key) for key in list(places) if key == "training@method.training"}
     alone.append(deck("audit", tuned, f"world={world}", "method=fsd", f"data={world}_fsd"))
+    writers = {key: places.pop(key) for key in list(places) if key == "model@method.paraphraser"}
+    alone.append(deck("audit", writers, f"world={world}", "method=decop"))
     return [row for rows in (deck("audit", places, f"world={world}"), *alone) for row in rows]
 
 

@@ -35,6 +35,11 @@ def mc_pdd_paper():
     return configured("mc_pdd")
 
 
+@pytest.fixture(scope="session")
+def decop_paper():
+    return configured("decop")
+
+
 def configured(name):
     register()
     GlobalHydra.instance().clear()
