@@ -518,3 +518,20 @@ def test_judged_answers_count_a_documents_failed_questions():
     assert found.failed == {"too long": 2}
     documents, excluded = join(Corpus((book("Moss"),)), {"decop": found})
     assert (len(documents.answers["decop"][0]), excluded) == (2, {})
+
+
+def test_a_model_on_this_machine_that_knows_no_letters_is_invalid(tmp_path):
+    """The whole way through a model with weights: questions, answers with probabilities, the verdict."""
+    suspect, clean = shelf("old", 5), shelf("new", 5)
+    given = paraphrases_of(*suspect.documents, *clean.documents)
+    method = replace(DECOP, paraphraser=None, paraphrases=given, reading="probabilities", answer_tokens=1)
+    target = tiny.scratch(1, max_position_embeddings=2048)
+    audit = Audit(target, target, suspect, method, 1, "old books", heldout=clean)
+    workshop = tiny.workshop(tmp_path / "store", max_batch_tokens=8192)
+    result = run_audit(audit, workshop, NoTracker(), tmp_path / "run")
+    assert result.verdict == "invalid"
+    assert result.details["answers"]["suspect"]["num_requests"] == 5 * 3 * 4
+    assert any("does not follow the instruction" in warning for warning in result.warnings)
+    assert result.details["blind"] is not None
+    again = run_audit(audit, tiny.workshop(tmp_path / "store"), NoTracker(), tmp_path / "again")
+    assert again.made["tokens_observed"] == 0
