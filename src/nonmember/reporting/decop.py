@@ -11,6 +11,7 @@ from nonmember.reporting import decop_figures as pictures
 from nonmember.reporting import decop_tables as ours
 from nonmember.reporting import published_decop as published
 from nonmember.reporting.blocks import published_block
+from nonmember.reporting.decop_text import TEXT_PROBES, text_probes
 from nonmember.reporting.grid import INVALID, MEANINGS, Block, Cell, Figure
 from nonmember.reporting.numbers import counted, detail, number
 from nonmember.reporting.published import PublishedTable
@@ -100,11 +101,18 @@ PARTS = (
         fill=ours.lengths, made_by=("lengths",),
     ),
     Part(
-        "cost", "Tables 3, 13 and 14. Text alone as an answer, and what it costs",
-        "DE-COP asks 24 questions about each passage.",
-        f"Table 3: mean {RIGHT}, or of passages reproduced, in the suspect books. Tables 13 and 14: seconds per book.",
+        "table3", "Table 3. Other methods that read text alone",
+        "Prefix completion and name cloze ask for no letters: what the model reproduces, or which name it gives for a "
+        "blank. A passage that is not reproduced shows nothing.",
+        f"Mean {RIGHT}, or of passages reproduced, in the suspect books.",
+        fill=text_probes, made_by=("table3",),
+        published=lambda: [table(3, published.TABLE_3, "method")],
+    ),
+    Part(
+        "cost", "Tables 13 and 14. What it costs",
+        "DE-COP asks 24 questions about each passage.", "Seconds per book.",
         fill=ours.cost, made_by=("books",),
-        published=lambda: [table(3, published.TABLE_3, "method"), table(13, published.TABLE_13, "method, seconds")],
+        published=lambda: [table(13, published.TABLE_13, "method, seconds")],
     ),
 )  # fmt: skip
 
@@ -131,7 +139,7 @@ def cells_of_glance(scope: Scope) -> Iterator[Cell]:
 class DecopReport(Report):
     """names: scores, by their keys in the results."""
 
-    methods: ClassVar = (ours.DECOP, ours.BASELINES)
+    methods: ClassVar = (ours.DECOP, ours.BASELINES, *TEXT_PROBES)
     parts: ClassVar = PARTS
     glance: ClassVar = Glance(("found", "invalid", "best balanced accuracy", "ROC area"), cells_of_glance, GLANCE)
     notes: ClassVar = NOTES

@@ -1,4 +1,4 @@
-"""Table 3 of DE-COP for one world: what text alone shows, by prefix completion, name cloze and DE-COP itself."""
+"""Table 3 of DE-COP for one world: what text alone shows, by prefix completion and name cloze."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from nonmember.reporting.report import Filled, tables
 from nonmember.reporting.worlds import Scope, by_domain, select
 
 COMPLETION, CLOZE = "prefix_completion", "name_cloze"
-METHODS = (COMPLETION, CLOZE)
+TEXT_PROBES = (COMPLETION, CLOZE)
 QUANTITIES = ("suspect", "clean", "p")
 PAIRS = "{} / {}, p {}"
 NOTE = (
@@ -25,7 +25,7 @@ NOTE = (
 
 def text_probes(scope: Scope) -> Filled:
     """A row per method with its setting and set, a column per target."""
-    runs = [run for run in scope.of("table3") if run.result.method in METHODS]
+    runs = [run for run in scope.of("table3") if run.result.method in TEXT_PROBES]
     targets = {name: select(runs, target=label) for label, name in scope.world.found("target", runs).items()}
     columns = {name: here for name, here in targets.items() if here}
     sets = by_domain(scope, "table3", runs)
