@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nonmember.asking import AskedDocuments
+from nonmember.asking import Access, AskedDocuments
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import (
     Asked,
@@ -187,11 +187,23 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
 def _require_access(audit: Audit, groups: Mapping[str, DocumentGroup], workshop: Workshop) -> None:
     """Refuse models that do not offer what the method needs, before anything is made or paid for."""
     method = audit.method
-    needed = [(one.access, one.model) for group in groups.values() for one in group.measured.values()]
+    measured = [one for group in groups.values() for one in group.measured.values()]
+    needed = [(one.access, one.model) for one in measured]
+    needed += [parent for one in measured for parent in _made_of(one.model)]
     if method.target_access is not None:
         needed.append((method.target_access, audit.target))
     for access, model in sorted(needed, key=lambda one: -one[0]):  # the most first: it is what is missed
         workshop.require(model, access, method.name)
+
+
+def _made_of(model: ModelSpec) -> Iterable[tuple[Access, ModelSpec]]:
+    """The models that a recipe starts from or learns from, with what it needs of them."""
+    if isinstance(model, Trained | Noised):
+        yield Access.WEIGHTS, model.base
+        yield from _made_of(model.base)
+    if isinstance(model, Trained) and model.teacher is not None:
+        yield Access.FULL_LOGITS, model.teacher
+        yield from _made_of(model.teacher)
 
 
 @dataclass(frozen=True)

@@ -549,6 +549,12 @@ def test_killed_twice_and_nothing_lost(lab, start, client):
     check_kills(lab, start, client, number=400, concurrency=16, kills=[100, 250])
 
 
+def test_killed_and_nothing_paid_twice_where_the_server_knows_keys(lab, start, client):
+    lab.setup(latency=0.02, knows_keys=True)
+    ledger = check_kills(lab, start, client, number=200, concurrency=16, kills=[80])
+    assert ledger["twice"] == 0
+
+
 @pytest.mark.slow
 def test_ten_thousand_killed_twice(lab, start, client):
     lab.setup(latency=0.02)

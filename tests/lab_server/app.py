@@ -35,7 +35,7 @@ class Refusal(Exception):
 @dataclass
 class Ledger:
     """received: every request.   statuses: what came of them.   paid: request -> how often it was charged for.
-    tokens: of all that was charged.   under_way, most_under_way: at once."""
+    tokens: of all that was charged.   under_way, most_under_way: at once.   answers: by idempotency key."""
 
     received: int = 0
     statuses: Counter[str] = field(default_factory=Counter)
@@ -45,6 +45,7 @@ class Ledger:
     under_way: int = 0
     most_under_way: int = 0
     times: list[float] = field(default_factory=list)
+    answers: dict[str, Any] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
         return {
@@ -125,6 +126,9 @@ class Lab:
             await asyncio.sleep(settings.latency)
         if fault == "cut":
             return StreamingResponse(_half(), headers={"Content-Length": "1000"}, media_type="application/json")
+        key = request.headers.get("idempotency-key", "")
+        if settings.knows_keys and key in ledger.answers:
+            return JSONResponse(ledger.answers[key])
         try:
             answer = getattr(self.mind, form)(self._as_read(body, name))
         except Refusal as refusal:
@@ -135,6 +139,7 @@ class Lab:
         answer["system_fingerprint"] = f"fp_{settings.seed}"
         if settings.echoes_key:
             answer["echo"] = given
+        ledger.answers[key] = answer
         return JSONResponse(answer)
 
     def _fault(self, name: str, attempt: int) -> str:

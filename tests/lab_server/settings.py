@@ -21,6 +21,7 @@ class Settings:
     logprobs: given, ignored (as if not asked for), or a number: of the answers from which they are missing.
     most_alternatives: more are refused.   refuses: fields of a request that are.   context: characters that it reads.
     served: [[name, from the so-many-th answer on], ...].   echoes_key: its errors and answers repeat the secret.
+    knows_keys: a request with an idempotency key that it has answered gets that answer once more, for nothing.
     """
 
     model: str = "lab"
@@ -44,3 +45,4 @@ class Settings:
     context: int | None = None
     served: list[list[Any]] = field(default_factory=list)
     echoes_key: bool = False
+    knows_keys: bool = False

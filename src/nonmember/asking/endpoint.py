@@ -2,8 +2,8 @@
 
 What the table of the endpoint has is not asked again, whichever audit asked it first. One process at a time asks;
 another that wants the same answers waits, and finds them. A row is written as soon as an answer was read, so a process
-that is killed loses at most the answers that were under way: those may have been charged, and the protocol has no way
-to fetch them later.
+that is killed loses at most the answers that were under way. Those may have been charged: a server that knows
+idempotency keys gives them once more for nothing, and from others they cannot be had again.
 """
 
 from __future__ import annotations
@@ -182,7 +182,9 @@ class EndpointClient:
             dynamic_ncols=True, file=sys.stderr, smoothing=0,
         ) as progress:  # fmt: skip
             try:
-                sending = Sending(self.endpoint, limits, spent, receive, refuse, probing=probing)
+                sending = Sending(
+                    self.endpoint, limits, spent, receive, refuse, probing=probing, namespace=table.identity
+                )
                 run(sending.send(list(missing.values())))
             except EndpointError as error:
                 raise type(error)(f"{self.name}: {error} {_kept(table)}".strip()) from None

@@ -39,18 +39,20 @@ class Sending:
 
     receive: is given each answer (request, text and JSON of the response, cost) and keeps it; may raise Unusable.
     refuse: is told which requests the server does not accept, and why.   spent: counted up.   probing: the server may
-    fail at it.
+    fail at it.   namespace: in which a request's key is unique; by both together a server that can do so knows that it
+    has answered (and charged) before.
     """
 
     def __init__(
         self, endpoint: Endpoint, limits: Limits, spent: Spent, receive: Received, refuse: Callable[[Sent, str], None],
-        *, probing: bool,
+        *, probing: bool, namespace: str,
     ) -> None:  # fmt: skip
         self._endpoint = endpoint
         self._limits = limits
         self._receive = receive
         self._refuse = refuse
         self._probing = probing
+        self._namespace = namespace
         self._max_retries = min(limits.max_retries, RETRIES_OF_PROBES) if probing else limits.max_retries
         self._secret = _secret(endpoint.key_variable)
         self._stop = asyncio.Event()
@@ -155,7 +157,11 @@ class Sending:
         try:
             async with asyncio.timeout(self._limits.timeout):
                 # Past the client's typed methods: they would check and copy every field, and we keep the text.
-                raw = await client.post(f"/{sent.route}", cast_to=httpx2.Response, body=dict(sent.body))
+                headers = {"Idempotency-Key": f"{self._namespace}-{sent.key}"}
+                options: Any = {"headers": headers}
+                raw = await client.post(
+                    f"/{sent.route}", cast_to=httpx2.Response, body=dict(sent.body), options=options
+                )
         except (TimeoutError, openai.APITimeoutError):
             raise Again(late, charged=True) from None
         except openai.APIStatusError as error:
