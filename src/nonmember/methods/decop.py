@@ -184,7 +184,7 @@ class Decop(Method):
         offsets = self._offsets(groups)
         raw = self._compared(groups, None, rng)
         found = raw if offsets is None else self._compared(groups, offsets, rng)
-        if not np.isfinite(found.p_value):
+        if not np.isfinite(found.p_value) and not reasons:
             reasons.append(f"All works of both groups have the same share of right answers, {found.mean_first:.3f}.")
         higher = found.p_value < self.alpha and found.difference > 0
         verdict: Verdict = "invalid" if reasons else "evidence_of_membership" if higher else "inconclusive"
@@ -239,8 +239,8 @@ class Decop(Method):
         for name, group in groups.items():
             if group.num_units < FEWEST_UNITS:
                 reasons.append(f"The {name} set has {group.num_units} works left; the test needs {FEWEST_UNITS}.")
-            share = valid_share(group.answers)
-            if not share >= self.min_valid_share:
+            share = valid_share(group.answers)  # NaN where no question was answered at all
+            if share < self.min_valid_share:
                 reasons.append(
                     f"The model does not follow the instruction: {share:.1%} of its answers about the {name} set are "
                     f"letters, and {self.min_valid_share:.0%} must be."

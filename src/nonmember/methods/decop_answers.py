@@ -96,10 +96,14 @@ _FEW = {"best_balanced_accuracy": "best_balanced_acc", "roc_auc": "roc_auc", "me
 
 def in_words(found: GroupComparison, num_few: int) -> str:
     few = found.few["best_balanced_accuracy"]
+    welch = (
+        f"Welch t = {found.t:.2f} ({found.degrees_of_freedom:.0f} degrees of freedom), p = {found.p_value:.2e}"
+        if np.isfinite(found.p_value)
+        else "Welch t undefined"
+    )
     return (
         f"mean share of right answers {found.mean_first:.3f} in {found.num_first} suspect works, "
-        f"{found.mean_second:.3f} in {found.num_second} clean ones; Welch t = {found.t:.2f} "
-        f"({found.degrees_of_freedom:.0f} degrees of freedom), p = {found.p_value:.2e}; best balanced accuracy "
+        f"{found.mean_second:.3f} in {found.num_second} clean ones; {welch}; best balanced accuracy "
         f"{found.best_balanced_accuracy:.3f} (of {num_few} resamples {few.mean:.3f}, sd {few.sd:.3f}), "
         f"area under the ROC curve {found.roc_auc:.3f} [{found.auc_low:.3f}, {found.auc_high:.3f}]"
     )
