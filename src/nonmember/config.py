@@ -44,6 +44,7 @@ class AuditConfig:
     data: Any = MISSING
     method: Any = MISSING
     trainer: Any = MISSING
+    asking: Any = MISSING
     logger: Any = MISSING
     general: Any = None
     world: Any = None
@@ -63,6 +64,7 @@ class ScoreConfig:
     model: Any = MISSING
     data: Any = MISSING
     trainer: Any = MISSING
+    asking: Any = MISSING
     reference: Any = None
     world: Any = None
 

@@ -17,6 +17,7 @@ from nonmember.reporting.families import ALL, EACH, SCREENING, Family, families
 
 COLUMNS = ("cell", "n", "rho_RT", "rho_DT", "Delta [95% interval]", "p", "verdict", "truth")
 LISTED = 4  # names of sets in a cell
+ALWAYS_SAID = ("models_trained", "models_found", "tokens_observed", "observations_found")
 WIDTH_OF_FILES = 150  # a log file has no width of its own; a table cut to 80 columns could not be read
 
 
@@ -54,11 +55,15 @@ def show(cells: Sequence[Cell], *, together: bool = False) -> None:
     wide = console if console.is_terminal else Console(width=WIDTH_OF_FILES)
     wide.print(table_of(cells))
     if results := [cell for cell in cells if isinstance(cell, AuditResult)]:
-        made = {name: sum(result.made[name] for result in results) for name in results[0].made}
-        said = (f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items())
+        names = dict.fromkeys(name for result in results for name in result.made)
+        made = {name: sum(result.made.get(name, 0) for result in results) for name in names}
+        said = (f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID)
         console.print(", ".join(said), soft_wrap=True)
         if len(results) == 1:
             console.print(results[0].allowed_claim, soft_wrap=True)
+        for name, result in zip(_names(cells), cells, strict=True):
+            if isinstance(result, AuditResult) and (words := result.details.get("in_words")):
+                console.print(f"{name}: {words}", soft_wrap=True, markup=False, highlight=False)
         _show_warnings(console, results)
         _show_together(wide, results if together else [one for one in results if one.method == "clearance"])
     for cell in cells:

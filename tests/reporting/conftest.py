@@ -50,6 +50,16 @@ def clearance_paper():
     return configured("clearance")
 
 
+@pytest.fixture(scope="session")
+def mc_pdd_paper():
+    return configured("mc_pdd")
+
+
+@pytest.fixture(scope="session")
+def decop_paper():
+    return configured("decop")
+
+
 def configured(name):
     register()
     GlobalHydra.instance().clear()
