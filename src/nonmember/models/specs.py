@@ -166,8 +166,7 @@ class MaskedModel:
     revision: str | None = None
 
 
-WithWeights = Pretrained | Scratch | Trained | Noised | Served
-ModelSpec = WithWeights | Endpoint | Recorded | MaskedModel
+ModelSpec = Pretrained | Scratch | Trained | Noised | Served | Endpoint | Recorded | MaskedModel
 
 
 def recipe_of(spec: ModelSpec) -> dict[str, Any]:
