@@ -115,7 +115,10 @@ class EndpointClient:
         folder = self.folder
 
         def read(sent: Sent, response: Mapping[str, Any], date: str) -> T:
-            value = make(sent, response, date)
+            try:
+                value = make(sent, response, date)
+            except (LookupError, TypeError, AttributeError, ValueError) as error:
+                raise Unusable(f"the answer is not in the protocol's form ({type(error).__name__}: {error})") from None
             if not probing:
                 self.served[sent.key] = str(response.get("model") or "")
             return value

@@ -189,8 +189,11 @@ def _choice(response: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def usage(response: Mapping[str, Any]) -> tuple[int, int]:
     """Tokens sent and received, as the server counts them; 0 where it does not."""
-    counted = response.get("usage") or {}
-    return int(counted.get("prompt_tokens") or 0), int(counted.get("completion_tokens") or 0)
+    counted = response.get("usage")
+    if not isinstance(counted, Mapping):
+        return 0, 0
+    prompt, completion = (counted.get(name) for name in ("prompt_tokens", "completion_tokens"))
+    return prompt if isinstance(prompt, int) else 0, completion if isinstance(completion, int) else 0
 
 
 def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
