@@ -257,10 +257,11 @@ def _unbeaten(designs: list[Design]) -> tuple[Design, ...]:
 
 
 def _told(design: Design, power: float) -> str:
+    seeds = f"{design.num_seeds} distillation seed{'s' * (design.num_seeds > 1)}"
     return (
-        f"{design.num_documents} documents, {design.num_seeds} distillation seed{'s' * (design.num_seeds > 1)} and "
-        f"{design.num_controls} controls of each dose clear an untouched target with probability {design.power:.2f} (wanted: {power:.2f}), and one "
-        f"that read at the dose with probability {design.error:.3f}."
+        f"{design.num_documents} documents, {seeds} and {design.num_controls} controls of each dose clear an untouched "
+        f"target with probability {design.power:.2f} (wanted: {power:.2f}), and one that read at the dose with "
+        f"probability {design.error:.3f}."
     )
 
 
