@@ -63,6 +63,10 @@ LABELLED_BY_NAME = ["fsd", "pile_subsets"]  # of which the Pythia world is made;
 # Values a user has to give (`???`), by group option.
 SOME_COMMIT = "0123456789abcdef" * 2 + "01234567"
 GIVEN = {
+    "pilot/numbers": [
+        *(f"pilot.{name}=0.1" for name in ("delta_untouched", "delta_controls", "tau", "sigma", "standard_error")),
+        "pilot.num_documents=100",
+    ],
     "data/arxivtection": [f"data.sets.revision={SOME_COMMIT}"],
     "labelled/arxivtection": [f"PLACE.revision={SOME_COMMIT}"],
     "labelled/wikimia_length": ["PLACE.length=32"],

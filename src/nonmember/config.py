@@ -121,7 +121,6 @@ class PlanConfig:
     max_controls: int = MISSING
     outputs: str = MISSING
     store: str = MISSING
-    folder: str = MISSING
     pilot: Any = MISSING
     seconds: SecondsConfig = field(default_factory=SecondsConfig)
 

@@ -19,7 +19,7 @@ from nonmember.models.planting import Reading
 from nonmember.records import AuditResult
 from nonmember.reporting.load import Run, load_runs
 from nonmember.reporting.readings import planted
-from nonmember.stats.pilot import PilotAudit, pilot, shared_part, spread
+from nonmember.stats.pilot import PilotAudit, Spread, pilot, shared_part, spread
 from nonmember.stats.planning import Costs, Pilot
 from nonmember.stats.two_way import TwoWay, two_way
 from nonmember.store import SIDECAR
@@ -32,13 +32,15 @@ DISTILLED = re.compile(r"(.+/)?distilled(/\d+)?$")
 class Known:
     """pilots: what might be excluded -> its pilot, lighter readings first.   excluded: what is to be.   num_readings:
     planted ones with exposures.   gaps: set -> how far untouched models lie above those that read what is excluded.
-    seconds: None where nothing tells.   notes: where it is from, and how much it may be relied on.
+    spread: standard deviation of controls of one reading, None where it was not measured.   seconds: None where nothing
+    tells.   notes: where it is from, and how much it may be relied on.
     """
 
     pilots: Mapping[str, Pilot]
     excluded: str
     num_readings: int
     gaps: Mapping[str, float]
+    spread: float | None
     seconds: Costs | None
     notes: tuple[str, ...]
 
@@ -59,13 +61,15 @@ class FromNumbers:
     standard_error: float
     num_documents: int
     shared: float
+    interaction: float
     num_readings: int
     exclude: str
 
     def known(self, store: Path) -> Known:
         found = Pilot(self.delta_untouched, self.delta_controls, self.tau, self.sigma, self.standard_error**2,
-                      self.num_documents, self.shared)  # fmt: skip
-        return Known({self.exclude: found}, self.exclude, self.num_readings, {}, None, ("A pilot by its numbers.",))
+                      self.num_documents, self.shared, self.interaction)  # fmt: skip
+        said = ("A pilot by its numbers.",)
+        return Known({self.exclude: found}, self.exclude, self.num_readings, {}, None, None, said)
 
 
 @dataclass(frozen=True)
@@ -93,8 +97,9 @@ class FromAudits:
             name: min(one.gap(_place(readings[excluded])) for one, of in zip(audits, names, strict=True) if of == name)
             for name in names
         }
-        seconds = _seconds([run.result for run in runs], store)
-        return Known(pilots, excluded, len(readings), gaps, seconds, tuple(_notes(runs, audits)))
+        found, seconds = spread(audits), _seconds([run.result for run in runs], store)
+        notes = tuple(_notes(runs, audits, found))
+        return Known(pilots, excluded, len(readings), gaps, math.sqrt(found.variance), seconds, notes)
 
     def _excluded(self, runs: Sequence[Run], readings: Mapping[str, Reading]) -> str:
         found = sorted({str(run.result.details["excluded_reading"]) for run in runs})
@@ -144,15 +149,16 @@ def _audit(runs: Sequence[Run], shared: float | None) -> PilotAudit:
     measured = _controls(runs[0]) if shared is None else []
     by_seed = [one.deltas for one in measured] or [np.array(_details(run.result)["deltas_by_seed"]) for run in runs]
     num_seeds = by_seed[0].size
-    several = num_seeds > 1
+    of_means = float(np.mean([one.jackknife.interaction() for one in measured])) if measured else 0.0
     return PilotAudit(
         controls={_place(readings[label]): deltas for label, deltas in _details(result)["control_deltas"].items()},
         num_documents=result.num_documents,
         num_seeds=num_seeds,
-        seed_variance=float(np.mean([deltas.var(ddof=1) for deltas in by_seed])) if several else 0.0,
+        seed_variance=float(np.mean([deltas.var(ddof=1) for deltas in by_seed])) if num_seeds > 1 else 0.0,
         seed_df=len(by_seed) * (num_seeds - 1),
+        interaction=of_means * num_seeds,
         document_variance=float(np.mean([_document_variance(run.result) for run in runs])),
-        shared=shared_part(np.array([_without(one) for one in measured])) if shared is None else shared,
+        shared=shared_part(np.array([_without(one) for one in measured]), of_means) if shared is None else shared,
     )
 
 
@@ -196,8 +202,8 @@ def _without(one: TwoWay) -> Any:
     return one.jackknife.without_reference_G - one.jackknife.without_distilled_SG.mean(axis=0)
 
 
-def _notes(runs: Sequence[Run], audits: Sequence[PilotAudit]) -> Iterable[str]:
-    found, invalid = spread(audits), sum(run.result.verdict == "invalid" for run in runs)
+def _notes(runs: Sequence[Run], audits: Sequence[PilotAudit], found: Spread) -> Iterable[str]:
+    invalid = sum(run.result.verdict == "invalid" for run in runs)
     sizes = sorted({audit.num_documents for audit in audits})
     seeds = sorted({audit.num_seeds for audit in audits})
     yield (

@@ -28,14 +28,14 @@ OUTCOMES = {"impossible": "impossible at any size", "beyond_limits": "more than 
 def main() -> None:
     """Print the alternatives, and the path of the file as the last line."""
 
-    def run(config: DictConfig, _: Path) -> None:
-        sys.stdout.write(f"{plan_audit(config)}\n")
+    def run(config: DictConfig, folder: Path) -> None:
+        sys.stdout.write(f"{plan_audit(config, folder)}\n")
 
     run_with_hydra("plan", run)
 
 
-def plan_audit(config: DictConfig) -> Path:
-    """Plan for every reading that the pilot knows, print, and write `plan.json` to config.folder."""
+def plan_audit(config: DictConfig, folder: Path) -> Path:
+    """Plan for every reading that the pilot knows, print, and write `plan.json` to the folder."""
     require_complete(config)
     from nonmember.stats.planning import Rule, plan, power_ceiling
     from nonmember.store import write_text_atomically
@@ -55,7 +55,7 @@ def plan_audit(config: DictConfig) -> Path:
     tau = known.pilots[known.excluded].tau
     hopeless = [name for name, gap in known.gaps.items() if power_ceiling(gap, tau, rule.content) < config.power]
     show(config, known, plans, hopeless, seconds)
-    path = Path(config.folder) / PLAN
+    path = folder / PLAN
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text_atomically(path, json.dumps(told(config, known, plans, hopeless, seconds), indent=1) + "\n")
     return path
@@ -94,7 +94,7 @@ def show(
     console = Console()
     console = console if console.is_terminal else Console(width=WIDTH_OF_FILES)
     chosen = plans[known.excluded]
-    for line in (*known.notes, *_about(known)):
+    for line in (*known.notes, *_about(known, 1 - config.error)):
         console.print(line, soft_wrap=True, highlight=False)
     console.print(f"\nWith an error of {config.error:g} and a power of {config.power:g} could be excluded:",
                   highlight=False)  # fmt: skip
@@ -117,14 +117,22 @@ def show(
         )  # fmt: skip
 
 
-def _about(known: Known) -> Iterator[str]:
+def _about(known: Known, content: float) -> Iterator[str]:
+    from nonmember.stats.planning import power_ceiling
+
     pilot = known.pilots[known.excluded]
     yield (
         f"Delta is {pilot.delta_untouched:+.3f} of untouched models and {pilot.delta_controls:+.3f} of those that read "
         f"{known.excluded} (or more, where that is higher). Standard deviations: {pilot.tau:.3f} between models, "
-        f"{pilot.sigma:.3f} between distillation seeds, {pilot.document_variance**0.5:.3f} over "
-        f"{pilot.num_documents} documents, of whose variance {pilot.shared:.0%} is common to target and controls."
+        f"{pilot.sigma:.3f} between distillation seeds and {pilot.interaction**0.5:.3f} between seeds on these very "
+        f"documents, {pilot.document_variance**0.5:.3f} over {pilot.num_documents} documents, of whose variance "
+        f"{pilot.shared:.0%} is common to target and controls."
     )
+    if known.spread is not None:
+        yield (
+            f"Were all of the {known.spread:.3f} between models, no audit of any size would have more power to exclude "
+            f"{known.excluded} than {power_ceiling(pilot.gap, known.spread, content):.2f}."
+        )
     if len(known.gaps) > 1:
         least, most = (pick(known.gaps, key=known.gaps.__getitem__) for pick in (min, max))
         yield f"By set the gap is from {known.gaps[least]:+.3f} ({least}) to {known.gaps[most]:+.3f} ({most})."

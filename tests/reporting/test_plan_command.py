@@ -40,7 +40,7 @@ def test_a_plan_from_numbers_is_that_of_the_formulas(nonmember):
     said = nonmember(*NUMBERS, "seconds.control=100", "seconds.distillation=0.5", "error=0.01", "power=0.8")
     found = plan_of(said)
     limits = {"min_documents": 30, "max_documents": 5000, "max_seeds": 10, "max_controls": 20}
-    pilot, rule = Pilot(0.2, 0.05, 0.02, 0.03, 0.0025, 100, 0.0), Rule(0.99, None, 1, True)
+    pilot, rule = Pilot(0.2, 0.05, 0.02, 0.03, 0.0025, 100, 0.0, 0.0), Rule(0.99, None, 1, True)
     direct = plan(pilot, rule, power=0.8, costs=Costs(100, 0.5), **limits)
     reading = found["readings"]["the dose"]
     assert reading["outcome"] == direct.outcome == "found"
@@ -126,15 +126,26 @@ def folder(tmp_path):
 FROM_AUDITS = ["plan", "pilot.folders=[audits]", "store=store"]
 
 
-def jackknife(table, role, num_seeds=2):
+def without_each(table, role):
+    """[seeds, documents] Delta of a control without each document."""
     columns = {name: np.array(table[name][:N]) for name in table.column_names if name not in ("doc_id", "group")}
-    names = [f"{role}/distilled", f"{role}/distilled/2"][:num_seeds]
+    kept = [np.arange(N) != left_out for left_out in range(N)]
 
-    def delta(keep):
-        rho = [stats.spearmanr(columns[name][keep], columns[role][keep]).statistic for name in ("reference", *names)]
-        return rho[0] - np.mean(rho[1:])
+    def rhos(name):
+        return np.array([stats.spearmanr(columns[name][keep], columns[role][keep]).statistic for keep in kept])
 
-    return [delta(np.arange(N) != left_out) for left_out in range(N)]
+    return np.array([rhos("reference") - rhos(name) for name in (f"{role}/distilled", f"{role}/distilled/2")])
+
+
+def shared_and_interaction(table):
+    """By the definitions: covariance of models over their own variance; residuals of seeds by documents."""
+    tables = [without_each(table, f"control-{reading.label}-{number}") for reading in READINGS for number in (31, 32)]
+    jackknife = (N - 1) ** 2 / N * np.cov([one.mean(axis=0) for one in tables])
+    residuals = [one - one.mean(axis=0) - one.mean(axis=1, keepdims=True) + one.mean() for one in tables]
+    interaction = np.mean([(one**2).sum() * (N - 1) / (2 * N) for one in residuals])
+    num = len(tables)
+    common = (jackknife.sum() - np.trace(jackknife)) / (num * (num - 1))
+    return common / (np.trace(jackknife) / num - interaction), 2 * interaction
 
 
 def test_a_pilot_from_stored_audits(nonmember, folder):
@@ -144,6 +155,8 @@ def test_a_pilot_from_stored_audits(nonmember, folder):
     assert found["wanted"]["excluded"] == "4x"
     assert found["num_readings"] == 4
     assert "3 audits with 2 sets of controls" in said.out
+    assert "on 10 degrees of freedom; 90% interval" in said.out
+    assert "Were all of the " in said.out
     deltas = [controls(0), controls(1)]
     untouched = np.mean([one["0x"] for one in deltas])
     pilot = found["readings"]["4x"]["pilot"]
@@ -154,12 +167,11 @@ def test_a_pilot_from_stored_audits(nonmember, folder):
     assert pilot["document_variance"] == pytest.approx(0.03**2 * 0.9), "of the standard error, without the seeds' part"
     assert found["gaps"]["a"] == pytest.approx(np.mean(deltas[0]["0x"]) - np.mean(deltas[0]["4x"]))
 
-    tables = [scores(number) for number in (0, 2)]  # the second audit shares its controls with the first
-    roles = [f"control-{reading.label}-{number}" for reading in READINGS for number in (31, 32)]
-    covariances = [np.cov([jackknife(table, role) for role in roles]) for table in tables]
-    shared = [(c.sum() - np.trace(c)) / (len(c) - 1) / np.trace(c) for c in covariances]
-    assert pilot["shared"] == pytest.approx(np.mean(shared))
-    assert 0.05 < pilot["shared"] < 0.9
+    # The second audit shares its controls with the first.
+    shared, interaction = np.mean([shared_and_interaction(scores(number)) for number in (0, 2)], axis=0)
+    assert pilot["shared"] == pytest.approx(shared)
+    assert pilot["interaction"] == pytest.approx(interaction)
+    assert 0.05 < pilot["shared"] < 0.95
 
 
 def test_seconds_are_shared_out_by_the_tokens_that_were_trained_on(nonmember, folder):

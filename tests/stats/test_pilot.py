@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from nonmember.stats.pilot import PilotAudit, pilot, shared_part, spread
+from nonmember.stats.two_way import two_way
 
 ONE = PilotAudit(
     controls={(1.0, 0.0): [0.20, 0.24], (1.0, 4.0): [0.10, 0.12], (1.0, 12.0): [0.02, 0.02], (0.5, 12.0): [0.15, 0.15]},
@@ -14,6 +15,7 @@ ONE = PilotAudit(
     num_seeds=2,
     seed_variance=0.0001,
     seed_df=8,
+    interaction=0.00004,
     document_variance=0.0002,
     shared=0.25,
 )
@@ -35,9 +37,11 @@ def test_spread_by_hand():
     assert (found.df, found.sigma_df) == (4, 8)
     assert found.variance == pytest.approx(0.00025)
     assert found.tau == pytest.approx(math.sqrt(0.00025 - 0.00005 - 0.00015))
-    assert found.sigma == pytest.approx(0.01)
+    assert found.sigma == pytest.approx(math.sqrt(0.0001 - 0.00004))
+    assert (found.interaction, found.per_document) == pytest.approx((0.004, 0.02))
     made = pilot([ONE], (1.0, 4.0))
     assert made.variance(100, 2) == pytest.approx(0.00025), "the pilot's own size gives back what was measured"
+    assert made.variance(400, 4) == pytest.approx(0.00005 + (0.00006 + 0.00001) / 4 + 0.00015 / 4)
     assert made.gap == pytest.approx(0.11)
 
 
@@ -46,23 +50,25 @@ def test_what_seeds_and_documents_explain_leaves_no_negative_variance():
 
 
 def test_one_seed_tells_nothing_of_seeds():
-    made = pilot([replace(ONE, num_seeds=1, seed_variance=0.0, seed_df=0)], (1.0, 4.0))
+    made = pilot([replace(ONE, num_seeds=1, seed_variance=0.0, seed_df=0, interaction=0.0)], (1.0, 4.0))
     assert made.sigma == 0
     assert made.tau > spread([ONE]).tau
 
 
-def simulated(rng, *, num_documents, num_seeds, tau=0.02, sigma=0.03, per_document=0.3, shared=0.4):
+def simulated(rng, *, num_documents, num_seeds, tau=0.02, sigma=0.03, per_document=0.3, interaction=0.2, shared=0.4):
     """Two controls of four readings, drawn source by source."""
     variance = per_document / num_documents
+    of_a_seed = sigma**2 + interaction / num_documents
     common = math.sqrt(shared * variance) * rng.normal()
 
     def delta(mean):
-        own = tau * rng.normal() + sigma * rng.normal(size=num_seeds).mean()
+        own = tau * rng.normal() + math.sqrt(of_a_seed) * rng.normal(size=num_seeds).mean()
         return mean + common + own + math.sqrt((1 - shared) * variance) * rng.normal()
 
     controls = {(1.0, times): [delta(0.2 - 0.01 * times) for _ in range(2)] for times in (0.0, 1.0, 4.0, 12.0)}
     df = 8 * (num_seeds - 1)
-    return PilotAudit(controls, num_documents, num_seeds, sigma**2 * rng.chisquare(df) / df, df, variance, shared)
+    measured = of_a_seed * rng.chisquare(df) / df
+    return PilotAudit(controls, num_documents, num_seeds, measured, df, interaction / num_documents, variance, shared)
 
 
 def test_the_sources_of_variance_are_found_again():
@@ -75,17 +81,53 @@ def test_the_sources_of_variance_are_found_again():
     assert found.shared == pytest.approx(0.4)
     made = pilot(audits, (1.0, 4.0))
     assert made.gap == pytest.approx(0.04, abs=0.005)
-    assert made.variance(250, 4) == pytest.approx(0.02**2 + 0.03**2 / 4 + 0.6 * 0.3 / 250, rel=0.04)
+    assert made.variance(250, 4) == pytest.approx(0.02**2 + (0.03**2 + 0.2 / 250) / 4 + 0.18 / 250, rel=0.04)
 
 
 def test_what_models_share_of_the_documents():
     rng = np.random.default_rng(1)
     common_G, own_MG = rng.normal(size=20000), rng.normal(size=(5, 20000))
-    assert shared_part(0.6 * common_G + 0.8 * own_MG) == pytest.approx(0.36, abs=0.02)
-    assert shared_part(np.stack([common_G, common_G + 3])) == pytest.approx(1)
-    assert shared_part(np.stack([common_G, -common_G])) == 0
-    assert shared_part(own_MG[:1]) == 0, "one model tells nothing, and 0 is careful"
-    assert shared_part(np.zeros((2, 5))) == 0
+    assert shared_part(0.6 * common_G + 0.8 * own_MG, 0.0) == pytest.approx(0.36, abs=0.02)
+    of_all = (20000 - 1) * 1.0
+    assert shared_part(0.6 * common_G + 0.8 * own_MG, 0.28 * of_all) == pytest.approx(0.5, abs=0.02)
+    assert shared_part(np.stack([common_G, common_G + 3]), 0.0) == pytest.approx(1)
+    assert shared_part(np.stack([common_G, -common_G]), 0.0) == 0
+    assert shared_part(own_MG[:1], 0.0) == 0, "one model tells nothing, and 0 is careful"
+    assert shared_part(np.zeros((2, 5)), 0.0) == 0
+
+
+def test_seeds_that_differ_by_the_documents_alone_differ_less_on_more_of_them():
+    """Distilled references whose scores are noise about one value: no seed is better than another."""
+    rng = np.random.default_rng(3)
+    few, many = spread([of_scores(rng, 60) for _ in range(15)]), spread([of_scores(rng, 240) for _ in range(4)])
+    assert few.interaction == pytest.approx(many.interaction, rel=0.2)
+    assert few.sigma**2 < 0.3 * few.interaction / 60
+    assert few.shared == pytest.approx(many.shared, abs=0.15)
+
+
+def of_scores(rng, num_documents, num_seeds=2):
+    """An audit of six controls that know the same documents alike in part, and are as reliable as their seeds."""
+    reference_N, common_N = rng.normal(size=(2, num_documents))
+    measured = []
+    for _ in range(6):
+        target_N = 0.8 * reference_N + 0.6 * (0.7 * common_N + 0.71 * rng.normal(size=num_documents))
+        distilled_SN = 0.6 * target_N + 0.8 * rng.normal(size=(num_seeds, num_documents))
+        measured.append(two_way(reference_N, target_N, distilled_SN, range(num_documents), metric="spearman",
+                                num_resamples=1, alpha=0.05, rng=rng))  # fmt: skip
+    deltas = [one.statistic for one in measured]
+    interaction = float(np.mean([one.jackknife.interaction() for one in measured]))
+    without_MG = np.array([one.jackknife.without_reference_G - one.jackknife.without_distilled_SG.mean(axis=0)
+                           for one in measured])  # fmt: skip
+    return PilotAudit(
+        controls={(1.0, 0.0): deltas[:3], (1.0, 4.0): deltas[3:]},
+        num_documents=num_documents,
+        num_seeds=num_seeds,
+        seed_variance=float(np.mean([one.deltas.var(ddof=1) for one in measured])),
+        seed_df=6 * (num_seeds - 1),
+        interaction=interaction * num_seeds,
+        document_variance=float(np.mean([one.variance_documents for one in measured])),
+        shared=shared_part(without_MG, interaction),
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ PILOT = Pilot(
     document_variance=0.0003,
     num_documents=200,
     shared=0.25,
+    interaction=0.0001,
 )
 LIMITS = {"min_documents": 50, "max_documents": 2000, "max_seeds": 5, "max_controls": 10}
 COSTS = Costs(control=100, distillation_per_document=0.02)
@@ -30,8 +31,8 @@ def planned(pilot=PILOT, rule=RULES[0], *, power=0.9, **limits):
 
 
 def test_variance_by_hand():
-    """.0001 + .000225 / 3 + .0003 x 200 x .75 / 500."""
-    assert PILOT.variance(500, 3) == pytest.approx(0.0001 + 0.000075 + 0.00009)
+    """.0001 + (.000225 + .0001 x 200 / 500) / 3 + .0003 x 200 x .75 / 500."""
+    assert PILOT.variance(500, 3) == pytest.approx(0.0001 + 0.000265 / 3 + 0.00009)
     assert PILOT.gap == pytest.approx(0.06)
 
 
@@ -42,7 +43,8 @@ def simulated(pilot, rule, *, num_documents, num_seeds, num_controls, num_worlds
 
     def deltas(mean, *shape):
         of_models = pilot.tau * rng.normal(size=(num_worlds, *shape))
-        of_seeds = pilot.sigma * rng.normal(size=(num_worlds, *shape, num_seeds)).mean(axis=-1)
+        of_a_seed = math.sqrt(pilot.sigma**2 + pilot.interaction * pilot.num_documents / num_documents)
+        of_seeds = of_a_seed * rng.normal(size=(num_worlds, *shape, num_seeds)).mean(axis=-1)
         own = math.sqrt(pilot.document_variance * pilot.num_documents * (1 - pilot.shared) / num_documents)
         return mean + of_models + of_seeds + own * rng.normal(size=(num_worlds, *shape))
 
@@ -153,14 +155,21 @@ def test_beyond_the_limits_says_what_the_limits_give():
 
 @pytest.mark.parametrize(
     ("setting", "better"),
-    [("tau", 0.005), ("sigma", 0.005), ("document_variance", 0.0001), ("shared", 0.9), ("delta_untouched", 0.1)],
+    [
+        ("tau", 0.005),
+        ("sigma", 0.005),
+        ("document_variance", 0.0001),
+        ("interaction", 0.0),
+        ("shared", 0.9),
+        ("delta_untouched", 0.1),
+    ],
 )
 def test_better_pilots_need_less(setting, better):
     assert planned(changed(**{setting: better})).designs[0].cost < planned().designs[0].cost
 
 
 def test_a_world_without_noise_needs_the_least():
-    still = changed(tau=0.0, sigma=0.0, document_variance=0.0)
+    still = changed(tau=0.0, sigma=0.0, document_variance=0.0, interaction=0.0)
     assert power_ceiling(still.gap, still.tau, 0.95) == 1.0
     best = planned(still).designs[0]
     assert (best.num_documents, best.num_seeds, best.num_controls, best.power) == (50, 1, 2, 1.0)

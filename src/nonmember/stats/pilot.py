@@ -3,14 +3,15 @@
 Of each control of an audit there is one Delta, the mean over k distillation seeds, on the n documents of the audit.
 Controls with one reading differ by the variance s^2 of `margin.pooled_spread`, which has three parts,
 
-    s^2 = tau^2 + sigma^2 / k + (1 - shared) document_variance,
+    s^2 = tau^2 + seed_variance / k + (1 - shared) document_variance,
 
-of which sigma^2 (between distillation seeds of one model) and the documents' part are measured apart from it, so that
-tau^2, what is left, follows; it is 0 where nothing is. All variances are pooled over the audits, weighted by degrees of
-freedom, and a document's is taken to be the same in each.
+of which the variance between distillation seeds and the documents' part are measured apart from it, so that tau^2, what
+is left, follows; it is 0 where nothing is. Of what the seeds differ by on these documents, `interaction` is particular
+to a seed and the documents and would be less on more of them; the rest, sigma^2, would not. All variances are pooled
+over the audits, and a document's is taken to be the same in each.
 
 `shared` is what the documents do to all models alike: the mean covariance of two models' Deltas over the mean variance
-of one, both by the jackknife over documents. What is shared does not stand between a target and its controls.
+of one, by the jackknife over documents. What is shared does not stand between a target and its controls.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ class PilotAudit:
     """What the controls of one set showed.
 
     controls: reading -> Delta of each control; 0 times: read nothing.   num_documents, num_seeds: n and k.
-    seed_variance, seed_df: sigma^2, and the degrees of freedom it rests on; 0 and 0 with one seed.
-    document_variance, shared: see the module.
+    seed_variance, seed_df: between seeds on these documents, and the degrees of freedom it rests on; 0 and 0 with one
+    seed.   interaction: see the module; 0 where it is not known.   document_variance, shared: see the module.
     """
 
     controls: Mapping[Reading, Sequence[float]]
@@ -41,6 +42,7 @@ class PilotAudit:
     num_seeds: int
     seed_variance: float
     seed_df: int
+    interaction: float
     document_variance: float
     shared: float
 
@@ -68,8 +70,8 @@ class PilotAudit:
 
 @dataclass(frozen=True)
 class Spread:
-    """s^2 of all audits. df: of it.   tau, sigma, per_document: standard deviations, and variance of one document.
-    shared: as of `PilotAudit`."""
+    """variance, df: s^2 of all audits, and its degrees of freedom.   tau, sigma: standard deviations.   sigma_df: of
+    the seeds.   per_document, interaction: variances if there were one document.   shared: as of `PilotAudit`."""
 
     variance: float
     df: int
@@ -77,6 +79,7 @@ class Spread:
     sigma: float
     sigma_df: int
     per_document: float
+    interaction: float
     shared: float
 
 
@@ -93,20 +96,27 @@ def spread(audits: Sequence[PilotAudit]) -> Spread:
             "seed to the controls of the pilot."
         )
     sigma_df = sum(audit.seed_df for audit in audits)
-    sigma_squared = sum(audit.seed_variance * audit.seed_df for audit in audits) / max(sigma_df, 1)
-    whole = float(np.mean([audit.document_variance * audit.num_documents for audit in audits]))
-    own = float(np.mean([audit.document_variance * audit.num_documents * (1 - audit.shared) for audit in audits]))
+    sigma_squared = sum((audit.seed_variance - audit.interaction) * audit.seed_df for audit in audits)
+    whole, own, interaction = (
+        float(np.mean([variance * audit.num_documents for variance, audit in zip(variances, audits, strict=True)]))
+        for variances in (
+            [audit.document_variance for audit in audits],
+            [audit.document_variance * (1 - audit.shared) for audit in audits],
+            [audit.interaction for audit in audits],
+        )
+    )
     explained = sum(
-        (sigma_squared / audit.num_seeds + own / audit.num_documents) * one
+        (audit.seed_variance / audit.num_seeds + own / audit.num_documents) * one
         for audit, one in zip(audits, dfs, strict=True)
     )
     return Spread(
         variance=sum(squares) / df,
         df=df,
         tau=math.sqrt(max(sum(squares) - explained, 0.0) / df),
-        sigma=math.sqrt(sigma_squared),
+        sigma=math.sqrt(max(sigma_squared, 0.0) / max(sigma_df, 1)),
         sigma_df=sigma_df,
         per_document=whole,
+        interaction=interaction,
         shared=1 - own / whole if whole > 0 else 0.0,
     )
 
@@ -131,14 +141,19 @@ def pilot(audits: Sequence[PilotAudit], reading: Reading) -> Pilot:
         document_variance=found.per_document / num_documents,
         num_documents=num_documents,
         shared=found.shared,
+        interaction=found.interaction / num_documents,
     )
 
 
-def shared_part(without_MG: FloatArray) -> float:
-    """`shared` in [0, 1] from Delta of M models [M, G] without each of G documents in turn; 0 of fewer than two."""
-    if len(without_MG) < 2:
+def shared_part(without_MG: FloatArray, interaction: float) -> float:
+    """`shared` in [0, 1] from Delta of M models [M, G] without each of G documents in turn; 0 of fewer than two.
+
+    interaction: variance of these Deltas that is particular to their seeds and the documents, and no part of theirs.
+    """
+    num_models, num_documents = without_MG.shape
+    if num_models < 2:
         return 0.0
-    covariance = np.cov(without_MG)
-    own = float(np.trace(covariance)) / len(covariance)
-    other = (float(covariance.sum()) - len(covariance) * own) / (len(covariance) * (len(covariance) - 1))
-    return min(max(other / own, 0.0), 1.0) if own > 0 else 0.0
+    covariance_MM = (num_documents - 1) * np.cov(without_MG, bias=True)
+    own = float(np.trace(covariance_MM)) / num_models - interaction
+    common = float(covariance_MM.sum() - np.trace(covariance_MM)) / (num_models * (num_models - 1))
+    return min(max(common / own, 0.0), 1.0) if own > 0 else 0.0

@@ -3,12 +3,13 @@
 The audit that is planned clears a target where its Delta lies above a bound from m planted controls of the dose that is
 to be excluded, mean + K s (`margin.margin`). Of every model's Delta a pilot tells the variance,
 
-    V = tau^2 + sigma^2 / k + u / n,
+    V = tau^2 + (sigma^2 + v / n) / k + u / n,
 
 tau: standard deviation between models with one reading, which more documents or seeds do not reduce;   sigma: between
-distillation seeds, of which k are averaged;   u / n: of the n documents, less what is common to target and controls,
-since they are measured on the same documents. With the gap between the Delta of an untouched target and that of the
-controls, s having nu degrees of freedom, and everything normal, exactly
+distillation seeds, of which k are averaged;   v / n: what is particular to a seed and the n documents;   u / n: of the
+documents, less what is common to target and controls, since they are measured on the same documents. With the gap
+between the Delta of an untouched target and that of the controls, s having nu degrees of freedom, and everything
+normal, exactly
 
     error = P(T_nu > K / sqrt(1 + 1/m)),    power = P(T_nu(gap / sqrt(V (1 + 1/m))) > K / sqrt(1 + 1/m)),
 
@@ -36,9 +37,10 @@ class Pilot:
     """What is known before planning, all in units of Delta.
 
     delta_untouched, delta_controls: mean of models that read nothing, and that read at the dose.   tau: standard
-    deviation between models of one reading, seeds and documents aside.   sigma: between distillation seeds.
-    document_variance: of one model's Delta, on `num_documents` documents.   shared: part of it in [0, 1] that is common
-    to target and controls; 0 is the careful choice.
+    deviation between models of one reading, seeds and documents aside.   sigma: between distillation seeds, documents
+    aside.   document_variance: of one model's Delta, on `num_documents` documents.   shared: part of it in [0, 1] that
+    is common to target and controls; 0 is the careful choice.   interaction: variance of one distillation's Delta that
+    is particular to its seed and these documents; where it cannot be told from sigma^2, 0 is careful.
     """
 
     delta_untouched: float
@@ -48,10 +50,11 @@ class Pilot:
     document_variance: float
     num_documents: int
     shared: float
+    interaction: float
 
     def __post_init__(self) -> None:
-        numbers = (self.delta_untouched, self.delta_controls, self.tau, self.sigma, self.document_variance)
-        if not all(map(math.isfinite, numbers)) or min(self.tau, self.sigma, self.document_variance) < 0:
+        spreads = (self.tau, self.sigma, self.document_variance, self.interaction)
+        if not all(map(math.isfinite, (self.delta_untouched, self.delta_controls, *spreads))) or min(spreads) < 0:
             raise ValueError(
                 f"Expected finite numbers, with standard deviations and variances of 0 or more; got {self}."
             )
@@ -70,7 +73,11 @@ class Pilot:
 
     def variance(self, num_documents: float, num_seeds: float) -> float:
         """V of one model's Delta."""
-        return self.tau**2 + self.sigma**2 / num_seeds + self.per_document / num_documents
+        return self.tau**2 + self.sigma**2 / num_seeds + self.falling(num_seeds) / num_documents
+
+    def falling(self, num_seeds: float) -> float:
+        """v / k + u: what is divided by the number of documents."""
+        return self.interaction * self.num_documents / num_seeds + self.per_document
 
 
 @dataclass(frozen=True)
@@ -227,7 +234,7 @@ def _allowed_variance(pilot: Pilot, rule: Rule, power: float, num_controls: int)
 def _fewest_documents(pilot: Pilot, allowed_variance: float, num_seeds: int) -> float:
     """n with V = allowed; infinity where documents alone cannot bring V down so far."""
     left = allowed_variance - pilot.tau**2 - pilot.sigma**2 / num_seeds
-    return pilot.per_document / left if left > 0 else math.inf
+    return pilot.falling(num_seeds) / left if left > 0 else math.inf
 
 
 def _design(pilot: Pilot, rule: Rule, costs: Costs, num_documents: int, num_seeds: int, num_controls: int) -> Design:
@@ -250,10 +257,11 @@ def _unbeaten(designs: list[Design]) -> tuple[Design, ...]:
 
 
 def _told(design: Design, power: float) -> str:
+    seeds = f"{design.num_seeds} distillation seed{'s' * (design.num_seeds > 1)}"
     return (
-        f"{design.num_documents} documents, {design.num_seeds} distillation seeds and {design.num_controls} controls "
-        f"of each dose clear an untouched target with probability {design.power:.2f} (wanted: {power:.2f}), and one "
-        f"that read at the dose with probability {design.error:.3f}."
+        f"{design.num_documents} documents, {seeds} and {design.num_controls} controls of each dose clear an untouched "
+        f"target with probability {design.power:.2f} (wanted: {power:.2f}), and one that read at the dose with "
+        f"probability {design.error:.3f}."
     )
 
 

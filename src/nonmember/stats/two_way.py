@@ -224,15 +224,20 @@ class Jackknife:
         if num_seeds == 1:
             return Variance(jackknife, 0.0, num_clusters - 1.0)
         seeds = slope**2 * float(self.rho_distilled_S.var(ddof=1)) / num_seeds
-        documents = max(jackknife - slope**2 * self._interaction(), 0.0)
+        documents = max(jackknife - slope**2 * self.interaction(), 0.0)
         spread = jackknife**2 / (num_clusters - 1) + seeds**2 / (num_seeds - 1)
         df = (documents + seeds) ** 2 / spread if spread > 0 else num_clusters - 1.0
         return Variance(documents, seeds, df)
 
-    def _interaction(self) -> float:
-        """Variance of Delta due to what is particular to cluster and seed: residuals of the two-way table."""
+    def interaction(self) -> float:
+        """Variance of Delta due to what is particular to cluster and seed: residuals of the two-way table.
+
+        0 with one seed, which tells nothing of it.
+        """
         table_SG = self.without_distilled_SG
         num_seeds, num_clusters = table_SG.shape
+        if num_seeds == 1:
+            return 0.0
         residual_SG = table_SG - table_SG.mean(axis=0) - table_SG.mean(axis=1, keepdims=True) + table_SG.mean()
         return float((residual_SG**2).sum() * (num_clusters - 1) / (num_clusters * num_seeds * (num_seeds - 1)))
 
