@@ -200,7 +200,7 @@ def test_controls_read_what_was_handed_over_in_its_layout():
     attacked = audit("red_wrapped")
     assert isinstance(attacked.suspect, Viewed)
     controls = attacked.method.controls.models(attacked.suspect)
-    assert {control.reading.label for control in controls} == {"0x", "4x", "8x", "12x"}
+    assert {control.reading.label for control in controls} == {"0x", "8x", "12x"}
     for control in controls:
         planted = control.model.corpus.components[1]
         assert (planted.corpus, planted.exposures) == (attacked.suspect, control.reading.exposures)
