@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Said, question, rows_of, same_environment_afterwards, write_rows
+from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
 
 
 @pytest.fixture
@@ -94,3 +95,18 @@ def ask(make_model: Callable[..., Path], texts: list[str], tmp_path: Path) -> Ca
         return question(target, reference, documents, *more)
 
     return arguments
+
+
+@pytest.fixture(scope="session")
+def lab_process() -> Iterator[RunningLab]:
+    with running_lab() as lab:
+        yield lab
+
+
+@pytest.fixture
+def lab(lab_process: RunningLab, monkeypatch: pytest.MonkeyPatch) -> RunningLab:
+    """A server of OpenAI's protocol with a made-up model behind it, as it is by default and asked nothing yet."""
+    monkeypatch.delenv(KEY_VARIABLE, raising=False)
+    lab_process.setup()
+    lab_process.forget()
+    return lab_process

@@ -37,7 +37,7 @@ def options(group: str) -> list[str]:
 
 
 GROUPS = sorted(path.name for path in CONF.iterdir() if path.is_dir())
-COMMANDS = ("audit", "score", "train", "report")
+COMMANDS = ("audit", "score", "train", "report", "plan")
 STUDIES = ["study"]  # worlds made for a sweep of their own, with axes of their own
 WORLDS = [name for name in options("world") if name not in STUDIES]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
@@ -51,6 +51,12 @@ WORLDS_OF_SWEEP = {
     "calibration_llm_di": ["study"],
     "red_team": ["study"],
     "red_team_paraphrases": ["study"],
+    "mc_pdd_years": ["pythia"],
+    "mc_pdd_news": ["pythia"],
+    "mc_pdd_arxiv": ["pythia"],
+    **{name: ["micro"] for name in ("decop_replay", "decop_replay_calibrated")},
+    **{name: ["pythia"] for name in ("decop_papers", "decop_books", "decop_sizes", "decop_lengths")},
+    **{name: ["pythia"] for name in ("decop_paraphraser", "decop_calibrated")},
 }  # the others go over the axes of any world
 LABELLED_BY_NAME = ["fsd", "pile_subsets"]  # of which the Pythia world is made; the others are a set each
 
@@ -83,8 +89,27 @@ GIVEN = {
     "data/jsonl": ["data.path=folder/wikipedia.jsonl.gz"],
     "data/ordered": ["data.path=folder/wikipedia.jsonl.gz"],
     "data/library_docs": ["data.packages=[networkx]"],
+    "data/decop_arxivtection": [f"data.revision={SOME_COMMIT}"],
+    "data/decop_books": ["data.path=old.jsonl.gz", "data.clean_path=new.jsonl.gz"],
+    "data/steam": (STEAM := ["data.read_path=games_2014.jsonl", "data.unread_path=games_2024.jsonl"]),
+    "data/pythia_mc_pdd": STEAM,
+    "data/monthly": [
+        *("data.path=a/b", "data.revision=v1", "data.text_field=text", "data.domain=x"),
+        *("data.candidate='2017-03'", "data.against='2025-03'"),
+    ],
+    "data/bbc_monthly": (BBC := [f"data.revision={SOME_COMMIT}"]),
+    "data/arxiv_monthly": (ARXIV := [*BBC, "data.text_field=abstract"]),
+    "experiment/mc_pdd_steam": STEAM,
+    "experiment/mc_pdd_bbc": BBC,
+    "experiment/mc_pdd_arxiv": ARXIV,
     "data/text_files": ["data.path=folder"],
     "model/pretrained": ["PLACE.path=folder"],
+    "model/endpoint": ["PLACE.url=http://localhost:8000/v1", "PLACE.model=name"],
+    "model/recorded": ["PLACE.path=answers.csv", "PLACE.model=name"],
+    "model/masked": ["PLACE.path=folder"],
+    "model/llama_3_70b_instruct": ["PLACE.url=http://localhost:8000/v1"],
+    "model/olmo_7b_instruct": [f"PLACE.revision={SOME_COMMIT}"],
+    "model/qwen_2_5_14b_instruct": [f"PLACE.revision={SOME_COMMIT}"],
     "model/tuned": ["PLACE.base.path=folder", "PLACE.corpus.source.path=unseen.jsonl"],
 }
 
@@ -134,6 +159,7 @@ PLACES = [
             "score@method.score": options("score"),
             "data": DATA,
             "trainer": options("trainer"),
+            "asking": options("asking"),
             "logger": options("logger"),
             "launcher": options("launcher"),
         },
@@ -182,6 +208,7 @@ PLACES = [
     *deck("train", {"model": MODELS[1::2], "logger": options("logger"), "trainer": options("trainer")}),
     *deck("train", {"model": ["pythia_410m_cpt"]}, "world=pythia"),
     *deck("report", {"report": options("report")}),
+    *deck("plan", {"pilot": options("pilot")}),
 ]
 
 
@@ -196,6 +223,17 @@ def axes_of(sweep: str, world: str) -> dict[str, list[str]]:
     params = OmegaConf.load(SWEEPS / f"{sweep}.yaml").hydra.sweeper.params
     both = OmegaConf.create({"world": {"axes": axes_of_world(world)}, "params": params})
     return {str(key): str(values).replace(" ", "").split(",") for key, values in both.params.items()}
+
+
+def given_of(sweep: str, world: str) -> list[str]:
+    """What a user must give for the data and the first models of a sweep in a world."""
+    defaults = OmegaConf.load(SWEEPS / f"{sweep}.yaml").defaults
+    chosen = [str(choice).replace("${world}", world) for line in defaults if isinstance(line, DictConfig)
+              for choice in OmegaConf.to_container(line, resolve=False).values()
+              if "override /data" in line]  # fmt: skip
+    data = [text for option in chosen for text in GIVEN.get(f"data/{option}", [])]
+    first = [stands(key, values[0])[1][1:] for key, values in axes_of(sweep, world).items() if is_group(key)]
+    return [*data, *(text for texts in first for text in texts)]
 
 
 def is_group(key: str) -> bool:
@@ -216,6 +254,8 @@ def cells_of(world: str) -> list[Any]:
     alone = [deck("audit", {key: places.pop(key, [])}, f"world={world}") for key in ("experiment", "method")]
     tuned = {key: places.pop(key) for key in list(places) if key == "training@method.training"}
     alone.append(deck("audit", tuned, f"world={world}", "method=fsd", f"data={world}_fsd"))
+    writers = {key: places.pop(key) for key in list(places) if key == "model@method.paraphraser"}
+    alone.append(deck("audit", writers, f"world={world}", "method=decop"))
     return [row for rows in (deck("audit", places, f"world={world}"), *alone) for row in rows]
 
 
@@ -273,7 +313,7 @@ def build(node: Any) -> Any:
 
 def build_all(command: str, config: DictConfig) -> None:
     """Instantiate what is cheap: recipes, methods, trainers' settings. Nothing is read, made or connected."""
-    for name in ("target", "reference", "model", "method", "trainer"):
+    for name in ("target", "reference", "model", "method", "trainer", "asking"):
         if config.get(name) is not None:
             build(config[name])
     if config.get("data"):
@@ -312,7 +352,7 @@ def test_every_sweep_is_a_primary_config_in_every_world(name, world):
     """As `--config-dir sweeps --config-name NAME world=WORLD` reads it: its first cell, and plain values of others."""
     axes = axes_of(name, world)
     first = [f"{key}={values[0]}" for key, values in axes.items()]
-    given = [f"world={world}", *GIVEN_IN_WORLD.get(world, [])]
+    given = [f"world={world}", *GIVEN_IN_WORLD.get(world, []), *given_of(name, world)]
     config = composed(name, [*given, *first], beside=SWEEPS, return_hydra_config=True)
     assert config.hydra.mode == RunMode.MULTIRUN
     assert {key: str(values).replace(" ", "").split(",") for key, values in config.hydra.sweeper.params.items()} == axes

@@ -24,7 +24,17 @@ HEAVY = (
     "peft",
     "tokenizers",
 )
-ENTRIES = {"audit.py", "score.py", "train.py", "report.py", "sync.py", "wandb_sweep.py", "config.py", "explain.py"}
+ENTRIES = {
+    "audit.py",
+    "score.py",
+    "train.py",
+    "plan.py",
+    "report.py",
+    "sync.py",
+    "wandb_sweep.py",
+    "config.py",
+    "explain.py",
+}
 OPENERS = {
     "open",
     "read_text",

@@ -33,7 +33,7 @@ PRISM = Prism(
     max_tokens=64,
 )
 PAIRED_T = PairedT(score=MinKPlusPlus(0.2), distillation=tiny.distillation(), alpha=0.05, max_tokens=64)
-NOTHING_MADE = {"models_trained": 0, "tokens_observed": 0}
+NOTHING_MADE = {"models_trained": 0, "tokens_observed": 0, "answers_asked": 0}
 
 
 def write_jsonl(path: Path, texts: list[str]) -> Jsonl:
@@ -134,7 +134,7 @@ def test_a_result_says_everything_and_can_be_had_again(audit, tmp_path, monkeypa
     forbid_work(monkeypatch)
     found = run(audit, tmp_path, "found")
     assert numbers(found) == numbers(result)
-    assert found.made == NOTHING_MADE | {"models_found": 3, "observations_found": 3}
+    assert found.made == NOTHING_MADE | {"models_found": 3, "observations_found": 3, "answers_found": 0}
 
 
 def observed(audit: Audit, folder: Path) -> list[int]:

@@ -102,7 +102,8 @@ def workshop_of(config: DictConfig) -> Workshop:
     from nonmember.workshop import Workshop
 
     store, memory = shared(Path(config.store).absolute())
-    return Workshop(store, hydra.utils.instantiate(config.trainer, _convert_="all"), NoTracker(), memory)
+    compute, asking = (hydra.utils.instantiate(node, _convert_="all") for node in (config.trainer, config.asking))
+    return Workshop(store, compute, NoTracker(), memory, asking=asking)
 
 
 @functools.lru_cache(maxsize=1)

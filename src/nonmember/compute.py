@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import lightning
+    import torch
 
 MIB = 2**20
 
@@ -51,6 +52,11 @@ class Compute:
     @property
     def _strategy(self) -> object:
         return getattr(self.make_trainer, "keywords", {}).get("strategy", "auto")
+
+    @property
+    def device(self) -> torch.device:
+        """Of this process, for the little that needs no trainer."""
+        return self.trainer(logger=False, enable_checkpointing=False).strategy.root_device
 
     def trainer(self, **arguments: object) -> lightning.Trainer:
         """A trainer of its own strategy object. Raises ValueError where this machine lacks the devices."""

@@ -10,7 +10,7 @@ import hashlib
 import os
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ class AuditConfig:
     data: Any = MISSING
     method: Any = MISSING
     trainer: Any = MISSING
+    asking: Any = MISSING
     logger: Any = MISSING
     general: Any = None
     world: Any = None
@@ -63,6 +64,7 @@ class ScoreConfig:
     model: Any = MISSING
     data: Any = MISSING
     trainer: Any = MISSING
+    asking: Any = MISSING
     reference: Any = None
     world: Any = None
 
@@ -98,6 +100,32 @@ class ReportConfig:
     report: Any = MISSING
 
 
+@dataclass
+class SecondsConfig:
+    """Of `nonmember plan`: to train a control, and to distil a reference, per document."""
+
+    control: float | None = None
+    distillation: float | None = None
+
+
+@dataclass
+class PlanConfig:
+    """`nonmember plan`."""
+
+    error: float = MISSING
+    confidence: float | None = None
+    power: float = MISSING
+    min_documents: int = MISSING
+    max_documents: int = MISSING
+    max_seeds: int = MISSING
+    max_controls: int = MISSING
+    outputs: str = MISSING
+    store: str = MISSING
+    folder: str = MISSING
+    pilot: Any = MISSING
+    seconds: SecondsConfig = field(default_factory=SecondsConfig)
+
+
 def folder_name(text: str) -> str:
     """A safe name that still reads: slashes and spaces replaced, long names cut and told apart by a hash."""
     name = re.sub(r"[^A-Za-z0-9_.,=@+-]+", "_", text).strip("_") or "default"
@@ -121,7 +149,7 @@ def number_seen(num_documents: int, rate: float) -> int:
 def register() -> None:
     """Make the schemas and resolvers known to Hydra, before anything is composed."""
     store = ConfigStore.instance()
-    for schema in (AuditConfig, ScoreConfig, TrainConfig, ReportConfig):
+    for schema in (AuditConfig, ScoreConfig, TrainConfig, ReportConfig, PlanConfig):
         store.store(name=f"{schema.__name__.removesuffix('Config').lower()}_schema", node=schema)
     OmegaConf.register_new_resolver("folder_name", folder_name, replace=True)
     OmegaConf.register_new_resolver("file_stem", file_stem, replace=True)

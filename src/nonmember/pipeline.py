@@ -21,8 +21,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nonmember.asking import Access, AskedDocuments
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import (
+    Asked,
     Diverged,
     DocumentGroup,
     Embedded,
@@ -33,8 +35,20 @@ from nonmember.methods import (
     ScoredDocuments,
     TestOutcome,
 )
+from nonmember.methods.base import access_of
 from nonmember.mirror import DISTRIBUTION, SCORES, SUSPECT, mirror
-from nonmember.models.specs import ModelSpec, Noised, Pretrained, Scratch, Served, Trained, label_of
+from nonmember.models.specs import (
+    Endpoint,
+    MaskedModel,
+    ModelSpec,
+    Noised,
+    Pretrained,
+    Recorded,
+    Scratch,
+    Served,
+    Trained,
+    label_of,
+)
 from nonmember.processes import process_rank
 from nonmember.records import RESULT, AuditResult, Corpus, Embeddings, OrderTable, TokenTable
 from nonmember.scores import DocumentScores, Score, ScoreInputs
@@ -105,6 +119,7 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
     before = replace(workshop.counters)
     method = audit.method
     groups = method.groups(audit.roles)
+    _require_access(audit, groups, workshop)
     for name, group in groups.items():
         what = f"{name} set {audit.labels.get(name, '')}".rstrip()
         _require_documents(method, what, workshop.corpus(group.corpus), method.least(name))
@@ -123,6 +138,7 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
     outcome = _after_exclusions(outcome, len(excluded), sum(len(workshop.corpus(g.corpus)) for g in groups.values()))
     warnings = [*outcome.warnings, *_capability_warnings(suspect.capability)]
     warnings += [*_health_warnings(health, models), *_unseen_warnings(audit, groups, workshop)]
+    warnings += [*_failed_warnings(measurements), *workshop.warnings()]
     details = dict(outcome.details)
     uses_reference = not models.keys().isdisjoint(("reference", "distilled", "control")) or _reference_of_scores(groups)
     result = AuditResult(
@@ -135,7 +151,7 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
         sweep=audit.sweep,
         cell=folder.name,
         data=audit.data,
-        truth=audit.truth or (workshop.truth(audit.target, audit.suspect) if "target" in models else None),
+        truth=audit.truth or (workshop.truth(models["target"], audit.suspect) if "target" in models else None),
         num_documents=len(documents[SUSPECT].doc_ids),
         num_excluded=len(excluded),
         num_tokens=suspect.num_tokens,
@@ -169,22 +185,46 @@ def run_audit(audit: Audit, workshop: Workshop, tracker: Tracker, folder: Path) 
     return result
 
 
+def _require_access(audit: Audit, groups: Mapping[str, DocumentGroup], workshop: Workshop) -> None:
+    """Refuse models that do not offer what the method needs, before anything is made or paid for."""
+    method = audit.method
+    measured = [one for group in groups.values() for one in group.measured.values()]
+    needed = [(one.access, one.model) for one in measured]
+    needed += [parent for one in measured for parent in _made_of(one.model)]
+    if method.target_access is not None:
+        needed.append((method.target_access, audit.target))
+    for access, model in sorted(needed, key=lambda one: -one[0]):  # the most first: it is what is missed
+        workshop.require(model, access, method.name)
+
+
+def _made_of(model: ModelSpec) -> Iterable[tuple[Access, ModelSpec]]:
+    """The models that a recipe starts from or learns from, with what it needs of them."""
+    if isinstance(model, Trained | Noised):
+        yield Access.WEIGHTS, model.base
+        yield from _made_of(model.base)
+    if isinstance(model, Trained) and model.teacher is not None:
+        yield Access.FULL_LOGITS, model.teacher
+        yield from _made_of(model.teacher)
+
+
 @dataclass(frozen=True)
 class MeasuredGroup:
     """A group's documents with their scores; who could not be scored and why; what the models make of the text.
 
-    num_tokens: scored tokens under the first model, None where no text was scored.
+    num_tokens: scored tokens under the first model, None where no text was scored.   failed: name of a measurement that
+    asks -> reason -> questions that were not answered at all.
     """
 
     documents: ScoredDocuments
     excluded: Mapping[str, str]
     capability: Mapping[str, Mapping[str, float]]
     num_tokens: int | None
+    failed: Mapping[str, Mapping[str, int]]
 
 
 def _measure(audit: Audit, group: DocumentGroup, workshop: Workshop) -> MeasuredGroup:
     corpus = workshop.corpus(group.corpus)
-    found: dict[str, DocumentScores | Embeddings] = {}
+    found: dict[str, DocumentScores | Embeddings | AskedDocuments] = {}
     capability: dict[str, dict[str, float]] = {}
     num_tokens = None
     for name, measured in group.measured.items():
@@ -209,13 +249,19 @@ def _measure(audit: Audit, group: DocumentGroup, workshop: Workshop) -> Measured
                     stride=measured.stride, seed=measured.seed,
                 )  # fmt: skip
                 found[name] = DocumentScores(tokens.doc_ids, getattr(tokens, measured.quantity), {})
+            case Asked():
+                found[name] = workshop.asked(measured.model, measured.corpus, measured.probe)
         if measured.role not in capability:
             likelihood = {} if tokens is None else {"nll": _nll_per_token(tokens)}
-            capability[measured.role] = likelihood | {"num_parameters": workshop.num_parameters(measured.model)}
+            size = {} if isinstance(measured.model, Endpoint | Recorded | MaskedModel) else {
+                "num_parameters": workshop.num_parameters(measured.model)
+            }  # fmt: skip
+            capability[measured.role] = likelihood | size
         if tokens is not None:
             num_tokens = num_tokens or int(tokens.num_tokens.sum())
     documents, excluded = join(corpus, found)
-    return MeasuredGroup(documents, excluded, capability, num_tokens)
+    failed = {name: one.failed for name, one in found.items() if isinstance(one, AskedDocuments) and one.failed}
+    return MeasuredGroup(documents, excluded, capability, num_tokens, failed)
 
 
 def _nll_per_token(tokens: TokenTable | OrderTable) -> float:
@@ -243,7 +289,7 @@ def _scored(
 def _dropped(group: DocumentGroup, workshop: Workshop) -> dict[str, int]:
     """What the making of the corpora left out, by reason; of the others with their names."""
     dropped = dict(workshop.corpus(group.corpus).dropped)
-    for name, corpus in other_corpora(group).items():
+    for name, corpus in (other_corpora(group) | asked_with(group)).items():
         dropped |= {f"{name}: {reason}": number for reason, number in workshop.corpus(corpus).dropped.items()}
     return dropped
 
@@ -270,6 +316,7 @@ def score_inputs(
     reference: ModelSpec | None = None, general: CorpusSpec | None = None,
 ) -> ScoreInputs:  # fmt: skip
     """The observations a score declares it needs. `general`: where DC-PDD counts tokens."""
+    workshop.require(model, access_of(score), f"The score {score.name}")
     if (question := score.asks) is not None:
         return ScoreInputs(tokens=workshop.answers(model, suspect, question, max_tokens=max_tokens))
     if score.needs_reference and reference is None:
@@ -295,7 +342,9 @@ def texts_of(corpus: Corpus) -> list[str]:
     return [document.text for document in corpus.documents]
 
 
-def join(corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings]) -> tuple[ScoredDocuments, dict[str, str]]:
+def join(
+    corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings | AskedDocuments]
+) -> tuple[ScoredDocuments, dict[str, str]]:
     """The documents every measurement could score, in the corpus's order; the others with the first reason found."""
     excluded: dict[str, str] = {}
     for name, scores in found.items():
@@ -308,7 +357,7 @@ def join(corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings]) -> tu
         for doc_id, reason in scores.reasons.items():
             excluded.setdefault(doc_id, f"{name}: {reason}")
     kept = [document for document in corpus.documents if document.doc_id not in excluded]
-    values, embeddings = {}, {}
+    values, embeddings, answers = {}, {}, {}
     for name, scores in found.items():
         place = {doc_id: index for index, doc_id in enumerate(scores.doc_ids)}
         rows = [place[document.doc_id] for document in kept]
@@ -316,12 +365,16 @@ def join(corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings]) -> tu
             embeddings[name] = scores.values[rows]
         else:
             values[name] = scores.values[rows]
+        if isinstance(scores, AskedDocuments):
+            answers[name] = tuple(scores.answers[row] for row in rows)
     documents = ScoredDocuments(
         doc_ids=tuple(document.doc_id for document in kept),
         values=values,
         cluster_ids=tuple(document.cluster_id for document in kept),
         texts=tuple(document.text for document in kept),
         embeddings=embeddings,
+        answers=answers,
+        excluded=excluded,
     )
     return documents, excluded
 
@@ -336,6 +389,9 @@ def audit_keys(audit: Audit, workshop: Workshop) -> dict[str, str]:
     for name, group in groups.items():
         keys["corpus" if name == SUSPECT else name] = workshop.fingerprint(group.corpus)
         keys |= {other: key_hash(workshop.corpus_key(corpus)) for other, corpus in other_corpora(group).items()}
+        keys |= {f"{name}/{other}": key_hash(workshop.corpus_key(one)) for other, one in asked_with(group).items()}
+    if (tokenizer := _tokenizer_of_probes(groups)) is not None:
+        keys["tokenizer"] = key_hash(workshop.model_key(tokenizer))
     if any(one.score.needs_counts for one in _scores_among(groups)) and audit.general is not None:
         keys["general"] = workshop.fingerprint(audit.general)
     parts = {
@@ -353,6 +409,12 @@ def _reference_of_scores(groups: Mapping[str, DocumentGroup]) -> ModelSpec | Non
     return next((one.reference for one in _scores_among(groups) if one.score.needs_reference), None)
 
 
+def _tokenizer_of_probes(groups: Mapping[str, DocumentGroup]) -> ModelSpec | None:
+    """The model in whose tokens questions are counted, where it is not the one that is asked."""
+    asked = [one for group in groups.values() for one in group.measured.values() if isinstance(one, Asked)]
+    return next((one.probe.tokenizer for one in asked if one.probe.tokenizer not in (None, one.model)), None)
+
+
 def _scores_among(groups: Mapping[str, DocumentGroup]) -> list[Measured]:
     return [one for group in groups.values() for one in group.measured.values() if isinstance(one, Measured)]
 
@@ -364,6 +426,16 @@ def other_corpora(group: DocumentGroup) -> dict[str, CorpusSpec]:
         if one.corpus != group.corpus and one.corpus not in others.values():
             others[name] = one.corpus
     return others
+
+
+def asked_with(group: DocumentGroup) -> dict[str, CorpusSpec]:
+    """What the group's questions are made with beside its own documents."""
+    return {
+        f"{name}/{other}": corpus
+        for name, one in group.measured.items()
+        if isinstance(one, Asked)
+        for other, corpus in one.probe.corpora.items()
+    }
 
 
 def finished(audit: Audit, workshop: Workshop, folder: Path) -> AuditResult | None:
@@ -430,7 +502,7 @@ def _settings(method: Method) -> dict[str, Any]:
 
 def _described(value: Any) -> Any:
     match value:  # what models and corpora are made of stands in the keys
-        case Pretrained() | Scratch() | Trained() | Noised() | Served():
+        case Pretrained() | Scratch() | Trained() | Noised() | Served() | Endpoint() | Recorded() | MaskedModel():
             return label_of(value)
         case CorpusSpec():
             return type(value).__name__
@@ -458,6 +530,8 @@ def _capability_warnings(capability: Mapping[str, Mapping[str, float]]) -> Itera
     if "reference" not in capability:
         return
     target, reference = capability["target"], capability["reference"]
+    if not {"num_parameters"} <= reference.keys() & target.keys():  # one can only be asked
+        return
     if reference["num_parameters"] < target["num_parameters"]:
         yield (
             f"The reference is smaller than the target ({reference['num_parameters']:,.0f} against "
@@ -472,6 +546,13 @@ def _health_warnings(health: Mapping[str, float], models: Mapping[str, ModelSpec
         before, after = health.get(f"{name}_before"), health.get(f"{name}_after")
         if before is not None and after is not None and not after < before:
             yield f"The {made}'s {what} did not fall ({before:.3f} to {after:.3f} nats per token)."
+
+
+def _failed_warnings(measurements: Mapping[str, MeasuredGroup]) -> Iterable[str]:
+    for group, measured in measurements.items():
+        for name, reasons in measured.failed.items():
+            told = ", ".join(f"{reason}: {number}" for reason, number in reasons.items())
+            yield f"{sum(reasons.values())} questions of {name} about the {group} set have no answer ({told})."
 
 
 def _unseen_warnings(audit: Audit, groups: Mapping[str, DocumentGroup], workshop: Workshop) -> Iterable[str]:

@@ -10,6 +10,7 @@ def quieten() -> None:
     """Lightning's device report and tips, transformers' loading bars, and warnings about our own loaders."""
     import transformers
 
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line per request
     for name in ("lightning.pytorch", "lightning.fabric", "transformers"):
         logging.getLogger(name).setLevel(logging.ERROR)
     transformers.utils.logging.set_verbosity_error()

@@ -49,6 +49,7 @@ ORDER_SCHEMA = pa.schema(
 CORPUS_SCHEMA = pa.schema(
     [("doc_id", pa.string()), ("text", pa.string()), ("cluster_id", pa.string()), ("domain", pa.string())]
 )
+WORK_SCHEMA = pa.schema([("title", pa.string()), ("author", pa.string())])  # only where a document has one
 
 DIVERGENCE_SCHEMA = pa.schema([("doc_id", pa.string()), ("divergence", pa.float32())])
 
@@ -65,13 +66,16 @@ class Document:
     """One text with a stable id.
 
     `cluster_id` names what it was taken from (book, thread, module): documents of one cluster are not independent.
-    `domain` names the kind of text (a library, a Pile subset).
+    `domain` names the kind of text (a library, a Pile subset). `title`, `author`: of the work it is from, or
+    the name of what it is about, for methods that ask models by name.
     """
 
     doc_id: str
     text: str
     cluster_id: str = ""
     domain: str = ""
+    title: str = ""
+    author: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,22 +104,27 @@ class Corpus:
 
     @property
     def fingerprint(self) -> str:
-        """Hash of the ordered ids and texts: two corpora with equal fingerprints are the same data."""
+        """Hash of the ordered ids and texts, with titles and authors where there are any: two corpora with equal
+        fingerprints are the same data."""
         digest = hashlib.sha256()
         for document in self.documents:
-            for part in (document.doc_id, document.text):
+            work = (document.title, document.author) if document.title or document.author else ()
+            for part in (document.doc_id, document.text, *work):
                 encoded = part.encode("utf-8", "surrogatepass")
                 digest.update(len(encoded).to_bytes(8, "little"))
                 digest.update(encoded)
         return digest.hexdigest()
 
     def save(self, path: Path) -> None:
-        columns = {name: [getattr(document, name) for document in self.documents] for name in CORPUS_SCHEMA.names}
-        pq.write_table(pa.table(columns, schema=CORPUS_SCHEMA), path)
+        schema = CORPUS_SCHEMA
+        if any(document.title or document.author for document in self.documents):
+            schema = pa.schema([*CORPUS_SCHEMA, *WORK_SCHEMA])
+        columns = {name: [getattr(document, name) for document in self.documents] for name in schema.names}
+        pq.write_table(pa.table(columns, schema=schema), path)
 
     @classmethod
     def load(cls, path: Path, dropped: Mapping[str, int] | None = None) -> Corpus:
-        rows = pq.read_table(path, schema=CORPUS_SCHEMA).to_pylist()
+        rows = pq.read_table(path).to_pylist()
         return cls(tuple(Document(**row) for row in rows), dict(dropped or {}))
 
 
@@ -128,6 +137,16 @@ class Prompt:
     def request(self, text: str) -> str:
         """The text and the cue: all but the instruction."""
         return f"Text: {text}\nResponse:"
+
+
+@dataclass(frozen=True)
+class Template(Prompt):
+    """A prompt with a place of its own for the text. template: the request, with {text} where it stands."""
+
+    template: str
+
+    def request(self, text: str) -> str:
+        return self.template.replace("{text}", text)
 
 
 @dataclass(frozen=True)

@@ -25,13 +25,16 @@ def main() -> None:
 
 
 def report(config: DictConfig) -> Path:
-    """Read all results, fill the tables and figures of config.report, write them to config.folder."""
+    """Read all results, fill the tables and figures of config.report, write them to config.folder.
+
+    A report about no method is of published numbers alone, and reads none.
+    """
     require_complete(config)
     paper = hydra.utils.instantiate(config.report, _convert_="all")
-    from nonmember.reporting.load import load_runs
+    from nonmember.reporting.load import Collection, load_runs
     from nonmember.reporting.write import write_report
 
-    collection = load_runs([Path(folder) for folder in config.results])
+    collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
     document = paper.build(collection.runs)
     page = write_report(document, collection, Path(config.folder), datetime.now().astimezone())
     log.info("%d results in %s, %d left out.", len(collection.runs), page.parent, len(collection.unreadable))

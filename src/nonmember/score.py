@@ -24,10 +24,11 @@ def main() -> None:
 
 
 def score(config: DictConfig, folder: Path) -> Path:
-    """Write scores.parquet: doc_id, loss, zlib, lowercase, min_k, min_k_plus_plus; with a reference, also
-    ref_diff and ref_ratio. NaN where a score is undefined; how many, and why, is logged."""
+    """Write scores.parquet: doc_id, loss, zlib, lowercase, min_k, min_k_plus_plus (not for an endpoint); with a
+    reference, also ref_diff and ref_ratio. NaN where a score is undefined; how many, and why, is logged."""
     require_complete(config)
     from nonmember import scores as family
+    from nonmember.models.specs import Endpoint
     from nonmember.pipeline import score_inputs, table_of_scores, write_table
     from nonmember.quiet import quieten
     from nonmember.store import Store
@@ -35,11 +36,11 @@ def score(config: DictConfig, folder: Path) -> Path:
     from nonmember.workshop import Workshop
 
     quieten()
-    model, reference, corpus, compute = (
+    model, reference, corpus, compute, asking = (
         hydra.utils.instantiate(node, _convert_="all")
-        for node in (config.model, config.reference, config.data.corpus, config.trainer)
+        for node in (config.model, config.reference, config.data.corpus, config.trainer, config.asking)
     )
-    workshop = Workshop(Store(Path(config.store)), compute, NoTracker())
+    workshop = Workshop(Store(Path(config.store)), compute, NoTracker(), asking=asking)
     wanted: dict[str, family.Score] = {
         "loss": family.Loss(),
         "zlib": family.Zlib(),
@@ -49,6 +50,8 @@ def score(config: DictConfig, folder: Path) -> Path:
     }
     if reference is not None:
         wanted |= {"ref_diff": family.ReferenceDifference(), "ref_ratio": family.ReferenceRatio()}
+    if isinstance(model, Endpoint):  # which does not tell whole distributions
+        wanted = {name: one for name, one in wanted.items() if not one.needs_distribution}
     scored = [
         score(score_inputs(score, model, corpus, workshop, max_tokens=config.max_tokens, reference=reference))
         for score in wanted.values()

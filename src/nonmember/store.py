@@ -3,6 +3,7 @@
     <root>/<kind>/<readable name>-<hash>/     data files and, written last, sidecar.json
     <root>/<kind>/.partial-<hash>/            being made; what a killed run left, so that training can resume
     <root>/<kind>/.lock-<hash>                held while it is being made
+    <root>/completions/<readable name>-<hash>/  never complete: a table that grows (`Store.growing`)
 
 An entry is complete when its folder carries the sidecar: data and sidecar are written into the partial folder, which
 is then renamed in one step. The sidecar holds the whole key in readable JSON and the hash of every file.
@@ -42,7 +43,11 @@ def canonical_json(value: object) -> str:
 
 
 def key_hash(key: object) -> str:
-    return hashlib.sha256(canonical_json(key).encode()).hexdigest()[:HASH_LENGTH]
+    return text_hash(canonical_json(key))
+
+
+def text_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
 
 def file_hash(path: Path) -> str:
@@ -107,7 +112,7 @@ class Store:
             return found
         folder = self.root / kind
         folder.mkdir(parents=True, exist_ok=True)
-        with self._locked(folder / f".lock-{digest}", f"{kind} {name}"):
+        with self.locked(folder / f".lock-{digest}", f"making {kind} {name}"):
             if (found := self._find(kind, name, digest)) is not None:
                 return found
             partial = folder / f".partial-{digest}"
@@ -121,6 +126,17 @@ class Store:
         found = self._find(kind, name, digest)
         assert found is not None
         return Entry(found.path, found.hash, found.facts, made_now=True)
+
+    def growing(self, kind: str, name: str, key: Key) -> Path:
+        """The folder of a table that gets rows for as long as it is used: no entry, since it is never complete.
+
+        Whoever writes to it holds a lock in it (`locked`).
+        """
+        digest = key_hash(key)
+        there = sorted((self.root / kind).glob(f"*-{digest}"))
+        folder = there[0] if there else self._folder(kind, name, digest)
+        folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def find(self, kind: str, name: str, key: Key) -> Entry | None:
         return self._find(kind, name, key_hash(key))
@@ -180,10 +196,11 @@ class Store:
             shutil.rmtree(final)
         os.replace(partial, final)
 
-    def _locked(self, path: Path, what: str) -> AbstractContextManager[object]:
+    def locked(self, path: Path, what: str) -> AbstractContextManager[object]:
+        """Waits, and says so, where another process holds the lock file."""
         lock = FileLock(path)
         try:
             return lock.acquire(timeout=0)
         except Timeout:
-            log.info("Another process is making %s; waiting for it.", what)
+            log.info("Another process is %s; waiting for it.", what)
             return lock.acquire()

@@ -13,8 +13,11 @@ from rich.console import Console
 from rich.table import Table
 
 from nonmember.records import ERROR, RESULT, AuditResult, Failure
+from nonmember.reporting.families import ALL, EACH, SCREENING, Family, families
 
 COLUMNS = ("cell", "n", "rho_RT", "rho_DT", "Delta [95% interval]", "p", "verdict", "truth")
+LISTED = 4  # names of sets in a cell
+ALWAYS_SAID = ("models_trained", "models_found", "tokens_observed", "observations_found")
 WIDTH_OF_FILES = 150  # a log file has no width of its own; a table cut to 80 columns could not be read
 
 
@@ -25,11 +28,13 @@ def main() -> None:
     """Entry of `nonmember table`."""
     parser = argparse.ArgumentParser(prog="nonmember table", description="The results below a folder in one table.")
     parser.add_argument("folder", type=Path, help="for example outputs/audits/demo")
-    folder = parser.parse_args().folder
+    parser.add_argument("--together", action="store_true", help="also what may be said of several sets together")
+    given = parser.parse_args()
+    folder = given.folder
     paths = sorted([*folder.rglob(RESULT), *folder.rglob(ERROR)])
     if not paths:
         raise ValueError(f"There is no {RESULT} below {folder}. Run an audit first, or name the folder of one.")
-    show([_load(path) for path in paths])
+    show([_load(path) for path in paths], together=given.together)
 
 
 def _load(path: Path) -> Cell:
@@ -41,21 +46,56 @@ def _load(path: Path) -> Cell:
         raise ValueError(f"{path} cannot be read ({error}). Remove it, or run that audit again.") from error
 
 
-def show(cells: Sequence[Cell]) -> None:
-    """Print a row per cell, what had to be made, and why cells failed."""
+def show(cells: Sequence[Cell], *, together: bool = False) -> None:
+    """Print a row per cell, what had to be made, and why cells failed.
+
+    together: what may be said of several sets under one target; of calibrated clearance this is told in any case.
+    """
     console = Console()
     wide = console if console.is_terminal else Console(width=WIDTH_OF_FILES)
     wide.print(table_of(cells))
     if results := [cell for cell in cells if isinstance(cell, AuditResult)]:
-        made = {name: sum(result.made[name] for result in results) for name in results[0].made}
-        said = (f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items())
+        names = dict.fromkeys(name for result in results for name in result.made)
+        made = {name: sum(result.made.get(name, 0) for result in results) for name in names}
+        said = (f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID)
         console.print(", ".join(said), soft_wrap=True)
         if len(results) == 1:
             console.print(results[0].allowed_claim, soft_wrap=True)
+        for name, result in zip(_names(cells), cells, strict=True):
+            if isinstance(result, AuditResult) and (words := result.details.get("in_words")):
+                console.print(f"{name}: {words}", soft_wrap=True, markup=False, highlight=False)
         _show_warnings(console, results)
+        _show_together(wide, results if together else [one for one in results if one.method == "clearance"])
     for cell in cells:
         if isinstance(cell, Failure):
             console.print(f"failed  {cell.cell}: {cell.error}", style="red", markup=False, soft_wrap=True)
+
+
+def _show_together(console: Console, results: Sequence[AuditResult]) -> None:
+    found = families(results)
+    if not found:
+        return
+    console.print(table_of_families(found))
+    for sentence in (EACH, ALL, SCREENING):
+        console.print(sentence, soft_wrap=True)
+
+
+def table_of_families(found: Sequence[Family]) -> Table:
+    """A row per target with several sets."""
+    table = Table("several sets together", "sets", "each (Holm)", "all", "screening (BH)", header_style="bold")
+    for family in found:
+        every = f"{'yes' if family.all_together else 'no'} (p {_decimals(family.largest, '.3g')})"
+        table.add_row(family.name(found), str(len(family.sets)), _listed(family.each, family), every,
+                      _listed(family.screened, family))  # fmt: skip
+    return table
+
+
+def _listed(names: Sequence[str], family: Family) -> str:
+    """The first few by name."""
+    if not names or len(names) == len(family.sets):
+        return "all" if names else "none"
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"{len(names)}: {', '.join(names[:LISTED])}{more}"
 
 
 def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:

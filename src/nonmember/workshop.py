@@ -6,20 +6,31 @@ The four arrows of the architecture are methods here: corpus, model, observation
 from __future__ import annotations
 
 import copy
+import functools
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from transformers import AutoTokenizer
 
+from nonmember.asking import Access, AskedDocuments, Completion, Limits, Probe, Request
+from nonmember.asking import questions as of_endpoints
+from nonmember.asking.capabilities import only_answers, require
+from nonmember.asking.endpoint import EndpointClient, Session
+from nonmember.asking.exchange import judged_answers
+from nonmember.asking.local import complete_locally, load_completions, request_key, save_completions
+from nonmember.asking.masked import fill_blanks
+from nonmember.asking.recorded import recorded_completions, recorded_identity
 from nonmember.compute import MIB, Compute
 from nonmember.corpora import CorpusSpec, Sharded, View, apply_view
+from nonmember.corpora.answered import Answered
 from nonmember.corpora.ordered import line, random_orders
+from nonmember.corpora.paraphrases import Paraphrases
 from nonmember.corpora.picked import Picked
 from nonmember.corpora.rephrased import Rephrasings, Written
 from nonmember.models.adapters import load_adapter, merge_adapter, save_adapter
@@ -31,18 +42,23 @@ from nonmember.models.loading import (
     from_scratch,
     load_folder,
     load_pretrained,
+    load_tokenizer,
     pretrained_identity,
     read_alike,
     save,
     shared_ids,
+    token_spans,
     train_tokenizer,
 )
 from nonmember.models.prompting import answer_ids, prompt_ids, room_for_text, shortened
 from nonmember.models.serving import serve
 from nonmember.models.specs import (
+    Endpoint,
+    MaskedModel,
     ModelSpec,
     Noised,
     Pretrained,
+    Recorded,
     Scratch,
     Served,
     Trained,
@@ -58,7 +74,7 @@ from nonmember.observing.writing import write_texts
 from nonmember.processes import process_rank
 from nonmember.records import Corpus, Embeddings, OrderTable, Prompt, Question, TokenTable
 from nonmember.scores import DocumentScores, ScoreInputs, token_counts
-from nonmember.store import Entry, Store, canonical_json
+from nonmember.store import Entry, Store, canonical_json, key_hash
 from nonmember.training.recipes import AdapterTuning, Pretraining, settings_of
 from nonmember.training.run import Teacher, train, tune
 
@@ -66,6 +82,8 @@ if TYPE_CHECKING:
     from nonmember.tracking import Tracker
 
 log = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 # Raise one of these when a change of code moves what the kind of artifact holds: older entries are then left alone.
 FORMAT = {"corpora": 1, "tokenizers": 1, "models": 1, "observations": 1}
@@ -82,6 +100,8 @@ class Counters:
     models_found: int = 0
     tokens_observed: int = 0
     observations_found: int = 0
+    answers_asked: int = 0
+    answers_found: int = 0
 
 
 @dataclass
@@ -89,12 +109,14 @@ class Memory:
     """What a process need not read twice: the cells of a sweep share it. By content, so nothing in it grows stale.
 
     loaded: models with weights of their own.   adapted: (their name, name of an adapted model) -> theirs with it on.
+    session: what was spent on endpoints, and found out about them.
     """
 
     corpora: dict[str, Corpus] = field(default_factory=dict)
     fingerprints: dict[str, str] = field(default_factory=dict)
     loaded: OrderedDict[str, LoadedModel] = field(default_factory=OrderedDict)
     adapted: OrderedDict[tuple[str, str], LoadedModel] = field(default_factory=OrderedDict)
+    session: Session = field(default_factory=Session)
 
     def model(self, name: str, load: Callable[[], LoadedModel]) -> LoadedModel:
         if name not in self.loaded:
@@ -117,13 +139,16 @@ class Memory:
 
 @dataclass
 class Workshop:
-    """Makes artifacts. `tracker` hears the training curves of what is trained on the way."""
+    """Makes artifacts. `tracker` hears the training curves of what is trained on the way. `asking`: how endpoints may
+    be used, needed where there is one."""
 
     store: Store
     compute: Compute
     tracker: Tracker
     memory: Memory = field(default_factory=Memory)
     counters: Counters = field(default_factory=Counters)
+    asking: Limits | None = None
+    _clients: dict[Endpoint, EndpointClient] = field(default_factory=dict)
     _trained: dict[str, Entry] = field(default_factory=dict)
     _tables: dict[str, TokenTable] = field(default_factory=dict)
     _orders: dict[str, OrderTable] = field(default_factory=dict)
@@ -164,19 +189,29 @@ class Workshop:
             case Written():
                 return {
                     "written": spec.settings(),
-                    "base": self.fingerprint(spec.base),
+                    "base": self._base_key(spec.base),
                     "model": self.model_key(spec.model),
                     "precision": self.compute.precision,
                 }
             case Rephrasings():
                 parts = {"base": self.fingerprint(spec.base), "texts": self.corpus_key(spec.texts)}
                 return parts | {"length_ratios": [spec.min_length_ratio, spec.max_length_ratio]}
+            case Paraphrases():
+                return {"paraphrased": self.fingerprint(spec.base), "texts": self.corpus_key(spec.texts)}
+            case Answered():
+                return {"answered": self.corpus_key(spec.questions), "answers": self.corpus_key(spec.answers)}
             case _:
                 return {"fingerprint": self.fingerprint(spec)}
+
+    def _base_key(self, spec: CorpusSpec) -> str | dict[str, Any]:
+        """By content, unless a model would have to write it for that."""
+        return self.corpus_key(spec) if isinstance(spec, Rephrasings) else self.fingerprint(spec)
 
     def _written(self, spec: Written) -> Corpus:
         """A corpus that a model writes: kept by the content of what it is made of, gone on with after a stop."""
         base = self.corpus(spec.base)
+        if isinstance(spec.model, Endpoint | Recorded):
+            return self._written_elsewhere(spec, base)
 
         def make(folder: Path) -> dict[str, Any]:
             loaded = self.load(spec.model)
@@ -201,6 +236,14 @@ class Workshop:
         if name not in self._texts:
             entry = self.store.get_or_make("corpora", "written", key, make, resumable=True, joint=True)
             self._texts[name] = Corpus.load(entry.path / "documents.parquet")
+        return self._texts[name]
+
+    def _written_elsewhere(self, spec: Written, base: Corpus) -> Corpus:
+        """By a model that can only be asked; its table of completions is what is kept."""
+        name = canonical_json(self.corpus_key(spec))
+        if name not in self._texts:
+            answers = self.completions(spec.model, of_endpoints.writing_requests(spec, base))
+            self._texts[name] = of_endpoints.written_corpus(base, answers)
         return self._texts[name]
 
     def _shown(
@@ -238,6 +281,12 @@ class Workshop:
                     "tokenizer": self._tokenizer_key(spec.tokenizer),
                     "seed": spec.seed,
                 }
+            case Endpoint():
+                return {"endpoint": {"url": spec.url.rstrip("/"), "model": spec.model, "form": spec.form}}
+            case Recorded():
+                return {"recorded": recorded_identity(spec)}
+            case MaskedModel():
+                return {"masked": pretrained_identity(Pretrained(spec.path, spec.revision))}
             case Noised():
                 return {"noised": self.model_key(spec.base), "scale": spec.scale, "seed": spec.seed}
             case Served():
@@ -276,6 +325,8 @@ class Workshop:
     def _load(self, spec: ModelSpec) -> LoadedModel:
         """A copy of its own, of which all weights can be changed."""
         match spec:
+            case Endpoint() | Recorded() | MaskedModel():
+                raise ValueError(f"{label_of(spec)} can only be asked: its weights are not at hand.")
             case Pretrained():
                 return load_pretrained(spec)
             case Scratch():
@@ -374,6 +425,18 @@ class Workshop:
             "vocab_size": spec.vocab_size,
         }
 
+    def tokenizer(self, spec: ModelSpec) -> Any:
+        """A model's tokenizer, without its weights."""
+        match spec:
+            case Pretrained():
+                return load_tokenizer(spec)
+            case Scratch():
+                return self._tokenizer(spec.tokenizer)
+            case Noised() | Served() | Trained():
+                return self.tokenizer(spec.base)
+            case _:
+                raise ValueError(f"{label_of(spec)} can only be asked: its tokenizer is not at hand.")
+
     def _tokenizer(self, spec: TrainedTokenizer) -> Any:
         def make(folder: Path) -> None:
             train_tokenizer(self.corpus(spec.corpus), spec.vocab_size).save_pretrained(folder)
@@ -401,7 +464,7 @@ class Workshop:
     def _texts_read(self, spec: ModelSpec) -> tuple[set[str], bool]:
         """The texts the recipes name, and whether there are no others."""
         match spec:
-            case Pretrained():
+            case Pretrained() | Endpoint() | Recorded() | MaskedModel():
                 return set(), False
             case Scratch():
                 return set(), True
@@ -421,6 +484,9 @@ class Workshop:
     def observations(self, model: ModelSpec, corpus: CorpusSpec, *, view: View, max_tokens: int) -> TokenTable:
         """What the model says about every token of a view of the corpus."""
         documents = self.corpus(corpus)
+        if isinstance(model, Endpoint):
+            shown = apply_view(documents, view)
+            return self._asked_table(model, shown, max_tokens, of_endpoints.observations)
 
         def make(folder: Path) -> dict[str, Any]:
             loaded = self.load(model)
@@ -454,6 +520,9 @@ class Workshop:
         max_tokens: of a document, without the prompt around it.
         """
         documents = self.corpus(corpus)
+        if isinstance(model, Endpoint):
+            ask = functools.partial(of_endpoints.answer_probabilities, question=question)
+            return self._asked_table(model, documents, max_tokens, ask, question)
 
         def make(folder: Path) -> dict[str, Any]:
             loaded = self.load(model)
@@ -552,6 +621,85 @@ class Workshop:
             self._orders[name] = OrderTable.load(parts, tuple(shards))
         return self._orders[name]
 
+    def asked(self, model: ModelSpec, corpus: CorpusSpec, probe: Probe) -> AskedDocuments:
+        """What the model answers to the probe's questions about each document."""
+        documents = self.corpus(corpus)
+        if probe.tokenizer is not None:
+            probe = probe.counting_by(token_spans(self.tokenizer(probe.tokenizer)))
+        questions = probe.ask(documents, {name: self.corpus(other) for name, other in probe.corpora.items()})
+        if isinstance(model, MaskedModel):
+            completions = fill_blanks(model, questions.requests, self.compute.device)
+        else:
+            completions = self.completions(model, questions.requests)
+        return judged_answers(probe, documents.doc_ids, questions, completions)
+
+    def completions(self, model: ModelSpec, requests: Sequence[Request]) -> list[Completion]:
+        """One per request, found in the table of what this model has been asked or asked now."""
+        match model:
+            case Endpoint():
+                return self._by_endpoint(model, lambda client: of_endpoints.completions(client, requests))
+            case Recorded():
+                return recorded_completions(model, requests)
+            case _:
+                return self._completed_here(model, requests)
+
+    def require(self, model: ModelSpec, access: Access, what: str) -> None:
+        """Refuses a model that does not offer what `what` needs, before anything is made or paid for."""
+        if isinstance(model, Endpoint):
+            self._by_endpoint(model, lambda client: require(client, access, what))
+        elif isinstance(model, Recorded) and access >= Access.PROMPT_LOGPROBS:
+            raise only_answers(access, what, label_of(model))
+
+    def warnings(self) -> list[str]:
+        """What a reader of a result has to know of the answers that it rests on."""
+        return [warning for client in self._clients.values() for warning in client.warnings()]
+
+    def _asked_table(
+        self, endpoint: Endpoint, shown: Corpus, max_tokens: int,
+        ask: Callable[[EndpointClient, Corpus, int], TokenTable], question: Question | None = None,
+    ) -> TokenTable:  # fmt: skip
+        """What an endpoint says about documents; its table of completions is what is kept."""
+        asked = None if question is None else asdict(question)
+        name = canonical_json([self.model_key(endpoint), shown.fingerprint, max_tokens, asked])
+        if name not in self._tables:
+            self._tables[name] = self._by_endpoint(endpoint, lambda client: ask(client, shown, max_tokens))
+        return self._tables[name]
+
+    def _by_endpoint(self, endpoint: Endpoint, ask: Callable[[EndpointClient], T]) -> T:
+        if endpoint not in self._clients:
+            self._clients[endpoint] = EndpointClient(endpoint, self.store, self.asking, self.memory.session)
+        client = self._clients[endpoint]
+        asked, found = client.num_asked, client.num_found
+        try:
+            return ask(client)
+        finally:
+            self.counters.answers_asked += client.num_asked - asked
+            self.counters.answers_found += client.num_found - found
+
+    def _completed_here(self, model: ModelSpec, requests: Sequence[Request]) -> list[Completion]:
+        """By a model whose weights are at hand; all together are an observation of it."""
+
+        def make(folder: Path) -> dict[str, Any]:
+            loaded = self.load(model)
+            in_use = LoadedModel(self._model_to_use(loaded), loaded.tokenizer)
+            try:
+                completions = complete_locally(in_use, requests, self.compute, folder, f"asking {label_of(model)}")
+            except ValueError as error:
+                raise ValueError(f"{label_of(model)} cannot be asked. {error}") from error
+            if process_rank() == 0:
+                save_completions(requests, completions, folder / "part-0.parquet")
+            self.counters.tokens_observed += sum(one.prompt_tokens + one.completion_tokens for one in completions)
+            return {"num_requests": len(requests), "model": label_of(model)}
+
+        key = {
+            "format": FORMAT["observations"],
+            "model": self.model_key(model),
+            "requests": key_hash([request_key(request) for request in requests]),
+            "precision": self.compute.precision,
+        }
+        (part,) = self._parts(key, f"{label_of(model)}-completions", make, resumable=True)
+        return load_completions(part)
+
     def divergences(self, model: ModelSpec, other: ModelSpec, corpus: CorpusSpec, *, max_tokens: int) -> DocumentScores:
         """KL(other || model) of the next-token distributions, mean over each document's tokens, both models reading the
         first one's ids."""
@@ -593,9 +741,11 @@ class Workshop:
             self._tables[name] = TokenTable.load(self._parts(key, readable, make), documents.doc_ids)
         return self._tables[name]
 
-    def _parts(self, key: dict[str, Any], readable: str, make: Callable[[Path], dict[str, Any]]) -> list[Path]:
+    def _parts(
+        self, key: dict[str, Any], readable: str, make: Callable[[Path], dict[str, Any]], *, resumable: bool = False
+    ) -> list[Path]:
         """The files of an observation, found or made."""
-        entry = self.store.get_or_make("observations", readable, key, make, joint=True)
+        entry = self.store.get_or_make("observations", readable, key, make, resumable=resumable, joint=True)
         self.counters.observations_found += not entry.made_now
         return sorted(entry.path.glob("part-*.parquet"))
 

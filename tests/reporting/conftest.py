@@ -40,6 +40,26 @@ def calibration_paper():
     return configured("calibration")
 
 
+@pytest.fixture(scope="session")
+def margins_paper():
+    return configured("published_margins")
+
+
+@pytest.fixture(scope="session")
+def clearance_paper():
+    return configured("clearance")
+
+
+@pytest.fixture(scope="session")
+def mc_pdd_paper():
+    return configured("mc_pdd")
+
+
+@pytest.fixture(scope="session")
+def decop_paper():
+    return configured("decop")
+
+
 def configured(name):
     register()
     GlobalHydra.instance().clear()

@@ -18,7 +18,7 @@ PILOT = Pilot(
 )
 LIMITS = {"min_documents": 50, "max_documents": 2000, "max_seeds": 5, "max_controls": 10}
 COSTS = Costs(control=100, distillation_per_document=0.02)
-RULES = [Rule(0.95, None, 1), Rule(0.95, 0.9, 1), Rule(0.9, 0.95, 3)]
+RULES = [Rule(0.95, None, 1, False), Rule(0.95, 0.9, 1, False), Rule(0.9, 0.95, 3, True)]
 
 
 def changed(**settings):
@@ -75,10 +75,12 @@ def test_error_and_power_are_those_of_simulated_audits(rule, size):
 def test_error_of_the_prediction_bound_is_what_was_asked():
     for num_controls in (2, 3, 10):
         error, _ = error_and_power(
-            PILOT, Rule(0.95, None, 1), num_documents=200, num_seeds=2, num_controls=num_controls
+            PILOT, Rule(0.95, None, 1, False), num_documents=200, num_seeds=2, num_controls=num_controls
         )
         assert error == pytest.approx(0.05)
-        more, _ = error_and_power(PILOT, Rule(0.95, 0.9, 1), num_documents=200, num_seeds=2, num_controls=num_controls)
+        more, _ = error_and_power(
+            PILOT, Rule(0.95, 0.9, 1, False), num_documents=200, num_seeds=2, num_controls=num_controls
+        )
         assert more < 0.05
 
 
@@ -93,7 +95,8 @@ def test_a_plan_reaches_the_power_and_one_document_less_does_not(rule):
         assert power >= 0.9
         if design.num_documents > LIMITS["min_documents"]:
             assert error_and_power(PILOT, rule, num_documents=design.num_documents - 1, **size)[1] < 0.9
-        trained = rule.num_doses * design.num_controls
+        trained = (rule.num_doses + rule.negatives) * design.num_controls
+        assert design.num_trained == trained
         assert design.num_distillations == design.num_seeds * (trained + 1)
         assert design.cost == pytest.approx(100 * trained + 0.02 * design.num_distillations * design.num_documents)
 
@@ -158,7 +161,7 @@ def test_better_pilots_need_less(setting, better):
 
 def test_a_world_without_noise_needs_the_least():
     still = changed(tau=0.0, sigma=0.0, document_variance=0.0)
-    assert power_ceiling(still, 0.95) == 1.0
+    assert power_ceiling(still.gap, still.tau, 0.95) == 1.0
     best = planned(still).designs[0]
     assert (best.num_documents, best.num_seeds, best.num_controls, best.power) == (50, 1, 2, 1.0)
 
@@ -169,8 +172,8 @@ def test_a_world_without_noise_needs_the_least():
         (lambda: changed(tau=-0.1), "0 or more"),
         (lambda: changed(sigma=math.nan), "finite numbers"),
         (lambda: changed(shared=2), "between 0 and 1"),
-        (lambda: Rule(95, None, 1), "got 95"),
-        (lambda: Rule(0.95, None, 0), "at least 1 dose"),
+        (lambda: Rule(95, None, 1, False), "got 95"),
+        (lambda: Rule(0.95, None, 0, False), "at least 1 dose"),
         (lambda: planned(power=0.03), "above the error"),
         (lambda: planned(power=1.0), "below 1; got 1.0"),
         (lambda: planned(max_controls=1), "2 controls of each dose"),

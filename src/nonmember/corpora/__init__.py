@@ -5,10 +5,14 @@ from nonmember.corpora.library_docs import LibraryDocs
 from nonmember.corpora.near_duplicates import NearDuplicates
 from nonmember.corpora.nested import NestedMixture
 from nonmember.corpora.ordered import Joined, Sharded, Shuffled
+from nonmember.corpora.paraphrases import OtherTexts
 from nonmember.corpora.sources import Hub, Jsonl, TextFiles
 from nonmember.corpora.specs import CorpusSpec, Resolve
 from nonmember.corpora.splits import Component, Mixture, Part, Select
+from nonmember.corpora.tables import Table
+from nonmember.corpora.titled import Titled
 from nonmember.corpora.views import View, Viewed, apply_view
+from nonmember.corpora.works import Works
 
 __all__ = [
     "Cleaned",
@@ -21,14 +25,18 @@ __all__ = [
     "Mixture",
     "NearDuplicates",
     "NestedMixture",
+    "OtherTexts",
     "Part",
     "Resolve",
     "Select",
     "Sharded",
     "Shuffled",
+    "Table",
     "TextFiles",
+    "Titled",
     "View",
     "Viewed",
+    "Works",
     "apply_view",
     "normalise",
 ]

@@ -47,6 +47,24 @@ def _name(row: Row, field: str, where: str) -> str:
     return str(value)
 
 
+def _said(row: Row, field: str | None, where: str) -> str:
+    """A title or an author: text, or nothing where the column is empty or none is named."""
+    value = None if field is None else _column(row, field, where)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(
+            f"{where}: column {field!r} must hold text, but it holds {_kind(value)}. Name another column, or none."
+        )
+    return value.strip()
+
+
+def _works(title_field: str | None, author_field: str | None) -> dict[str, str]:
+    """Of an identity, only where they are used: corpora stored before there were such columns keep their names."""
+    named = {"title_field": title_field, "author_field": author_field}
+    return {name: field for name, field in named.items() if field is not None}
+
+
 def _column(row: Row, field: str, where: str) -> object:
     if field not in row:
         raise ValueError(
@@ -82,6 +100,7 @@ class Jsonl(CorpusSpec):
     move when somebody inserts a line.
     text_field, cluster_field: columns with the text and with the cluster (book, thread), if there is one. Where a
     column "paraphrases" holds a list of texts, "paraphrases.0" names the first of each.
+    title_field, author_field: columns with the work's title or the name of what the text is about, and with its author.
     domain: the domain of all documents; empty: the stem of each document's file ("wikipedia" of
     wikipedia.jsonl.gz).
 
@@ -94,6 +113,8 @@ class Jsonl(CorpusSpec):
     text_field: str
     cluster_field: str | None = None
     domain: str = ""
+    title_field: str | None = None
+    author_field: str | None = None
 
     stored: ClassVar[bool] = False
 
@@ -116,7 +137,7 @@ class Jsonl(CorpusSpec):
             "text_field": self.text_field,
             "cluster_field": self.cluster_field,
             "domain": self.domain,
-        }
+        } | _works(self.title_field, self.author_field)
 
     def _read(self, path: Path) -> list[Document]:
         stem = _stem(path)
@@ -131,7 +152,8 @@ class Jsonl(CorpusSpec):
                 )
             doc_id = f"{stem}:{number}" if self.id_field is None else _name(row, self.id_field, where)
             cluster_id = "" if self.cluster_field is None else _name(row, self.cluster_field, where)
-            documents.append(document(doc_id, text, cluster_id, self.domain or stem))
+            work = (_said(row, self.title_field, where), _said(row, self.author_field, where))
+            documents.append(document(doc_id, text, cluster_id, self.domain or stem, *work))
         if not documents:
             raise ValueError(f"{path} has no documents; expected one JSON object a line. Check how it was written.")
         return documents
@@ -260,6 +282,7 @@ class Hub(CorpusSpec):
     cluster_field: column with the cluster, if there is one. cluster_words: where there is none and texts may be parts
     of one article from its beginning: those that begin with the same so many words, whatever their case and
     punctuation, are a cluster (named by a hash of these words).
+    title_field, author_field: as of `Jsonl`.
     id_field: column with the id. None: "split:row", rows counted from 0; "domain:split:row" where `domain` is
     given, so that documents of several sources can be told apart.
     domain: the domain of all documents; empty: `name`, or else the last part of `path`.
@@ -295,6 +318,8 @@ class Hub(CorpusSpec):
     drop_ids: str | None = None
     where: Mapping[str, str | int] | tuple[tuple[str, str], ...] | None = None
     cluster_words: int | None = None
+    title_field: str | None = None
+    author_field: str | None = None
 
     stored: ClassVar[bool] = True
 
@@ -361,7 +386,7 @@ class Hub(CorpusSpec):
             "cluster_field": self.cluster_field,
             "domain": self._domain(),
             "num_documents": self.num_documents,
-        }
+        } | _works(self.title_field, self.author_field)
         # Only where they are used: corpora stored before these options existed keep their names.
         if self.domain and self.id_field is None:
             identity["ids"] = "domain:split:row"
@@ -489,7 +514,8 @@ class Hub(CorpusSpec):
         cluster_id = "" if self.cluster_field is None else _name(row, self.cluster_field, where)
         if self.cluster_words is not None:
             cluster_id = beginning(text or "", self.cluster_words)
-        return document(doc_id, text or "", cluster_id, self._domain())
+        work = (_said(row, self.title_field, where), _said(row, self.author_field, where))
+        return document(doc_id, text or "", cluster_id, self._domain(), *work)
 
 
 def beginning(text: str, num_words: int) -> str:

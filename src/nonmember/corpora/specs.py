@@ -71,12 +71,10 @@ def as_names(value: str | Iterable[str], where: str) -> tuple[str, ...]:
     return names
 
 
-def document(doc_id: str, text: str, cluster_id: str, domain: str) -> Document:
+def document(doc_id: str, text: str, cluster_id: str, domain: str, title: str = "", author: str = "") -> Document:
     """Lone surrogates, which JSON and Python literals can write but UTF-8 cannot, become question marks."""
-    doc_id, text, cluster_id, domain = (
-        part.encode("utf-8", "replace").decode() for part in (doc_id, text, cluster_id, domain)
-    )
-    return Document(doc_id, text, cluster_id, domain)
+    parts = (doc_id, text, cluster_id, domain, title, author)
+    return Document(*(part.encode("utf-8", "replace").decode() for part in parts))
 
 
 def digest_files(files: Iterable[tuple[str, Path]]) -> str:

@@ -9,27 +9,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
+from nonmember.asking import Access, Answers, Probe
 from nonmember.corpora import CorpusSpec, Sharded
 from nonmember.models.specs import ModelSpec
 from nonmember.records import Corpus, FloatArray, VectorArray
 from nonmember.scores import Score
 
 Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"]
-
-
-class Access(IntEnum):
-    """What a model must answer (methods, section 1.1); each level includes the lower ones."""
-
-    TEXT = 0
-    TOP_LOGPROBS = 1
-    PROMPT_LOGPROBS = 2
-    FULL_LOGITS = 3
-    WEIGHTS = 4
 
 
 @dataclass(frozen=True)
@@ -74,6 +64,19 @@ class Measured:
     score: Score
     reference: ModelSpec | None = None
 
+    @property
+    def access(self) -> Access:
+        return access_of(self.score)
+
+
+def access_of(score: Score) -> Access:
+    """What a model must answer to be scored."""
+    if score.asks is not None:
+        return Access.TOP_LOGPROBS
+    if score.needs_counts:
+        return Access.WEIGHTS  # its tokenizer
+    return Access.FULL_LOGITS if score.needs_distribution else Access.PROMPT_LOGPROBS
+
 
 @dataclass(frozen=True)
 class Embedded:
@@ -89,6 +92,8 @@ class Embedded:
     layer: int
     dropout_seed: int | None = None
 
+    access: ClassVar[Access] = Access.WEIGHTS
+
 
 @dataclass(frozen=True)
 class Diverged:
@@ -102,6 +107,8 @@ class Diverged:
     model: ModelSpec
     other: ModelSpec
     corpus: CorpusSpec
+
+    access: ClassVar[Access] = Access.FULL_LOGITS
 
 
 OrderQuantity = Literal["canonical", "mean_shuffled", "num_tokens", "num_read"]
@@ -124,8 +131,25 @@ class Reordered:
     stride: int
     seed: int
 
+    access: ClassVar[Access] = Access.WEIGHTS  # its tokenizer, to read in windows
 
-Measurement = Measured | Embedded | Diverged | Reordered
+
+@dataclass(frozen=True)
+class Asked:
+    """What a model answers to the questions of a probe about every document.
+
+    role: as above.   Its value of a document is `Probe.value`, and its answers are in `ScoredDocuments.answers`.
+    """
+
+    role: str
+    model: ModelSpec
+    corpus: CorpusSpec
+    probe: Probe
+
+    access: ClassVar[Access] = Access.TEXT  # what its requests want beside is seen when they are made
+
+
+Measurement = Measured | Embedded | Diverged | Reordered | Asked
 
 
 @dataclass(frozen=True)
@@ -141,6 +165,8 @@ class ScoredDocuments:
     """The documents of a group that every measurement could score, in one order.
 
     values: name of a measurement -> [documents].   embeddings: name of an embedding's -> [documents, width].
+    answers: name of a measurement that asks -> [documents] tuples of answers, those that failed left out.
+    excluded: the group's other documents -> why some measurement has no value of them.
     """
 
     doc_ids: tuple[str, ...]
@@ -148,6 +174,8 @@ class ScoredDocuments:
     cluster_ids: tuple[str, ...] = ()
     texts: tuple[str, ...] = ()
     embeddings: Mapping[str, VectorArray] = field(default_factory=dict)
+    answers: Mapping[str, tuple[Answers, ...]] = field(default_factory=dict)
+    excluded: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from nonmember.corpora.rephrased import Rephrasings, Written
 from nonmember.methods.base import Access, DocumentGroup, Measured, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.pacost_prompts import IS_IT_CORRECT, REPHRASE
 from nonmember.models.specs import ModelSpec
-from nonmember.records import FloatArray
+from nonmember.records import FloatArray, Prompt, Question
 from nonmember.scores import AnswerProbability
 from nonmember.stats.paired import paired_t_greater
 
@@ -59,6 +59,8 @@ class Pacost(Method):
     max_tokens: int
 
     name: ClassVar[str] = "pacost"
+    rephrase: ClassVar[Prompt] = REPHRASE
+    question: ClassVar[Question] = IS_IT_CORRECT
     target_access: ClassVar[Access] = Access.TOP_LOGPROBS
     min_documents: ClassVar[int] = 30
 
@@ -71,19 +73,28 @@ class Pacost(Method):
             raise ValueError(f"min_answer_mass must lie in [0, 1), but {mass!r} came.")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        corpora = {"original": roles.suspect, "rephrased": self._rephrased(roles)}
-        yes, no = (AnswerProbability(IS_IT_CORRECT, answer) for answer in IS_IT_CORRECT.answers)
+        corpora = self.judged(roles)
+        yes, no = (AnswerProbability(self.question, answer) for answer in self.question.answers)
         measured = {name: Measured("target", roles.target, corpus, yes) for name, corpus in corpora.items()}
         measured |= {f"{name}_no": Measured("target", roles.target, corpus, no) for name, corpus in corpora.items()}
         return {"suspect": DocumentGroup(roles.suspect, measured)}
+
+    @property
+    def max_text_tokens(self) -> int:
+        """Of a text, when it is shown to be rephrased."""
+        return self.max_tokens
+
+    def judged(self, roles: Roles) -> Mapping[str, CorpusSpec]:
+        """What the target is asked about: the texts and their rephrasings."""
+        return {"original": roles.suspect, "rephrased": self._rephrased(roles)}
 
     def _rephrased(self, roles: Roles) -> CorpusSpec:
         texts = self.rephrasings
         if texts is None:
             assert self.rephraser is not None
             texts = Written(
-                roles.suspect, self.rephraser, REPHRASE, temperature=self.temperature,
-                max_new_tokens=self.max_new_tokens, max_tokens=self.max_tokens, seed=roles.seed,
+                roles.suspect, self.rephraser, self.rephrase, temperature=self.temperature,
+                max_new_tokens=self.max_new_tokens, max_tokens=self.max_text_tokens, seed=roles.seed,
             )  # fmt: skip
         return Rephrasings(roles.suspect, texts, self.min_length_ratio, self.max_length_ratio)
 
@@ -115,6 +126,8 @@ class Pacost(Method):
                 "mean_confidence_original": float(original.mean()),
                 "mean_confidence_rephrased": float(rephrased.mean()),
                 "median_answer_mass": float(np.median(mass)),
+                # Of an endpoint that lists the likeliest tokens alone: those below, taken for 0.
+                "num_not_listed": int(sum((one == 0).sum() for one in values.values())),
                 "normalised_mean_difference": normalised.mean_difference if normalised else None,
                 "normalised_statistic": normalised.statistic if normalised else None,
                 "normalised_p_value": normalised.p_value if normalised else None,

@@ -22,6 +22,7 @@ from transformers import (
     PreTrainedTokenizerFast,
 )
 
+from nonmember.asking.tokens import Spans
 from nonmember.corpora.specs import digest_file
 from nonmember.models.specs import Pretrained, Scratch
 from nonmember.records import Corpus
@@ -82,12 +83,10 @@ def load_folder(folder: Path, *, dtype: str = "float32") -> LoadedModel:
     return load_pretrained(Pretrained(str(folder), dtype=dtype))
 
 
-def load_pretrained(spec: Pretrained) -> LoadedModel:
-    """From a folder or the hub; says in a sentence what is missing."""
-    quantized = _quantization(spec)
-    where = _location(spec)
+def load_tokenizer(spec: Pretrained) -> Any:
+    """From a folder or the hub, cutting texts on the right."""
     try:
-        tokenizer = AutoTokenizer.from_pretrained(spec.path, **where)
+        tokenizer = AutoTokenizer.from_pretrained(spec.path, **_location(spec))
         tokenizer.truncation_side = "right"
         if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
             raise ValueError("It has no vocabulary.")
@@ -96,6 +95,14 @@ def load_pretrained(spec: Pretrained) -> LoadedModel:
             f"No tokenizer could be loaded from {spec.path}: {_first_line(error)} Expected tokenizer.json (or another "
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
         ) from error
+    return tokenizer
+
+
+def load_pretrained(spec: Pretrained) -> LoadedModel:
+    """From a folder or the hub; says in a sentence what is missing."""
+    quantized = _quantization(spec)
+    where = _location(spec)
+    tokenizer = load_tokenizer(spec)
     try:
         answer: Any = AutoModelForCausalLM.from_pretrained(
             spec.path, dtype=spec.dtype, use_safetensors=True, output_loading_info=True, ignore_mismatched_sizes=True,
@@ -158,6 +165,18 @@ def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list
         "input_ids"
     ]
     return encoded
+
+
+def token_spans(tokenizer: Any) -> Spans:
+    """Where each token of a text begins and ends, special ones left out."""
+
+    def spans(text: str) -> list[tuple[int, int]]:
+        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return [(start, end) for start, end in encoded["offset_mapping"]]
+
+    if not tokenizer.is_fast:
+        raise ValueError("The tokenizer does not say where its tokens lie in a text; one with a tokenizer.json does.")
+    return spans
 
 
 def encode_pieces(tokenizer: Any, pieces: Sequence[str]) -> tuple[list[int], list[list[int]]]:

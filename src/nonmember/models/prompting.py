@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import TemplateError
@@ -13,11 +14,28 @@ from nonmember.records import Prompt, Question
 Turns = list[dict[str, str]]
 
 
+@dataclass(frozen=True)
+class Said:
+    """What a model is told before it answers.
+
+    instruction: the system's turn; empty: none.   request: the user's.   plain: both, for a model without a chat form.
+    """
+
+    instruction: str
+    request: str
+    plain: str
+
+
 def prompt_ids(tokenizer: Any, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
     """Ids of the prompt about each text, ending where the model is to go on."""
+    return said_ids(tokenizer, [_said(prompt, text) for text in texts])
+
+
+def said_ids(tokenizer: Any, said: Sequence[Said]) -> list[list[int]]:
+    """Ids of what a model is told, ending where it is to go on."""
     if _has_chat_template(tokenizer):
-        return _encoded_chat(tokenizer, [_chat(tokenizer, prompt, text) for text in texts])
-    return encode(tokenizer, [_plain(prompt, text) for text in texts], None)
+        return _encoded_chat(tokenizer, [_chat(tokenizer, one) for one in said])
+    return encode(tokenizer, [one.plain for one in said], None)
 
 
 def answer_ids(tokenizer: Any, question: Question) -> list[int]:
@@ -52,22 +70,28 @@ def room_for_text(tokenizer: Any, model: Any, prompt: Prompt, *, num_new_tokens:
     return max(1, int(most) - num_taken - 2)
 
 
-def _plain(prompt: Prompt, text: str) -> str:
-    return f"{prompt.instruction}\n\n{prompt.request(text)}"
+def _said(prompt: Prompt, text: str) -> Said:
+    request = prompt.request(text)
+    return Said(prompt.instruction, request, _joined(prompt.instruction, request))
+
+
+def _joined(*parts: str) -> str:
+    return "\n\n".join(part for part in parts if part)
 
 
 def _has_chat_template(tokenizer: Any) -> bool:
     return bool(getattr(tokenizer, "chat_template", None))
 
 
-def _chat(tokenizer: Any, prompt: Prompt, text: str, answer: str | None = None) -> str:
+def _chat(tokenizer: Any, said: Said, answer: str | None = None) -> str:
     """The dialogue as text: instruction as the system's turn, or before the user's where there is no such turn."""
-    request = {"role": "user", "content": prompt.request(text)}
-    turns = [{"role": "system", "content": prompt.instruction}, request]
+    system = [{"role": "system", "content": said.instruction}] if said.instruction else []
     try:
-        return _templated(tokenizer, turns, answer)
+        return _templated(tokenizer, [*system, {"role": "user", "content": said.request}], answer)
     except TemplateError:
-        return _templated(tokenizer, [{"role": "user", "content": _plain(prompt, text)}], answer)
+        if not system:
+            raise
+        return _templated(tokenizer, [{"role": "user", "content": _joined(said.instruction, said.request)}], answer)
 
 
 def _templated(tokenizer: Any, turns: Turns, answer: str | None) -> str:
@@ -87,10 +111,10 @@ def _first_id(tokenizer: Any, question: Question, answer: str) -> int:
     """What an answer adds to a prompt; where nothing can be told from that, its first piece alone."""
     (prompt,) = prompt_ids(tokenizer, question, [""])
     if _has_chat_template(tokenizer):
-        (whole,) = _encoded_chat(tokenizer, [_chat(tokenizer, question, "", answer)])
+        (whole,) = _encoded_chat(tokenizer, [_chat(tokenizer, _said(question, ""), answer)])
         alone = answer
     else:
-        (whole,) = encode(tokenizer, [f"{_plain(question, '')} {answer}"], None)
+        (whole,) = encode(tokenizer, [f"{_said(question, '').plain} {answer}"], None)
         alone = f" {answer}"
     if whole[: len(prompt)] == prompt and len(whole) > len(prompt):
         return whole[len(prompt)]

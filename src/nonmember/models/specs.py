@@ -14,6 +14,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.training.recipes import AdapterTuning, TrainingRecipe, settings_of
 
 DTYPES = ("float32", "bfloat16", "float16", "auto")
+FORMS = ("chat", "completions")
 QUANTIZATIONS = ("none", "8bit", "4bit")
 
 
@@ -116,14 +117,64 @@ class Served:
             raise ValueError("A served model without noise and with all decimals is the model itself; name that.")
 
 
-ModelSpec = Pretrained | Scratch | Trained | Noised | Served
+@dataclass(frozen=True)
+class Endpoint:
+    """A model behind a server of OpenAI's protocol, of which only the answers can be had.
+
+    url: up to and including /v1.   model: as the server calls it.   form: chat or completions, the route that is asked.
+    key_variable: the environment variable that holds the secret; it need not be set for a server that wants none.
+    """
+
+    url: str
+    model: str
+    form: str
+    key_variable: str
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise ValueError(f"form of an endpoint must be one of {', '.join(FORMS)}, but {self.form!r} came.")
+        if any(mark in self.url for mark in "@?#"):  # where secrets may stand, which are not repeated here
+            raise ValueError(
+                "url of an endpoint must have no user, password or query: a secret belongs into the environment "
+                "variable that key_variable names."
+            )
+        if not self.url.startswith(("http://", "https://")):
+            raise ValueError(f"url of an endpoint must begin with http:// or https://, but {self.url!r} came.")
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """Answers that a model gave elsewhere, in a file that takes its place (`nonmember.asking.recorded`).
+
+    path: of a CSV, JSON Lines or Parquet table.   model: whose answers are read from it.   columns: what the columns
+    are called, by the names of that module.
+    """
+
+    path: str
+    model: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class MaskedModel:
+    """A masked language model from a folder or the Hugging Face hub: it fills blanks, and is asked nothing else.
+
+    revision: commit, tag or branch on the hub; the commit it stands for goes into the key.
+    """
+
+    path: str
+    revision: str | None = None
+
+
+WithWeights = Pretrained | Scratch | Trained | Noised | Served
+ModelSpec = WithWeights | Endpoint | Recorded | MaskedModel
 
 
 def recipe_of(spec: ModelSpec) -> dict[str, Any]:
     """The spec as plain JSON, corpora by their identities. What the workshop's keys say is more exact: hashes of a
     folder's files, precision."""
     match spec:
-        case Pretrained():
+        case Pretrained() | Endpoint() | Recorded() | MaskedModel():
             return settings_of(spec)
         case Scratch():
             tokenizer = {"corpus": spec.tokenizer.corpus.identity(), "vocab_size": spec.tokenizer.vocab_size}
@@ -147,8 +198,10 @@ def recipe_of(spec: ModelSpec) -> dict[str, Any]:
 def label_of(spec: ModelSpec) -> str:
     """A short readable name."""
     match spec:
-        case Pretrained():
+        case Pretrained() | MaskedModel():
             return spec.path.rstrip("/").rsplit("/", 1)[-1]
+        case Endpoint() | Recorded():
+            return spec.model.rstrip("/").rsplit("/", 1)[-1]
         case Scratch():
             return f"{spec.model_type}-scratch"
         case Noised():

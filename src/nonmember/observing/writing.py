@@ -13,7 +13,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lightning
 import numpy as np
@@ -41,22 +41,64 @@ def write_texts(
     max_batch_tokens: int,
     description: str,
 ) -> dict[str, str]:
-    """What `model` writes after each prompt, up to its end of text or `max_new_tokens`, without special tokens.
+    """What `model` writes after each prompt, without special tokens. prompts: document id -> ids.
 
-    prompts: document id -> ids.   temperature: 0 takes the likeliest token.   max_batch_tokens: most tokens of a batch,
-    padding and those to come included.   folder: what an earlier call wrote there is kept.
-
-    The draws for a document come from `seed` and its id, so neither order nor batches matter (up to the rounding of
-    padded batches). Raises ValueError for prompts that leave the model no room to write, and for trainer=fsdp.
+    The draws for a document come from `seed` and its id; all else is as of `write`.
     """
-    most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    written = write(
+        model, tokenizer, prompts, {doc_id: f"{seed}\0{doc_id}" for doc_id in prompts}, folder, make_trainer,
+        temperature=temperature, max_new_tokens=max_new_tokens, top_logprobs=0, max_batch_tokens=max_batch_tokens,
+        description=description,
+    )  # fmt: skip
+    return {doc_id: one.text for doc_id, one in written.items()}
+
+
+class Written(NamedTuple):
+    """What was written after one prompt.
+
+    text: without special tokens.   finished: the model itself ended it.   num_tokens: its end included.
+    top_logprobs: per token, pairs of a token's text and its log-probability, the likeliest first.
+    """
+
+    text: str
+    finished: bool
+    num_tokens: int
+    top_logprobs: tuple[tuple[tuple[str, float], ...], ...]
+
+
+def write(
+    model: Any,
+    tokenizer: Any,
+    prompts: Mapping[str, Sequence[int]],
+    seeds: Mapping[str, str],
+    folder: Path,
+    make_trainer: Callable[..., lightning.Trainer],
+    *,
+    temperature: float,
+    max_new_tokens: int,
+    top_logprobs: int,
+    max_batch_tokens: int,
+    description: str,
+) -> dict[str, Written]:
+    """What `model` writes after each prompt, up to its end of text or `max_new_tokens`.
+
+    prompts: name -> ids.   seeds: name -> seed of its draws, so that neither order nor batches matter (up to the
+    rounding of padded batches).   temperature: 0 takes the likeliest token.   top_logprobs: how many of the likeliest
+    tokens are kept at each place, with their log-probabilities at temperature 1.   max_batch_tokens: most tokens of a
+    batch, padding and those to come included.   folder: what an earlier call wrote there is kept.
+
+    Raises ValueError for prompts that leave the model no room to write, and for trainer=fsdp.
+    """
+    most = longest_context(model)
     longest = max((len(ids) for ids in prompts.values()), default=0)
     if most is not None and longest + max_new_tokens > most:
         raise ValueError(
             f"The longest prompt has {longest} tokens and {max_new_tokens} are to come, but the model reads at most "
             f"{most}. Lower max_new_tokens or max_tokens, or choose a model with a longer context."
         )
-    writer = Writer(model, tokenizer, prompts, folder, temperature, max_new_tokens, seed, max_batch_tokens)
+    writer = Writer(
+        model, tokenizer, prompts, seeds, folder, temperature, max_new_tokens, top_logprobs, max_batch_tokens
+    )
     trainer = make_trainer(
         callbacks=progress_callbacks(description), logger=False, enable_checkpointing=False,
         enable_progress_bar=shows_progress(), enable_model_summary=False,
@@ -74,24 +116,31 @@ def write_texts(
             f"{len(missing)} of {len(prompts)} texts were not written. Take limit_predict_batches and fast_dev_run out "
             "of the trainer."
         )
-    return {doc_id: written[doc_id] for doc_id in prompts}
+    return {name: written[name] for name in prompts}
+
+
+def longest_context(model: Any) -> int | None:
+    """Most tokens that the model reads, those it writes included; None: there is no limit."""
+    most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return None if most is None else int(most)
 
 
 class Writer(lightning.LightningModule):
     """The predict side of a model that writes: batches of prompts in, lines of a file out."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, prompts: Mapping[str, Sequence[int]], folder: Path, temperature: float,
-        max_new_tokens: int, seed: int, max_batch_tokens: int,
+        self, model: Any, tokenizer: Any, prompts: Mapping[str, Sequence[int]], seeds: Mapping[str, str], folder: Path,
+        temperature: float, max_new_tokens: int, top_logprobs: int, max_batch_tokens: int,
     ) -> None:  # fmt: skip
         super().__init__()
         self.model: Any = model
         self._tokenizer = tokenizer
-        self._doc_ids, self._prompts = list(prompts), [list(ids) for ids in prompts.values()]
+        self._names, self._prompts = list(prompts), [list(ids) for ids in prompts.values()]
+        self._seeds = [seeds[name] for name in prompts]
         self._folder = folder
         self._temperature = temperature
         self._max_new_tokens = max_new_tokens
-        self._seed = seed
+        self._top_logprobs = top_logprobs
         self._max_batch_tokens = max_batch_tokens
 
     def predict_dataloader(self) -> PromptBatches:
@@ -100,7 +149,7 @@ class Writer(lightning.LightningModule):
         batches = length_buckets(sizes, self._max_batch_tokens)
         share = share_of_rank(batches, self.trainer.global_rank, self.trainer.world_size)
         there = _lines(self._part)
-        waiting = [[index for index in batch if self._doc_ids[index] not in there] for batch in share]
+        waiting = [[index for index in batch if self._names[index] not in there] for batch in share]
         return PromptBatches(self._prompts, waiting)
 
     @property
@@ -114,19 +163,31 @@ class Writer(lightning.LightningModule):
         """batch: input_ids and attention_mask [B, T] padded on the left, doc_index [B]; B may be 0. Returns B."""
         if not len(batch["doc_index"]):
             return 0
-        doc_ids = [self._doc_ids[index] for index in batch["doc_index"].tolist()]
+        rows: list[int] = batch["doc_index"].tolist()
         prompts_BT = batch["input_ids"]
-        draws = LogitsProcessorList()
+        generation = _generation(self.model, self._tokenizer, self._max_new_tokens)
+        likeliest = Likeliest(self._top_logprobs)
+        draws = LogitsProcessorList([likeliest] if self._top_logprobs else [])
         if self._temperature > 0:
-            draws.append(SeededDraws(self._temperature, [f"{self._seed}\0{doc_id}" for doc_id in doc_ids]))
+            draws.append(SeededDraws(self._temperature, [self._seeds[row] for row in rows]))
         whole_BT = self.model.generate(
             input_ids=prompts_BT, attention_mask=batch["attention_mask"], logits_processor=draws,
-            generation_config=_generation(self.model, self._tokenizer, self._max_new_tokens),
+            generation_config=generation,
         )  # fmt: skip
-        texts = self._tokenizer.batch_decode(whole_BT[:, prompts_BT.shape[1] :], skip_special_tokens=True)
+        written_BT = whole_BT[:, prompts_BT.shape[1] :].cpu()
+        texts = self._tokenizer.batch_decode(written_BT, skip_special_tokens=True)
         with self._part.open("a", encoding="utf-8") as file:
-            file.writelines(json.dumps([doc_id, text]) + "\n" for doc_id, text in zip(doc_ids, texts, strict=True))
-        return len(doc_ids)
+            for place, (row, text) in enumerate(zip(rows, texts, strict=True)):
+                finished, num_tokens = _end(written_BT[place].tolist(), generation.eos_token_id or [])
+                top = likeliest.of(place, num_tokens, self._tokenizer)
+                file.write(json.dumps([self._names[row], text, finished, num_tokens, top]) + "\n")
+        return len(rows)
+
+
+def _end(ids: Sequence[int], ends: Sequence[int]) -> tuple[bool, int]:
+    """Whether an end of text is among the ids, and how many there are up to it; the rest is padding."""
+    place = next((place for place, one in enumerate(ids) if one in ends), None)
+    return (False, len(ids)) if place is None else (True, place + 1)
 
 
 class SeededDraws(LogitsProcessor):
@@ -145,6 +206,39 @@ class SeededDraws(LogitsProcessor):
         exponential = np.stack([g.standard_exponential(scores.shape[1], dtype=np.float32) for g in self._generators])
         exponential_BV = torch.from_numpy(exponential).to(scores.device)
         return scores / self._temperature - exponential_BV.clamp_min(torch.finfo(torch.float32).tiny).log()
+
+
+class Likeliest(LogitsProcessor):
+    """Leaves the scores as they are, and keeps the log-probabilities of the likeliest tokens of each row at each step.
+
+    It must come first: the scores are then the model's own.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._steps: list[tuple[list[list[int]], list[list[float]]]] = []  # per step: [B, number] each
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """scores: [B, V] float32."""
+        found = scores.float().log_softmax(-1).topk(min(self._number, scores.shape[1]), dim=-1)
+        self._steps.append((found.indices.tolist(), found.values.tolist()))
+        return scores
+
+    def of(self, row: int, num_tokens: int, tokenizer: Any) -> list[list[tuple[str, float]]]:
+        """Of the first steps of a row; those behind the end of its text say nothing."""
+        return [
+            [(token_text(tokenizer, one), value) for one, value in zip(ids[row], values[row], strict=True)]
+            for ids, values in self._steps[:num_tokens]
+        ]
+
+
+def token_text(tokenizer: Any, token_id: int) -> str:
+    """What a token adds to a text, a leading blank included: decoded alone, some tokenizers leave it out."""
+    (before,) = tokenizer("a", add_special_tokens=False)["input_ids"][-1:]
+    options = {"clean_up_tokenization_spaces": False}
+    alone: str = tokenizer.decode([before], **options)
+    both: str = tokenizer.decode([before, token_id], **options)
+    return both.removeprefix(alone)
 
 
 class PromptBatches:
@@ -184,14 +278,14 @@ def _generation(model: Any, tokenizer: Any, max_new_tokens: int) -> GenerationCo
     )  # fmt: skip
 
 
-def _read(folder: Path) -> dict[str, str]:
-    written: dict[str, str] = {}
+def _read(folder: Path) -> dict[str, Written]:
+    written: dict[str, Written] = {}
     for part in sorted(folder.glob(_PART.format("*"))):
         written |= _lines(part)
     return written
 
 
-def _lines(part: Path) -> dict[str, str]:
+def _lines(part: Path) -> dict[str, Written]:
     """Complete lines alone: the last one of a killed process may be cut."""
     if not part.is_file():
         return {}
@@ -199,4 +293,8 @@ def _lines(part: Path) -> dict[str, str]:
     complete = [line for line in lines if line.endswith("\n")]
     if len(complete) < len(lines):
         part.write_text("".join(complete), encoding="utf-8")  # else the next line would be written behind it
-    return dict(json.loads(line) for line in complete)
+    return {name: _written(*rest) for name, *rest in map(json.loads, complete)}
+
+
+def _written(text: str, finished: bool, num_tokens: int, top: Sequence[Sequence[Sequence[Any]]]) -> Written:
+    return Written(text, finished, num_tokens, tuple(tuple((one, value) for one, value in step) for step in top))

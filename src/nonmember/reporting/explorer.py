@@ -11,10 +11,18 @@ from markupsafe import Markup
 from nonmember.records import AuditResult
 from nonmember.reporting import formats
 from nonmember.reporting.load import Run
+from nonmember.reporting.readings import read_so_much
 
 AXIS_WIDTH, ROW_HEIGHT, MARGIN = 160, 18, 5
 # Statistics between -1 and 1, or 0 and 1, whose intervals have a place on one axis.
-BOUNDED = {"prism": "Delta", "rank_agreement": "rho", "rank_shift": "rho", "blind": "AUC", "fsd": "AUC"}
+BOUNDED = {
+    "prism": "Delta",
+    "clearance": "Delta",
+    "rank_agreement": "rho",
+    "rank_shift": "rho",
+    "blind": "AUC",
+    "fsd": "AUC",
+}
 VERDICTS = {
     "evidence_of_non_membership": ("●", "evidence of non-membership"),
     "evidence_of_membership": ("▲", "evidence of membership"),
@@ -92,7 +100,8 @@ def false_claim(result: AuditResult) -> str:
     """What is wrong with a verdict that contradicts the known truth."""
     match result.verdict, result.truth:
         case "evidence_of_non_membership", "member":
-            return "false clearance"
+            # Who read less than a clearance excludes is rightly cleared of that.
+            return "false clearance" if result.method != "clearance" or read_so_much(result) else ""
         case "evidence_of_membership", "non_member":
             return "false alarm"
     return ""

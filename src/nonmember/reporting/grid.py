@@ -34,13 +34,16 @@ class Number:
 # How the numbers of one cell stand together.
 PAIR, INTERVAL, RANGE = "{} / {}", "{} [{}, {}]", "{} ({} to {})"
 
-FALSE, MISSED, INVALID, DOUBTED = "†", "‡", "⊘", "⁇"
+FALSE, MISSED, INVALID, DOUBTED, UNDECIDED = "†", "‡", "⊘", "⁇", "◇"
 MARKS = {
     FALSE: "significant, though the truth says otherwise",
     MISSED: "not significant, though there was something to find",
     INVALID: "a precondition of the test failed",
 }
-MEANINGS = MARKS | {DOUBTED: "probably a slip of the paper: shown as printed, not to be matched"}
+MEANINGS = MARKS | {
+    DOUBTED: "probably a slip of the paper: shown as printed, not to be matched",
+    UNDECIDED: "undecided: it depends on what the paper does not print",
+}
 
 
 def dash(world: str) -> Number:

@@ -51,8 +51,7 @@
       ...Object.entries(flat(run.settings)).map(([key, value]) => `${key}=${value}`)];
     return parts.join(" ").toLowerCase();
   }
-  const isFalse = (run) => (run.verdict === "evidence_of_non_membership" && run.truth === "member")
-    || (run.verdict === "evidence_of_membership" && run.truth === "non_member");
+  const isFalse = (run) => run.false_claim !== "";
 
   // ------------------------------------------------------------------------------------- filter and sort
   function passes({ run, text }) {

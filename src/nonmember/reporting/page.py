@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from nonmember.reporting import formats
-from nonmember.reporting.explorer import AXIS_WIDTH, axis_of, row_of, statistics_of
+from nonmember.reporting.explorer import AXIS_WIDTH, axis_of, false_claim, row_of, statistics_of
 from nonmember.reporting.grid import MEANINGS, PUBLISHED, Cell, Document, Figure, Number
 from nonmember.reporting.load import Run
 
@@ -70,7 +70,8 @@ def full(run: Run) -> dict[str, Any]:
     values = asdict(run.result)
     values["details"] = {name: shortened(value) for name, value in run.result.details.items()}
     values["excluded"] = shortened(dict(run.result.excluded))
-    return values | {"anchor": run.anchor, "path": run.path, "sha256": run.sha256, "domain": run.domain}
+    found = {"anchor": run.anchor, "path": run.path, "sha256": run.sha256, "domain": run.domain}
+    return values | found | {"false_claim": false_claim(run.result)}
 
 
 MAX_LISTED = 24

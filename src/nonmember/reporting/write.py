@@ -55,6 +55,8 @@ def facts_of(document: Document, collection: Collection, now: datetime) -> dict[
         "Results": f"{len(collection.runs):,} from {len(sweeps)} sweep{'s' * (len(sweeps) != 1)}",
         "Worlds": listed(list(document.worlds)),
     }
+    if not collection.runs:
+        facts = {name: facts[name] for name in ("Made", "Version")} | {"Results": "none; published numbers alone"}
     if collection.unreadable:
         facts["Left out"] = f"{len(collection.unreadable)} unreadable (manifest.json says which)"
     return facts

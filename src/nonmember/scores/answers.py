@@ -7,14 +7,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from nonmember.records import Question
-from nonmember.scores.base import DocumentScores, Score, ScoreInputs, scores_with_reasons
+from nonmember.scores.base import DocumentScores, Score, ScoreInputs
+
+NO_PROBABILITIES = "the model gave no probabilities of its answer"
 
 
 @dataclass(frozen=True)
 class AnswerProbability(Score):
     """Probability over the full vocabulary that the model's next token begins this one of the question's answers.
 
-    `ScoreInputs.tokens` holds the answers: one row per answer and document, in the order of the question.
+    `ScoreInputs.tokens` holds the answers: one row per answer and document, in the order of the question; none for a
+    document about which nothing was said.
     """
 
     question: Question
@@ -34,6 +37,10 @@ class AnswerProbability(Score):
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         answers = inputs.tokens
-        assert (answers.num_tokens == len(self.question.answers)).all(), "one row per answer and document"
-        rows = answers.offsets[:-1] + self.question.answers.index(self.answer)
-        return scores_with_reasons(answers, np.exp(answers.log_prob[rows].astype(np.float64)))
+        given = answers.num_tokens > 0
+        assert (answers.num_tokens[given] == len(self.question.answers)).all(), "one row per answer and document"
+        rows = answers.offsets[:-1][given] + self.question.answers.index(self.answer)
+        values = np.full(len(answers), np.nan)
+        values[given] = np.exp(answers.log_prob[rows].astype(np.float64))
+        reasons = {answers.doc_ids[index]: NO_PROBABILITIES for index in np.flatnonzero(~given)}
+        return DocumentScores(answers.doc_ids, values, reasons)

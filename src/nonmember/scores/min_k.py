@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -102,6 +102,8 @@ class MinKPlusPlus(_MinKFamily):
     Where sigma_t < 1e-6, z_t is 0 for |l_t - mu_t| < 1e-6 and (l_t - mu_t) / 1e-6 otherwise, and counted.
     compat: "official" takes k as the published program does, and divides by sigma_t whatever it is.
     """
+
+    needs_distribution: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

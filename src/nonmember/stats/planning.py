@@ -76,11 +76,14 @@ class Pilot:
 @dataclass(frozen=True)
 class Rule:
     """When a target is cleared: content and confidence of the bound (`margin.margin`), and how many doses are planted;
-    their controls pool their spread."""
+    their controls pool their spread.   negatives: whether as many controls are trained that read nothing. They cost
+    what others do, and the decision does not rest on them.
+    """
 
     content: float
     confidence: float | None
     num_doses: int
+    negatives: bool
 
     def __post_init__(self) -> None:
         if not (0.5 < self.content < 1 and (self.confidence is None or 0.5 <= self.confidence < 1)):
@@ -112,13 +115,15 @@ class Costs:
 @dataclass(frozen=True)
 class Design:
     """num_controls: of each dose.   error: probability to clear a model that read at the dose.   power: to clear one
-    that read nothing.   num_distillations: those of the target and of every control.   cost: see `Costs`."""
+    that read nothing.   num_trained, num_distillations: all controls, and distillations of the target and of every
+    control.   cost: see `Costs`."""
 
     num_documents: int
     num_seeds: int
     num_controls: int
     error: float
     power: float
+    num_trained: int
     num_distillations: int
     cost: float
 
@@ -149,11 +154,11 @@ def error_and_power(
     return error, float(stats.nct.sf(critical, df, pilot.gap / scale))
 
 
-def power_ceiling(pilot: Pilot, content: float) -> float:
+def power_ceiling(gap: float, tau: float, content: float) -> float:
     """Power with endless documents, seeds and controls: Phi(gap / tau - Phi^-1(content))."""
-    if pilot.tau == 0:
-        return float(pilot.gap > 0)
-    return float(special.ndtr(pilot.gap / pilot.tau - special.ndtri(content)))
+    if tau == 0:
+        return float(gap > 0)
+    return float(special.ndtr(gap / tau - special.ndtri(content)))
 
 
 def plan(
@@ -183,7 +188,7 @@ def plan(
             "Expected room for 2 documents, 1 seed and 2 controls of each dose at least; got documents from "
             f"{min_documents} to {max_documents}, up to {max_seeds} seeds and up to {max_controls} controls."
         )
-    ceiling = power_ceiling(pilot, rule.content)
+    ceiling = power_ceiling(pilot.gap, pilot.tau, rule.content)
     if ceiling < power:
         return Plan("impossible", ceiling, (), _impossible(pilot, rule, power, ceiling))
     found: list[Design] = []
@@ -229,10 +234,10 @@ def _design(pilot: Pilot, rule: Rule, costs: Costs, num_documents: int, num_seed
     error, power = error_and_power(
         pilot, rule, num_documents=num_documents, num_seeds=num_seeds, num_controls=num_controls
     )
-    num_trained = rule.num_doses * num_controls
+    num_trained = (rule.num_doses + rule.negatives) * num_controls
     num_distillations = num_seeds * (num_trained + 1)
     cost = num_trained * costs.control + num_distillations * num_documents * costs.distillation_per_document
-    return Design(num_documents, num_seeds, num_controls, error, power, num_distillations, cost)
+    return Design(num_documents, num_seeds, num_controls, error, power, num_trained, num_distillations, cost)
 
 
 def _unbeaten(designs: list[Design]) -> tuple[Design, ...]:

@@ -1,0 +1,15 @@
+"""What can be had of a model."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class Access(IntEnum):
+    """What a model must answer (methods, section 1.1); each level includes the lower ones."""
+
+    TEXT = 0
+    TOP_LOGPROBS = 1
+    PROMPT_LOGPROBS = 2
+    FULL_LOGITS = 3
+    WEIGHTS = 4

@@ -1,0 +1,50 @@
+"""What methods that ask models share: how many answers were what, and values per unit of inference.
+
+A unit is a book, a paper, a thread, or the document by itself where it has no such cluster. Questions about one unit
+are not independent of each other, so nothing is ever tested over single questions.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from nonmember.asking import Answer, Answers
+from nonmember.methods.base import ScoredDocuments, units
+from nonmember.records import FloatArray
+
+
+def counts(answers_by_document: Iterable[Answers]) -> dict[str, int]:
+    """num_requests: those that were accepted.   num_answered: with a text that can be read as an answer.
+    num_unreadable: with a text that cannot.   num_empty, num_refused: without a text. The four add up to the first."""
+    kinds = Counter(kind_of(answer) for answers in answers_by_document for answer in answers)
+    return {"num_requests": kinds.total()} | {
+        f"num_{kind}": kinds[kind] for kind in ("answered", "unreadable", "empty", "refused")
+    }
+
+
+def kind_of(answer: Answer) -> str:
+    outcome = answer.completion.outcome
+    return "unreadable" if outcome == "answered" and not answer.judged.valid else outcome
+
+
+def valid_share(answers_by_document: Iterable[Answers]) -> float:
+    """Of the accepted requests, those whose answer can be read as one; NaN without any request."""
+    found = counts(answers_by_document)
+    return found["num_answered"] / found["num_requests"] if found["num_requests"] else float("nan")
+
+
+def by_unit(documents: ScoredDocuments, name: str, group: str) -> tuple[list[str], FloatArray]:
+    """(labels, values): of every unit, in the order in which they come, the mean of its documents' values of the
+    measurement `name`."""
+    return mean_by(units(documents, group), documents.values[name])
+
+
+def mean_by(labels: Sequence[str], values: FloatArray) -> tuple[list[str], FloatArray]:
+    """The different labels in the order in which they come, and the mean value of each."""
+    place = {label: index for index, label in enumerate(dict.fromkeys(labels))}
+    rows = np.array([place[label] for label in labels], dtype=np.int64)
+    sums = np.bincount(rows, values, minlength=len(place))
+    return list(place), sums / np.bincount(rows, minlength=len(place))

@@ -1,0 +1,48 @@
+"""What methods share that ask one question about each document: the others cannot be scored, and are counted by why."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from nonmember.asking import Answer
+from nonmember.asking.exchange import NO_ANSWER, WHY_NOT
+from nonmember.methods.base import ScoredDocuments
+
+_APOLOGY = re.compile(
+    r"^\W*(?:as an ai|my apologies|(?:i['’]m|i am) (?:very |really |so )?sorry|sorry\b|i apologi[sz]e|unfortunately"
+    r"|i(?:['’]m| am) (?:unable|not able|afraid)|i (?:can ?not|can['’]t|will not|won['’]t|do not|don['’]t) )",
+    re.IGNORECASE,
+)
+_OF_AN_ASSISTANT = re.compile(
+    r"copyright|verbatim|reproduc|provid|assist|language model|help (?:you|with)|access to|continu|passage|excerpt"
+    r"|request|comply"
+    r"|\bthe (?:name|word|text|book)\b",
+    re.IGNORECASE,
+)
+
+
+def reads_as_refusal(text: str) -> bool:
+    """Whether a text declines in words: it begins with an apology or the like and speaks of the task. A server marks
+    only some refusals as such."""
+    return bool(_APOLOGY.search(text) and _OF_AN_ASSISTANT.search(text[:400]))
+
+
+def share_of_readable(answers: Sequence[Answer]) -> float:
+    """Of the answers to a document's question that can be read, the share of right ones; NaN where none can."""
+    readable = [answer.judged.correct for answer in answers if answer.judged.valid]
+    return sum(readable) / len(readable) if readable else np.nan
+
+
+def unanswered(documents: ScoredDocuments, name: str) -> dict[str, int]:
+    """How many documents have no value of the measurement `name` because of their answer, by what it was: refused by
+    the server, empty, unreadable (an answer that declines in words is), or not accepted as a question."""
+    reasons = [reason.removeprefix(f"{name}: ") for reason in documents.excluded.values()]
+    return {
+        "num_refused": reasons.count(WHY_NOT["refused"]),
+        "num_empty": reasons.count(WHY_NOT["empty"]),
+        "num_unreadable": reasons.count(WHY_NOT["answered"]),
+        "num_failed": reasons.count(NO_ANSWER),
+    }

@@ -1,0 +1,144 @@
+"""What stored audits tell whoever plans the next one: how far readers lie below, and by what models differ.
+
+Of each control of an audit there is one Delta, the mean over k distillation seeds, on the n documents of the audit.
+Controls with one reading differ by the variance s^2 of `margin.pooled_spread`, which has three parts,
+
+    s^2 = tau^2 + sigma^2 / k + (1 - shared) document_variance,
+
+of which sigma^2 (between distillation seeds of one model) and the documents' part are measured apart from it, so that
+tau^2, what is left, follows; it is 0 where nothing is. All variances are pooled over the audits, weighted by degrees of
+freedom, and a document's is taken to be the same in each.
+
+`shared` is what the documents do to all models alike: the mean covariance of two models' Deltas over the mean variance
+of one, both by the jackknife over documents. What is shared does not stand between a target and its controls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nonmember.stats._arrays import FloatArray
+from nonmember.stats.planning import Pilot
+
+Reading = tuple[float, float]  # share of the documents in (0, 1], times they were read
+
+
+@dataclass(frozen=True)
+class PilotAudit:
+    """What the controls of one set showed.
+
+    controls: reading -> Delta of each control; 0 times: read nothing.   num_documents, num_seeds: n and k.
+    seed_variance, seed_df: sigma^2, and the degrees of freedom it rests on; 0 and 0 with one seed.
+    document_variance, shared: see the module.
+    """
+
+    controls: Mapping[Reading, Sequence[float]]
+    num_documents: int
+    num_seeds: int
+    seed_variance: float
+    seed_df: int
+    document_variance: float
+    shared: float
+
+    @property
+    def untouched(self) -> list[float]:
+        return [delta for (_, times), deltas in self.controls.items() if not times for delta in deltas]
+
+    def mean_of_readers(self, reading: Reading) -> float:
+        """The largest mean Delta over this reading and every heavier one: whom it is hardest to tell."""
+        return max(
+            float(np.mean(deltas))
+            for other, deltas in self.controls.items()
+            if deltas and other[1] and other[0] >= reading[0] and other[1] >= reading[1]
+        )
+
+    def gap(self, reading: Reading) -> float:
+        return float(np.mean(self.untouched)) - self.mean_of_readers(reading)
+
+    @property
+    def squares(self) -> tuple[float, int]:
+        """Sum of squares of Delta about the mean of its reading, and degrees of freedom."""
+        samples = [np.asarray(deltas) for deltas in self.controls.values() if len(deltas)]
+        return sum(float(((one - one.mean()) ** 2).sum()) for one in samples), sum(one.size - 1 for one in samples)
+
+
+@dataclass(frozen=True)
+class Spread:
+    """s^2 of all audits. df: of it.   tau, sigma, per_document: standard deviations, and variance of one document.
+    shared: as of `PilotAudit`."""
+
+    variance: float
+    df: int
+    tau: float
+    sigma: float
+    sigma_df: int
+    per_document: float
+    shared: float
+
+
+def spread(audits: Sequence[PilotAudit]) -> Spread:
+    """Pooled over the audits.
+
+    Raises `ValueError` where no reading has two controls, so that nothing tells how much models differ.
+    """
+    squares, dfs = zip(*(audit.squares for audit in audits), strict=True)
+    df = sum(dfs)
+    if df < 1:
+        raise ValueError(
+            "Expected at least 2 controls of one reading, since one says nothing about how much models differ. Add a "
+            "seed to the controls of the pilot."
+        )
+    sigma_df = sum(audit.seed_df for audit in audits)
+    sigma_squared = sum(audit.seed_variance * audit.seed_df for audit in audits) / max(sigma_df, 1)
+    whole = float(np.mean([audit.document_variance * audit.num_documents for audit in audits]))
+    own = float(np.mean([audit.document_variance * audit.num_documents * (1 - audit.shared) for audit in audits]))
+    explained = sum(
+        (sigma_squared / audit.num_seeds + own / audit.num_documents) * one
+        for audit, one in zip(audits, dfs, strict=True)
+    )
+    return Spread(
+        variance=sum(squares) / df,
+        df=df,
+        tau=math.sqrt(max(sum(squares) - explained, 0.0) / df),
+        sigma=math.sqrt(sigma_squared),
+        sigma_df=sigma_df,
+        per_document=whole,
+        shared=1 - own / whole if whole > 0 else 0.0,
+    )
+
+
+def pilot(audits: Sequence[PilotAudit], reading: Reading) -> Pilot:
+    """For excluding this reading and all heavier ones; means over the audits.
+
+    Raises `ValueError` as `spread`, and where no control read nothing.
+    """
+    if not all(audit.untouched for audit in audits):
+        raise ValueError(
+            "Expected controls that read nothing of the set in every audit of the pilot; one has none. Plant a reading "
+            "of 0 exposures there."
+        )
+    found = spread(audits)
+    num_documents = round(float(np.mean([audit.num_documents for audit in audits])))
+    return Pilot(
+        delta_untouched=float(np.mean([np.mean(audit.untouched) for audit in audits])),
+        delta_controls=float(np.mean([audit.mean_of_readers(reading) for audit in audits])),
+        tau=found.tau,
+        sigma=found.sigma,
+        document_variance=found.per_document / num_documents,
+        num_documents=num_documents,
+        shared=found.shared,
+    )
+
+
+def shared_part(without_MG: FloatArray) -> float:
+    """`shared` in [0, 1] from Delta of M models [M, G] without each of G documents in turn; 0 of fewer than two."""
+    if len(without_MG) < 2:
+        return 0.0
+    covariance = np.cov(without_MG)
+    own = float(np.trace(covariance)) / len(covariance)
+    other = (float(covariance.sum()) - len(covariance) * own) / (len(covariance) * (len(covariance) - 1))
+    return min(max(other / own, 0.0), 1.0) if own > 0 else 0.0

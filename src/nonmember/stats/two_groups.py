@@ -1,0 +1,178 @@
+"""Do two groups of documents differ in a value? Welch's t-test, how well the value tells the groups apart, and a
+bootstrap of documents within each group.
+
+Shapes: N documents of a group, B resamples, V different values of both groups together.
+
+DE-COP resamples ten times and reports mean and standard deviation of an "AUC" that is the area under the ROC curve of
+the thresholded values, hence best balanced accuracy. Here it is called by that name, and the ROC area stands beside it.
+Its t-test over all resamples pooled counts every document ten times; the test here counts each once.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from nonmember.stats._arrays import FloatArray, as_scores
+from nonmember.stats.bootstrap import draw_counts, percentile_interval
+from nonmember.stats.classification import best_balanced_accuracy, roc_auc, roc_points
+
+
+class Spread(NamedTuple):
+    """Mean and standard deviation (N - 1) over the few resamples of the paper."""
+
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True, eq=False)
+class GroupComparison:
+    """first, second: the groups, of which the first is expected to have the higher values.
+
+    difference: of the means, first minus second; ci_low, ci_high: its percentile interval of level 1 - alpha.
+    t, degrees_of_freedom: Welch's, NaN where neither group has any spread.   p_value: two-sided, NaN likewise.
+    p_value_greater: one-sided, small where the first mean is above the second.
+    best_balanced_accuracy: with its threshold chosen on these very values.   threshold: a document at or above it is
+    taken for one of the first group.   roc_auc, auc_low, auc_high: with its percentile interval.
+    few: name -> mean and sd over the first resamples alone, as many as the paper draws: best_balanced_accuracy, roc_auc
+    and mean_first.   distribution: [B] differences of the means.
+    """
+
+    num_first: int
+    num_second: int
+    mean_first: float
+    mean_second: float
+    difference: float
+    ci_low: float
+    ci_high: float
+    t: float
+    degrees_of_freedom: float
+    p_value: float
+    p_value_greater: float
+    best_balanced_accuracy: float
+    threshold: float
+    roc_auc: float
+    auc_low: float
+    auc_high: float
+    few: dict[str, Spread]
+    distribution: FloatArray
+
+
+def compare_groups(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    *,
+    num_resamples: int,
+    num_few: int,
+    alpha: float,
+    rng: np.random.Generator,
+) -> GroupComparison:
+    """first, second: [N] one value per document (book, paper, ...), at least two each; lengths may differ.
+
+    Raises ValueError on NaN or infinite values, on fewer than two in a group, and where num_few > num_resamples.
+    """
+    first, second = _group("first", first), _group("second", second)
+    if not 2 <= num_few <= num_resamples:
+        raise ValueError(
+            f"Expected 2 <= num_few <= num_resamples; got {num_few} and {num_resamples}. Pass 10 and 10000 or so."
+        )
+    labels = np.repeat([1, 0], [first.size, second.size])
+    values = np.concatenate([first, second])
+    welch = welch_t(first, second)
+    resampled = _resampled(first, second, num_resamples, rng)
+    ci_low, ci_high = percentile_interval(resampled["difference"], alpha)
+    auc_low, auc_high = percentile_interval(resampled["roc_auc"], alpha)
+    few = {
+        name: Spread(float(resampled[name][:num_few].mean()), float(resampled[name][:num_few].std(ddof=1)))
+        for name in ("best_balanced_accuracy", "roc_auc", "mean_first")
+    }
+    return GroupComparison(
+        num_first=first.size,
+        num_second=second.size,
+        mean_first=float(first.mean()),
+        mean_second=float(second.mean()),
+        difference=float(first.mean() - second.mean()),
+        ci_low=ci_low,
+        ci_high=ci_high,
+        t=welch.t,
+        degrees_of_freedom=welch.degrees_of_freedom,
+        p_value=welch.p_value,
+        p_value_greater=welch.p_value_greater,
+        best_balanced_accuracy=best_balanced_accuracy(values, labels),
+        threshold=best_threshold(values, labels),
+        roc_auc=roc_auc(values, labels),
+        auc_low=auc_low,
+        auc_high=auc_high,
+        few=few,
+        distribution=resampled["difference"],
+    )
+
+
+class Welch(NamedTuple):
+    """t > 0 where the first mean is above the second; all NaN where neither group has any spread."""
+
+    t: float
+    degrees_of_freedom: float
+    p_value: float
+    p_value_greater: float
+
+
+def welch_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Welch:
+    """Welch's t-test of two groups of documents; p two-sided, and one-sided for a higher first mean."""
+    first, second = _group("first", first), _group("second", second)
+    rounding = 4 * np.finfo(np.float64).eps * max(np.abs(first).max(), np.abs(second).max())
+    if np.ptp(first) <= rounding and np.ptp(second) <= rounding:
+        return Welch(math.nan, math.nan, math.nan, math.nan)
+    share, other = first.var(ddof=1) / first.size, second.var(ddof=1) / second.size
+    t = float((first.mean() - second.mean()) / math.sqrt(share + other))
+    degrees = float((share + other) ** 2 / (share**2 / (first.size - 1) + other**2 / (second.size - 1)))
+    return Welch(t, degrees, 2 * float(special.stdtr(degrees, -abs(t))), float(special.stdtr(degrees, -t)))
+
+
+def best_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
+    """The value at which `best_balanced_accuracy` is reached; the highest one, where several do. Infinite where calling
+    nobody a member is best."""
+    points = roc_points(scores, labels)
+    place = int(np.argmax(points.tpr - points.fpr))
+    values = np.unique(np.asarray(scores, dtype=np.float64))[::-1]
+    return math.inf if place == 0 else float(values[place - 1])
+
+
+def _group(name: str, values: npt.ArrayLike) -> FloatArray:
+    array = as_scores(name, values)
+    if array.size < 2 or not np.isfinite(array).all():
+        raise ValueError(
+            f"Expected at least 2 documents in the {name} group, each with a finite value; got {array.size} of which "
+            f"{np.count_nonzero(~np.isfinite(array))} are not finite. Give more documents, or leave those out."
+        )
+    return array
+
+
+def _resampled(
+    first: FloatArray, second: FloatArray, num_resamples: int, rng: np.random.Generator
+) -> dict[str, FloatArray]:
+    """[B] of each quantity; documents are drawn with replacement within each group."""
+    values = np.unique(np.concatenate([first, second]))
+    counts = [np.empty((group.size, num_resamples)) for group in (first, second)]
+    for one in counts:
+        draw_counts(rng, out=one)
+    means = [group @ count_NB / group.size for group, count_NB in zip((first, second), counts, strict=True)]
+    shares = []  # [V, B] of a group's draws, by value from the highest to the lowest
+    for group, count_NB in zip((first, second), counts, strict=True):
+        share_VB = np.zeros((values.size, num_resamples))
+        np.add.at(share_VB, values.size - 1 - np.searchsorted(values, group), count_NB / group.size)
+        shares.append(share_VB)
+    tpr_VB, fpr_VB = (np.cumsum(share_VB, axis=0) for share_VB in shares)
+    # Of each of the second group's draws, those of the first that lie above it; ties count one half.
+    above_VB = tpr_VB - shares[0] / 2
+    return {
+        "difference": means[0] - means[1],
+        "mean_first": means[0],
+        "best_balanced_accuracy": np.maximum((1 + (tpr_VB - fpr_VB).max(axis=0)) / 2, 0.5),
+        "roc_auc": (above_VB * shares[1]).sum(axis=0),
+    }

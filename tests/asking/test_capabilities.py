@@ -1,0 +1,162 @@
+"""What an endpoint offers is found out by asking it; a method that needs more is refused before it costs anything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from lab_server.running import RunningLab
+from nonmember.asking import Access, Limits, Request, questions, sending
+from nonmember.asking.capabilities import check_alternatives, most_alternatives, require
+from nonmember.asking.endpoint import EndpointClient, Session
+from nonmember.asking.errors import EndpointError
+from nonmember.asking.protocol import are_log_probabilities, read_completion
+from nonmember.store import Store
+
+LIMITS = Limits(
+    concurrency=4, requests_per_minute=None, tokens_per_minute=None, timeout=10, max_retries=2, max_requests=100,
+    max_tokens=None, max_cost=None, input_price=None, output_price=None,
+)  # fmt: skip
+QUESTION = Request("d", "q", "What is it?", 4, 0.0, 0, instruction="Be brief.")
+
+
+@pytest.fixture
+def client(lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., EndpointClient]:
+    """client("chat"): as a new process would have it, on one store."""
+    monkeypatch.setattr(sending, "FIRST_PAUSE", 0.001)
+    return lambda form="chat": EndpointClient(lab.endpoint(form), Store(tmp_path), LIMITS, Session())
+
+
+def refused(client: EndpointClient, access: Access) -> str:
+    with pytest.raises(EndpointError) as error:
+        require(client, access, "decop")
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("form", ["chat", "completions"])
+def test_a_server_that_gives_alternatives(lab, client, form):
+    require(client(form), Access.TOP_LOGPROBS, "decop")
+    lab.forget()
+    require(client(form), Access.TOP_LOGPROBS, "decop")
+    assert lab.ledger()["received"] == 0, "it was known already"
+    (answer,) = questions.completions(client(form), [replace(QUESTION, top_logprobs=5)])
+    assert [len(row) for row in answer.top_logprobs] == [5, 5, 5]
+
+
+@pytest.mark.parametrize("form", ["chat", "completions"])
+@pytest.mark.parametrize("settings", [{"logprobs": "ignored"}, {"refuses": ["logprobs"]}])
+def test_a_server_that_answers_with_text_alone(lab, client, form, settings):
+    """Whether it says so or not."""
+    lab.setup(**settings)
+    require(client(form), Access.TEXT, "decop")
+    lab.forget()
+    said = refused(client(form), Access.TOP_LOGPROBS)
+    assert "decop needs the log-probabilities of the likeliest tokens" in said
+    assert "answers with text alone" in said
+    assert lab.ledger()["received"] <= 3
+    asks = [replace(QUESTION, doc_id=f"d{n}", question=str(n), top_logprobs=4) for n in range(50)]
+    with pytest.raises(EndpointError, match="answers with text alone"):
+        questions.completions(client(form), asks)
+    assert lab.ledger()["received"] <= 6, "nothing but probes"
+    lab.setup()  # it has learnt it since
+    require(client(form), Access.TOP_LOGPROBS, "decop")
+
+
+def test_what_cannot_be_log_probabilities():
+    assert are_log_probabilities([("a", -0.1), ("b", -3.0)], 2)
+    assert not are_log_probabilities([("a", 0.0), ("b", 0.0)], 2)
+    assert not are_log_probabilities([("a", 0.9), ("b", 0.05)], 2)
+    assert not are_log_probabilities([("a", float("nan")), ("b", -1.0)], 2)
+    assert not are_log_probabilities([("a", -0.1)], 2)
+
+
+def test_so_many_alternatives_and_no_more(lab, client):
+    lab.setup(most_alternatives=5)
+    assert most_alternatives(client(), "decop") == 5
+    with pytest.raises(EndpointError, match=r"the 6 likeliest tokens, and .* gives at most 5"):
+        check_alternatives(client(), 6, "decop")
+
+
+def test_log_probabilities_that_go_missing_on_the_way(lab, client):
+    """The server gave them at the start. An answer without them is none, and is told."""
+    one = client()
+    require(one, Access.TOP_LOGPROBS, "decop")
+    lab.setup(logprobs=0.3)
+    asks = [replace(QUESTION, doc_id=f"d{n}", question=str(n), top_logprobs=4) for n in range(40)]
+    found = questions.completions(one, asks)
+    without = [answer for answer in found if answer.outcome == "failed"]
+    assert 0 < len(without) < 40
+    assert {answer.reason for answer in without} == {"the log-probabilities that were asked for were left out"}
+    assert all(answer.top_logprobs for answer in found if answer.outcome == "answered")
+
+
+@pytest.mark.parametrize("form", ["chat", "completions"])
+def test_a_server_without_scores_of_texts(client, form):
+    said = refused(client(form), Access.PROMPT_LOGPROBS)
+    assert "the log-probability of each token of a given text (completions with echo and logprobs)" in said
+
+
+@pytest.mark.parametrize("access", [Access.FULL_LOGITS, Access.WEIGHTS])
+def test_what_no_endpoint_gives_is_refused_without_a_request(lab, client, access):
+    assert "can only be asked. Choose another method, or a model whose weights are at hand." in refused(
+        client(), access
+    )
+    assert lab.ledger()["received"] == 0
+
+
+@pytest.mark.parametrize(
+    ("refuses", "expected"),
+    [
+        (["max_tokens"], {"max_completion_tokens": 4, "seed": 0}),
+        (["seed"], {"max_tokens": 4}),
+        (["max_tokens", "seed"], {"max_completion_tokens": 4}),
+    ],
+)
+def test_servers_that_want_other_fields(lab, client, refuses, expected):
+    lab.setup(refuses=refuses)
+    (answer,) = questions.completions(client(), [QUESTION])
+    assert answer.outcome == "answered"
+    lab.forget()
+    assert questions.completions(client(), [QUESTION]) == [answer]
+    assert lab.ledger()["received"] == 0
+    with client().table() as table:
+        ((_, request),) = table._connection.execute(
+            "SELECT key, request FROM completions WHERE request LIKE '%What is it%'"
+        )
+    fields = ("max_tokens", "max_completion_tokens", "seed")
+    body = __import__("json").loads(request)["body"]
+    assert {name: body[name] for name in fields if name in body} == expected
+
+
+def test_a_server_without_a_turn_for_the_system(lab, client):
+    lab.setup(refuses=["system"])
+    (answer,) = questions.completions(client(), [QUESTION])
+    assert answer.outcome == "answered"
+
+
+def test_a_server_that_refuses_plain_questions(lab, client):
+    lab.setup(refuses=["temperature"])
+    with pytest.raises(EndpointError, match="does not accept a plain question: 400 Unsupported: temperature"):
+        require(client(), Access.TEXT, "decop")
+
+
+def test_probes_are_paid_from_the_budget(lab, client):
+    one = client()
+    one.session.spent.requests = 100
+    with pytest.raises(EndpointError, match="budget of 100 requests"):
+        require(one, Access.TEXT, "decop")
+    assert lab.ledger()["received"] == 0
+
+
+def test_the_written_token_is_among_the_alternatives():
+    """Some servers list the likeliest alone."""
+    response = {
+        "choices": [{"text": "B", "logprobs": {
+            "tokens": ["B"], "token_logprobs": [-2.0], "top_logprobs": [{"A": -0.2, "C": -3.0}]}}]
+    }  # fmt: skip
+    answer = read_completion(response, "", needs_logprobs=True)
+    assert answer.top_logprobs == ((("A", -0.2), ("B", -2.0), ("C", -3.0)),)

@@ -1,0 +1,102 @@
+"""A table of earlier answers in a model's place: how rows are found, and what is wrong with a table."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+import tiny
+from nonmember.asking import Completion, Request
+from nonmember.asking.recorded import NO_ROW, prompt_hash, recorded_completions, recorded_identity
+from nonmember.models.specs import Recorded
+
+CSV = """book,passage,query,says,p_a,p_b
+Emma,0,0,A,0.75,0.25
+Emma,0,1, ,1,0
+Emma,1,0,none of them,0.5,
+"""
+COLUMNS = {"doc_id": "{book}, {passage}", "name": "query", "text": "says", "p(A)": "p_a", "p(B)": "p_b"}
+
+
+def asked(*names: tuple[str, str]) -> list[Request]:
+    return [Request(doc_id, name, f"About {doc_id}?", 1, 0.0, 0) for doc_id, name in names]
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "answers.csv"
+    path.write_text(CSV)
+    return path
+
+
+def test_answers_are_found_by_name_in_the_order_of_the_questions(path):
+    found = recorded_completions(
+        Recorded(str(path), "m", COLUMNS), asked(("Emma, 1", "0"), ("Emma, 0", "0"), ("Emma, 0", "1"), ("Emma, 2", "0"))
+    )
+    assert [one.text for one in found] == ["none of them", "A", " ", ""]
+    assert [one.outcome for one in found] == ["answered", "answered", "empty", "failed"]
+    assert found[3].reason == NO_ROW
+    assert found[1].top_logprobs == ((("A", math.log(0.75)), ("B", math.log(0.25))),)
+    assert found[0].top_logprobs == ((("A", math.log(0.5)),),), "what is not there has no probability"
+
+
+def test_answers_are_found_by_their_prompt(tmp_path):
+    (request,) = asked(("whatever", "it is called"))
+    path = tmp_path / "answers.jsonl"
+    row = {"hash": prompt_hash(request).upper(), "text": "yes", "when": "2024-01-01", "who": "m-0613"}
+    path.write_text(json.dumps(row))
+    columns = {"prompt_sha256": "hash", "served_model": "who", "date": "when"}
+    found = recorded_completions(Recorded(str(path), "m", columns), [request])
+    assert found == [Completion("yes", "answered", served_model="m-0613", date="2024-01-01")]
+
+
+def test_a_workshop_asks_a_table_like_a_model(path, tmp_path):
+    spec, workshop = Recorded(str(path), "m", COLUMNS), tiny.workshop(tmp_path / "store")
+    assert [one.text for one in workshop.completions(spec, asked(("Emma, 0", "0")))] == ["A"]
+    key = workshop.model_key(spec)
+    moved = tmp_path / "moved.csv"
+    moved.write_bytes(path.read_bytes())
+    assert workshop.model_key(Recorded(str(moved), "m", COLUMNS)) == key, "a table is known by its content"
+    moved.write_text(CSV.replace("none", "all"))
+    assert workshop.model_key(Recorded(str(moved), "m", COLUMNS)) != key
+    assert workshop.model_key(Recorded(str(path), "m", COLUMNS | {"text": "query"})) != key
+
+
+def test_a_table_that_changed_is_read_again(path):
+    spec, questions = Recorded(str(path), "m", COLUMNS), asked(("Emma, 0", "0"))
+    assert recorded_completions(spec, questions)[0].text == "A"
+    path.write_text(CSV.replace("0,0,A", "0,0,BB"))
+    assert recorded_completions(spec, questions)[0].text == "BB"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"text": "said"}, r"answers\.csv, row 2 has no column 'said'; its columns are 'book', 'passage', 'query'"),
+        ({"answer": "says"}, r"columns of a recorded model are doc_id, .* but 'answer' came"),
+        ({"doc_id": "book"}, r"row 4 answers \('Emma', '0'\) otherwise than a row before it"),
+        ({"name": "{book}/{query}"}, r"none of the 1 questions: .* \('Emma, 0', '0'\), .* \('Emma, 0', 'Emma/0'\)"),
+        ({"p(A)": "says"}, r"a probability must lie between 0 and 1, but 'A' came"),
+        ({"p(A)": "{passage}{p_a}"}, r"a probability must lie between 0 and 1, but '10\.5' came"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_table_is_told(path, changes, message):
+    with pytest.raises(ValueError, match=message):
+        recorded_completions(Recorded(str(path), "m", COLUMNS | changes), asked(("Emma, 0", "0")))
+
+
+def test_probabilities_that_are_not_there_are_missed_at_once(path):
+    columns = {name: column for name, column in COLUMNS.items() if not name.startswith("p(")}
+    wanted = [replace(one, top_logprobs=4) for one in asked(("Emma, 0", "0"))]
+    with pytest.raises(ValueError, match=r"no columns of .* that hold them: add p\(A\)"):
+        recorded_completions(Recorded(str(path), "m", columns), wanted)
+
+
+def test_a_missing_file_is_told(tmp_path):
+    spec = Recorded(str(tmp_path / "none.csv"), "m", COLUMNS)
+    for ask in (lambda: recorded_completions(spec, asked(("Emma, 0", "0"))), lambda: recorded_identity(spec)):
+        with pytest.raises(ValueError, match="Expected a file"):
+            ask()

@@ -1,0 +1,85 @@
+"""`transformers serve`, a real server that ignores a request for log-probabilities without saying so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nonmember.asking import Access, Limits, Request, questions
+from nonmember.asking.capabilities import require
+from nonmember.asking.endpoint import EndpointClient, Session
+from nonmember.asking.errors import EndpointError
+from nonmember.models.specs import Endpoint
+from nonmember.store import Store
+
+COMMAND = Path(sys.executable).with_name("transformers")
+LIMITS = Limits(
+    concurrency=2, requests_per_minute=None, tokens_per_minute=None, timeout=60, max_retries=1, max_requests=50,
+    max_tokens=None, max_cost=None, input_price=None, output_price=None,
+)  # fmt: skip
+TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not COMMAND.exists(), reason="the command `transformers` is not installed beside Python"),
+]
+
+
+@pytest.fixture(scope="module")
+def served(make_model, tmp_path_factory) -> Iterator[tuple[str, Path]]:
+    """Address and folder of the model."""
+    folder = tmp_path_factory.mktemp("served") / "tiny"
+    shutil.copytree(make_model(1), folder)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [str(COMMAND), "serve", str(folder), "--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
+    with subprocess.Popen(
+        command, env=os.environ | {"HF_HUB_OFFLINE": "1"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as server:
+        try:
+            wait_for(port, server)
+            yield f"http://127.0.0.1:{port}/v1", folder
+        finally:
+            server.kill()
+
+
+def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + 240
+    while time.monotonic() < end:
+        assert server.poll() is None, "the server came to its end"
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
+                return
+        except urllib.error.HTTPError:
+            return
+        except OSError:
+            time.sleep(0.5)
+    raise AssertionError("the server did not start")
+
+
+@pytest.mark.parametrize("form", ["chat", "completions"])
+def test_that_log_probabilities_are_ignored_is_noticed(served, tmp_path, form):
+    url, folder = served
+    client = EndpointClient(Endpoint(url, str(folder), form, "NO_KEY"), Store(tmp_path), LIMITS, Session())
+    question = Request("d", "q", "moss fern", 4, 0.0, 0)
+    (answer,) = questions.completions(client, [question])
+    assert answer.outcome in ("answered", "empty")
+    with pytest.raises(EndpointError, match="answers with text alone"):
+        require(client, Access.TOP_LOGPROBS, "decop")
+    with pytest.raises(EndpointError, match="answers with text alone"):
+        questions.completions(client, [replace(question, top_logprobs=4)])
+    with pytest.raises(EndpointError, match="does not give it"):
+        require(client, Access.PROMPT_LOGPROBS, "min_k")

@@ -1,0 +1,93 @@
+"""Three paraphrases in what a model wrote, or in a data set's columns; titles in names of clusters."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+import tiny
+from nonmember.corpora import OtherTexts, Works
+from nonmember.corpora.paraphrases import Paraphrases, parsed
+from nonmember.records import Document
+
+
+def build(spec):
+    return spec.build(build)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Example B: one two Example C: three Example D: four",
+        "Here you are:\n\nExample B: one  two\nExample C: three\n\nExample D: four\n",
+        "**Example B:** one two\n**Example C:** three\n**Example D:** four",
+        "- Example B: <one two>\n- Example C: <three>\n- Example D: <four>",
+        "Example A: the original\nExample B: one two\nExample C: three\nExample D: four",
+        "example b: one two\nexample c : three\nEXAMPLE D: four",
+    ],
+)
+def test_paraphrases_are_found_by_their_cues(text):
+    assert parsed(text) == ["one two", "three", "four"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "I cannot paraphrase this text.",
+        "Example B: one Example C: two",
+        "Example C: one Example B: two Example D: three",
+        "Example B: one Example C: two Example D: three Example B: four",
+    ],
+)
+def test_what_is_not_in_the_form_is_no_paraphrase(text):
+    assert parsed(text) is None
+
+
+FORM = "Example B: {} Example C: {} Example D: {}"
+BASE = tiny.texts("the moss", "the fern", "the reed", "the pine", "the lark", "the wren")
+
+
+def test_unusable_ones_are_counted_by_reason():
+    texts = tiny.texts(
+        FORM.format("a", "b", "c"), "Sorry.", "  ", FORM.format("a", "the  pine", "c"), FORM.format("a", "b", "a"),
+        FORM.format("a", "", "c"),
+    )  # fmt: skip
+    corpus = build(Paraphrases(BASE, texts))
+    assert {one.doc_id: one.text for one in corpus.documents} == {"d0#1": "a", "d0#2": "b", "d0#3": "c"}
+    assert corpus.dropped == {
+        "empty paraphrase": 1, "no paraphrases written": 1, "paraphrase equal to the original": 1,
+        "paraphrases not in the form asked for": 1, "two equal paraphrases": 1,
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=r"None of 6 documents has paraphrases .*method\.paraphraser"):
+        build(Paraphrases(BASE, BASE))
+
+
+def test_the_other_columns_hold_the_paraphrases():
+    """As in BookTection: the original stands in one of four columns, in another one for each row."""
+    columns = [
+        tiny.texts("the moss", "f1"),
+        tiny.texts("m1", "f2"),
+        tiny.texts("m2", "the  fern"),
+        tiny.texts("m3", "f3"),
+    ]
+    corpus = build(OtherTexts(tiny.texts("the moss", "the fern"), columns))
+    assert {one.doc_id: one.text for one in corpus.documents} == {
+        "d0#1": "m1", "d0#2": "m2", "d0#3": "m3", "d1#1": "f1", "d1#2": "f2", "d1#3": "f3",
+    }  # fmt: skip
+
+
+def test_title_and_author_are_read_off_the_clusters_name():
+    book = Document("d", "text", cluster_id="A_Tale_of_Two_Cities_-_Charles_Dickens")
+    (found,) = build(Works(tiny.Texts((book,)), r"(?P<title>.+)_-_(?P<author>.+)")).documents
+    assert found == replace(book, title="A Tale of Two Cities", author="Charles Dickens")
+    (paper,) = build(Works(tiny.Texts((book,)), r"(?P<title>.+)")).documents
+    assert (paper.title, paper.author) == ("A Tale of Two Cities - Charles Dickens", "")
+    for pattern, message in [
+        (r"(?P<title>\d+)", "finds no title in the cluster 'A_Tale"),
+        (r"(.+)", r"must have a group \(\?P<title>"),
+        (r"(?P<title>", "must be a regular expression"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            build(Works(tiny.Texts((book,)), pattern))

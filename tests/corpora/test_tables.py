@@ -1,0 +1,114 @@
+"""Documents in tables: patterns, rows of one document, lists; and what is wrong with a table, in one sentence."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nonmember.corpora import Table
+from nonmember.corpora.tables import Pattern
+
+ROWS = [
+    {"book": "Emma", "passage": 0, "label": 1, "text": "one, two", "paraphrases": ["uno", "due"]},
+    {"book": "Emma", "passage": 1, "label": 1, "text": 'say "three"', "paraphrases": ["tre"]},
+    {"book": "New", "passage": 0, "label": 0, "text": "four\nfive", "paraphrases": []},
+]
+
+
+def build(spec):
+    return spec.build(build)
+
+
+@pytest.fixture(params=["t.csv", "t.csv.gz", "t.jsonl", "t.jsonl.gz", "t.parquet"])
+def path(request, tmp_path):
+    """The same rows in every form; CSV cannot hold lists."""
+    path = tmp_path / request.param
+    if request.param == "t.parquet":
+        pq.write_table(pa.Table.from_pylist(ROWS), path)
+        return path
+    if "csv" in request.param:
+        lines = ["book,passage,label,text"]
+        lines += [f'{one["book"]},{one["passage"]},{one["label"]},"{one["text"].replace(chr(34), chr(34) * 2)}"'
+                  for one in ROWS]  # fmt: skip
+    else:
+        lines = [json.dumps(row) for row in ROWS]
+    data = "\n".join([*lines, ""]).encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    return path
+
+
+def table(path, **changes):
+    given = {"doc_id": "{book}, passage {passage}", "text": "{text}", "cluster_id": "{book}"} | changes
+    return Table(str(path), **given)
+
+
+def test_each_form_gives_the_same_documents(path):
+    corpus = build(table(path, title="{book}", author="A. {label}"))
+    assert corpus.doc_ids == ("Emma, passage 0", "Emma, passage 1", "New, passage 0")
+    assert [one.text for one in corpus.documents] == ["one, two", 'say "three"', "four\nfive"]
+    assert (corpus.documents[2].cluster_id, corpus.documents[2].title, corpus.documents[2].author) == (
+        "New", "New", "A. 0",
+    )  # fmt: skip
+    assert build(table(path, where={"label": 0})).doc_ids == ("New, passage 0",)
+
+
+def test_rows_of_one_document_are_one_and_other_texts_of_it_are_refused(path):
+    books = build(table(path, doc_id="{book}", text=""))
+    assert [(one.doc_id, one.text) for one in books.documents] == [("Emma", ""), ("New", "")]
+    with pytest.raises(ValueError, match="another document of the id 'Emma'"):
+        build(table(path, doc_id="{book}"))
+
+
+def test_a_list_holds_a_document_per_item(tmp_path):
+    path = tmp_path / "t.jsonl"
+    path.write_text("\n".join(map(json.dumps, ROWS)))
+    corpus = build(table(path, doc_id="{book}, passage {passage}#{number}", text="{item}", items="paraphrases"))
+    assert {one.doc_id: one.text for one in corpus.documents} == {
+        "Emma, passage 0#1": "uno", "Emma, passage 0#2": "due", "Emma, passage 1#1": "tre",
+    }  # fmt: skip
+    with pytest.raises(ValueError, match=r"line 1: column 'text' must hold a list"):
+        build(table(path, items="text"))
+
+
+def test_several_files_are_read_one_after_the_other(tmp_path):
+    paths = [tmp_path / "b.jsonl", tmp_path / "a.jsonl"]
+    for place, path in enumerate(paths):
+        path.write_text(json.dumps(ROWS[place]))
+    both = Table([str(path) for path in paths], "{book}, passage {passage}", "{text}")
+    assert build(both).doc_ids == ("Emma, passage 0", "Emma, passage 1")
+    moved = tmp_path / "elsewhere.jsonl"
+    moved.write_bytes(paths[0].read_bytes())
+    assert table(moved).identity() == table(paths[0]).identity()
+    assert table(paths[1]).identity() != table(paths[0]).identity()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"a,b\n1\n", r"row 2 has 1 values, but there are 2 columns"),
+        ("t.csv", b"a,a\n1,2\n", "different column names"),
+        ("t.csv", b"a\n\xff\n", "complete CSV file in UTF-8"),
+        ("t.csv.gz", gzip.compress(b"a\n1\n" * 999)[:-9], "complete CSV file"),
+        ("t.parquet", b"PAR1", "complete Parquet file"),
+        ("t.txt", b"", r"must be a table, one of \*.csv, \*.jsonl, \*.parquet"),
+        ("t.csv", b"b\n1\n", "no column 'a'; its columns are 'b'"),
+        ("t.jsonl", b'{"a": {"b": 1}}', "column 'a' must hold text or a number, but it holds an object"),
+    ],
+)
+def test_what_is_wrong_with_a_table_is_told(tmp_path, name, content, message):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
+        build(Table(str(tmp_path / name), "{a}", ""))
+
+
+def test_no_row_of_the_wanted_value_is_told(path):
+    with pytest.raises(ValueError, match=r"No row of .* is chosen by `where` \({'label': 7}\)"):
+        build(table(path, where={"label": 7}))
+
+
+def test_patterns_take_columns_of_any_name():
+    assert Pattern("{a b}/{c.d}{e}").filled({"a b": "x", "c.d": 1.5, "e": None}, "here") == "x/1.5"

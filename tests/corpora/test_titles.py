@@ -1,0 +1,68 @@
+"""Titles and authors: where they come from, and that what has none keeps its key."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from nonmember.corpora import Cleaned, Hub, Jsonl, Titled
+from nonmember.records import Corpus, Document
+
+GAME = {"id": "1", "text": "You wake up in a lab.", "name": " Portal 2 ", "studio": "Valve"}
+
+
+def works(corpus):
+    return [(document.title, document.author) for document in corpus.documents]
+
+
+def test_jsonl_reads_titles_and_authors(write_lines, build):
+    path = str(write_lines("games.jsonl", GAME, {"id": "2", "text": "x", "name": None, "studio": "me"}))
+    spec = Jsonl(path, "id", "text", title_field="name", author_field="studio")
+    assert works(build(spec)) == [("Portal 2", "Valve"), ("", "me")]
+    assert works(build(Jsonl(path, "id", "text"))) == [("", ""), ("", "")]
+    with pytest.raises(ValueError, match="has no column 'title'; its columns are 'id', 'text', 'name', 'studio'"):
+        build(Jsonl(path, "id", "text", title_field="title"))
+
+
+def test_a_title_is_text(write_lines, build):
+    path = str(write_lines("games.jsonl", GAME | {"name": ["a", "b"]}))
+    with pytest.raises(ValueError, match="column 'name' must hold text"):
+        build(Jsonl(path, "id", "text", title_field="name"))
+
+
+def test_a_folder_of_rows_has_titles_too(tmp_path, build):
+    (tmp_path / "games.jsonl").write_text(json.dumps(GAME) + "\n")
+    spec = Hub(str(tmp_path), None, "train", "", "text", "id", title_field="name")
+    assert works(build(spec)) == [("Portal 2", "")]
+
+
+def test_identities_name_the_columns_only_where_there_are_any(write_lines):
+    path = str(write_lines("games.jsonl", GAME))
+    plain, titled = Jsonl(path, "id", "text"), Jsonl(path, "id", "text", title_field="name")
+    assert set(plain.identity()) == {"kind", "files", "id_field", "text_field", "cluster_field", "domain"}
+    assert titled.identity() == plain.identity() | {"title_field": "name"}
+
+
+def test_titles_live_through_cleaning_and_the_disk(write_lines, build, tmp_path):
+    spec = Cleaned(Jsonl(str(write_lines("g.jsonl", GAME)), "id", "text", title_field="name"), 1, 4, "cut", None, 64)
+    corpus = build(spec)
+    corpus.save(tmp_path / "c.parquet")
+    (document,) = Corpus.load(tmp_path / "c.parquet").documents
+    assert (document.text, document.title) == ("You wake up in", "Portal 2")
+
+
+def test_a_title_in_an_id(given, build):
+    base = given(Document("scipy:scipy.fft.dct~2", "Discrete cosine transform.", "scipy.fft", "scipy"))
+    titled = Titled(base, ":([^~]+)")
+    assert works(build(titled)) == [("scipy.fft.dct", "")]
+    assert [document.text for document in build(titled).documents] == ["Discrete cosine transform."]
+    assert build(titled).fingerprint != build(base).fingerprint
+    with pytest.raises(ValueError, match="no title in the id 'd0'"):
+        build(Titled(given("x"), ":(.+)"))
+
+
+@pytest.mark.parametrize(("pattern", "message"), [("(", "regular expression"), (":.*", "must have a group")])
+def test_a_pattern_has_a_group(given, pattern, message):
+    with pytest.raises(ValueError, match=message):
+        Titled(given("x"), pattern)

@@ -1,0 +1,64 @@
+"""A running lab server, as tests hold it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nonmember.models.specs import Endpoint
+
+KEY_VARIABLE = "LAB_KEY"
+
+
+@dataclass(frozen=True)
+class RunningLab:
+    port: int
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}/v1"
+
+    def endpoint(self, form: str = "chat", *, model: str = "lab") -> Endpoint:
+        return Endpoint(self.url, model, form, KEY_VARIABLE)
+
+    def setup(self, **settings: Any) -> None:
+        """Fields of `Settings`; all others as they are by default."""
+        self._send("setup", settings)
+
+    def forget(self) -> None:
+        """A new ledger."""
+        self._send("forget", {})
+
+    def ledger(self) -> dict[str, Any]:
+        return self._send("ledger", None)
+
+    def _send(self, route: str, content: dict[str, Any] | None) -> dict[str, Any]:
+        data = None if content is None else json.dumps(content).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/lab/{route}", data)
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return dict(json.load(response))
+
+
+@contextlib.contextmanager
+def running_lab(*arguments: str) -> Iterator[RunningLab]:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lab_server", *arguments],
+        cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        port = process.stdout.readline().strip()
+        assert port, "the lab server did not start"
+        yield RunningLab(int(port))
+    finally:
+        process.stdin.close()
+        process.wait(timeout=10)
+        process.stdout.close()

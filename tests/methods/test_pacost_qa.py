@@ -1,0 +1,170 @@
+"""PaCoST for questions: what it asks for, and the whole way on tiny models."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from scipy import stats
+
+import tiny
+from nonmember import workshop as workshop_module
+from nonmember.corpora import Jsonl
+from nonmember.corpora.answered import Answered
+from nonmember.corpora.rephrased import Rephrasings, Written
+from nonmember.methods import PacostQa, Roles, ScoredDocuments
+from nonmember.methods.pacost_prompts import ANSWER, IS_THE_ANSWER_CORRECT, REPHRASE_QUESTION
+from nonmember.models.prompting import answer_ids
+from nonmember.models.specs import Pretrained
+from nonmember.pipeline import Audit, audit_keys, finished, run_audit
+from nonmember.records import AuditResult
+from nonmember.tracking import NoTracker
+
+pytestmark = tiny.ignore_warnings
+
+ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, seed=9)
+PACOST = PacostQa(
+    rephraser=Pretrained("the/rephraser"),
+    rephrasings=None,
+    temperature=0.1,
+    max_new_tokens=20,
+    min_length_ratio=0.5,
+    max_length_ratio=2.0,
+    min_answer_mass=0.05,
+    alpha=0.05,
+    max_tokens=60,
+    max_answer_tokens=12,
+)
+
+
+def test_it_asks_about_each_question_with_the_targets_own_answer():
+    (group,) = PACOST.groups(ROLES).values()
+    assert group.corpus is ROLES.suspect
+    assert list(group.measured) == ["original", "rephrased", "original_no", "rephrased_no"]
+    assert all(one.score.asks == IS_THE_ANSWER_CORRECT for one in group.measured.values())
+    rephrased = Rephrasings(
+        tiny.SUSPECT,
+        Written(tiny.SUSPECT, PACOST.rephraser, REPHRASE_QUESTION, 0.1, max_new_tokens=20, max_tokens=48, seed=9),
+        0.5,
+        2.0,
+    )
+    for name, questions in (("original", tiny.SUSPECT), ("rephrased", rephrased)):
+        answers = Written(questions, ROLES.target, ANSWER, 0.0, max_new_tokens=12, max_tokens=48, seed=9)
+        assert group.measured[name].corpus == Answered(questions, answers)
+
+
+def test_how_questions_are_shown():
+    assert ANSWER.request("What is 1+1?") == "Question: What is 1+1?\nAnswer:"
+    pair = Answered(tiny.texts("What  is\n1+1?"), tiny.texts(" 2\n")).build(lambda spec: spec.build(lambda _: None))
+    assert IS_THE_ANSWER_CORRECT.request(pair.documents[0].text) == "Question: What is 1+1?\nAnswer: 2\nResponse:"
+
+
+def test_questions_without_an_answer_are_dropped_and_counted():
+    corpus = Answered(tiny.texts("one?", "two?", "three?"), tiny.texts("1", "  ")).build(
+        lambda spec: spec.build(lambda _: None)
+    )
+    assert corpus.doc_ids == ("d0",)
+    assert corpus.dropped == {"no answer": 2}
+
+
+def test_settings_that_make_no_sense_are_refused():
+    for number in (0, 60, 1.5, True):
+        with pytest.raises(ValueError, match="max_answer_tokens must be a whole number of at least 1 and below"):
+            replace(PACOST, max_answer_tokens=number)
+
+
+def test_answers_below_the_listed_ones_count_as_nothing_and_are_counted():
+    """As an endpoint gives them that lists a few of the likeliest tokens: probability 0."""
+    rng = np.random.default_rng(0)
+    values = {name: rng.uniform(0.3, 0.6, 40) for name in ("original", "rephrased")}
+    values |= {f"{name}_no": np.zeros(40) for name in ("original", "rephrased")}
+    values["original"][:3] = 0
+    outcome = PACOST.test({"suspect": ScoredDocuments(tuple(map(str, range(40))), values)}, rng)
+    assert outcome.details["num_not_listed"] == 83
+    expected = stats.ttest_rel(values["original"], values["rephrased"], alternative="greater")
+    assert outcome.p_value == pytest.approx(expected.pvalue)
+
+
+# The whole way ---------------------------------------------------------------------------------------------------
+
+VOCABULARY = tiny.texts("and Yes and No " * 300, *tiny.random_texts(40, seed=1))
+LONG = {"max_position_embeddings": 4096}
+
+
+@pytest.fixture
+def audit(tmp_path) -> Audit:
+    path = tmp_path / "questions.jsonl"
+    texts = [f"{text}?" for text in tiny.random_texts(40, seed=2)]
+    path.write_text("".join(json.dumps({"id": f"q{n}", "text": text}) + "\n" for n, text in enumerate(texts)))
+    target, rephraser = (tiny.scratch(seed, VOCABULARY, **LONG) for seed in (1, 2))
+    method = replace(PACOST, rephraser=rephraser, min_answer_mass=0.0, min_length_ratio=0.0, max_length_ratio=50.0)
+    questions = Jsonl(str(path), id_field="id", text_field="text")
+    return Audit(target, tiny.scratch(3), questions, method, seed=5, corpus_label="questions")
+
+
+def run(audit: Audit, folder: Path, name: str = "one") -> AuditResult:
+    return run_audit(audit, tiny.workshop(folder / "store"), NoTracker(), folder / name)
+
+
+def test_on_tiny_models(audit, tmp_path, monkeypatch):
+    result = run(audit, tmp_path)
+    assert (result.method, result.num_documents + result.num_excluded) == ("pacost_qa", 40)
+    assert result.num_documents >= 30
+    assert result.keys.keys() == {"target", "corpus", "original", "rephrased", "audit"}
+    assert any("compulsory" in warning for warning in result.warnings)
+    rows = {row["doc_id"]: row for row in pq.read_table(tmp_path / "one" / "scores.parquet").to_pylist()}
+
+    # The confidence, by the model's own logits, in the answer that it writes itself.
+    shop = tiny.workshop(tmp_path / "store")
+    loaded = shop.load(audit.target)
+    yes, _ = answer_ids(loaded.tokenizer, IS_THE_ANSWER_CORRECT)
+    (group,) = audit.method.groups(audit.roles).values()
+    pairs = shop.corpus(group.measured["original"].corpus)
+    asked = next(one for one in shop.corpus(audit.suspect).documents if one.doc_id in rows)
+    prompt = f"{ANSWER.instruction}\n\nQuestion: {asked.text}\nAnswer:"
+    ids = loaded.tokenizer(prompt, return_tensors="pt")
+    written = loaded.model.generate(**ids, max_new_tokens=12, do_sample=False, pad_token_id=0)
+    answer = loaded.tokenizer.decode(written[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
+    (pair,) = (one.text for one in pairs.documents if one.doc_id == asked.doc_id)
+    assert pair == f"Question: {asked.text}\nAnswer: {' '.join(answer.split())}"
+    if len(loaded.tokenizer(pair)["input_ids"]) <= audit.method.max_tokens:
+        judged = f"{IS_THE_ANSWER_CORRECT.instruction}\n\n{pair}\nResponse:"
+        with torch.no_grad():
+            logits = loaded.model(**loaded.tokenizer(judged, return_tensors="pt")).logits[0, -1]
+        assert rows[asked.doc_id]["original"] == pytest.approx(float(logits.softmax(-1)[yes]), rel=1e-4)
+
+    def never(*_, **__):
+        raise AssertionError("this was made already")
+
+    monkeypatch.setattr(workshop_module, "write_texts", never)
+    monkeypatch.setattr(workshop_module, "observe_answers", never)
+    found = run(audit, tmp_path, "found")
+    assert (found.p_value, found.keys) == (result.p_value, result.keys)
+    assert finished(audit, tiny.workshop(tmp_path / "store"), tmp_path / "one") == result
+
+
+def test_what_was_rejected_is_counted(audit, tmp_path):
+    given = tmp_path / "given.jsonl"
+    texts = ["", *(f"{text}, is it?" for text in tiny.random_texts(40, seed=3)[1:])]
+    given.write_text("".join(json.dumps({"id": f"q{n}", "text": text}) + "\n" for n, text in enumerate(texts)))
+    method = replace(audit.method, rephraser=None, rephrasings=Jsonl(str(given), id_field="id", text_field="text"))
+    result = run(replace(audit, method=method), tmp_path)
+    assert result.dropped["rephrased: empty"] == 1
+    assert "q0" in result.excluded
+
+
+def test_the_key_names_what_is_written_without_writing_it(audit, tmp_path, monkeypatch):
+    def never(*_, **__):
+        raise AssertionError("a key must not cost a model's writing")
+
+    monkeypatch.setattr(workshop_module, "write_texts", never)
+    other = replace(audit, method=replace(audit.method, rephraser=tiny.scratch(4, VOCABULARY, **LONG)))
+    keys = [audit_keys(one, tiny.workshop(tmp_path / "store")) for one in (audit, other)]
+    assert keys[0]["original"] == keys[1]["original"]
+    assert keys[0]["rephrased"] != keys[1]["rephrased"]
+    assert keys[0]["audit"] != keys[1]["audit"]

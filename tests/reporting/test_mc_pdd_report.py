@@ -1,0 +1,199 @@
+"""The report of MC-PDD: right cells, marks by the kind of reference, sizes, figures, and what was published."""
+
+from __future__ import annotations
+
+import json
+import sys
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+
+import made_up
+import pytest
+from made_up_mc_pdd import contaminated, everything, mc_pdd, rivals
+
+from nonmember.reporting import formats, published_mc_pdd
+from nonmember.reporting.grid import FALSE, INVALID, MISSED, PUBLISHED
+from nonmember.reporting.load import Run
+from nonmember.reporting.markdown import cell_text
+from nonmember.stats.multiplicity import holm
+
+DASH, MINUS = formats.DASH, formats.MINUS
+
+
+def runs_of(*results):
+    return [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
+
+
+def built(paper, *results):
+    """Sections by key."""
+    return {section.key: section for section in paper.build(runs_of(*results)).sections}
+
+
+def block(section, key):
+    (found,) = [one for one in section.blocks if one.key == key]
+    return found
+
+
+def row(found, name):
+    (cells,) = [one.cells for one in found.rows if one.name == name]
+    return [cell_text(cell) for cell in cells]
+
+
+def test_rates_difference_and_p_of_each_target(mc_pdd_paper):
+    section = built(mc_pdd_paper, mc_pdd(p=0.003), mc_pdd(0.36, p=0.2, target="target", truth="non_member"))["models"]
+    found = block(section, "models-micro")
+    adjusted = [formats.p_value(value) for value in holm([0.2, 0.003])]
+    assert row(found, "scipy, read the suspect set 12 times") == [
+        "35.00", "50.00", f"{MINUS}15.00", f"0.003 \\[Holm {adjusted[1]}\\]", f"{MINUS}10.00", "0.400"
+    ]  # fmt: skip
+    assert row(found, "scipy, read neither corpus")[3] == f"0.200 \\[Holm {adjusted[0]}\\]"
+    assert any("0 false" in note and "0 missed" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("against", "truth", "p", "mark"),
+    [
+        ("non_member", "member", 0.3, MISSED),
+        ("non_member", "non_member", 0.01, FALSE),
+        ("member", "non_member", 0.3, MISSED),
+        ("member", "member", 0.01, FALSE),
+        ("member", "non_member", 0.01, ""),
+        ("non_member", "member", 0.01, ""),
+    ],
+)
+def test_marks_follow_the_kind_of_reference(mc_pdd_paper, against, truth, p, mark):
+    found = block(built(mc_pdd_paper, mc_pdd(against=against, truth=truth, p=p))["models"], "models-micro")
+    (told,) = [cells for name, *cells in [(one.name, *one.cells) for one in found.rows]]
+    assert told[3].ours[0].mark == mark
+
+
+def test_invalid_results_and_unreadable_answers_are_said(mc_pdd_paper):
+    section = built(mc_pdd_paper, mc_pdd(verdict="invalid", valid=0.1, p=0.6))["models"]
+    found = block(section, "models-micro")
+    assert found.rows[0].cells[3].ours[0].mark == INVALID
+    assert "Answers that are empty, refused or no list: up to 90% of a corpus." in found.notes
+
+
+def test_words_masks_and_names_are_rows_in_order(mc_pdd_paper):
+    sections = built(mc_pdd_paper, *everything())
+    assert [one.name for one in block(sections["words"], "words-micro").rows][:6] == [
+        f"scipy, {strategy}, {number}" for strategy in ("max", "random") for number in (1, 3, 5)
+    ]
+    assert [one.name for one in block(sections["masks"], "masks-micro").rows][:3] == [
+        "scipy, 1 word", "scipy, 2 words", "scipy, 3 words"
+    ]  # fmt: skip
+    names = [one.name for one in block(sections["names"], "names-micro").rows]
+    assert names[:2] == ["scipy, without the name", "scipy, with the name"]
+
+
+def test_sizes_of_resamples_and_of_corpora(mc_pdd_paper):
+    section = built(mc_pdd_paper, *everything())["sizes"]
+    assert row(block(section, "sizes-subset-micro"), "scipy, read the suspect set 12 times")[3] == "0.012"
+    assert row(block(section, "sizes-upper-micro"), "scipy, read neither corpus")[0] == "+0.062"
+    assert [one.name for one in block(section, "sizes-micro").rows][:2] == [
+        "scipy, 50 documents",
+        "scipy, 150 documents",
+    ]
+    difference, log_p = section.figures
+    assert (
+        row(difference.numbers, "scipy, read the suspect set 12 times")[3] == f"{MINUS}15.00 \\[{MINUS}33.00, +3.00\\]"
+    )
+    assert log_p.numbers.columns == ("125", "100", "75", "50")
+    assert row(log_p.numbers, "scipy, read the suspect set 12 times") == ["0.002", "0.003", "0.004", "0.006"]
+
+
+def test_hit_rates_by_arm_are_drawn(mc_pdd_paper):
+    (figure,) = built(mc_pdd_paper, *everything())["models"].figures
+    assert row(figure.numbers, "scipy, suspect") == ["50.00", "36.00"]
+    assert row(figure.numbers, "sympy, reference, random words") == ["59.00", "59.00"]
+
+
+def test_contamination_by_epochs(mc_pdd_paper):
+    section = built(mc_pdd_paper, *everything())["contamination"]
+    (figure,) = section.figures
+    assert row(figure.numbers, "scipy, tuned on") == ["50.00", "48.00", "46.00", "44.00", "42.00", "40.00"]
+    assert row(figure.numbers, "scipy, clean")[0] == "30.00"
+    assert [one.name for one in block(section, "contamination-micro").rows][:2] == [
+        "scipy, read before, 0 epochs", "scipy, read before, 1 epoch"
+    ]  # fmt: skip
+    (only,) = block(
+        built(mc_pdd_paper, contaminated(0.5, 0.3, "unread_1", 3))["contamination"], "contamination-micro"
+    ).rows
+    assert only.name == "scipy, tuned on, 3 epochs"
+
+
+def test_rivals_over_groups_and_documents(mc_pdd_paper):
+    found = block(built(mc_pdd_paper, rivals())["rivals"], "rivals-micro")
+    assert row(found, "scipy, MC-PDD") == ["0.900", "0.050", "0.850", "0.600", "0.580"]
+    assert [one.name for one in found.rows] == [f"scipy, {name}" for name in ("MC-PDD", "PPL", "Zlib", "Min-K%++")]
+    assert any("4 groups of members and 6 of others" in note and "AUC 0.550" in note for note in found.notes)
+
+
+def test_uniformity_where_nothing_was_read(mc_pdd_paper):
+    ps = (0.01, 0.2, 0.5, 0.9)
+    results = [mc_pdd(sweep="mc_pdd_null", p=p, candidate="unread_1", seed=seed) for seed, p in enumerate(ps)]
+    found = block(built(mc_pdd_paper, *results)["null"], "null-micro")
+    told = row(found, "scipy")
+    assert told[:3] == ["4", "1 of 4", "0 of 4"]
+    assert told[3] == "0.350 (0.010 to 0.900)"
+
+
+def test_the_glance(mc_pdd_paper):
+    results = [mc_pdd(p=0.01), mc_pdd(p=0.3), mc_pdd(p=0.5, truth="non_member"), mc_pdd(verdict="invalid"),
+               mc_pdd(sweep="mc_pdd_null", p=0.5)]  # fmt: skip
+    (told,) = mc_pdd_paper.build(runs_of(*results)).glance.rows
+    assert [cell_text(one) for one in told.cells] == ["5", "1 of 3", "0 of 1", "0 of 1", "1 of 4"]
+
+
+def test_results_of_other_methods_are_left_out(mc_pdd_paper):
+    sections = built(mc_pdd_paper, made_up.result(sweep="mc_pdd_models"))
+    assert all(one.world == PUBLISHED for section in sections.values() for one in section.blocks)
+    assert "Micro world: no results for this table yet." in sections["masks"].notes
+
+
+def test_published_numbers_stand_in_their_sections(mc_pdd_paper):
+    """Methods, section 10.6: spot checks of every table, and the sums they must fit."""
+    sections = built(mc_pdd_paper, mc_pdd())
+    published = {name: one for section in sections.values() for one in section.blocks if one.world == PUBLISHED
+                 for name in [one.key]}  # fmt: skip
+    keys = ("models", "sizes-p", "sizes-upper", "news", "arxiv", "years", "names", "masks", "rivals-3", "rivals-7")
+    assert set(published) == {f"{key}-published" for key in keys}
+    assert row(published["models-published"], "Llama-3.1-8B-Instruct") == [
+        "36.26", "48.50", f"{MINUS}12.24", "0.0001", f"{MINUS}7"
+    ]  # fmt: skip
+    for table in (published_mc_pdd.TABLE_6, published_mc_pdd.TABLE_12, published_mc_pdd.TABLE_13):
+        for name in table.rows:
+            less, more, difference = (float(table.get(name, column)[0]) for column in table.columns[:3])
+            assert difference == pytest.approx(less - more, abs=0.011), name
+    assert published_mc_pdd.TABLE_11_P.get("Llama-3-70B", "250") == ("0.0009",)
+    assert len(published_mc_pdd.TABLE_10.rows) == 12
+    assert published_mc_pdd.TABLE_8.get("2021-03", "p") == ("0.1497",)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A report on everything, by the entry itself."""
+    from nonmember import report as entry
+
+    monkeypatch.chdir(tmp_path)
+    made_up.write(tmp_path / "audits", *everything())
+    monkeypatch.setattr(sys, "argv", ["nonmember", "report=mc_pdd", "results=[audits]", "folder=out"])
+    entry.main()
+    return tmp_path / "out"
+
+
+def test_the_command_writes_page_text_tables_and_pictures(folder):
+    listing = json.loads((folder / "manifest.json").read_text())
+    found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    assert found == listing["files"]
+    pictures = {f"figures/{name}-micro.svg" for name in ("arms", "sizes", "sizes-p", "contamination")}
+    assert {"report.html", "report.md", "tables/models.csv"} | pictures <= set(found)
+    assert all(one["used_in"] for one in listing["results"])
+    for path in folder.glob("figures/*.svg"):
+        ElementTree.fromstring(path.read_text().replace("xlink:href", "href"))
+        assert "mathdefault" not in path.read_text(), "a label that no reader can read"
+
+
+def test_the_same_results_give_the_same_report(mc_pdd_paper):
+    one, two = (mc_pdd_paper.build(runs_of(*everything())) for _ in range(2))
+    assert replace(one) == two

@@ -1,0 +1,100 @@
+"""What is known before planning: variance by source, found again in simulated audits; whom it is hardest to tell."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from nonmember.stats.pilot import PilotAudit, pilot, shared_part, spread
+
+ONE = PilotAudit(
+    controls={(1.0, 0.0): [0.20, 0.24], (1.0, 4.0): [0.10, 0.12], (1.0, 12.0): [0.02, 0.02], (0.5, 12.0): [0.15, 0.15]},
+    num_documents=100,
+    num_seeds=2,
+    seed_variance=0.0001,
+    seed_df=8,
+    document_variance=0.0002,
+    shared=0.25,
+)
+
+
+def test_a_reading_is_as_hard_to_tell_as_the_heavier_one_that_is_hardest():
+    assert ONE.mean_of_readers((1.0, 4.0)) == pytest.approx(0.11)
+    assert ONE.mean_of_readers((1.0, 12.0)) == pytest.approx(0.02)
+    assert ONE.mean_of_readers((0.5, 12.0)) == pytest.approx(0.15)
+    assert ONE.gap((1.0, 4.0)) == pytest.approx(0.11)
+    risen = replace(ONE, controls={**ONE.controls, (1.0, 12.0): [0.18, 0.18]})
+    assert risen.mean_of_readers((1.0, 4.0)) == pytest.approx(0.18), "more was read and Delta rose"
+    assert risen.mean_of_readers((0.5, 4.0)) == pytest.approx(0.18), "a share that was not planted at that dose"
+
+
+def test_spread_by_hand():
+    """Sums of squares .0008 + .0002 + 0 + 0 on 4 degrees of freedom; of it .00005 seeds and .00015 documents."""
+    found = spread([ONE])
+    assert (found.df, found.sigma_df) == (4, 8)
+    assert found.variance == pytest.approx(0.00025)
+    assert found.tau == pytest.approx(math.sqrt(0.00025 - 0.00005 - 0.00015))
+    assert found.sigma == pytest.approx(0.01)
+    made = pilot([ONE], (1.0, 4.0))
+    assert made.variance(100, 2) == pytest.approx(0.00025), "the pilot's own size gives back what was measured"
+    assert made.gap == pytest.approx(0.11)
+
+
+def test_what_seeds_and_documents_explain_leaves_no_negative_variance():
+    assert spread([replace(ONE, document_variance=0.1)]).tau == 0
+
+
+def test_one_seed_tells_nothing_of_seeds():
+    made = pilot([replace(ONE, num_seeds=1, seed_variance=0.0, seed_df=0)], (1.0, 4.0))
+    assert made.sigma == 0
+    assert made.tau > spread([ONE]).tau
+
+
+def simulated(rng, *, num_documents, num_seeds, tau=0.02, sigma=0.03, per_document=0.3, shared=0.4):
+    """Two controls of four readings, drawn source by source."""
+    variance = per_document / num_documents
+    common = math.sqrt(shared * variance) * rng.normal()
+
+    def delta(mean):
+        own = tau * rng.normal() + sigma * rng.normal(size=num_seeds).mean()
+        return mean + common + own + math.sqrt((1 - shared) * variance) * rng.normal()
+
+    controls = {(1.0, times): [delta(0.2 - 0.01 * times) for _ in range(2)] for times in (0.0, 1.0, 4.0, 12.0)}
+    df = 8 * (num_seeds - 1)
+    return PilotAudit(controls, num_documents, num_seeds, sigma**2 * rng.chisquare(df) / df, df, variance, shared)
+
+
+def test_the_sources_of_variance_are_found_again():
+    rng = np.random.default_rng(0)
+    audits = [simulated(rng, num_documents=size, num_seeds=seeds) for size, seeds in ((100, 2), (500, 3)) * 600]
+    found = spread(audits)
+    assert found.tau == pytest.approx(0.02, rel=0.07)
+    assert found.sigma == pytest.approx(0.03, rel=0.03)
+    assert found.per_document == pytest.approx(0.3)
+    assert found.shared == pytest.approx(0.4)
+    made = pilot(audits, (1.0, 4.0))
+    assert made.gap == pytest.approx(0.04, abs=0.005)
+    assert made.variance(250, 4) == pytest.approx(0.02**2 + 0.03**2 / 4 + 0.6 * 0.3 / 250, rel=0.04)
+
+
+def test_what_models_share_of_the_documents():
+    rng = np.random.default_rng(1)
+    common_G, own_MG = rng.normal(size=20000), rng.normal(size=(5, 20000))
+    assert shared_part(0.6 * common_G + 0.8 * own_MG) == pytest.approx(0.36, abs=0.02)
+    assert shared_part(np.stack([common_G, common_G + 3])) == pytest.approx(1)
+    assert shared_part(np.stack([common_G, -common_G])) == 0
+    assert shared_part(own_MG[:1]) == 0, "one model tells nothing, and 0 is careful"
+    assert shared_part(np.zeros((2, 5))) == 0
+
+
+@pytest.mark.parametrize(
+    ("controls", "message"),
+    [
+        ({(1.0, 4.0): [0.1, 0.2]}, "Plant a reading of 0 exposures"),
+        ({(1.0, 0.0): [0.1], (1.0, 4.0): [0.2]}, "at least 2 controls of one reading"),
+    ],
+)
+def test_a_pilot_that_tells_too_little(controls, message):
+    with pytest.raises(ValueError, match=message):
+        pilot([replace(ONE, controls=controls)], (1.0, 4.0))
