@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gzip
+import json
 import os
 from dataclasses import replace
 
@@ -21,6 +23,22 @@ from tiny import Texts
 
 PRESETS = sorted(path.stem for path in (CONF / "experiment").glob("red_*.yaml"))
 METHODS = ("red_prism", "red_clearance", "red_paired_t")
+
+
+GIVEN = "NONMEMBER_DECOP_DIR" in os.environ
+
+
+@pytest.fixture(autouse=True, scope="module")
+def passages(tmp_path_factory):
+    """A file in the place of the passages, where none are given."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not GIVEN:
+            folder = tmp_path_factory.mktemp("decop")
+            line = {"text": "a passage", "paraphrases": ["another"], "book": "A"}
+            with gzip.open(folder / "public_domain_passages.jsonl.gz", "wt") as file:
+                file.write(json.dumps(line))
+            patch.setenv("NONMEMBER_DECOP_DIR", str(folder))
+        yield
 
 
 @functools.cache
@@ -182,7 +200,7 @@ def test_controls_read_what_was_handed_over_in_its_layout():
     attacked = audit("red_wrapped")
     assert isinstance(attacked.suspect, Viewed)
     controls = attacked.method.controls.models(attacked.suspect)
-    assert {control.reading.label for control in controls} == {"0x", "4x", "8x", "12x"}
+    assert {control.reading.label for control in controls} == {"0x", "8x", "12x"}
     for control in controls:
         planted = control.model.corpus.components[1]
         assert (planted.corpus, planted.exposures) == (attacked.suspect, control.reading.exposures)
@@ -201,7 +219,7 @@ def test_whoever_reads_passages_knows_others():
     assert parts == {"suspect", "read", "rest"}
 
 
-@pytest.mark.skipif("NONMEMBER_DECOP_DIR" not in os.environ, reason="NONMEMBER_DECOP_DIR names no folder")
+@pytest.mark.skipif(not GIVEN, reason="NONMEMBER_DECOP_DIR names no folder")
 def test_every_passage_has_a_paraphrase():
     attacked = audit("red_paraphrases")
     made: dict[str, Corpus] = {}

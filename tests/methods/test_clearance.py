@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ import tiny
 from nonmember.corpora import Select
 from nonmember.methods import Clearance, Roles, ScoredDocuments
 from nonmember.methods.clearance import role_of
-from nonmember.methods.controls import PlantedControls
+from nonmember.methods.controls import PlantedControls, SharedControls
 from nonmember.methods.gates import Gates
 from nonmember.models.planting import Reading, planted
 from nonmember.models.specs import Noised, Trained
@@ -94,6 +94,17 @@ def test_what_is_as_heavy_as_another():
     assert OFTEN.at_least(TWICE)
     assert not HALF.at_least(TWICE)
     assert not TWICE.at_least(OFTEN)
+
+
+def test_some_controls_of_runs_that_carry_more():
+    """The very models, so that they are found and not trained again."""
+    whole = replace(CONTROLS, sets=SETS, audited="b")
+    given = {field.name: getattr(whole, field.name) for field in fields(whole)} | {"readings": [NONE, OFTEN]}
+    some = SharedControls(**given, rotation=whole.readings)
+    assert some.models(SETS["b"]) == [one for one in whole.models(SETS["b"]) if one.reading != TWICE]
+    assert [one.seed for one in some.models(SETS["b"])] == [1, 2, 1, 2]
+    with pytest.raises(ValueError, match="among those of the rotation, but 8x50% came"):
+        SharedControls(**given | {"readings": [NONE, HALF]}, rotation=whole.readings)
 
 
 def test_controls_must_differ_and_one_must_read():

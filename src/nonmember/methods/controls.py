@@ -7,7 +7,7 @@ every reading and seed. A reading of no exposures is the negative control: the s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nonmember.corpora import CorpusSpec
 from nonmember.models.planting import Reading, planted
@@ -67,3 +67,22 @@ class PlantedControls:
             for place, reading in enumerate(self.readings)
             for seed in self.seeds
         ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SharedControls(PlantedControls):
+    """Some controls in runs that were planted for more: those of `readings` among the readings of `rotation`, which the
+    runs give to their sets in turn."""
+
+    rotation: Sequence[Reading] = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if others := [reading.label for reading in self.readings if reading not in self.rotation]:
+            raise ValueError(f"readings must be among those of the rotation, but {', '.join(others)} came.")
+
+    def models(self, suspect: CorpusSpec) -> list[Control]:
+        whole = PlantedControls(
+            self.stand_in, self.training, self.general, self.rotation, self.seeds, self.sets, self.audited
+        )
+        return [control for control in whole.models(suspect) if control.reading in self.readings]
