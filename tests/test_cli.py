@@ -97,7 +97,7 @@ def test_unknown_command(nonmember):
         (["model@target=pythia_410"], "no model=pythia_410; did you mean pythia_410m "),
         (["score@method.score=min_kk"], "no score=min_kk; did you mean min_k"),
         (["experiment=no_such"], "no experiment=no_such. experiment can be "),
-        (["modl@target=pythia_70m"], "no group modl; did you mean model or method? The groups are asking, controls, data, "),
+        (["modl@target=pythia_70m"], "no group modl; did you mean model or method? The groups are asking, "),
         (["model=pythia_70m"], "Did you mean to override one of model@reference, model@target?"),
         (["training@method.distilation=distillation"], "training@method.distillation"),
         (["seed=abc"], "seed cannot be that: Value 'abc' of type 'str' could not be converted to Integer."),

@@ -534,8 +534,8 @@ def told(process: subprocess.Popen[str]) -> list[int]:
 
 
 def check_kills(lab, start, client, *, number: int, concurrency: int, kills: list[int]) -> dict[str, Any]:
-    """Kill at so many paid answers each. Whatever was read is in the table, so all that is lost is what was under way at
-    a kill; and only that is paid for again, if at all."""
+    """Kill at so many paid answers each. Whatever was read is in the table, so all that is lost is what was under way
+    at a kill; and only that is paid for again, if at all."""
     for paid in kills:
         kill_after(start(number, concurrency), lab, paid)
         lost = settled(lab)["distinct"] - len(rows(client().folder))
