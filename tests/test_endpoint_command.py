@@ -29,13 +29,14 @@ def documents(tmp_path: Path, texts: list[str]) -> Path:
 
 
 @pytest.fixture
-def pacost(lab: RunningLab, documents: Path) -> list[str]:
-    """PaCoST, target and rephraser behind the same server."""
+def pacost(lab: RunningLab, documents: Path, make_model: Callable[..., Path]) -> list[str]:
+    """PaCoST, target and rephraser behind the same server. (A reference is for other methods.)"""
     rows = [json.loads(line) for line in documents.read_text().splitlines()]
     lab.setup(documents=[{"text": row["text"], "read": True} for row in rows], hit={"judgement": [0.4, 0.6]})
     model = ["url=" + lab.url, "model=lab", f"key_variable={KEY_VARIABLE}"]
     return [
         *("audit", "method=pacost", "logger=none", "data=jsonl", f"data.path={documents}", "data.min_words=5"),
+        *("model@reference=pretrained", f"reference.path={make_model(2)}"),
         *("model@target=endpoint", *(f"target.{given}" for given in model)),
         *("model@method.rephraser=endpoint", *(f"method.rephraser.{given}" for given in model)),
     ]
