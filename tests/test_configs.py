@@ -189,6 +189,7 @@ PLACES = [
         },
         "world=study",
         "method=clearance",
+        "method.exclude.exposures=8",  # which all controls of the study have
     ),
     *deck("audit", {"controls@method.controls": options_elsewhere("controls")}, "method=clearance"),
     # A target with a training of its own, on a base with another, and a reference with a third.

@@ -110,7 +110,8 @@ def test_what_differs_shares_what_does_not(nonmember, ask):
     assert nonmember(*ask("name=one")).status == 0
     assert nonmember(*ask("name=two", "method.score.k=.5", "method.rank_metric=kendall")).status == 0
     assert result_of("two")["made"] == {
-        "models_trained": 0, "models_found": 1, "tokens_observed": 0, "observations_found": 3,
+        "models_trained": 0, "models_found": 1, "tokens_observed": 0, "observations_found": 3, "answers_asked": 0,
+        "answers_found": 0,
     }  # fmt: skip
     assert nonmember(*ask("name=three", "method.distillation.lambda_=.3")).status == 0
     made = result_of("three")["made"]
@@ -360,7 +361,8 @@ def test_killed_in_the_middle_of_training_and_started_again(nonmember, ask, tmp_
     assert (said.status, said.err) == (0, "")
     assert "going on from the point an earlier run had reached" in said.out
     assert result_of()["made"] | {"tokens_observed": 0} == {
-        "models_trained": 1, "models_found": 0, "tokens_observed": 0, "observations_found": 2,
+        "models_trained": 1, "models_found": 0, "tokens_observed": 0, "observations_found": 2, "answers_asked": 0,
+        "answers_found": 0,
     }  # fmt: skip
     assert not list(tmp_path.rglob(".partial-*"))
     assert nonmember(*arguments, "name=uninterrupted", "store=elsewhere").status == 0
