@@ -8,6 +8,7 @@ import random
 import made_up
 
 DOMAINS = ("scipy", "sympy")
+MEMBER, UNTOUCHED = "chat+12xA", "chat"
 SIZES = (125, 100, 75, 50)
 SCORES = ("mc_pdd", "perplexity", "zlib", "minkpp(0.2)")
 
@@ -29,7 +30,7 @@ def mc_pdd(
     """A result of the test. suspect, reference: hit rates.   against: what the reference corpus is."""
     difference = reference - suspect if against == "non_member" else suspect - reference
     values = {
-        "method": "mc_pdd", "target": made_up.MEMBER, "reference": None, "statistic": difference, "p_value": p,
+        "method": "mc_pdd", "target": MEMBER, "reference": None, "statistic": difference, "p_value": p,
         "ci_low": None, "ci_high": difference + 0.05, "truth": "member" if candidate == "read" else "non_member",
         "verdict": "evidence_of_membership" if p < 0.05 else "inconclusive", "rho_reference_target": None,
         "rho_distilled_target": None, "score": "",
@@ -69,7 +70,7 @@ def everything():
     rng = random.Random(0)
     for domain in DOMAINS:
         here = {"domain": domain}
-        for target, read in ((made_up.MEMBER, True), (made_up.UNTOUCHED, False)):
+        for target, read in ((MEMBER, True), (UNTOUCHED, False)):
             yield mc_pdd(0.5 if read else 0.36, p=0.002 if read else 0.4, target=target, data=here,
                          truth="member" if read else "non_member")  # fmt: skip
         for strategy, number in itertools.product(("max", "random"), (1, 3, 5)):

@@ -40,7 +40,7 @@ def row(found, name):
 
 
 def test_rates_difference_and_p_of_each_target(mc_pdd_paper):
-    section = built(mc_pdd_paper, mc_pdd(p=0.003), mc_pdd(0.36, p=0.2, target="target", truth="non_member"))["models"]
+    section = built(mc_pdd_paper, mc_pdd(p=0.003), mc_pdd(0.36, p=0.2, target="chat", truth="non_member"))["models"]
     found = block(section, "models-micro")
     adjusted = [formats.p_value(value) for value in holm([0.2, 0.003])]
     assert row(found, "scipy, read the suspect set 12 times") == [

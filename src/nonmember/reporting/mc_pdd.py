@@ -117,7 +117,7 @@ NOTES = (
     "A gap says that specific words of one corpus are easier to guess. Date, fame, genre and duplicates make such gaps "
     "too. Not significant is inconclusive, never the opposite claim, though the paper’s listing takes it for that.",
     "Targets that do not answer with a list of words have no hit rate to speak of: more than 5% of such answers make a "
-    "result invalid. The models trained here never learnt to follow an instruction.",
+    "result invalid.",
     "Small numbers under p-values are Holm-adjusted over the table (one world, one table: one family).",
     "A dash is a cell without a result. It is never a zero.",
 )
