@@ -65,6 +65,7 @@ CHANGES = {  # what of an audit is not as without an attack: target, reference, 
     "red_none": set(),
     "red_sham": {"sham"},
     "red_damaged": {"sham"},
+    "red_worn": {"sham"},
     "red_noise": {"target"},
     "red_rounding": {"target"},
     "red_unread_part": {"target", "suspect"},
@@ -129,7 +130,8 @@ def test_a_sham_is_distilled_on_text_of_another_library_that_nobody_read():
     assert isinstance(sham, OnOtherText)
     assert sham.corpus.identity()["domains"] == ["networkx"]
     assert sham.corpus.identity()["base"]["take"] == "b"
-    assert isinstance(audit("red_damaged").method.sham, Damaged)
+    assert audit("red_damaged").method.sham == Damaged(1.0)
+    assert audit("red_worn").method.sham.scale < 1
 
 
 def test_the_same_target_is_served(honest):

@@ -61,7 +61,7 @@ def test_without_a_sham_it_is_the_method_itself(kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sham", [OnOtherText(OTHER), Damaged(0.3)])
+@pytest.mark.parametrize("sham", [OnOtherText(OTHER, lambda_=0.0), Damaged(0.3)])
 def test_only_the_targets_distilled_references_are_exchanged(kind, sham):
     honest, fooled = models(KINDS[kind]), models(given(kind, sham))
     assert honest.keys() == fooled.keys()
@@ -78,8 +78,10 @@ def test_only_the_targets_distilled_references_are_exchanged(kind, sham):
 
 def test_what_a_sham_is():
     honest = models(PRISM)["suspect", "distilled"]
-    other = OnOtherText(OTHER)(honest)
+    other = OnOtherText(OTHER, lambda_=0.0)(honest)
     assert (other.corpus, other.teacher, other.base, other.seed) == (OTHER, TARGET, REFERENCE, honest.seed)
+    assert replace(other.training, lambda_=honest.training.lambda_) == honest.training
+    assert other.training.lambda_ == 0
     assert Damaged(0.3)(honest) == Noised(honest, 0.3, honest.seed)
 
 

@@ -15,16 +15,23 @@ from nonmember.methods.clearance import Clearance
 from nonmember.methods.paired_t import PairedT
 from nonmember.methods.prism import Prism
 from nonmember.models.specs import ModelSpec, Noised, Trained, label_of
+from nonmember.training.recipes import Distillation
 
 
 @dataclass(frozen=True)
 class OnOtherText:
-    """Distilled from the same teacher by the same recipe, but on text that is not the suspect set."""
+    """Made by the recipe of distillation, but on text that is not the suspect set.
+
+    lambda_: weight of the teacher in place of the recipe's; 0: the teacher is not listened to.
+    """
 
     corpus: CorpusSpec
+    lambda_: float
 
     def __call__(self, distilled: Trained) -> ModelSpec:
-        return replace(distilled, corpus=self.corpus, label=f"{label_of(distilled)}-on-other-text")
+        assert isinstance(distilled.training, Distillation)
+        training = replace(distilled.training, lambda_=self.lambda_)
+        return replace(distilled, training=training, corpus=self.corpus, label=f"{label_of(distilled)}-on-other-text")
 
 
 @dataclass(frozen=True)

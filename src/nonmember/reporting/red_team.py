@@ -14,8 +14,10 @@ from nonmember.reporting.worlds import Scope, select
 
 # What is done in each attack, by its name in the results.
 DEEDS = {
-    "sham": "A sham: for the target's distilled reference the audit is given one that was distilled on other text.",
-    "damaged": "Damage: it is given the real one with noise on its weights.",
+    "sham": "A sham: for the target's distilled reference the audit is given one that was trained on other text, and "
+    "without the target for a teacher.",
+    "damaged": "Damage: it is given the real one with as much noise on its weights as they vary.",
+    "worn": "A little damage: the same with so little noise, 0.3 of that, that it may pass for the real one.",
     "noise": "Noise: whoever serves the target puts noise on every log-probability, always the same for the same "
     "question; scores, gates and the distillation all see it.",
     "rounding": "Rounding: log-probabilities are served in whole nats, to all of these too.",
