@@ -232,16 +232,9 @@ def axes_of(sweep: str, world: str) -> dict[str, list[str]]:
 
 def given_of(sweep: str, world: str) -> list[str]:
     """What a user must give for the data and the first models of a sweep in a world."""
-<<<<<<< HEAD
-    defaults = OmegaConf.load(SWEEPS / f"{sweep}.yaml").defaults
-    chosen = [str(choice).replace("${world}", world) for line in defaults if isinstance(line, DictConfig)
-              for choice in OmegaConf.to_container(line, resolve=False).values()
-              if "override /data" in line]  # fmt: skip
-=======
     defaults = OmegaConf.to_container(OmegaConf.load(SWEEPS / f"{sweep}.yaml").defaults, resolve=False)
     overrides = {group: option for line in defaults if isinstance(line, dict) for group, option in line.items()}
     chosen = [str(overrides.get("override /data", "")).replace("${world}", world)]
->>>>>>> ends
     data = [text for option in chosen for text in GIVEN.get(f"data/{option}", [])]
     first = [stands(key, values[0])[1][1:] for key, values in axes_of(sweep, world).items() if is_group(key)]
     return [*data, *(text for texts in first for text in texts)]
