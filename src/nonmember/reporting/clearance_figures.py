@@ -49,8 +49,7 @@ def deltas(scope: Scope) -> Figure | None:
             _targets(axis, here, places)
             axis.set(xlabel="times read", xticks=range(len(places)), xlim=(-0.6, len(places) - 0.4))
             axis.set_xticklabels([_tick(reading) for reading in readings.values()])
-            axis.set_ylabel("Delta")
-            axis.label_outer()
+            axis.set_ylabel("Delta" if axis.get_subplotspec().is_first_col() else "")
         legend_below(canvas, canvas.axes[0])
 
     alt = (
