@@ -121,12 +121,12 @@ def _about(known: Known, content: float) -> Iterator[str]:
     from nonmember.stats.planning import power_ceiling
 
     pilot = known.pilots[known.excluded]
+    own = f" and {pilot.interaction**0.5:.3f} between seeds on these very documents" if pilot.interaction else ""
     yield (
         f"Delta is {pilot.delta_untouched:+.3f} of untouched models and {pilot.delta_controls:+.3f} of those that read "
         f"{known.excluded} (or more, where that is higher). Standard deviations: {pilot.tau:.3f} between models, "
-        f"{pilot.sigma:.3f} between distillation seeds and {pilot.interaction**0.5:.3f} between seeds on these very "
-        f"documents, {pilot.document_variance**0.5:.3f} over {pilot.num_documents} documents, of whose variance "
-        f"{pilot.shared:.0%} is common to target and controls."
+        f"{pilot.sigma:.3f} between distillation seeds{own}, {pilot.document_variance**0.5:.3f} over "
+        f"{pilot.num_documents} documents, of whose variance {pilot.shared:.0%} is common to target and controls."
     )
     if known.spread is not None:
         yield (

@@ -14,7 +14,17 @@ from nonmember.models.planting import Reading
 from nonmember.records import AuditResult
 from nonmember.reporting import clearance_tables as ours
 from nonmember.reporting import formats
-from nonmember.reporting.figures import INK, QUIET, colour, figure_of, legend_below, panels, size_of_panels, zero_line
+from nonmember.reporting.figures import (
+    INK,
+    PANELS_IN_ROW,
+    QUIET,
+    colour,
+    figure_of,
+    legend_below,
+    panels,
+    size_of_panels,
+    zero_line,
+)
 from nonmember.reporting.grid import FALSE, Block, Cell, Figure
 from nonmember.reporting.load import Run
 from nonmember.reporting.numbers import HIGH, LOW, number_in
@@ -49,8 +59,8 @@ def deltas(scope: Scope) -> Figure | None:
             _targets(axis, here, places)
             axis.set(xlabel="times read", xticks=range(len(places)), xlim=(-0.6, len(places) - 0.4))
             axis.set_xticklabels([_tick(reading) for reading in readings.values()])
+        for axis in canvas.axes[::PANELS_IN_ROW]:
             axis.set_ylabel("Delta")
-            axis.label_outer()
         legend_below(canvas, canvas.axes[0])
 
     alt = (
