@@ -24,6 +24,9 @@ class Compute:
     logits_budget_mib: bound on the largest [tokens, vocabulary] table in training.
     block_mib: the same in observing; best when it fits the processor's cache.
     checkpoint_seconds: training saves a point to resume from this often.
+    measure_health: whether cross-entropy and divergence of a distilled reference are measured before and after its
+        training. Two passes over the documents by student and teacher each, as costly as an epoch; clearance measures
+        both anyway.
     """
 
     make_trainer: Callable[..., lightning.Trainer]
@@ -34,6 +37,7 @@ class Compute:
     block_mib: int
     checkpoint_seconds: float
     gradient_checkpointing: bool
+    measure_health: bool = True
 
     def __post_init__(self) -> None:
         for name in ("micro_batch_size", "max_batch_tokens", "logits_budget_mib", "block_mib"):

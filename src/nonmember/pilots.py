@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from nonmember.models.planting import Reading
 from nonmember.records import AuditResult
 from nonmember.reporting.load import Run, load_runs
 from nonmember.reporting.readings import planted
+from nonmember.stats.margin import Extra
 from nonmember.stats.pilot import PilotAudit, Spread, pilot, shared_part, spread
 from nonmember.stats.planning import Costs, Pilot
 from nonmember.stats.two_way import TwoWay, two_way
@@ -52,7 +53,8 @@ class Source(Protocol):
 @dataclass(frozen=True)
 class FromNumbers:
     """standard_error: of one model's Delta over `num_documents` documents.   num_readings: to be planted with
-    exposures.   The others: see `stats.planning.Pilot`."""
+    exposures.   deviation, deviation_df: as of `methods.controls.PlantedControls`.   The others: see
+    `stats.planning.Pilot`."""
 
     delta_untouched: float
     delta_controls: float
@@ -64,10 +66,13 @@ class FromNumbers:
     interaction: float
     num_readings: int
     exclude: str
+    deviation: float = 0.0
+    deviation_df: float | None = None
 
     def known(self, store: Path) -> Known:
         found = Pilot(self.delta_untouched, self.delta_controls, self.tau, self.sigma, self.standard_error**2,
-                      self.num_documents, self.shared, self.interaction)  # fmt: skip
+                      self.num_documents, self.shared, self.interaction,
+                      Extra(self.deviation**2, self.deviation_df or math.inf))  # fmt: skip
         said = ("A pilot by its numbers.",)
         return Known({self.exclude: found}, self.exclude, self.num_readings, {}, None, None, said)
 
@@ -91,7 +96,8 @@ class FromAudits:
         audits = [_audit(here, self.shared) for here in by_controls]
         readings = {label: one for label, one in planted(runs[0].result).items() if one.exposures}
         excluded = self._excluded(runs, readings)
-        pilots = {label: pilot(audits, _place(reading)) for label, reading in readings.items()}
+        extra = _extra(runs[0].result)
+        pilots = {label: replace(pilot(audits, _place(reading)), extra=extra) for label, reading in readings.items()}
         names = [here[0].result.corpus for here in by_controls]
         gaps = {  # of a set with several groups of controls the smallest
             name: min(one.gap(_place(readings[excluded])) for one, of in zip(audits, names, strict=True) if of == name)
@@ -126,6 +132,7 @@ def _check_alike(runs: Sequence[Run], folders: Sequence[str]) -> None:
         "scores": {run.result.score for run in runs},
         "distillations": {json.dumps(run.result.settings.get("distillation"), sort_keys=True) for run in runs},
         "planted readings": {", ".join(planted(run.result)) for run in runs},
+        "deviations from the controls": {str(_extra(run.result)) for run in runs},
     }
     for what, values in told.items():
         if len(values) > 1:
@@ -160,6 +167,12 @@ def _audit(runs: Sequence[Run], shared: float | None) -> PilotAudit:
         document_variance=float(np.mean([_document_variance(run.result) for run in runs])),
         shared=shared_part(np.array([_without(one) for one in measured]), of_means) if shared is None else shared,
     )
+
+
+def _extra(result: AuditResult) -> Extra:
+    """As the audit's controls were declared."""
+    controls: Any = result.settings.get("controls", {})
+    return Extra(float(controls.get("deviation") or 0.0) ** 2, float(controls.get("deviation_df") or math.inf))
 
 
 def _details(result: AuditResult) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
@@ -52,8 +53,8 @@ def plan_audit(config: DictConfig, folder: Path) -> Path:
         )
         for label, pilot in known.pilots.items()
     }  # fmt: skip
-    tau = known.pilots[known.excluded].tau
-    hopeless = [name for name, gap in known.gaps.items() if power_ceiling(gap, tau, rule.content) < config.power]
+    between = known.pilots[known.excluded].between_models
+    hopeless = [name for name, gap in known.gaps.items() if power_ceiling(gap, between, rule.content) < config.power]
     show(config, known, plans, hopeless, seconds)
     path = folder / PLAN
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -128,10 +129,13 @@ def _about(known: Known, content: float) -> Iterator[str]:
         f"{pilot.sigma:.3f} between distillation seeds{own}, {pilot.document_variance**0.5:.3f} over "
         f"{pilot.num_documents} documents, of whose variance {pilot.shared:.0%} is common to target and controls."
     )
+    if pilot.extra.variance:
+        yield f"A target differs from controls of a stand-in by another {pilot.extra.variance**0.5:.3f}."
     if known.spread is not None:
+        ceiling = power_ceiling(pilot.gap, math.hypot(known.spread, pilot.extra.variance**0.5), content)
         yield (
             f"Were all of the {known.spread:.3f} between models, no audit of any size would have more power to exclude "
-            f"{known.excluded} than {power_ceiling(pilot.gap, known.spread, content):.2f}."
+            f"{known.excluded} than {ceiling:.2f}."
         )
     if len(known.gaps) > 1:
         least, most = (pick(known.gaps, key=known.gaps.__getitem__) for pick in (min, max))

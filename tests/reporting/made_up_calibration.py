@@ -24,6 +24,7 @@ def clearance(case="s0", p=0.01, domain="numpy", delta=0.1, verdict="inconclusiv
     details = {
         "prism": {"statistic": delta, "p_value": prism_p},
         "control_deltas": {"0x": [0.02, 0.04], "8x": [-0.1, -0.12]},
+        "margins": {"8x": {"bound": -0.05, "mean": -0.11, "spread": 0.01, "df": 2}},
         "detection": {"points": [{"share": s, "exposures": float(e), "p_at_least": ps[s, e]} for s, e in PLANTED]},
         "gates": {"ce": gate(True), "kl": gate(verdict != "invalid")},
         "shams": {"sham_noise": {"refused": True, "gates": {"ce": gate(False), "kl": gate(True)}},

@@ -6,6 +6,7 @@ import pytest
 from made_up_calibration import PLANTED, clearance, everything, rival
 from scipy import stats
 
+from nonmember.reporting.calibration_tables import HALVES
 from nonmember.reporting.grid import FALSE
 from nonmember.reporting.load import Run
 from nonmember.reporting.markdown import cell_text
@@ -75,3 +76,22 @@ def test_figures_rest_on_all_results(calibration_paper):
         assert figure.numbers is not None
     (deltas,) = built(calibration_paper, clearance("s5", delta=-0.2))["deltas"].figures
     assert deltas.numbers.rows[0].cells[0].ours[0].value == pytest.approx(-0.2 - 0.03)
+
+
+def test_an_audit_is_invalid_for_a_reading_whose_controls_cannot_be_told_from_untouched_ones(calibration_paper):
+    curve = {"points": [{"share": s, "exposures": float(e), "p_at_least": 0.01, "power_at_least": power}
+                        for (s, e), power in zip(PLANTED, (0.4, 0.6, 0.9, 0.9), strict=True)]}  # fmt: skip
+    hopeless = {"separation": {"value": -0.01, "bound": 0.0, "upper": False, "passed": False}}
+    details = {"detection": curve, "gates": hopeless}
+    section = built(calibration_paper, clearance("s0", verdict="invalid", details=details))["errors"]
+    told = [text(section, "errors-reported", f"clearance of {one}", "power, n = 100") for one in ("4x", "8x", "12x")]
+    assert [one.split(" [")[0] for one in told] == ["0 of 1", "1 of 1", "1 of 1"]
+
+
+def test_deviations_of_targets_from_their_controls(calibration_paper):
+    """.13 - .03 and -.06 + .11 about controls of spread .01: sqrt((.1^2 + .05^2) / 2 - .00015) = .078."""
+    results = [clearance("s0", delta=0.13), clearance("s4", delta=-0.06)]
+    section = built(calibration_paper, *results)["deviations"]
+    row = f"all, {HALVES['reported']}"
+    told = [text(section, "deviations", row, one) for one in ("mean", "beyond that", "targets", "sets")]
+    assert told == ["+0.075", "0.078", "2", "1"]

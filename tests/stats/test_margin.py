@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nonmember.stats.margin import bound_factor, margin, pooled_spread, prediction_p_value
+from nonmember.stats.margin import Extra, bound_factor, margin, pooled_spread, prediction_p_value
 
 ONE = {"4x": [0.01, 0.03, 0.05]}
 SEVERAL = {"2x": [0.06, 0.10], "4x": [0.01, 0.03, 0.05], "8x": [0.00]}
@@ -111,10 +111,33 @@ def test_p_with_an_extra_variance_keeps_its_level():
     for groups, rng in drawn(3, num_worlds=num_worlds, num_controls=5, num_groups=1):
         value = rng.normal(1.0, math.sqrt(4.0 + 4.0))
         extra = 4.0 * rng.chisquare(4) / 4
-        rejected += prediction_p_value(value, groups, 0, extra_variance=extra, extra_df=4) < alpha
+        rejected += prediction_p_value(value, groups, 0, extra=Extra(extra, 4)) < alpha
     assert 0.03 < rejected / num_worlds < 0.065
-    assert prediction_p_value(3.0, {0: [0.0, 1.0, 2.0]}, 0) < prediction_p_value(
-        3.0, {0: [0.0, 1.0, 2.0]}, 0, extra_variance=9.0
+    three = {0: [0.0, 1.0, 2.0]}
+    assert prediction_p_value(3.0, three, 0) < prediction_p_value(3.0, three, 0, extra=Extra(9.0))
+
+
+def test_the_tolerance_bound_with_an_extra_variance_covers_as_often_as_it_says():
+    """Of 90% of targets that differ from the controls by as much again, with 80% confidence."""
+    num_worlds = 2000
+    above = stats.norm(1.0, math.sqrt(8.0)).ppf(0.9)
+    covered = 0
+    for groups, rng in drawn(4, num_worlds=num_worlds, num_controls=5, num_groups=1):
+        extra = Extra(4.0 * rng.chisquare(4) / 4, 4)
+        covered += margin(groups, 0, content=0.9, confidence=0.8, extra=extra).bound >= above
+    assert 0.77 < covered / num_worlds < 0.85
+
+
+def test_an_extra_variance_by_hand():
+    """.02^2 (1 + 1/3) + .03^2 = .0379^2 on .00143333^2 / (.00053333^2 / 2 + .0009^2 / 6) = 7.40 degrees of freedom."""
+    found = margin(ONE, "4x", content=0.95, confidence=None, extra=Extra(0.03**2, 6))
+    total = 0.02**2 * 4 / 3 + 0.03**2
+    df = total**2 / ((0.02**2 * 4 / 3) ** 2 / 2 + 0.03**4 / 6)
+    assert df == pytest.approx(7.40, abs=0.02)
+    assert found.bound == pytest.approx(0.03 + stats.t(df).ppf(0.95) * math.sqrt(total))
+    assert prediction_p_value(found.bound, ONE, "4x", extra=Extra(0.03**2, 6)) == pytest.approx(0.05)
+    assert margin(ONE, "4x", content=0.9, confidence=0.8, extra=Extra()) == margin(
+        ONE, "4x", content=0.9, confidence=0.8
     )
 
 
@@ -161,4 +184,4 @@ def test_refuses_a_target_without_a_delta():
     with pytest.raises(ValueError, match="Delta of the target; got nan"):
         prediction_p_value(math.nan, ONE, "4x")
     with pytest.raises(ValueError, match="extra variance of at least 0"):
-        prediction_p_value(0.1, ONE, "4x", extra_variance=-1.0)
+        Extra(-1.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nonmember.stats.margin import bound_factor
+from nonmember.stats.margin import Extra, bound_factor, margin
 from nonmember.stats.planning import Costs, Pilot, Rule, error_and_power, plan, power_ceiling
 
 PILOT = Pilot(
@@ -72,6 +72,27 @@ def simulated(pilot, rule, *, num_documents, num_seeds, num_controls, num_worlds
 def test_error_and_power_are_those_of_simulated_audits(rule, size):
     error, power = error_and_power(PILOT, rule, **size)
     assert (error, power) == pytest.approx(simulated(PILOT, rule, **size), abs=0.012)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_a_target_that_differs_from_its_controls_costs_power_and_no_error(rule):
+    """Audits drawn one by one; the rule adds a known e = .02 to the spread of its controls. Degrees of freedom of a sum
+    are an approximation."""
+    pilot, size = changed(extra=Extra(0.02**2)), {"num_documents": 200, "num_seeds": 2, "num_controls": 4}
+    rng = np.random.default_rng(1)
+    one = math.sqrt(pilot.variance(200, 2))
+    cleared = np.zeros(2)
+    num_worlds = 4000
+    for _ in range(num_worlds):
+        controls = {dose: list(rng.normal(0.02, one, 4)) for dose in range(rule.num_doses)}
+        bound = margin(controls, 0, content=rule.content, confidence=rule.confidence, extra=pilot.extra).bound
+        cleared += np.array([0.02, 0.08]) + rng.normal(0, math.hypot(one, 0.02)) > bound
+    expected = error_and_power(pilot, rule, **size)
+    assert cleared / num_worlds == pytest.approx(expected, abs=0.06)
+    assert expected[1] < error_and_power(PILOT, rule, **size)[1]
+    assert power_ceiling(pilot.gap, pilot.between_models, 0.95) == pytest.approx(
+        stats.norm.cdf(0.06 / math.hypot(0.01, 0.02) - stats.norm.ppf(0.95))
+    )
 
 
 def test_error_of_the_prediction_bound_is_what_was_asked():

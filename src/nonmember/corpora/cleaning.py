@@ -13,6 +13,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from importlib import metadata
 from typing import Any, ClassVar, Literal
 
@@ -108,7 +109,7 @@ class Cleaned(CorpusSpec):
             "near_duplicate_threshold": threshold,
             # Which candidates LSH finds depends on the permutations, and these on datasketch's major version.
             "num_perm": None if threshold is None else self.num_perm,
-            "datasketch": None if threshold is None else metadata.version("datasketch").split(".")[0],
+            "datasketch": None if threshold is None else _datasketch(),
         }
 
     def _within_limits(self, documents: Sequence[Document], dropped: Counter[str]) -> list[Document]:
@@ -176,3 +177,8 @@ def _shingles(texts: Sequence[str]) -> Iterator[Shingles]:
 def _jaccard(first: Shingles, second: Shingles) -> float:
     shared = len(np.intersect1d(first, second, assume_unique=True))
     return shared / (len(first) + len(second) - shared)
+
+
+@cache  # asked for with every key that has to do with the corpus; slow to look up
+def _datasketch() -> str:
+    return metadata.version("datasketch").split(".")[0]

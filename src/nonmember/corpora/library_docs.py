@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import gc
 import platform
+import sys
 import sysconfig
 import warnings
 from collections import Counter
@@ -158,8 +159,13 @@ def _version(package: str) -> str:
     """The installed version; for code that no distribution installed (a folder on the path) its hash."""
     if package == STDLIB:
         return platform.python_version()
-    versions = _installed_versions(package, tuple(root.resolve() for root in _roots(package)))
+    versions = _installed_versions(package, _resolved_roots(package, tuple(sys.path)))
     return versions or "sha256 " + digest_files(_modules(package))
+
+
+@cache  # as below; where a package is found depends on the path, so it is part of the question
+def _resolved_roots(package: str, path: tuple[str, ...]) -> tuple[Path, ...]:
+    return tuple(root.resolve() for root in _roots(package))
 
 
 @cache  # asked for with every key that has to do with the corpus; slow to look up

@@ -249,14 +249,16 @@ class Clearance(Method):
         """Of the excluded reading and of each that is at least as heavy."""
         planted = {_place(reading): deltas for reading, deltas in controls.items() if reading.exposures}
         return {
-            reading: margin(planted, _place(reading), content=self.content, confidence=self.confidence)
+            reading: margin(
+                planted, _place(reading), content=self.content, confidence=self.confidence, extra=self.controls.extra
+            )
             for reading in controls
             if reading.exposures and reading.at_least(self.exclude)
         }
 
     def _curve(self, observed: float, controls: Mapping[Reading, list[float]]) -> DetectionCurve:
         planted = {_place(reading): deltas for reading, deltas in controls.items() if reading.exposures}
-        return detection_curve(observed, planted, _untouched(controls), alpha=self.alpha)
+        return detection_curve(observed, planted, _untouched(controls), alpha=self.alpha, extra=self.controls.extra)
 
     def _findings(self, suspect: ScoredDocuments, third: ScoredDocuments, target: TwoWay) -> list[Finding]:
         """Of every gate once, the worst over the seeds."""

@@ -6,12 +6,14 @@ every reading and seed. A reading of no exposures is the negative control: the s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nonmember.corpora import CorpusSpec
 from nonmember.models.planting import Reading, planted
 from nonmember.models.specs import ModelSpec, Trained
+from nonmember.stats.margin import Extra
 from nonmember.training.recipes import Pretraining
 
 
@@ -32,6 +34,10 @@ class PlantedControls:
 
     sets: name -> set, where one run is to carry several; `audited` names the one that the suspect set is, or is a part
     of. Without sets each run carries the suspect set alone.
+
+    deviation: standard deviation of a target's Delta about that of controls with its reading, beyond what these differ
+    among themselves, for being another model than the stand-in; 0 only where the stand-in is the target itself.
+    deviation_df: degrees of freedom on which it was measured; None where it is known.
     """
 
     stand_in: ModelSpec
@@ -41,6 +47,8 @@ class PlantedControls:
     seeds: Sequence[int]
     sets: Mapping[str, CorpusSpec | None] | None = None
     audited: str | None = None
+    deviation: float = 0.0
+    deviation_df: float | None = None
 
     def __post_init__(self) -> None:
         if len(set(self.readings)) < len(self.readings) or not any(one.exposures for one in self.readings):
@@ -52,6 +60,15 @@ class PlantedControls:
                 f"audited must name the planted set that is audited, one of {', '.join(self.sets)}, but "
                 f"{self.audited!r} came."
             )
+        if self.deviation < 0 or (self.deviation_df is not None and not self.deviation_df > 0):
+            raise ValueError(
+                "deviation must be 0 or more, on more than 0 degrees of freedom, but "
+                f"{self.deviation} on {self.deviation_df} came."
+            )
+
+    @property
+    def extra(self) -> Extra:
+        return Extra(self.deviation**2, self.deviation_df or math.inf)
 
     def models(self, suspect: CorpusSpec) -> list[Control]:
         """A model per reading and seed."""

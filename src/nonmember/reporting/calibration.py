@@ -63,6 +63,12 @@ PARTS = (
         "How often each gate refuses a real distilled reference, and how often it catches a sham.",
         fill=ours.gates, made_by=("study",),
     ),
+    Part(
+        "deviations", "How far targets lie from their controls",
+        "Controls are made of a stand-in, and a target is another model. What it differs by beyond what controls "
+        "differ among themselves belongs into the margin.",
+        fill=ours.deviations, made_by=("study", "large"),
+    ),
     Part("by-kind", "Kinds of targets", "Power by what the target is.", fill=ours.by_kind, made_by=("study",)),
     Part("by-set", "Set by set", "False clearances and power of every rule.", fill=ours.by_set, made_by=("study",)),
     Part("seeds", "What distillation seeds contribute", "The rest is due to documents.", fill=ours.seeds,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 from scipy import stats
 
 from nonmember.models.planting import Reading
@@ -15,6 +17,7 @@ from nonmember.reporting.numbers import number_in
 CONFIDENCE = 0.95
 EXCLUDED = tuple(Reading(1.0, exposures) for exposures in (4, 8, 12))  # lightest readings that a rule may exclude
 LIGHTEST = Reading(0.01, 1)
+SEPARATION = "separation"  # the gate that depends on what is excluded
 
 
 def reading_of(run: Run) -> Reading:
@@ -60,6 +63,18 @@ class Rule:
         return reading.exposures > 0 and reading.at_least(self.lightest)
 
 
+def refused(run: Run, lightest: Reading) -> bool:
+    """Whether an audit that excludes this reading would be invalid: by a gate, by a sham that passed them, or because
+    controls that read nothing would not be cleared either (then their power is below one half)."""
+    gates, shams = run.result.details.get("gates"), run.result.details.get("shams")
+    if not isinstance(gates, Mapping) or not isinstance(shams, Mapping):
+        return run.result.verdict == "invalid"
+    power_at_least = number_in(point_of(run, lightest), "power_at_least")
+    hopeless = power_at_least is not None and power_at_least <= 0.5
+    by_gate = any(not one["passed"] for name, one in gates.items() if name != SEPARATION)
+    return hopeless or by_gate or any(not one["refused"] for one in shams.values())
+
+
 def clearance(lightest: Reading) -> Rule:
     """Calibrated clearance at the audit's alpha, its gates kept, with this reading as the one to be excluded."""
 
@@ -67,7 +82,7 @@ def clearance(lightest: Reading) -> Rule:
         p = p_at_least(run, lightest)
         if run.result.method != "clearance" or p is None:
             return None
-        return run.result.verdict != "invalid" and p < run.result.alpha
+        return not refused(run, lightest) and p < run.result.alpha
 
     return Rule(f"clearance of {lightest.label}", lightest, decides)
 
@@ -119,3 +134,33 @@ def false_clearances(rule: Rule, runs: Iterable[Run]) -> Count:
 def power(rule: Rule, runs: Iterable[Run]) -> Count:
     """Of targets that have read nothing of the set."""
     return count(rule, [run for run in runs if reading_of(run).exposures == 0])
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """value: Delta of a target less the mean of the controls with its reading.   expected: variance of that, were the
+    target one more of these controls."""
+
+    run: Run
+    value: float
+    expected: float
+
+
+def deviation(run: Run) -> Deviation | None:
+    controls = run.result.details.get("control_deltas")
+    margins = run.result.details.get("margins")
+    delta = run.result.statistic
+    if not isinstance(controls, Mapping) or not isinstance(margins, Mapping) or delta is None:
+        return None
+    own = controls.get(reading_of(run).label, ())
+    spread = next((number_in(one, "spread") for one in margins.values()), None)
+    if not own or spread is None:
+        return None
+    return Deviation(run, delta - float(np.mean(own)), spread**2 * (1 + 1 / len(own)))
+
+
+def extra_deviation(deviations: Sequence[Deviation]) -> tuple[float, int]:
+    """Standard deviation of targets about controls of their reading, beyond what controls differ among themselves, and
+    its degrees of freedom: the number of sets, since targets of one set share its controls and often their base."""
+    beyond = float(np.mean([one.value**2 - one.expected for one in deviations]))
+    return math.sqrt(max(0.0, beyond)), len({one.run.result.corpus for one in deviations})

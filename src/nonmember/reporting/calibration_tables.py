@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from nonmember.models.planting import Reading
 from nonmember.reporting import formats
@@ -12,8 +15,11 @@ from nonmember.reporting.calibration_cells import (
     FINDS,
     RULES,
     Count,
+    Deviation,
     Rule,
     count,
+    deviation,
+    extra_deviation,
     false_clearances,
     power,
     reading_of,
@@ -196,6 +202,45 @@ def _fired(found: Sequence[tuple[Run, Any]], gate: str | None, world: str) -> Ce
         for _, gates in told
     ]
     return rate(Count(sum(failed), len(failed), tuple(run for run, _ in told)), world)
+
+
+def deviations(scope: Scope) -> Filled:
+    """How far targets lie from the controls of their reading, and how far they would if they were some of them."""
+    runs, world = select(scope.runs, method="clearance"), scope.world.name
+    rows = []
+    for half, name in HALVES.items():
+        found = [one for run in select(runs, half=half) if (one := deviation(run)) is not None]
+        bases = sorted({base_of(one.run) for one in found})
+        for base in bases:
+            rows.append(Row(f"{base}, {name}", _deviating([one for one in found if base_of(one.run) == base], world)))
+        if found:
+            rows.append(Row(f"all, {name}", _deviating(found, world)))
+    if not rows:
+        return tables(None)
+    columns = ("mean", "root mean square", "of one more control", "beyond that", "targets", "sets")
+    block = Block("deviations", world, "Delta of targets less that of controls with their reading",
+                  "base model, half", columns, tuple(rows), ("value",))  # fmt: skip
+    note = (
+        "Beyond that: what is to be added to the spread of controls (`controls.deviation`), on as many degrees of "
+        "freedom as there are sets (`controls.deviation_df`)."
+    )
+    return tables(filled(block, [note]))
+
+
+def base_of(run: Run) -> str:
+    """Label of the base model that a target was continued from."""
+    return str(run.result.target).split("+")[0]
+
+
+def _deviating(found: Sequence[Deviation], world: str) -> tuple[Cell, ...]:
+    anchors = tuple(one.run.anchor for one in found)
+    values = np.array([one.value for one in found])
+    beyond, num_sets = extra_deviation(found)
+    mean, expected = float(values.mean()), math.sqrt(float(np.mean([one.expected for one in found])))
+    told = [(formats.signed(mean), mean)]
+    told += [(formats.decimals(one), one) for one in (math.sqrt(float(np.mean(values**2))), expected, beyond)]
+    told += [(str(one), float(one)) for one in (len(found), num_sets)]
+    return tuple(Cell((Number(text, value, world, anchors),), (), "{}") for text, value in told)
 
 
 def seeds(scope: Scope) -> Filled:

@@ -28,7 +28,15 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from nonmember.stats.margin import Spread, bound_factor, pooled_spread, prediction_p_value
+from nonmember.stats.margin import (
+    NO_EXTRA,
+    Extra,
+    Spread,
+    factor_of,
+    pooled_spread,
+    prediction_p_value,
+    prediction_scale,
+)
 
 Reading = tuple[float, float]  # share of the documents in (0, 1], dose > 0
 NEGATIVE: Literal["negative"] = "negative"
@@ -87,12 +95,18 @@ class DetectionCurve:
 
 
 def detection_curve(
-    observed: float, controls: Mapping[Reading, Sequence[float]], negatives: Sequence[float], *, alpha: float
+    observed: float,
+    controls: Mapping[Reading, Sequence[float]],
+    negatives: Sequence[float],
+    *,
+    alpha: float,
+    extra: Extra = NO_EXTRA,
 ) -> DetectionCurve:
     """Which measured readings the target's Delta excludes, and which an untouched target's would.
 
     observed: Delta of the target.   controls: (share, dose) -> Delta of each control with that reading.   negatives:
-    Delta of each control that read nothing of the documents; may be empty.   alpha: level at each point.
+    Delta of each control that read nothing of the documents; may be empty.   alpha: level at each point.   extra: how
+    much more than the controls among themselves a target differs from them (`margin.Extra`).
 
     Raises `ValueError` on an empty grid, a share outside (0, 1], a dose of 0 or less, an alpha outside (0, 1), and on
     controls that have no spread (`margin.pooled_spread`).
@@ -100,12 +114,12 @@ def detection_curve(
     _check(controls, alpha)
     readings = sorted(controls)
     spreads = {one: pooled_spread(controls, one) for one in readings}
-    p_values = {one: prediction_p_value(observed, controls, one) for one in readings}
-    criticals = {one: _critical(spreads[one], alpha) for one in readings}
+    p_values = {one: prediction_p_value(observed, controls, one, extra=extra) for one in readings}
+    criticals = {one: _critical(spreads[one], alpha, extra) for one in readings}
     powers = dict.fromkeys(readings, math.nan)
     if len(negatives):
         untouched = pooled_spread({NEGATIVE: negatives, **controls}, NEGATIVE)
-        powers = {one: _power(untouched, criticals[one]) for one in readings}
+        powers = {one: _power(untouched, criticals[one], extra) for one in readings}
     points = []
     for one in readings:
         heavier = [other for other in readings if other[0] >= one[0] and other[1] >= one[1]]
@@ -129,17 +143,15 @@ def detection_curve(
     return DetectionCurve(tuple(points), observed, alpha)
 
 
-def _critical(spread: Spread, alpha: float) -> float:
+def _critical(spread: Spread, alpha: float, extra: Extra) -> float:
     """Delta above which p is below alpha."""
-    return spread.mean + spread.spread * bound_factor(
-        spread.num_controls, spread.df, content=1 - alpha, confidence=None
-    )
+    return spread.mean + spread.spread * factor_of(spread, content=1 - alpha, confidence=None, extra=extra)
 
 
-def _power(untouched: Spread, critical: float) -> float:
+def _power(untouched: Spread, critical: float, extra: Extra) -> float:
     """Probability that one more of the untouched lies above `critical`, by its predictive t distribution."""
-    scale = untouched.spread * math.sqrt(1 + 1 / untouched.num_controls)
-    return float(special.stdtr(untouched.df, (untouched.mean - critical) / scale))
+    scale, df = prediction_scale(untouched, extra)
+    return float(special.stdtr(df, (untouched.mean - critical) / scale))
 
 
 def _counted(negatives: Sequence[float], critical: float) -> float:

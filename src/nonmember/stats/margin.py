@@ -18,6 +18,12 @@ Another model that read at dose g is then one more draw, and with m controls of 
 So p is below alpha exactly where Delta lies above the prediction bound of content 1 - alpha. Target and controls share
 the documents, the number of distillation seeds and the recipe; what these contribute is in s already and is not added.
 
+What is not in s: controls are made of a stand-in, and the target is another model. An extra variance e^2, known on some
+degrees of freedom from elsewhere, stands for that (`Extra`). It is added to sigma^2; s sqrt(1 + 1/m) becomes
+sqrt(s^2 (1 + 1/m) + e^2), and s of the tolerance bound sqrt(s^2 + e^2), with m the number of controls whose mean would
+be as exact, (s^2 + e^2) / (s^2 / m). Sums of two variances get Satterthwaite's degrees of freedom, sum^2 / (sum over
+the two of part^2 / df).
+
 Sources: G. J. Hahn and W. Q. Meeker, Statistical Intervals (1991), chapter 4; ISO 16269-6:2014 for the tolerance bound.
 What is tabulated there is one normal sample, df = m - 1.
 """
@@ -49,11 +55,39 @@ class Spread:
 
 
 @dataclass(frozen=True)
+class Extra:
+    """Variance by which the target differs from controls of its dose, beyond theirs; none by default.
+
+    df: degrees of freedom it was estimated on, infinity where it is known.   Raises `ValueError` outside their ranges.
+    """
+
+    variance: float = 0.0
+    df: float = math.inf
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.variance < math.inf and self.df > 0):
+            raise ValueError(
+                f"Expected an extra variance of at least 0 on more than 0 degrees of freedom; got {self.variance} on "
+                f"{self.df}. Pass neither where there is none."
+            )
+
+    def added_to(self, variance: float, df: float) -> tuple[float, float]:
+        """The sum, and its degrees of freedom."""
+        if not self.variance:
+            return variance, df
+        total = variance + self.variance
+        return total, total**2 / (variance**2 / df + self.variance**2 / self.df)
+
+
+NO_EXTRA = Extra()
+
+
+@dataclass(frozen=True)
 class Margin:
     """Delta above which a model that read the documents at a dose is not expected.
 
-    bound: mean + factor * spread, in units of Delta.   content, confidence: as asked; confidence None for the
-    prediction bound.   mean, num_controls, spread, df: see `Spread`.
+    bound: in units of Delta.   content, confidence: as asked; confidence None for the prediction bound.   mean,
+    num_controls, spread, df: see `Spread`.   factor: (bound - mean) / spread.
     """
 
     bound: float
@@ -66,11 +100,18 @@ class Margin:
     factor: float
 
 
-def margin(groups: Mapping[Label, Sequence[float]], at: Label, *, content: float, confidence: float | None) -> Margin:
+def margin(
+    groups: Mapping[Label, Sequence[float]],
+    at: Label,
+    *,
+    content: float,
+    confidence: float | None,
+    extra: Extra = NO_EXTRA,
+) -> Margin:
     """Upper bound of Delta for models that read the documents at the dose `at`.
 
     groups: dose -> Delta of each of its control models; doses other than `at` lend their spread only.   content: share
-    of such models below the bound.   confidence: with which it is; None for the prediction bound.
+    of such models below the bound.   confidence: with which it is; None for the prediction bound.   extra: see `Extra`.
 
     Raises `ValueError` where no control read at `at`, where no group holds two controls, on NaN, on controls that do
     not differ at all, and on a content or confidence outside (0, 1).
@@ -79,43 +120,42 @@ def margin(groups: Mapping[Label, Sequence[float]], at: Label, *, content: float
         if value is not None and not 0 < value < 1:
             raise ValueError(f"Expected a {name} between 0 and 1; got {value}. For 95% pass 0.95.")
     own = pooled_spread(groups, at)
-    factor = bound_factor(own.num_controls, own.df, content=content, confidence=confidence)
+    factor = factor_of(own, content=content, confidence=confidence, extra=extra)
     bound = own.mean + factor * own.spread
     return Margin(bound, content, confidence, own.mean, own.num_controls, own.spread, own.df, factor)
 
 
 def prediction_p_value(
-    value: float,
-    groups: Mapping[Label, Sequence[float]],
-    at: Label,
-    *,
-    extra_variance: float = 0.0,
-    extra_df: float = math.inf,
+    value: float, groups: Mapping[Label, Sequence[float]], at: Label, *, extra: Extra = NO_EXTRA
 ) -> float:
-    """One-sided p of the hypothesis that `value` is the Delta of one more control of dose `at`; small above theirs.
+    """One-sided p of the hypothesis that `value` is the Delta of one more model of dose `at`; small above theirs.
 
-    groups: as of `margin`.   extra_variance: of something that makes the target differ from the controls and is not in
-    their spread, such as an audit on other documents than theirs; extra_df: the degrees of freedom it was estimated on,
-    infinity where it is known. It is added to s^2 (1 + 1/m), and the sum gets Satterthwaite's degrees of freedom, sum^2
-    / (sum over the two parts of part^2 / df).
-
-    Raises `ValueError` on a value that is not finite, a negative extra variance, and controls as `margin`.
+    groups, extra: as of `margin`.   Raises `ValueError` on a value that is not finite, and on controls as `margin`.
     """
     if not math.isfinite(value):
         raise ValueError(f"Expected the Delta of the target; got {value}. Constant scores have none.")
-    if not (0 <= extra_variance < math.inf and extra_df > 0):
-        raise ValueError(
-            f"Expected an extra variance of at least 0 on more than 0 degrees of freedom; got {extra_variance} on "
-            f"{extra_df}. Pass neither where there is none."
-        )
     own = pooled_spread(groups, at)
-    of_controls = own.spread**2 * (1 + 1 / own.num_controls)
-    total = of_controls + extra_variance
-    df = total**2 / (of_controls**2 / own.df + extra_variance**2 / extra_df)
-    return float(special.stdtr(df, (own.mean - value) / math.sqrt(total)))
+    scale, df = prediction_scale(own, extra)
+    return float(special.stdtr(df, (own.mean - value) / scale))
 
 
-def bound_factor(num_controls: int, df: int, *, content: float, confidence: float | None) -> float:
+def prediction_scale(own: Spread, extra: Extra) -> tuple[float, float]:
+    """Standard deviation of one more model about the mean of the controls, and its degrees of freedom."""
+    total, df = extra.added_to(own.spread**2 * (1 + 1 / own.num_controls), own.df)
+    return math.sqrt(total), df
+
+
+def factor_of(own: Spread, *, content: float, confidence: float | None, extra: Extra = NO_EXTRA) -> float:
+    """How many s the bound lies above the mean of the controls."""
+    if confidence is None:
+        scale, df = prediction_scale(own, extra)
+        return float(special.stdtrit(df, content)) * scale / own.spread
+    total, df = extra.added_to(own.spread**2, own.df)
+    ratio = math.sqrt(total) / own.spread
+    return bound_factor(own.num_controls * ratio**2, df, content=content, confidence=confidence) * ratio
+
+
+def bound_factor(num_controls: float, df: float, *, content: float, confidence: float | None) -> float:
     """How many s the bound lies above the mean of `num_controls`; s has `df` degrees of freedom. See the module."""
     if confidence is None:
         return float(special.stdtrit(df, content)) * math.sqrt(1 + 1 / num_controls)

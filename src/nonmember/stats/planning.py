@@ -13,8 +13,11 @@ normal, exactly
 
     error = P(T_nu > K / sqrt(1 + 1/m)),    power = P(T_nu(gap / sqrt(V (1 + 1/m))) > K / sqrt(1 + 1/m)),
 
-a central and a noncentral t. Whatever the size, power stays below Phi(gap / tau - Phi^-1(content)): where that is less
-than wanted the audit cannot succeed, and only a heavier dose or another distillation can help.
+a central and a noncentral t. Where the controls are made of a stand-in the target differs from them by an extra e^2
+(`margin.Extra`): V becomes V + e^2, m the number of controls whose mean would be as exact, (V + e^2) / (V / m), and nu
+that of the sum, which makes both approximate. Whatever the size, power stays below Phi(gap / sqrt(tau^2 + e^2) -
+Phi^-1(content)): where that is less than wanted the audit cannot succeed, and only a heavier dose, another stand-in or
+another distillation can help.
 
 What it leaves out: the pilot's numbers are taken as known, and the spread as equal for untouched and control models.
 """
@@ -27,7 +30,7 @@ from typing import Literal
 
 from scipy import optimize, special, stats
 
-from nonmember.stats.margin import bound_factor
+from nonmember.stats.margin import NO_EXTRA, Extra, bound_factor
 
 Outcome = Literal["found", "beyond_limits", "impossible"]
 
@@ -40,7 +43,8 @@ class Pilot:
     deviation between models of one reading, seeds and documents aside.   sigma: between distillation seeds, documents
     aside.   document_variance: of one model's Delta, on `num_documents` documents.   shared: part of it in [0, 1] that
     is common to target and controls; 0 is the careful choice.   interaction: variance of one distillation's Delta that
-    is particular to its seed and these documents; where it cannot be told from sigma^2, 0 is careful.
+    is particular to its seed and these documents; where it cannot be told from sigma^2, 0 is careful.   extra: by how
+    much more the target differs from the controls than these from one another.
     """
 
     delta_untouched: float
@@ -51,6 +55,7 @@ class Pilot:
     num_documents: int
     shared: float
     interaction: float
+    extra: Extra = NO_EXTRA
 
     def __post_init__(self) -> None:
         spreads = (self.tau, self.sigma, self.document_variance, self.interaction)
@@ -70,6 +75,11 @@ class Pilot:
     def per_document(self) -> float:
         """u: variance of one document, less what is shared."""
         return self.document_variance * self.num_documents * (1 - self.shared)
+
+    @property
+    def between_models(self) -> float:
+        """Standard deviation of the target about the controls that no number of documents and seeds reduces."""
+        return math.hypot(self.tau, math.sqrt(self.extra.variance))
 
     def variance(self, num_documents: float, num_seeds: float) -> float:
         """V of one model's Delta."""
@@ -104,11 +114,6 @@ class Rule:
     def df(self, num_controls: int) -> int:
         """Of s, with so many controls of each dose."""
         return self.num_doses * (num_controls - 1)
-
-    def critical(self, num_controls: int) -> float:
-        """K / sqrt(1 + 1/m)."""
-        factor = bound_factor(num_controls, self.df(num_controls), content=self.content, confidence=self.confidence)
-        return factor / math.sqrt(1 + 1 / num_controls)
 
 
 @dataclass(frozen=True)
@@ -153,19 +158,33 @@ def error_and_power(
     pilot: Pilot, rule: Rule, *, num_documents: float, num_seeds: float, num_controls: int
 ) -> tuple[float, float]:
     """Of an audit of this size; see the module."""
-    critical, df = rule.critical(num_controls), rule.df(num_controls)
-    scale = math.sqrt(pilot.variance(num_documents, num_seeds) * (1 + 1 / num_controls))
+    return _error_and_power(pilot, rule, pilot.variance(num_documents, num_seeds), num_controls)
+
+
+def _error_and_power(pilot: Pilot, rule: Rule, variance: float, num_controls: int) -> tuple[float, float]:
+    """With V as given."""
+    df, as_exact = float(rule.df(num_controls)), float(num_controls)
+    total = variance + pilot.extra.variance
+    if pilot.extra.variance and variance:
+        as_exact = total / (variance / num_controls)
+        of_controls = variance if rule.confidence is not None else variance * (1 + 1 / num_controls)
+        _, df = pilot.extra.added_to(of_controls, df)
+    elif pilot.extra.variance:
+        as_exact, df = math.inf, pilot.extra.df
+    scale = math.sqrt(total * (1 + 1 / as_exact))
+    factor = bound_factor(as_exact, df, content=rule.content, confidence=rule.confidence)
+    critical = factor / math.sqrt(1 + 1 / as_exact)
     error = float(special.stdtr(df, -critical))
     if scale == 0:
         return error, float(pilot.gap > 0)
     return error, float(stats.nct.sf(critical, df, pilot.gap / scale))
 
 
-def power_ceiling(gap: float, tau: float, content: float) -> float:
-    """Power with endless documents, seeds and controls: Phi(gap / tau - Phi^-1(content))."""
-    if tau == 0:
+def power_ceiling(gap: float, between_models: float, content: float) -> float:
+    """Power with endless documents, seeds and controls: Phi(gap / between_models - Phi^-1(content))."""
+    if between_models == 0:
         return float(gap > 0)
-    return float(special.ndtr(gap / tau - special.ndtri(content)))
+    return float(special.ndtr(gap / between_models - special.ndtri(content)))
 
 
 def plan(
@@ -195,7 +214,7 @@ def plan(
             "Expected room for 2 documents, 1 seed and 2 controls of each dose at least; got documents from "
             f"{min_documents} to {max_documents}, up to {max_seeds} seeds and up to {max_controls} controls."
         )
-    ceiling = power_ceiling(pilot.gap, pilot.tau, rule.content)
+    ceiling = power_ceiling(pilot.gap, pilot.between_models, rule.content)
     if ceiling < power:
         return Plan("impossible", ceiling, (), _impossible(pilot, rule, power, ceiling))
     found: list[Design] = []
@@ -221,14 +240,16 @@ def plan(
 
 def _allowed_variance(pilot: Pilot, rule: Rule, power: float, num_controls: int) -> float:
     """The largest V that gives this power; 0 where none does."""
-    critical, df = rule.critical(num_controls), rule.df(num_controls)
     if pilot.gap <= 0:
         return 0.0
-    highest = 2.0
-    while stats.nct.sf(critical, df, highest) < power:
-        highest *= 2
-    noncentrality = optimize.brentq(lambda delta: stats.nct.sf(critical, df, delta) - power, 1e-9, highest, xtol=1e-10)
-    return float((pilot.gap / noncentrality) ** 2 / (1 + 1 / num_controls))
+
+    def missing(log_variance: float) -> float:
+        return power - _error_and_power(pilot, rule, math.exp(log_variance), num_controls)[1]
+
+    lowest, highest = (2 * math.log(pilot.gap) + math.log(factor) for factor in (1e-12, 1e2))
+    if missing(lowest) > 0:
+        return 0.0
+    return math.exp(optimize.brentq(missing, lowest, highest, xtol=1e-12))
 
 
 def _fewest_documents(pilot: Pilot, allowed_variance: float, num_seeds: int) -> float:
@@ -272,10 +293,10 @@ def _impossible(pilot: Pilot, rule: Rule, power: float, ceiling: float) -> str:
             f"dose ({pilot.delta_controls:+.3f}), so no audit of any size can tell them apart. Exclude a heavier dose "
             "only, or change the distillation or the reference."
         )
-    needed = (special.ndtri(rule.content) + special.ndtri(power)) * pilot.tau
+    needed = (special.ndtri(rule.content) + special.ndtri(power)) * pilot.between_models
     return (
         f"An untouched model's Delta lies {pilot.gap:.3f} above that of models which read at this dose, but models of "
-        f"one reading differ by {pilot.tau:.3f} (standard deviation) whatever the number of documents and seeds; a gap "
-        f"of {needed:.3f} would be needed. No audit of any size has more power than {ceiling:.2f}, and {power:.2f} is "
-        "wanted. Exclude a heavier dose only, or change the distillation or the reference."
+        f"one reading differ by {pilot.between_models:.3f} (standard deviation) whatever the number of documents and "
+        f"seeds; a gap of {needed:.3f} would be needed. No audit of any size has more power than {ceiling:.2f}, and "
+        f"{power:.2f} is wanted. Exclude a heavier dose only, or change the distillation or the reference."
     )

@@ -50,7 +50,8 @@ def train(
     """Train `model` in place on token ids per document and return what is worth keeping about the run.
 
     folder: where a resume point is kept; one that lies there is gone on from, with the very numbers of a run that was
-    never interrupted. The distilled reference's health is measured before and after (nats per token, temperature 1).
+    never interrupted. A distilled reference's health is measured before and after (nats per token, temperature 1), if
+    compute.measure_health.
     """
     optimization = recipe.optimization
     if isinstance(recipe, Pretraining):
@@ -77,8 +78,8 @@ def train(
         )
 
     facts = _facts(sequences, loader, len(steps))
-    distilled = isinstance(recipe, Distillation)
-    if distilled:
+    with_health = isinstance(recipe, Distillation) and compute.measure_health
+    if with_health:
         health = _health(module_to_work_on(), sequences, end_of_text, compute)
         facts |= {f"{name}_before": value for name, value in health.items()}
 
@@ -87,7 +88,7 @@ def train(
     if trainer.world_size > 1 or module.model is not model:
         _gather_weights(trainer, model, folder)
     _check_finite(model.parameters(), optimization, description)
-    if distilled:
+    if with_health:
         health = _health(module_to_work_on(), sequences, end_of_text, compute)
         facts |= {f"{name}_after": value for name, value in health.items()}
     model.eval()
