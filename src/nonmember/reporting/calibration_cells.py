@@ -17,6 +17,7 @@ from nonmember.reporting.numbers import number_in
 CONFIDENCE = 0.95
 EXCLUDED = tuple(Reading(1.0, exposures) for exposures in (4, 8, 12))  # lightest readings that a rule may exclude
 LIGHTEST = Reading(0.01, 1)
+DECLARED = Reading(1.0, 8)  # what is excluded where one rule is shown; that of conf/method/clearance.yaml
 SEPARATION = "separation"  # the gate that depends on what is excluded
 
 
@@ -53,11 +54,13 @@ class Rule:
     """What a method makes of an audit. decides: True, False, or None where it has no say on this result.
 
     lightest: a clearance says that the target has not read so, or more; clearing one that has is false.
+    refuses: whether it calls the audit invalid.
     """
 
     name: str
     lightest: Reading
     decides: Callable[[Run], bool | None]
+    refuses: Callable[[Run], bool] = lambda run: False
 
     def is_false_for(self, reading: Reading) -> bool:
         return reading.exposures > 0 and reading.at_least(self.lightest)
@@ -75,16 +78,30 @@ def refused(run: Run, lightest: Reading) -> bool:
     return hopeless or by_gate or any(not one["refused"] for one in shams.values())
 
 
-def clearance(lightest: Reading) -> Rule:
-    """Calibrated clearance at the audit's alpha, its gates kept, with this reading as the one to be excluded."""
+def shares_base(run: Run) -> bool:
+    """Whether the target was continued from the very model that the controls are made of."""
+    controls = run.result.settings.get("controls")
+    stand_in = controls.get("stand_in") if isinstance(controls, Mapping) else None
+    return isinstance(stand_in, Mapping) and base_of(run) == stand_in.get("label")
+
+
+def base_of(run: Run) -> str:
+    """Label of the base model that a target was continued from."""
+    return str(run.result.target).split("+")[0]
+
+
+def clearance(lightest: Reading, *, own_base: bool = False) -> Rule:
+    """Calibrated clearance at the audit's alpha, its gates kept, with this reading as the one to be excluded; of
+    targets that share their base model with the controls, or of those that do not."""
 
     def decides(run: Run) -> bool | None:
         p = p_at_least(run, lightest)
-        if run.result.method != "clearance" or p is None:
+        if run.result.method != "clearance" or p is None or shares_base(run) is not own_base:
             return None
         return not refused(run, lightest) and p < run.result.alpha
 
-    return Rule(f"clearance of {lightest.label}", lightest, decides)
+    name = f"clearance of {lightest.label}" + (", own base" if own_base else "")
+    return Rule(name, lightest, decides, lambda run: refused(run, lightest))
 
 
 def _prism_beside(run: Run) -> bool | None:
@@ -103,7 +120,10 @@ def _of_method(method: str) -> Callable[[Run], bool | None]:
 PRISM_BESIDE = Rule("PRISM, same references", LIGHTEST, _prism_beside)
 PRISM = Rule("PRISM, one epoch", LIGHTEST, _of_method("prism"))
 PAIRED_T = Rule("paired t", LIGHTEST, _of_method("paired_t"))
-RULES = (PRISM, PRISM_BESIDE, PAIRED_T, *map(clearance, EXCLUDED))
+OF_STAND_INS = tuple(clearance(reading) for reading in EXCLUDED)
+OF_OWN_BASE = tuple(clearance(reading, own_base=True) for reading in EXCLUDED)
+RULES = (PRISM, PRISM_BESIDE, PAIRED_T, *OF_STAND_INS, *OF_OWN_BASE)
+FEWER_RULES = (PRISM, PRISM_BESIDE, PAIRED_T, clearance(DECLARED), clearance(DECLARED, own_base=True))
 FINDS = Rule("LLM-DI finds membership", LIGHTEST, _of_method("llm_di"))
 
 
@@ -164,3 +184,9 @@ def extra_deviation(deviations: Sequence[Deviation]) -> tuple[float, int]:
     its degrees of freedom: the number of sets, since targets of one set share its controls and often their base."""
     beyond = float(np.mean([one.value**2 - one.expected for one in deviations]))
     return math.sqrt(max(0.0, beyond)), len({one.run.result.corpus for one in deviations})
+
+
+def invalid(rule: Rule, runs: Iterable[Run]) -> Count:
+    """Of targets that have read nothing: how many audits the rule gives up."""
+    of = power(rule, runs).runs
+    return Count(sum(rule.refuses(run) for run in of), len(of), of)

@@ -13,6 +13,7 @@ from nonmember.models.planting import Reading
 from nonmember.reporting import formats
 from nonmember.reporting.blocks import filled
 from nonmember.reporting.calibration_cells import (
+    DECLARED,
     PRISM,
     PRISM_BESIDE,
     Rule,
@@ -21,21 +22,21 @@ from nonmember.reporting.calibration_cells import (
     p_at_least,
     prism_p,
     reading_of,
+    shares_base,
 )
 from nonmember.reporting.calibration_tables import HALVES, QUANTITIES, named, rate, readings
 from nonmember.reporting.figures import MARKERS, QUIET, colour, figure_of, legend_below, panels, size_of_panels
-from nonmember.reporting.grid import Block, Cell, Figure, Number, Row
+from nonmember.reporting.grid import Block, Cell, Figure, Number, Row, dash
 from nonmember.reporting.load import Run
 from nonmember.reporting.numbers import number_in
 from nonmember.reporting.worlds import Scope, select
 
 BAND = 0.95
-DECLARED = Reading(1.0, 8)  # the reading whose exclusion the figures show
 
 
 def rates(scope: Scope) -> Figure | None:
     """Share of targets that each rule clears, by what they read; a panel per half."""
-    rules = (PRISM, PRISM_BESIDE, clearance(DECLARED))
+    rules = (PRISM, PRISM_BESIDE, clearance(DECLARED), clearance(DECLARED, own_base=True))
     halves = {half: found for half in HALVES if (found := select(scope.runs, half=half))}
     doses = readings(scope.runs)
     world = scope.world
@@ -55,7 +56,7 @@ def rates(scope: Scope) -> Figure | None:
         for axis, runs in zip(panels(canvas, [HALVES[half] for half in halves]), halves.values(), strict=True):
             for place, rule in enumerate(rules):
                 found = [count(rule, [run for run in runs if reading_of(run) == one]) for one in doses]
-                shown = [(x + (place - 1) * 0.14, one) for x, one in enumerate(found) if one.of]
+                shown = [(x + (place - 1.5) * 0.14, one) for x, one in enumerate(found) if one.of]
                 if not shown:
                     continue
                 shares = [one.found / one.of for _, one in shown]
@@ -84,11 +85,11 @@ def quantiles(scope: Scope) -> Figure | None:
     kinds: dict[str, tuple[Callable[[Run], float | None], Callable[[Run], bool]]] = {
         PRISM.name: (prism_p, lambda run: run.result.method == "prism" and reading_of(run).exposures > 0),
         PRISM_BESIDE.name: (prism_p, lambda run: run.result.method == "clearance" and reading_of(run).exposures > 0),
-        clearance(DECLARED).name: (
-            lambda run: p_at_least(run, DECLARED),
-            lambda run: run.result.method == "clearance" and reading_of(run).at_least(DECLARED),
+        clearance(DECLARED).name: (lambda run: p_at_least(run, DECLARED), lambda run: _reader(run, own_base=False)),
+        clearance(DECLARED, own_base=True).name: (
+            lambda run: p_at_least(run, DECLARED), lambda run: _reader(run, own_base=True),
         ),
-    }
+    }  # fmt: skip
     found = {
         name: _sorted(value, [run for run in scope.runs if wanted(run)])
         for name, (value, wanted) in kinds.items()
@@ -123,6 +124,12 @@ def quantiles(scope: Scope) -> Figure | None:
     return figure_of("quantiles", world, "p where clearing is false", alt, block, size_of_panels(len(found)), paint)
 
 
+def _reader(run: Run, *, own_base: bool) -> bool:
+    """Whether an audit by clearance is of a target that read what is declared."""
+    of_kind = run.result.method == "clearance" and shares_base(run) is own_base
+    return of_kind and reading_of(run).exposures > 0 and reading_of(run).at_least(DECLARED)
+
+
 def _sorted(value: Callable[[Run], float | None], runs: Sequence[Run]) -> list[tuple[float, Run]]:
     pairs = [(p, run) for run in runs if (p := value(run)) is not None and math.isfinite(p)]
     return sorted(pairs, key=lambda pair: pair[0])
@@ -143,40 +150,48 @@ def deltas(scope: Scope) -> Figure | None:
     if not points:
         return None
 
-    def cell(reading: Reading) -> Cell:
-        values = sorted(delta for _, one, delta in points if one == reading)
-        anchors = tuple(run.anchor for run, one, _ in points if one == reading)
+    kinds = {name: [one for one in points if shares_base(one[0]) is own] for name, own in BASES.items()}
+    kinds = {name: here for name, here in kinds.items() if here}
+
+    def cell(here: Sequence[Point], reading: Reading) -> Cell:
+        values = sorted(delta for _, one, delta in here if one == reading)
+        if not values:
+            return Cell(tuple(dash(world.name) for _ in range(3)), (), RATE_OF_DELTA)
+        anchors = tuple(run.anchor for run, one, _ in here if one == reading)
         picks = [values[int(share * (len(values) - 1))] for share in (0.5, 0.05, 0.95)]
         return Cell(tuple(Number(formats.signed(one), one, world.name, anchors) for one in picks), (), RATE_OF_DELTA)
 
-    row = Row("Delta less that of untouched controls", tuple(cell(one) for one in doses))
-    block = filled(Block(f"numbers-deltas-{formats.slug(world.name)}", world.name, "Delta, by what was read", "",
-                         tuple(map(named, doses)), (row,), ("median", "low", "high")), [])  # fmt: skip
+    rows = tuple(Row(name, tuple(cell(here, one) for one in doses)) for name, here in kinds.items())
+    block = filled(Block(f"numbers-deltas-{formats.slug(world.name)}", world.name,
+                         "Delta less that of controls that read nothing", "controls made of",
+                         tuple(map(named, doses)), rows, ("median", "low", "high")), [])  # fmt: skip
     assert block is not None
 
     def paint(canvas: Canvas) -> None:
-        axis = canvas.subplots()
-        rule = clearance(DECLARED)
-        looks = {"cleared of 8x": (True, 0), "not cleared": (False, 1)}
-        for label, (decision, place) in looks.items():
-            here = [(doses.index(one), delta, run) for run, one, delta in points if rule.decides(run) is decision]
-            jitter = np.random.default_rng(place).uniform(-0.3, 0.3, len(here))
-            axis.plot(np.array([x for x, _, _ in here]) + jitter, [delta for _, delta, _ in here], linestyle="",
-                      marker=MARKERS[place], markersize=3, alpha=0.7, color=colour(place), label=label)  # fmt: skip
-        axis.axhline(0, color=QUIET, linewidth=0.7, zorder=0)
-        axis.set(xticks=range(len(doses)), xlabel="what the target has read of the set",
-                 ylabel="Delta less that of\ncontrols that read nothing")  # fmt: skip
-        axis.set_xticklabels([one.label for one in doses])
-        legend_below(canvas, axis)
+        looks = {f"cleared of {DECLARED.label}": (True, 0), "not cleared": (False, 1)}
+        for axis, (name, points_here) in zip(panels(canvas, list(kinds)), kinds.items(), strict=True):
+            rule = clearance(DECLARED, own_base=BASES[name])
+            for label, (decision, place) in looks.items():
+                here = [(doses.index(one), delta) for run, one, delta in points_here if rule.decides(run) is decision]
+                jitter = np.random.default_rng(place).uniform(-0.3, 0.3, len(here))
+                axis.plot(np.array([x for x, _ in here]) + jitter, [delta for _, delta in here], linestyle="",
+                          marker=MARKERS[place], markersize=3, alpha=0.7, color=colour(place), label=label)  # fmt: skip
+            axis.axhline(0, color=QUIET, linewidth=0.7, zorder=0)
+            axis.set(xticks=range(len(doses)), xlabel="what the target has read of the set")
+            axis.set_xticklabels([one.label for one in doses], rotation=45, ha="right")
+        canvas.axes[0].set_ylabel("Delta less that of\ncontrols that read nothing")
+        legend_below(canvas, canvas.axes[0])
 
     alt = (
         "Delta of every target less the mean Delta of the controls that read nothing, by what the target has read of "
         "the set; the more was read, the lower. Filled by whether the target is cleared of eight readings."
     )
-    return figure_of("deltas", world, "Delta, by what was read", alt, block, (6.4, 3.6), paint)
+    return figure_of("deltas", world, "Delta, by what was read", alt, block, (7.6, 3.6), paint)
 
 
 RATE_OF_DELTA = "{} ({} to {})"
+BASES = {"a stand-in": False, "the target's own base": True}  # whether target and controls share theirs
+Point = tuple[Run, Reading, float]
 
 
 def beyond_untouched(run: Run) -> float | None:

@@ -12,15 +12,18 @@ from nonmember.models.planting import Reading
 from nonmember.reporting import formats
 from nonmember.reporting.blocks import filled
 from nonmember.reporting.calibration_cells import (
+    FEWER_RULES,
     FINDS,
     RULES,
     Count,
     Deviation,
     Rule,
+    base_of,
     count,
     deviation,
     extra_deviation,
     false_clearances,
+    invalid,
     power,
     reading_of,
     size_of,
@@ -69,16 +72,21 @@ def errors(scope: Scope) -> Filled:
 
 def _errors(scope: Scope, half: str) -> Block | None:
     runs, world = select(scope.runs, half=half), scope.world.name
-    columns = ("false clearances", "power, n = 100", "power, n = 500")
+    columns = ("false clearances", "power, n = 100", "power, n = 500", "invalid")
 
     def cells(rule: Rule) -> tuple[Cell, ...]:
         of_size = (select_size(runs, size) for size in ("n = 100", "n = 500"))
-        return (rate(false_clearances(rule, runs), world, FALSE), *(rate(power(rule, one), world) for one in of_size))
+        powers = (rate(power(rule, one), world) for one in of_size)
+        return rate(false_clearances(rule, runs), world, FALSE), *powers, rate(invalid(rule, runs), world)
 
     rows = tuple(Row(rule.name, cells(rule)) for rule in RULES)
     notes = (
         "False: of targets that read what the clearance excludes. PRISM and the paired t claim that nothing was read, "
         "so every reading counts; a clearance of 8x excludes eight readings of the whole set, and more.",
+        "Power: of targets that read nothing. Invalid: of these, how many audits a gate or a sham gives up; they count "
+        "against the power.",
+        "Own base: targets that were continued from the very model the controls are made of; the other rows of "
+        "clearance are of targets of other base models.",
         CLUSTERED,
     )
     return filled(Block(f"errors-{half}", world, f"Errors on {HALVES[half]}", "rule", columns, rows, QUANTITIES), notes)
@@ -95,7 +103,7 @@ def by_reading(scope: Scope) -> Filled:
 
 def _by_reading(scope: Scope, half: str) -> Block | None:
     runs, world = select(scope.runs, half=half), scope.world.name
-    rules = (*RULES, FINDS)
+    rules = (*FEWER_RULES, FINDS)
 
     def cell(rule: Rule, reading: Reading) -> Cell:
         false = rule.is_false_for(reading) if rule is not FINDS else not reading.exposures
@@ -128,11 +136,13 @@ def kind_of(run: Run) -> str:
 def _by_kind(scope: Scope, half: str) -> Block | None:
     runs, world = select(scope.runs, half=half), scope.world.name
     rows = tuple(
-        Row(name, tuple(rate(power(rule, [run for run in runs if kind_of(run) == kind]), world) for rule in RULES))
+        Row(
+            name, tuple(rate(power(rule, [run for run in runs if kind_of(run) == kind]), world) for rule in FEWER_RULES)
+        )
         for kind, name in KINDS.items()
     )
     block = Block(f"by-kind-{half}", world, f"Power, by what the target is. {HALVES[half].capitalize()}", "target",
-                  tuple(rule.name for rule in RULES), rows, QUANTITIES)  # fmt: skip
+                  tuple(rule.name for rule in FEWER_RULES), rows, QUANTITIES)  # fmt: skip
     return filled(block, [])
 
 
@@ -144,11 +154,11 @@ def by_set(scope: Scope) -> Filled:
 def _by_set(scope: Scope, half: str) -> Block | None:
     runs, world = select(scope.runs, half=half), scope.world.name
     sets = sorted({run.result.corpus for run in runs})
-    columns = tuple(f"{rule.name}: {what}" for rule in RULES for what in ("false", "power"))
+    columns = tuple(f"{rule.name}: {what}" for rule in FEWER_RULES for what in ("false", "power"))
 
     def cells(name: str) -> Iterable[Cell]:
         here = [run for run in runs if run.result.corpus == name]
-        for rule in RULES:
+        for rule in FEWER_RULES:
             for found, mark in ((false_clearances(rule, here), FALSE), (power(rule, here), "")):
                 cell = rate(found, world, mark)
                 yield Cell(cell.ours[:2], (), "{} of {}")
@@ -225,11 +235,6 @@ def deviations(scope: Scope) -> Filled:
         "freedom as there are sets (`controls.deviation_df`)."
     )
     return tables(filled(block, [note]))
-
-
-def base_of(run: Run) -> str:
-    """Label of the base model that a target was continued from."""
-    return str(run.result.target).split("+")[0]
 
 
 def _deviating(found: Sequence[Deviation], world: str) -> tuple[Cell, ...]:
