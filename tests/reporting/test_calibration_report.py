@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from made_up_calibration import PLANTED, clearance, everything, rival
 from scipy import stats
@@ -10,6 +11,7 @@ from nonmember.reporting.calibration_tables import HALVES
 from nonmember.reporting.grid import FALSE
 from nonmember.reporting.load import Run
 from nonmember.reporting.markdown import cell_text
+from nonmember.stats.margin import prediction_p_value
 
 
 def built(paper, *results):
@@ -95,3 +97,22 @@ def test_deviations_of_targets_from_their_controls(calibration_paper):
     row = f"all, {HALVES['reported']}"
     told = [text(section, "deviations", row, one) for one in ("mean", "beyond that", "targets", "sets")]
     assert told == ["+0.075", "0.078", "2", "1"]
+
+
+def test_controls_are_judged_by_one_another(calibration_paper):
+    """Of two readings with two controls each: 4 p-values, each from the other control and the other pair's spread."""
+    controls = {"0x": [0.0, 0.0], "4x": [-0.02, -0.04], "8x": [-0.1, -0.16]}
+    made = clearance("s5", details={"control_deltas": controls})
+    (figure,) = built(calibration_paper, made, made)["quantiles"].figures
+    (row,) = [row for row in figure.numbers.rows if row.name == "controls, by one another"]
+    assert row.cells[0].ours[1].value == 4
+    p = stats.t(1).sf((-0.02 + 0.04) / (0.06 / np.sqrt(2) * np.sqrt(2)))
+    assert prediction_p_value(-0.02, {"4x": [-0.04], "8x": [-0.1, -0.16]}, "4x") == pytest.approx(p)
+
+
+def test_targets_of_the_controls_own_base_are_counted_by_themselves(calibration_paper):
+    own = {"settings": {"controls": {"stand_in": {"label": "micro_s2"}}}}
+    results = [clearance("s5", 0.01, target="micro_s2+12x", **own), clearance("s5", 0.01, target="micro_s+12x", **own)]
+    section = built(calibration_paper, *results)["errors"]
+    for rule in ("clearance of 8x", "clearance of 8x, own base"):
+        assert text(section, "errors-reported", rule, "false clearances").startswith(f"1{FALSE} of 1 ")

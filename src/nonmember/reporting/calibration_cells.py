@@ -13,11 +13,13 @@ from scipy import stats
 from nonmember.models.planting import Reading
 from nonmember.reporting.load import Run
 from nonmember.reporting.numbers import number_in
+from nonmember.stats.margin import prediction_p_value
 
 CONFIDENCE = 0.95
 EXCLUDED = tuple(Reading(1.0, exposures) for exposures in (4, 8, 12))  # lightest readings that a rule may exclude
 LIGHTEST = Reading(0.01, 1)
 DECLARED = Reading(1.0, 8)  # what is excluded where one rule is shown; that of conf/method/clearance.yaml
+UNTOUCHED = "0x"
 SEPARATION = "separation"  # the gate that depends on what is excluded
 
 
@@ -190,3 +192,17 @@ def invalid(rule: Rule, runs: Iterable[Run]) -> Count:
     """Of targets that have read nothing: how many audits the rule gives up."""
     of = power(rule, runs).runs
     return Count(sum(rule.refuses(run) for run in of), len(of), of)
+
+
+def judged_by_one_another(run: Run) -> list[float]:
+    """p of each control that read something, by the others: that it is one more of those with its reading. Uniform
+    where seeds of one base model are all that targets and controls differ by."""
+    controls = run.result.details.get("control_deltas")
+    readers = {label: tuple(values) for label, values in (controls or {}).items() if label != UNTOUCHED}
+    found = []
+    for label, values in readers.items():
+        for place, value in enumerate(values):
+            others = {**readers, label: values[:place] + values[place + 1 :]}
+            if others[label] and max(map(len, others.values())) > 1:
+                found.append(prediction_p_value(value, others, label))
+    return found

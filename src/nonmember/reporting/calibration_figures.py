@@ -16,9 +16,11 @@ from nonmember.reporting.calibration_cells import (
     DECLARED,
     PRISM,
     PRISM_BESIDE,
+    UNTOUCHED,
     Rule,
     clearance,
     count,
+    judged_by_one_another,
     p_at_least,
     prism_p,
     reading_of,
@@ -94,6 +96,9 @@ def quantiles(scope: Scope) -> Figure | None:
         name: _sorted(value, [run for run in scope.runs if wanted(run)])
         for name, (value, wanted) in kinds.items()
     }  # fmt: skip
+    one_per_set = {run.result.corpus: run for run in scope.runs if run.result.method == "clearance"}
+    among = [(p, run) for run in one_per_set.values() for p in judged_by_one_another(run)]
+    found[AMONG_CONTROLS] = sorted(among, key=lambda pair: pair[0])
     found = {name: ps for name, ps in found.items() if ps}
     levels = (0.01, 0.05, 0.1, 0.5)
     rows = tuple(
@@ -189,6 +194,7 @@ def deltas(scope: Scope) -> Figure | None:
     return figure_of("deltas", world, "Delta, by what was read", alt, block, (7.6, 3.6), paint)
 
 
+AMONG_CONTROLS = "controls, by one another"
 RATE_OF_DELTA = "{} ({} to {})"
 BASES = {"a stand-in": False, "the target's own base": True}  # whether target and controls share theirs
 Point = tuple[Run, Reading, float]
@@ -197,6 +203,6 @@ Point = tuple[Run, Reading, float]
 def beyond_untouched(run: Run) -> float | None:
     """Delta less the mean of the controls that read nothing."""
     controls = run.result.details.get("control_deltas")
-    untouched = controls.get("0x") if isinstance(controls, dict) else None
+    untouched = controls.get(UNTOUCHED) if isinstance(controls, dict) else None
     delta = number_in({"delta": run.result.statistic}, "delta")
     return delta - float(np.mean(untouched)) if untouched and delta is not None else None
