@@ -216,11 +216,31 @@ def test_a_suspect_set_of_another_layout_makes_it_invalid():
     assert any("layout alone tells" in warning for warning in outcome.warnings)
 
 
-def test_an_audit_that_cannot_succeed_says_so():
-    outcome = decide(scored(0.11, READ | {NONE: (0.11, 0.10)}))
+def test_invalid_where_reading_leaves_no_trace_in_delta():
+    outcome = decide(scored(0.31, READ | {NONE: (0.05, 0.04)}))
     assert outcome.verdict == "invalid"
-    assert outcome.details["gates"]["separation"]["value"] < 0
-    assert any("can clear nobody" in warning for warning in outcome.warnings)
+    assert -0.1 < outcome.details["gates"]["separation"]["value"] < 0
+    assert any("does not tell controls that read" in warning for warning in outcome.warnings)
+
+
+def test_an_audit_that_would_hardly_clear_anybody_says_so():
+    outcome = decide(scored(0.13, READ | {NONE: (0.13, 0.14)}))
+    assert outcome.verdict == "inconclusive"
+    assert any("would hardly clear anybody" in warning for warning in outcome.warnings)
+    assert not any("hardly clear" in warning for warning in decide(scored(0.31, READ)).warnings)
+
+
+def test_a_target_that_is_another_model_than_the_stand_in_needs_a_larger_margin():
+    near = decide(scored(0.25, READ))
+    controls = replace(CONTROLS, deviation=0.1, deviation_df=8)
+    far = decide(scored(0.25, READ), replace(METHOD, controls=controls))
+    assert near.verdict == "evidence_of_non_membership"
+    assert far.verdict == "inconclusive"
+    assert far.details["margin"] > near.details["margin"] + 0.05
+    points = [point for point in far.details["detection"]["points"] if point["exposures"] == 2]
+    assert points[0]["p_value"] > 0.05
+    with pytest.raises(ValueError, match="deviation must be 0 or more"):
+        replace(CONTROLS, deviation=-0.1)
 
 
 def test_a_third_text_that_was_drawn_by_a_salt_of_its_own_has_two_halves():

@@ -80,14 +80,17 @@ def test_figures_rest_on_all_results(calibration_paper):
     assert deltas.numbers.rows[0].cells[0].ours[0].value == pytest.approx(-0.2 - 0.03)
 
 
-def test_an_audit_is_invalid_for_a_reading_whose_controls_cannot_be_told_from_untouched_ones(calibration_paper):
-    curve = {"points": [{"share": s, "exposures": float(e), "p_at_least": 0.01, "power_at_least": power}
-                        for (s, e), power in zip(PLANTED, (0.4, 0.6, 0.9, 0.9), strict=True)]}  # fmt: skip
-    hopeless = {"separation": {"value": -0.01, "bound": 0.0, "upper": False, "passed": False}}
-    details = {"detection": curve, "gates": hopeless}
+def test_an_audit_is_invalid_for_a_reading_that_leaves_delta_where_it_was(calibration_paper):
+    """Untouched controls at .03: four readings leave .05, eight .02, twelve -.1."""
+    curve = {"points": [{"share": s, "exposures": float(e), "p_at_least": 0.01, "mean": mean}
+                        for (s, e), mean in zip(PLANTED, (0.05, 0.02, -0.1, -0.1), strict=True)]}  # fmt: skip
+    gate = {"separation": {"value": -0.02, "bound": 0.0, "upper": False, "passed": False}}
+    details = {"detection": curve, "gates": gate}
     section = built(calibration_paper, clearance("s0", verdict="invalid", details=details))["errors"]
     told = [text(section, "errors-reported", f"clearance of {one}", "power, n = 100") for one in ("4x", "8x", "12x")]
     assert [one.split(" [")[0] for one in told] == ["0 of 1", "1 of 1", "1 of 1"]
+    told = [text(section, "errors-reported", f"clearance of {one}", "invalid") for one in ("4x", "8x", "12x")]
+    assert [one.split(" [")[0] for one in told] == ["1 of 1", "0 of 1", "0 of 1"]
 
 
 def test_deviations_of_targets_from_their_controls(calibration_paper):

@@ -175,7 +175,7 @@ class Clearance(Method):
         limit = max(bound.bound for bound in margins.values())
         p_value = next(one.p_at_least for one in curve.points if (one.share, one.dose) == _place(self.exclude))
         findings, shams = self._findings(suspect, third, target), self._shams(suspect, third)
-        findings += self.gates.of_controls(_untouched(controls), limit)
+        findings += self.gates.of_controls(_untouched(controls), [bound.mean for bound in margins.values()])
         heldout = self._heldout_delta(documents)
         reasons = [*failures(findings), *self._reasons(len(suspect.doc_ids), shams)]
         verdict: Verdict = "inconclusive"
@@ -191,7 +191,7 @@ class Clearance(Method):
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=self._claim(verdict),
-            warnings=(*reasons, *target.warnings, *self._warnings(limit, heldout)),
+            warnings=(*reasons, *target.warnings, *self._warnings(limit, _untouched(controls), heldout)),
             details={
                 "rho_reference_target": prism.rho_reference_target,
                 "rho_distilled_target": prism.rho_distilled_target,
@@ -294,7 +294,13 @@ class Clearance(Method):
             "It says nothing about single documents."
         )
 
-    def _warnings(self, limit: float, heldout: float | None) -> Iterator[str]:
+    def _warnings(self, limit: float, untouched: Sequence[float], heldout: float | None) -> Iterator[str]:
+        if untouched and np.mean(untouched) <= limit:
+            yield (
+                "This audit would hardly clear anybody: controls that read nothing have a mean Delta of "
+                f"{np.mean(untouched):+.3f}, below the margin of {limit:+.3f}. Exclude a heavier reading, make the "
+                "controls of the target itself, or take more documents or seeds (nonmember plan)."
+            )
         if heldout is not None and heldout <= limit:
             yield (
                 f"The stand-in itself would not be cleared of the held-out text (Delta {heldout:+.3f}, margin "

@@ -56,8 +56,8 @@ class Gates:
     target it may be on a third text.   max_nll_rise: how much less likely it may find the third text.
     min_rank_correlation: with the reference, on the suspect set.   max_seed_sd: of Delta over distillation seeds.
     max_layout_auc: how well suspect and third text may be told apart by layout; num_folds: of that classifier.
-    min_separation: how far above the margin the mean Delta of controls that read nothing must lie, in units of Delta:
-    with a reference too weak for the set nobody can be cleared.
+    min_separation: how far the mean Delta of controls that read what is excluded must lie below that of controls that
+    read nothing. Where reading leaves no trace in Delta, as with a reference too weak for the set, it decides nothing.
     """
 
     min_ce_gain: float
@@ -94,14 +94,15 @@ class Gates:
         spread = float(np.std(deltas, ddof=1))
         return [Finding("seeds", spread, self.max_seed_sd, True, "The standard deviation of Delta over seeds")]
 
-    def of_controls(self, untouched: Sequence[float], limit: float) -> list[Finding]:
-        """untouched: Delta of each control that read nothing; without any there is no gate.   limit: the margin."""
+    def of_controls(self, untouched: Sequence[float], readers: Sequence[float]) -> list[Finding]:
+        """Of Delta: of each control that read nothing (without any there is no gate), and the mean of those with each
+        excluded reading, of which the largest counts."""
         if not untouched:
             return []
-        separation = float(np.mean(untouched)) - limit
+        separation = float(np.mean(untouched)) - max(readers)
         what = (
-            "An audit that would not clear controls that read nothing can clear nobody (take more documents or seeds, "
-            "exclude a heavier reading, or use a stronger reference): their mean Delta less the margin"
+            "Delta does not tell controls that read the set from those that did not (take more documents or seeds, "
+            "exclude a heavier reading, or use a stronger reference): the difference of their means"
         )
         return [Finding("separation", separation, self.min_separation, False, what)]
 

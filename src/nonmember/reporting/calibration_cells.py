@@ -69,15 +69,24 @@ class Rule:
 
 
 def refused(run: Run, lightest: Reading) -> bool:
-    """Whether an audit that excludes this reading would be invalid: by a gate, by a sham that passed them, or because
-    controls that read nothing would not be cleared either (then their power is below one half)."""
+    """Whether an audit that excludes this reading would be invalid: by a gate, or by a sham that passed them."""
     gates, shams = run.result.details.get("gates"), run.result.details.get("shams")
     if not isinstance(gates, Mapping) or not isinstance(shams, Mapping):
         return run.result.verdict == "invalid"
-    power_at_least = number_in(point_of(run, lightest), "power_at_least")
-    hopeless = power_at_least is not None and power_at_least <= 0.5
     by_gate = any(not one["passed"] for name, one in gates.items() if name != SEPARATION)
-    return hopeless or by_gate or any(not one["refused"] for one in shams.values())
+    by_controls = SEPARATION in gates and _separation(run, lightest) <= gates[SEPARATION]["bound"]
+    return by_gate or by_controls or any(not one["refused"] for one in shams.values())
+
+
+def _separation(run: Run, lightest: Reading) -> float:
+    """How far controls with this reading or a heavier one lie below those that read nothing (methods/gates.py)."""
+    controls = run.result.details["control_deltas"]
+    assert isinstance(controls, Mapping)
+    curve: Any = run.result.details["detection"]
+    excluded = [
+        one["mean"] for one in curve["points"] if Reading(one["share"], int(one["exposures"])).at_least(lightest)
+    ]
+    return float(np.mean(controls[UNTOUCHED])) - max(excluded)
 
 
 def shares_base(run: Run) -> bool:

@@ -178,7 +178,7 @@ GATES = {
     "rank_correlation": "ranks like the reference",
     "seeds": "stable over seeds",
     "layout": "prepared alike",
-    "separation": "untouched controls are clearable",
+    "separation": "reading lowers Delta of controls",
 }
 SHAMS = {"sham_unrelated": "trained on other text", "sham_noise": "weights with noise"}
 
