@@ -29,8 +29,8 @@ CONTROLS = PlantedControls(
     stand_in=TARGET, training=tiny.pretraining(), general=tiny.GENERAL, readings=[NONE, TWICE, OFTEN], seeds=[1, 2]
 )
 GATES = Gates(
-    min_ce_gain=0.0, min_kl_gain=0.0, max_kl_rise=0.1, max_nll_rise=0.3, min_rank_correlation=0.2, max_seed_sd=0.2,
-    max_layout_auc=0.8, num_folds=5, min_separation=0.0,
+    min_ce_gain=0.0, min_ce_share=0.5, min_kl_gain=0.0, max_kl_rise=0.1, max_nll_rise=0.3,
+    min_rank_correlation=0.2, max_seed_sd=0.2, max_layout_auc=0.8, num_folds=5, min_separation=0.0,
 )  # fmt: skip
 METHOD = Clearance(
     score=MinKPlusPlus(0.2), distillation=tiny.distillation(), distillation_seeds=[1, 2], controls=CONTROLS,
@@ -139,6 +139,7 @@ def scored(delta, control_deltas, *, damaged=(), seed=0):
         prefix = "" if role == "target" else f"{role}/"
         for name in ("distilled", "distilled/2"):
             values[f"{prefix}{name}"] = agreeing(rng, values[role], rho - one)
+            values[f"loss/{prefix}{name}"] = np.full(N, -2.8)
     for sham in ("sham_unrelated", "sham_noise"):
         values[sham] = rng.standard_normal(N)
     for role in ("reference", "distilled", "distilled/2", "sham_unrelated", "sham_noise"):
@@ -214,6 +215,16 @@ def test_a_suspect_set_of_another_layout_makes_it_invalid():
     outcome = decide(documents | {"suspect": suspect})
     assert outcome.verdict == "invalid"
     assert any("layout alone tells" in warning for warning in outcome.warnings)
+
+
+def test_a_distilled_reference_that_gained_less_than_half_of_what_those_of_controls_did_is_no_such_thing():
+    documents = scored(0.31, READ)
+    for gain, verdict in ((0.11, "evidence_of_non_membership"), (0.09, "invalid")):
+        values = documents["suspect"].values | {"loss/distilled/2": np.full(N, -3.0 + gain)}
+        outcome = decide(documents | {"suspect": replace(documents["suspect"], values=values)})
+        assert outcome.verdict == verdict
+        assert outcome.details["gates"]["ce_share"]["value"] == pytest.approx(gain / 0.2)
+    assert any("as a share of what the controls'" in warning for warning in outcome.warnings)
 
 
 def test_invalid_where_reading_leaves_no_trace_in_delta():

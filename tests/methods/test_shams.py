@@ -27,8 +27,8 @@ TARGET = replace(CONTROLS.models(tiny.SUSPECT)[2].model, seed=9, label="target")
 OTHER = tiny.texts(*tiny.random_texts(34, seed=8), name="other")
 THIRD = tiny.texts(*tiny.random_texts(60, seed=9), name="third")
 GATES = Gates(
-    min_ce_gain=0.0, min_kl_gain=0.0, max_kl_rise=0.1, max_nll_rise=0.3, min_rank_correlation=0.2, max_seed_sd=0.5,
-    max_layout_auc=0.9, num_folds=5, min_separation=-2.0,
+    min_ce_gain=0.0, min_ce_share=0.5, min_kl_gain=0.0, max_kl_rise=0.1, max_nll_rise=0.3,
+    min_rank_correlation=0.2, max_seed_sd=0.5, max_layout_auc=0.9, num_folds=5, min_separation=-2.0,
 )  # fmt: skip
 PRISM = Prism(
     score=MinKPlusPlus(0.2), distillation=tiny.distillation(), rank_metric="spearman", num_resamples=200, alpha=0.05,

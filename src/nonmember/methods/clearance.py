@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -103,7 +103,7 @@ class Clearance(Method):
     # What is measured ---------------------------------------------------------------------------------------------
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        suspect = self._on_suspect(roles)
+        suspect: dict[str, Measurement] = {**self._on_suspect(roles)}
         third: dict[str, Measurement] = {}
         for role, model in self._judged(roles).items():
             suspect |= _health(role, model, roles.target, roles.suspect)
@@ -113,16 +113,17 @@ class Clearance(Method):
             groups["heldout"] = DocumentGroup(roles.heldout, self._on_heldout(roles, roles.heldout))
         return groups
 
-    def _on_suspect(self, roles: Roles) -> dict[str, Measurement]:
+    def _on_suspect(self, roles: Roles) -> dict[str, Measured]:
         models: dict[str, ModelSpec] = {REFERENCE: roles.reference, TARGET: roles.target}
         models |= self._distilled(DISTILLED, roles.reference, roles.target, roles.suspect)
         for control in self.controls.models(roles.suspect):
             role = role_of(control.reading, control.seed)
-            models[role] = control.model
-            models |= self._distilled(f"{role}/{DISTILLED}", roles.reference, control.model, roles.suspect)
+            distilled = self._distilled(f"{role}/{DISTILLED}", roles.reference, control.model, roles.suspect)
+            models |= {role: control.model, **distilled}
         if self.shams:
             models |= self._sham_models(roles)
-        return {role: Measured(role, model, roles.suspect, self.score) for role, model in models.items()}
+        scored = {role: Measured(role, model, roles.suspect, self.score) for role, model in models.items()}
+        return scored | {f"{LOSS}/{role}": replace(scored[role], score=LIKELIHOOD) for role in self._alike()}
 
     def _on_heldout(self, roles: Roles, heldout: CorpusSpec) -> dict[str, Measurement]:
         models: dict[str, ModelSpec] = {REFERENCE: roles.reference, STAND_IN: self.controls.stand_in}
@@ -138,6 +139,11 @@ class Clearance(Method):
             name: Trained(reference, self.distillation, corpus, seed, teacher=teacher, label=label)
             for name, seed in zip(self._named(role), self.distillation_seeds, strict=True)
         }
+
+    def _alike(self) -> list[str]:
+        """Roles of the controls' distilled references, made as the target's are."""
+        controls = [role_of(reading, seed) for reading in self.controls.readings for seed in self.controls.seeds]
+        return [name for control in controls for name in self._named(f"{control}/{DISTILLED}")]
 
     def _named(self, role: str) -> list[str]:
         """Of each seed; the first has the plain name."""
@@ -262,7 +268,10 @@ class Clearance(Method):
 
     def _findings(self, suspect: ScoredDocuments, third: ScoredDocuments, target: TwoWay) -> list[Finding]:
         """Of every gate once, the worst over the seeds."""
-        by_seed = [self.gates.of_model(role, suspect, third, self.rank_metric) for role in self._named(DISTILLED)]
+        by_seed = [
+            self.gates.of_model(role, suspect, third, self.rank_metric, self._alike())
+            for role in self._named(DISTILLED)
+        ]
         worst = [min(each, key=lambda finding: finding.room) for each in zip(*by_seed, strict=True)]
         return [
             *worst,
@@ -272,7 +281,7 @@ class Clearance(Method):
 
     def _shams(self, suspect: ScoredDocuments, third: ScoredDocuments) -> dict[str, list[Finding]]:
         names = (SHAM_UNRELATED, SHAM_NOISE) if self.shams else ()
-        return {name: self.gates.of_model(name, suspect, third, self.rank_metric) for name in names}
+        return {name: self.gates.of_model(name, suspect, third, self.rank_metric, self._alike()) for name in names}
 
     def _reasons(self, num_documents: int, shams: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
         """Against any verdict."""

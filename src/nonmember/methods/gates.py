@@ -52,6 +52,7 @@ class Gates:
     """Bounds. Nats per token, means over documents.
 
     min_ce_gain: by how much the distilled reference must find the suspect set likelier than the reference does.
+    min_ce_share: the same as a share of what the controls' distilled references gain, which were made alike.
     min_kl_gain: by how much it must have come closer to the target there.   max_kl_rise: how much farther from the
     target it may be on a third text.   max_nll_rise: how much less likely it may find the third text.
     min_rank_correlation: with the reference, on the suspect set.   max_seed_sd: of Delta over distillation seeds.
@@ -61,6 +62,7 @@ class Gates:
     """
 
     min_ce_gain: float
+    min_ce_share: float
     min_kl_gain: float
     max_kl_rise: float
     max_nll_rise: float
@@ -71,14 +73,18 @@ class Gates:
     min_separation: float
 
     def of_model(
-        self, role: str, suspect: ScoredDocuments, third: ScoredDocuments, metric: RankMetric
+        self, role: str, suspect: ScoredDocuments, third: ScoredDocuments, metric: RankMetric, alike: Sequence[str]
     ) -> list[Finding]:
-        """Of a (distilled) reference by its role; columns as named above, its scores under the role itself."""
+        """Of a (distilled) reference by its role; columns as named above, its scores under the role itself.   alike:
+        roles of the controls' distilled references."""
         ce_gain = -_change(suspect, LOSS, role)  # the score `loss` is minus the loss: higher is likelier
+        gain_of_others = float(np.mean([-_change(suspect, LOSS, other) for other in alike]))
         nll_rise = _change(third, LOSS, role)
         rho = rank_correlation(suspect.values[role], suspect.values["reference"], metric)
         return [
             Finding("ce", ce_gain, self.min_ce_gain, False, f"The gain of {role} in cross-entropy on the suspect set"),
+            Finding("ce_share", ce_gain / gain_of_others if gain_of_others > 0 else 0.0, self.min_ce_share, False,
+                    f"That gain of {role} as a share of what the controls' distilled references gain"),
             Finding("kl", -_change(suspect, KL, role), self.min_kl_gain, False,
                     f"The fall of {role}'s divergence from the target on the suspect set"),
             Finding("kl_third", _change(third, KL, role), self.max_kl_rise, True,

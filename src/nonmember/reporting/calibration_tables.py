@@ -172,6 +172,7 @@ def _by_set(scope: Scope, half: str) -> Block | None:
 
 GATES = {
     "ce": "cross-entropy falls",
+    "ce_share": "as far as with controls",
     "kl": "comes closer to the target",
     "kl_third": "not farther on the third text",
     "nll_third": "loss on the third text",

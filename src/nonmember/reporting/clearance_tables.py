@@ -27,12 +27,14 @@ MARGIN, SEEDS, PRISM_P = detail("margin"), detail("share_of_seeds"), detail("pri
 MEDIAN = ("median", "lowest", "highest")
 GATES = {
     "ce": "gain in cross-entropy on the suspect set",
+    "ce_share": "that gain as a share of the controls' references'",
     "kl": "fall of divergence from the target there",
     "kl_third": "rise of divergence on a third text",
     "nll_third": "rise of loss on a third text",
     "rank_correlation": "rank correlation with the reference",
     "seeds": "standard deviation of Delta over seeds",
     "layout": "AUC by layout, suspect against third text",
+    "separation": "Delta of unread controls less that of read ones",
 }
 SHAMS = {"sham_unrelated": "sham: unrelated text", "sham_noise": "sham: noise"}
 
