@@ -53,5 +53,5 @@ def everything():
     rng = random.Random(0)
     for domain, case, size in itertools.product(HALF, READINGS, (100, 500)):
         yield clearance(case, rng.random(), domain, rng.gauss(0, 0.1), size=size, prism_p=rng.random())
-    for domain, case, method in itertools.product(HALF, READINGS, ("prism", "paired_t", "llm_di")):
+    for domain, case, method in itertools.product(HALF, READINGS, ("paired_t", "llm_di")):
         yield rival(method, case, rng.random(), domain)

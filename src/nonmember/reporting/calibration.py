@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from nonmember.reporting import calibration_figures as pictures
 from nonmember.reporting import calibration_tables as ours
-from nonmember.reporting.calibration_cells import DECLARED, PRISM, PRISM_BESIDE, clearance, false_clearances, power
+from nonmember.reporting.calibration_cells import DECLARED, PRISM, clearance, false_clearances, power
 from nonmember.reporting.grid import Cell
 from nonmember.reporting.numbers import counted
 from nonmember.reporting.report import Filled, Glance, Part, Report, figures
@@ -85,16 +85,16 @@ GLANCE = "On the reported half. The clearance is that of eight readings of the w
 
 def cells_of_glance(scope: Scope) -> Iterator[Cell]:
     runs = select(scope.runs, half="reported")
-    for rule in (PRISM, PRISM_BESIDE, clearance(DECLARED), clearance(DECLARED, own_base=True)):
+    for rule in (PRISM, clearance(DECLARED), clearance(DECLARED, own_base=True)):
         for found in (false_clearances(rule, runs), power(rule, runs)):
             yield counted(found.found, found.of, scope.world.name)
 
 
 class CalibrationReport(Report):
-    methods: ClassVar = ("clearance", "prism", "paired_t", "llm_di")
+    methods: ClassVar = ("clearance", "paired_t", "llm_di")
     parts: ClassVar = PARTS
     glance: ClassVar = Glance(
-        tuple(f"{rule}: {what}" for rule in ("PRISM", "PRISM, same references", "clearance", "clearance, own base")
+        tuple(f"{rule}: {what}" for rule in ("PRISM", "clearance", "clearance, own base")
               for what in ("false", "power")),
         cells_of_glance, GLANCE,
     )  # fmt: skip

@@ -47,8 +47,8 @@ def p_at_least(run: Run, reading: Reading) -> float | None:
 
 
 def prism_p(run: Run) -> float | None:
-    """Of PRISM's own test, in an audit by it or beside a clearance."""
-    return run.result.p_value if run.result.method == "prism" else number_in(run.result.details, "prism", "p_value")
+    """Of PRISM's own test, which stands beside every clearance, with the first of its distilled references."""
+    return number_in(run.result.details, "prism", "p_value")
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ def clearance(lightest: Reading, *, own_base: bool = False) -> Rule:
     return Rule(name, lightest, decides, lambda run: refused(run, lightest))
 
 
-def _prism_beside(run: Run) -> bool | None:
+def _prism(run: Run) -> bool | None:
     p = prism_p(run)
     return None if run.result.method != "clearance" or p is None else p < run.result.alpha
 
@@ -128,13 +128,12 @@ def _of_method(method: str) -> Callable[[Run], bool | None]:
     return decides
 
 
-PRISM_BESIDE = Rule("PRISM, same references", LIGHTEST, _prism_beside)
-PRISM = Rule("PRISM, one epoch", LIGHTEST, _of_method("prism"))
+PRISM = Rule("PRISM", LIGHTEST, _prism)
 PAIRED_T = Rule("paired t", LIGHTEST, _of_method("paired_t"))
 OF_STAND_INS = tuple(clearance(reading) for reading in EXCLUDED)
 OF_OWN_BASE = tuple(clearance(reading, own_base=True) for reading in EXCLUDED)
-RULES = (PRISM, PRISM_BESIDE, PAIRED_T, *OF_STAND_INS, *OF_OWN_BASE)
-FEWER_RULES = (PRISM, PRISM_BESIDE, PAIRED_T, clearance(DECLARED), clearance(DECLARED, own_base=True))
+RULES = (PRISM, PAIRED_T, *OF_STAND_INS, *OF_OWN_BASE)
+FEWER_RULES = (PRISM, PAIRED_T, clearance(DECLARED), clearance(DECLARED, own_base=True))
 FINDS = Rule("LLM-DI finds membership", LIGHTEST, _of_method("llm_di"))
 
 

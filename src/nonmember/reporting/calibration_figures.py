@@ -15,7 +15,6 @@ from nonmember.reporting.blocks import filled
 from nonmember.reporting.calibration_cells import (
     DECLARED,
     PRISM,
-    PRISM_BESIDE,
     UNTOUCHED,
     Rule,
     clearance,
@@ -38,7 +37,7 @@ BAND = 0.95
 
 def rates(scope: Scope) -> Figure | None:
     """Share of targets that each rule clears, by what they read; a panel per half."""
-    rules = (PRISM, PRISM_BESIDE, clearance(DECLARED), clearance(DECLARED, own_base=True))
+    rules = (PRISM, clearance(DECLARED), clearance(DECLARED, own_base=True))
     halves = {half: found for half in HALVES if (found := select(scope.runs, half=half))}
     doses = readings(scope.runs)
     world = scope.world
@@ -58,7 +57,7 @@ def rates(scope: Scope) -> Figure | None:
         for axis, runs in zip(panels(canvas, [HALVES[half] for half in halves]), halves.values(), strict=True):
             for place, rule in enumerate(rules):
                 found = [count(rule, [run for run in runs if reading_of(run) == one]) for one in doses]
-                shown = [(x + (place - 1.5) * 0.14, one) for x, one in enumerate(found) if one.of]
+                shown = [(x + (place - 1) * 0.14, one) for x, one in enumerate(found) if one.of]
                 if not shown:
                     continue
                 shares = [one.found / one.of for _, one in shown]
@@ -85,8 +84,7 @@ def quantiles(scope: Scope) -> Figure | None:
     """p-values of targets that did read against those expected of a uniform distribution; below it: too small."""
     world = scope.world
     kinds: dict[str, tuple[Callable[[Run], float | None], Callable[[Run], bool]]] = {
-        PRISM.name: (prism_p, lambda run: run.result.method == "prism" and reading_of(run).exposures > 0),
-        PRISM_BESIDE.name: (prism_p, lambda run: run.result.method == "clearance" and reading_of(run).exposures > 0),
+        PRISM.name: (prism_p, lambda run: run.result.method == "clearance" and reading_of(run).exposures > 0),
         clearance(DECLARED).name: (lambda run: p_at_least(run, DECLARED), lambda run: _reader(run, own_base=False)),
         clearance(DECLARED, own_base=True).name: (
             lambda run: p_at_least(run, DECLARED), lambda run: _reader(run, own_base=True),
