@@ -205,8 +205,8 @@ def invalid(rule: Rule, runs: Iterable[Run]) -> Count:
 def judged_by_one_another(run: Run) -> list[float]:
     """p of each control that read something, by the others: that it is one more of those with its reading. Uniform
     where seeds of one base model are all that targets and controls differ by."""
-    controls = run.result.details.get("control_deltas")
-    readers = {label: tuple(values) for label, values in (controls or {}).items() if label != UNTOUCHED}
+    controls: Any = run.result.details.get("control_deltas") or {}
+    readers = {label: tuple(values) for label, values in controls.items() if label != UNTOUCHED}
     found = []
     for label, values in readers.items():
         for place, value in enumerate(values):
