@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from made_up_calibration import PLANTED, clearance, everything, rival
@@ -118,3 +120,9 @@ def test_targets_of_the_controls_own_base_are_counted_by_themselves(calibration_
     section = built(calibration_paper, *results)["errors"]
     for rule in ("clearance of 8x", "clearance of 8x, own base"):
         assert text(section, "errors-reported", rule, "false clearances").startswith(f"1{FALSE} of 1 ")
+
+
+def test_audits_under_attack_are_no_part_of_the_study(calibration_paper):
+    results = [clearance("s5", 0.2), replace(clearance("s5", 0.01), sweep="red_team")]
+    section = built(calibration_paper, *results)["errors"]
+    assert text(section, "errors-reported", "clearance of 8x", "false clearances").startswith("0 of 1 ")

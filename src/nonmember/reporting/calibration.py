@@ -7,7 +7,15 @@ from typing import ClassVar
 
 from nonmember.reporting import calibration_figures as pictures
 from nonmember.reporting import calibration_tables as ours
-from nonmember.reporting.calibration_cells import DECLARED, PRISM, clearance, false_clearances, power
+from nonmember.reporting.calibration_cells import (
+    DECLARED,
+    PRISM,
+    SWEEPS,
+    clearance,
+    false_clearances,
+    power,
+    runs_of,
+)
 from nonmember.reporting.grid import Cell
 from nonmember.reporting.numbers import counted
 from nonmember.reporting.report import Filled, Glance, Part, Report, figures
@@ -32,47 +40,47 @@ PARTS = (
         "False clearances of targets that read what the clearance excludes, and clearances of targets that read "
         "nothing (power), on the half of the libraries that no rule was chosen on and on the other. In brackets exact "
         "95% intervals.",
-        fill=ours.errors, made_by=("study", "large", "rivals"),
+        fill=ours.errors, made_by=SWEEPS[:-1],
     ),
     Part(
         "rates", "Cleared, by what was read",
         "The further right, the more of the set the target has read. Clearing is right at the left end only; a "
         "clearance of eight readings says nothing about lighter ones.",
-        fill=_figure_of_rates, made_by=("study", "rivals"),
+        fill=_figure_of_rates, made_by=SWEEPS[:-2],
     ),
     Part(
         "by-reading", "The same as a table, with the rivals",
         "Each cell: how many of the targets with that reading the rule clears. LLM-DI claims the opposite: how many it "
         "finds to have read.",
-        fill=ours.by_reading, made_by=("study", "large", "rivals", "llm_di"),
+        fill=ours.by_reading, made_by=SWEEPS,
     ),
     Part(
         "quantiles", "p-values where clearing is false",
         "A test that keeps its level has them uniform or larger: on the diagonal or above. Grey: where 95% of uniform "
         "values would lie, rank by rank.",
-        fill=_figure_of_quantiles, made_by=("study", "rivals"),
+        fill=_figure_of_quantiles, made_by=SWEEPS[:-2],
     ),
     Part(
         "deltas", "Where Delta lies",
         "PRISM asks whether Delta is above 0. What a model that read the set shows depends on the set and on the "
         "distillation; less the Delta of controls that read nothing, it falls with the dose.",
-        fill=_figure_of_deltas, made_by=("study",),
+        fill=_figure_of_deltas, made_by=SWEEPS[:-2],
     ),
     Part(
         "gates", "Gates and shams",
         "How often each gate refuses a real distilled reference, and how often it catches a sham.",
-        fill=ours.gates, made_by=("study",),
+        fill=ours.gates, made_by=SWEEPS[:-2],
     ),
     Part(
         "deviations", "How far targets lie from their controls",
         "Controls are made of a stand-in, and a target is another model. What it differs by beyond what controls "
         "differ among themselves belongs into the margin.",
-        fill=ours.deviations, made_by=("study", "large"),
+        fill=ours.deviations, made_by=SWEEPS[:-2],
     ),
-    Part("by-kind", "Kinds of targets", "Power by what the target is.", fill=ours.by_kind, made_by=("study",)),
-    Part("by-set", "Set by set", "False clearances and power of every rule.", fill=ours.by_set, made_by=("study",)),
+    Part("by-kind", "Kinds of targets", "Power by what the target is.", fill=ours.by_kind, made_by=SWEEPS[:-2]),
+    Part("by-set", "Set by set", "False clearances and power of every rule.", fill=ours.by_set, made_by=SWEEPS[:-2]),
     Part("seeds", "What distillation seeds contribute", "The rest is due to documents.", fill=ours.seeds,
-         made_by=("study",)),
+         made_by=SWEEPS[:-2]),
 )  # fmt: skip
 
 NOTES = (
@@ -84,7 +92,7 @@ GLANCE = "On the reported half. The clearance is that of eight readings of the w
 
 
 def cells_of_glance(scope: Scope) -> Iterator[Cell]:
-    runs = select(scope.runs, half="reported")
+    runs = select(runs_of(scope), half="reported")
     for rule in (PRISM, clearance(DECLARED), clearance(DECLARED, own_base=True)):
         for found in (false_clearances(rule, runs), power(rule, runs)):
             yield counted(found.found, found.of, scope.world.name)

@@ -13,14 +13,21 @@ from scipy import stats
 from nonmember.models.planting import Reading
 from nonmember.reporting.load import Run
 from nonmember.reporting.numbers import number_in
+from nonmember.reporting.worlds import Scope
 from nonmember.stats.margin import prediction_p_value
 
+SWEEPS = ("study", "more", "own", "large", "rivals", "llm_di")  # keys of conf/report/calibration.yaml
 CONFIDENCE = 0.95
 EXCLUDED = tuple(Reading(1.0, exposures) for exposures in (4, 8, 12))  # lightest readings that a rule may exclude
 LIGHTEST = Reading(0.01, 1)
 DECLARED = Reading(1.0, 8)  # what is excluded where one rule is shown; that of conf/method/clearance.yaml
 UNTOUCHED = "0x"
 SEPARATION = "separation"  # the gate that depends on what is excluded
+
+
+def runs_of(scope: Scope) -> list[Run]:
+    """Those of the study; audits under attack, say, are of the same world and no part of it."""
+    return [run for sweep in SWEEPS for run in scope.of(sweep)]
 
 
 def reading_of(run: Run) -> Reading:

@@ -23,6 +23,7 @@ from nonmember.reporting.calibration_cells import (
     p_at_least,
     prism_p,
     reading_of,
+    runs_of,
     shares_base,
 )
 from nonmember.reporting.calibration_tables import HALVES, QUANTITIES, named, rate, readings
@@ -38,8 +39,8 @@ BAND = 0.95
 def rates(scope: Scope) -> Figure | None:
     """Share of targets that each rule clears, by what they read; a panel per half."""
     rules = (PRISM, clearance(DECLARED), clearance(DECLARED, own_base=True))
-    halves = {half: found for half in HALVES if (found := select(scope.runs, half=half))}
-    doses = readings(scope.runs)
+    halves = {half: found for half in HALVES if (found := select(runs_of(scope), half=half))}
+    doses = readings(runs_of(scope))
     world = scope.world
 
     def row(rule: Rule, half: str, runs: Sequence[Run]) -> Row:
@@ -91,10 +92,10 @@ def quantiles(scope: Scope) -> Figure | None:
         ),
     }  # fmt: skip
     found = {
-        name: _sorted(value, [run for run in scope.runs if wanted(run)])
+        name: _sorted(value, [run for run in runs_of(scope) if wanted(run)])
         for name, (value, wanted) in kinds.items()
     }  # fmt: skip
-    one_per_set = {run.result.corpus: run for run in scope.runs if run.result.method == "clearance"}
+    one_per_set = {run.result.corpus: run for run in runs_of(scope) if run.result.method == "clearance"}
     among = [(p, run) for run in one_per_set.values() for p in judged_by_one_another(run)]
     found[AMONG_CONTROLS] = sorted(among, key=lambda pair: pair[0])
     found = {name: ps for name, ps in found.items() if ps}
@@ -147,7 +148,7 @@ def _share_below(level: float, ps: Sequence[tuple[float, Run]], world: str) -> C
 
 def deltas(scope: Scope) -> Figure | None:
     """Delta of every target less the mean Delta of the controls that read nothing, by what it has read."""
-    runs, world = select(scope.runs, method="clearance"), scope.world
+    runs, world = select(runs_of(scope), method="clearance"), scope.world
     doses = readings(runs)
     points = [(run, reading_of(run), delta) for run in runs if (delta := beyond_untouched(run)) is not None]
     if not points:

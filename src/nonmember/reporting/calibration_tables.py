@@ -26,6 +26,7 @@ from nonmember.reporting.calibration_cells import (
     invalid,
     power,
     reading_of,
+    runs_of,
     size_of,
 )
 from nonmember.reporting.grid import FALSE, Block, Cell, Number, Row, dash
@@ -71,7 +72,7 @@ def errors(scope: Scope) -> Filled:
 
 
 def _errors(scope: Scope, half: str) -> Block | None:
-    runs, world = select(scope.runs, half=half), scope.world.name
+    runs, world = select(runs_of(scope), half=half), scope.world.name
     columns = ("false clearances", "power, n = 100", "power, n = 500", "invalid")
 
     def cells(rule: Rule) -> tuple[Cell, ...]:
@@ -102,7 +103,7 @@ def by_reading(scope: Scope) -> Filled:
 
 
 def _by_reading(scope: Scope, half: str) -> Block | None:
-    runs, world = select(scope.runs, half=half), scope.world.name
+    runs, world = select(runs_of(scope), half=half), scope.world.name
     rules = (*FEWER_RULES, FINDS)
 
     def cell(rule: Rule, reading: Reading) -> Cell:
@@ -134,7 +135,7 @@ def kind_of(run: Run) -> str:
 
 
 def _by_kind(scope: Scope, half: str) -> Block | None:
-    runs, world = select(scope.runs, half=half), scope.world.name
+    runs, world = select(runs_of(scope), half=half), scope.world.name
     rows = tuple(
         Row(
             name, tuple(rate(power(rule, [run for run in runs if kind_of(run) == kind]), world) for rule in FEWER_RULES)
@@ -152,7 +153,7 @@ def by_set(scope: Scope) -> Filled:
 
 
 def _by_set(scope: Scope, half: str) -> Block | None:
-    runs, world = select(scope.runs, half=half), scope.world.name
+    runs, world = select(runs_of(scope), half=half), scope.world.name
     sets = sorted({run.result.corpus for run in runs})
     columns = tuple(f"{rule.name}: {what}" for rule in FEWER_RULES for what in ("false", "power"))
 
@@ -186,7 +187,7 @@ SHAMS = {"sham_unrelated": "trained on other text", "sham_noise": "weights with 
 
 def gates(scope: Scope) -> Filled:
     """How often each gate fires, on real distilled references (wrongly) and on shams (rightly)."""
-    runs, world = select(scope.runs, method="clearance"), scope.world.name
+    runs, world = select(runs_of(scope), method="clearance"), scope.world.name
     sources = {
         "target read nothing": [
             (run, run.result.details.get("gates")) for run in runs if not reading_of(run).exposures
@@ -217,7 +218,7 @@ def _fired(found: Sequence[tuple[Run, Any]], gate: str | None, world: str) -> Ce
 
 def deviations(scope: Scope) -> Filled:
     """How far targets lie from the controls of their reading, and how far they would if they were some of them."""
-    runs, world = select(scope.runs, method="clearance"), scope.world.name
+    runs, world = select(runs_of(scope), method="clearance"), scope.world.name
     rows = []
     for half, name in HALVES.items():
         found = [one for run in select(runs, half=half) if (one := deviation(run)) is not None]
@@ -251,7 +252,7 @@ def _deviating(found: Sequence[Deviation], world: str) -> tuple[Cell, ...]:
 
 def seeds(scope: Scope) -> Filled:
     """How much of the variance of Delta is due to distillation seeds."""
-    runs, world = select(scope.runs, method="clearance"), scope.world.name
+    runs, world = select(runs_of(scope), method="clearance"), scope.world.name
     rows = []
     for size in ("n = 100", "n = 500"):
         shares = sorted(
