@@ -45,6 +45,8 @@ WORLDS_OF_SWEEP = {
     "demo": ["micro"],
     "pile": ["pile"],
     "calibration": ["study"],
+    "calibration_more": ["study"],
+    "calibration_own": ["study"],
     "calibration_large": ["study"],
     "calibration_small": ["study"],
     "calibration_rivals": ["study"],
