@@ -65,10 +65,10 @@ def test_prism_is_wrong_about_any_reader(calibration_paper):
 def test_gates_and_shams_are_counted(calibration_paper):
     results = [clearance("s0"), clearance("s0", verdict="invalid"), clearance("s5")]
     section = built(calibration_paper, *results)["gates"]
-    assert text(section, "gates", "comes closer to the target", "target read nothing").startswith("1 of 2 ")
+    assert text(section, "gates", "not farther from the target", "target read nothing").startswith("1 of 2 ")
     assert text(section, "gates", "any of them", "target read the set").startswith("0 of 1 ")
     assert text(section, "gates", "any of them", "sham: weights with noise").startswith("3 of 3 ")
-    assert text(section, "gates", "comes closer to the target", "sham: weights with noise").startswith("0 of 3 ")
+    assert text(section, "gates", "not farther from the target", "sham: weights with noise").startswith("0 of 3 ")
 
 
 def test_figures_rest_on_all_results(calibration_paper):

@@ -161,6 +161,14 @@ def test_health_is_measured_before_and_after_at_temperature_1(tmp_path):
     assert not after.training
 
 
+def test_leaving_health_out_changes_no_weight(tmp_path):
+    recipe, teacher = tiny.distillation(batch_size=4), Teacher(tiny.model(2, VOCAB), ALL)
+    with_health, told = trained(recipe, tmp_path / "with", teacher=teacher)
+    without, facts = trained(recipe, tmp_path / "without", teacher=teacher, measure_health=False)
+    tiny.assert_equal_weights(tiny.weights(without), tiny.weights(with_health))
+    assert told.keys() - facts.keys() == {"ce_before", "ce_after", "kl_before", "kl_after"}
+
+
 def test_the_teacher_is_read_in_evaluation_mode_and_left_as_it_was(tmp_path):
     dropout = {"hidden_dropout": 0.5, "attention_dropout": 0.5}
     recipe = tiny.distillation(batch_size=4)

@@ -173,8 +173,8 @@ def _by_set(scope: Scope, half: str) -> Block | None:
 
 GATES = {
     "ce": "cross-entropy falls",
-    "ce_share": "as far as with controls",
-    "kl": "comes closer to the target",
+    "ce_share": "as far as half of what controls' references gain",
+    "kl": "not farther from the target",
     "kl_third": "not farther on the third text",
     "nll_third": "loss on the third text",
     "rank_correlation": "ranks like the reference",
