@@ -37,7 +37,8 @@ from nonmember.corpora import CorpusSpec
 from nonmember.models.adapters import RankSchedule, add_adapter
 from nonmember.models.forward import split_forward
 from nonmember.models.loading import LoadedModel, encode, save, train_tokenizer
-from nonmember.models.specs import Pretrained, Trained
+from nonmember.models import Pretrained
+from nonmember.training import Trained
 from nonmember.observing.observer import observe
 from nonmember.quiet import quieten
 from nonmember.records import Corpus, Document
@@ -120,7 +121,7 @@ def recipe_of(kind: str) -> AdapterTuning:
 
 def cell_against_its_work(kind: str, target: Pretrained, compute: Compute, repeats: int) -> dict[str, Any]:
     """In turn, so that a busy moment hits both; the model is in memory before, as in a sweep."""
-    recipe = recipe_of(kind)
+    recipe = kind.recipe()
     pairs = [
         (seconds_of_cell(recipe, target, compute), seconds_of_work(recipe, target, compute)) for _ in range(1 + repeats)
     ][1:]  # the first warms up

@@ -26,7 +26,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nonmember.config import config_directory, file_stem, folder_name, register, require_complete
 from nonmember.reporting.published_fsd import TABLE_1, TABLE_4_AUC, TABLE_12, TABLE_15
-from nonmember.training.recipes import settings_of
+from nonmember.artifacts.settings import settings_of
 
 CONF = config_directory()
 SWEEPS = CONF.parent / "sweeps"

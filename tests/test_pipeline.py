@@ -15,7 +15,7 @@ from nonmember import pipeline
 from nonmember import workshop as workshop_module
 from nonmember.corpora import Jsonl
 from nonmember.methods import Blind, LlmDi, PairedT, Prism
-from nonmember.models.specs import Trained
+from nonmember.training import Trained
 from nonmember.pipeline import Audit, audit_keys, finished, join, run_audit, score_inputs, table_of_scores
 from nonmember.records import AuditResult, Corpus, Document
 from nonmember.scores import DocumentScores, Loss, MinK, MinKPlusPlus, ReferenceRatio

@@ -15,7 +15,8 @@ from nonmember.audit import build_audit
 from nonmember.corpora import Mixture, NearDuplicates, Part, Viewed
 from nonmember.corpora.picked import Picked
 from nonmember.methods.shams import Damaged, OnOtherText
-from nonmember.models.specs import Served, Trained, recipe_of
+from nonmember.models import PerturbedOutputs
+from nonmember.training import Trained
 from nonmember.pipeline import Audit
 from nonmember.records import Corpus, Document
 from test_configs import CONF, SWEEPS, compose_quickly, composed  # noqa: F401 (the fixture of that name is for all here)
@@ -48,7 +49,7 @@ def audit(preset: str, method: str = "red_clearance", read: str = "often") -> Au
 
 
 def models(one: Audit) -> tuple[dict, dict]:
-    return recipe_of(one.target), recipe_of(one.reference)
+    return one.target.recipe(), one.reference.recipe()
 
 
 def suspect(one: Audit) -> dict:
@@ -139,7 +140,7 @@ def test_the_same_target_is_served(honest):
         for read, plain in honest.items():
             target = audit(preset, read=read).target
             assert isinstance(target, Served)
-            assert recipe_of(target.base) == recipe_of(plain.target)
+            assert target.base.recipe() == plain.target.recipe()
     assert audit("red_noise").target.noise > 0
     assert audit("red_rounding").target.decimals == 0
 
@@ -167,7 +168,7 @@ def test_picked_documents_are_picked_for_this_target_and_reference(honest):
             spec = attacked.suspect
             assert isinstance(spec, Picked)
             assert (spec.by, spec.score, spec.num_documents) == (by, attacked.method.score, 50)
-            assert (recipe_of(spec.target), recipe_of(spec.reference)) == models(plain) == models(attacked)
+            assert (spec.target.recipe(), spec.reference.recipe()) == models(plain) == models(attacked)
             assert spec.base.identity() == suspect(plain)
 
 
@@ -186,7 +187,7 @@ def test_near_duplicates_are_read_in_place_of_the_set(honest):
 
 def test_the_reader_is_the_reference_after_it_has_read_the_set(honest):
     reference = audit("red_reader").reference
-    assert recipe_of(reference.base) == recipe_of(honest["often"].reference)
+    assert reference.base.recipe() == recipe_of(honest["often"].reference)
     assert [one.exposures for one in reference.corpus.components] == [1, 4]
     assert reference.corpus.components[1].corpus.identity() == suspect(honest["often"])
 

@@ -16,7 +16,7 @@ from lightning.pytorch.strategies import ModelParallelStrategy
 
 import tiny
 from nonmember.methods import Prism
-from nonmember.models.specs import Trained
+from nonmember.training import Trained
 from nonmember.pipeline import Audit, run_audit
 from nonmember.records import AuditResult
 from nonmember.scores import MinKPlusPlus

@@ -15,7 +15,8 @@ from tokenizers import AddedToken
 import tiny
 from nonmember import workshop as workshop_module
 from nonmember.models.loading import LoadedModel, encode, save, train_tokenizer
-from nonmember.models.specs import Pretrained, Trained, label_of
+from nonmember.models import Pretrained, label_of
+from nonmember.training import Trained
 from nonmember.records import Corpus, Document
 from nonmember.store import canonical_json, key_hash
 from nonmember.tracking import NoTracker

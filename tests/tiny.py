@@ -15,8 +15,9 @@ import torch
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from nonmember.compute import Compute
-from nonmember.corpora import CorpusSpec, Resolve
-from nonmember.models.specs import Scratch, TrainedTokenizer
+from nonmember.artifacts import Builder
+from nonmember.corpora import CorpusSpec
+from nonmember.models import Scratch, TrainedTokenizer
 from nonmember.quiet import quieten
 from nonmember.records import Corpus, Document
 from nonmember.store import Store
@@ -67,7 +68,7 @@ class Texts(CorpusSpec):
 
     stored: ClassVar[bool] = False
 
-    def build(self, resolve: Resolve) -> Corpus:
+    def build(self, builder: Builder) -> Corpus:
         return Corpus(self.documents)
 
     def identity(self) -> dict[str, Any]:

@@ -18,10 +18,10 @@ from nonmember.explain import explain
 from nonmember.processes import process_rank
 
 if TYPE_CHECKING:
-    from nonmember.pipeline import Audit
+    from nonmember.artifacts import Builder, Memory
+    from nonmember.audits.question import Audit
     from nonmember.records import AuditResult, Failure
     from nonmember.store import Store
-    from nonmember.workshop import Memory, Workshop
 
 log = logging.getLogger(__name__)
 
@@ -59,8 +59,10 @@ def main() -> None:
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     """One audit: skipped where its result is there already."""
     require_complete(config)
-    from nonmember.models.specs import label_of
-    from nonmember.pipeline import audit_keys, finished, run_audit
+    from nonmember.audits.keys import audit_keys
+    from nonmember.audits.record import finished
+    from nonmember.audits.run import run_audit
+    from nonmember.models import label_of
     from nonmember.quiet import quieten
     from nonmember.records import CONFIG, ERROR, RESULT
     from nonmember.store import write_text_atomically
@@ -68,10 +70,11 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
 
     quieten()
     audit = build_audit(config)
-    workshop = workshop_of(config)
+    builder = builder_of(config)
     title = f"{audit.method.name}: {config.data.label} under {label_of(audit.target)}"
     started = time.monotonic()
-    if (result := finished(audit, workshop, folder)) is not None:
+    keys = audit_keys(audit, builder)
+    if (result := finished(folder, keys["audit"])) is not None:
         log.info("%s: found.", title)
         return replace(result, made=dict.fromkeys(result.made, 0))
     log.info("%s", title)
@@ -86,38 +89,38 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
         tags=[config.data.label, label_of(audit.target)],
         config=settings,
         folder=folder,
-        run_id=run_id_of(config.name, folder.name, audit_keys(audit, workshop)["audit"]),
+        run_id=run_id_of(config.name, folder.name, keys["audit"]),
     )
     logger = hydra.utils.instantiate(config.logger) if process_rank() == 0 else NoLogging()
     with logger.start(info) as tracker:
-        workshop.tracker = tracker
-        result = run_audit(audit, workshop, tracker, folder)
+        builder.tracker = tracker
+        result = run_audit(audit, builder, folder, keys)
     (folder / ERROR).unlink(missing_ok=True)
     log.info("%s: %s in %.0f s, %s", title, result.verdict, time.monotonic() - started, folder / RESULT)
     return result
 
 
-def workshop_of(config: DictConfig) -> Workshop:
+def builder_of(config: DictConfig) -> Builder:
+    from nonmember.artifacts import Builder
     from nonmember.tracking import NoTracker
-    from nonmember.workshop import Workshop
 
     store, memory = shared(Path(config.store).absolute())
     compute, asking = (hydra.utils.instantiate(node, _convert_="all") for node in (config.trainer, config.asking))
-    return Workshop(store, compute, NoTracker(), memory, asking=asking)
+    return Builder(store, compute, NoTracker(), memory, asking=asking)
 
 
 @functools.lru_cache(maxsize=1)
 def shared(store: Path) -> tuple[Store, Memory]:
     """What the cells that one process runs have in common: files verified once, corpora and models read once."""
+    from nonmember.artifacts import Memory
     from nonmember.store import Store
-    from nonmember.workshop import Memory
 
     return Store(store), Memory()
 
 
 def build_audit(config: DictConfig) -> Audit:
     """The question as specs. Nothing is read or made yet."""
-    from nonmember.pipeline import Audit
+    from nonmember.audits.question import Audit
 
     def build(node: Any) -> Any:
         return hydra.utils.instantiate(node, _convert_="all")

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ class Corpus:
     def doc_ids(self) -> tuple[str, ...]:
         return tuple(document.doc_id for document in self.documents)
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Hash of the ordered ids and texts, with titles and authors where there are any: two corpora with equal
         fingerprints are the same data."""

@@ -28,19 +28,20 @@ def score(config: DictConfig, folder: Path) -> Path:
     reference, also ref_diff and ref_ratio. NaN where a score is undefined; how many, and why, is logged."""
     require_complete(config)
     from nonmember import scores as family
-    from nonmember.models.specs import Endpoint
-    from nonmember.pipeline import score_inputs, table_of_scores, write_table
+    from nonmember.artifacts import Builder
+    from nonmember.asking.models import Endpoint
+    from nonmember.audits.record import table_of_scores, write_table
+    from nonmember.observations import Scored
     from nonmember.quiet import quieten
     from nonmember.store import Store
     from nonmember.tracking import NoTracker
-    from nonmember.workshop import Workshop
 
     quieten()
     model, reference, corpus, compute, asking = (
         hydra.utils.instantiate(node, _convert_="all")
         for node in (config.model, config.reference, config.data.corpus, config.trainer, config.asking)
     )
-    workshop = Workshop(Store(Path(config.store)), compute, NoTracker(), asking=asking)
+    builder = Builder(Store(Path(config.store)), compute, NoTracker(), asking=asking)
     wanted: dict[str, family.Score] = {
         "loss": family.Loss(),
         "zlib": family.Zlib(),
@@ -53,7 +54,7 @@ def score(config: DictConfig, folder: Path) -> Path:
     if isinstance(model, Endpoint):  # which does not tell whole distributions
         wanted = {name: one for name, one in wanted.items() if not one.needs_distribution}
     scored = [
-        score(score_inputs(score, model, corpus, workshop, max_tokens=config.max_tokens, reference=reference))
+        score(Scored("model", model, corpus, score, config.max_tokens, reference).inputs(builder))
         for score in wanted.values()
     ]
     columns, reasons = table_of_scores(list(wanted), scored)

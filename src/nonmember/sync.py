@@ -185,19 +185,19 @@ def texts_of(cell: Cell) -> Texts:
         )
     from omegaconf import OmegaConf
 
-    from nonmember.audit import build_audit, workshop_of
+    from nonmember.audit import build_audit, builder_of
     from nonmember.config import register
 
     assert isinstance(cell.outcome, AuditResult)
     register()
     config = OmegaConf.create(dict(cell.config))
-    audit, workshop = build_audit(config), workshop_of(config)
+    audit, builder = build_audit(config), builder_of(config)
     texts = {}
-    for name, group in audit.method.groups(audit.roles).items():
+    for name, group in audit.groups.items():
         key = "corpus" if name == "suspect" else name
-        if workshop.fingerprint(group.corpus) != cell.outcome.keys.get(key):
+        if group.corpus.fingerprint(builder) != cell.outcome.keys.get(key):
             raise ValueError("The documents are not those of the audit any more. Run it again, or sync without --text.")
-        texts[name] = {document.doc_id: document.text for document in workshop.corpus(group.corpus).documents}
+        texts[name] = {document.doc_id: document.text for document in builder.get(group.corpus).documents}
     return texts
 
 

@@ -25,11 +25,12 @@ def main() -> None:
 def train_model(config: DictConfig, folder: Path) -> Path:
     """The folder of the model: the store's, or `export`, where a copy of it is put."""
     require_complete(config)
-    from nonmember.models.specs import Trained
+    from nonmember.artifacts import Builder
+    from nonmember.models.loading import save
     from nonmember.quiet import quieten
     from nonmember.store import Store
     from nonmember.tracking import NoLogging, RunInfo
-    from nonmember.workshop import Workshop
+    from nonmember.training import Trained
 
     quieten()
     spec = hydra.utils.instantiate(config.model, _convert_="all")
@@ -45,12 +46,12 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     info = RunInfo(folder.name, "train", "train", [spec.label], plain(config), folder)
     logger = hydra.utils.instantiate(config.logger) if process_rank() == 0 else NoLogging()
     with logger.start(info) as tracker:
-        workshop = Workshop(Store(Path(config.store)), compute, tracker)
-        path = workshop.trained(spec).path
+        builder = Builder(Store(Path(config.store)), compute, tracker)
+        path = builder.entry(spec).path
     if export is None or process_rank() > 0:
         return path.resolve()
     if config.merge:
-        workshop.export_merged(spec, export)
+        save(spec.weights(builder), export)
     else:
         shutil.copytree(path, export, ignore=shutil.ignore_patterns("sidecar.json"))
     return export

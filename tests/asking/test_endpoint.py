@@ -22,7 +22,7 @@ from nonmember.asking import Completion, Limits, Request, endpoint, questions, s
 from nonmember.asking.endpoint import EndpointClient, Session
 from nonmember.asking.errors import EndpointError
 from nonmember.asking.table import FILE
-from nonmember.models.specs import Endpoint
+from nonmember.asking.models import Endpoint
 from nonmember.store import Store
 
 UNLIMITED = Limits(
@@ -485,7 +485,7 @@ import sys, json
 from pathlib import Path
 from nonmember.asking import Limits, Request, questions
 from nonmember.asking.endpoint import EndpointClient, Session
-from nonmember.models.specs import Endpoint
+from nonmember.asking.models import Endpoint
 from nonmember.store import Store
 
 url, store, number, concurrency = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])

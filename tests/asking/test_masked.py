@@ -11,7 +11,7 @@ from transformers import BertForMaskedLM
 import tiny
 from nonmember.asking import Request
 from nonmember.asking.masked import fill_blanks
-from nonmember.models.specs import MaskedModel
+from nonmember.asking.models import MaskedModel
 from tiny_bert import WORDS, save_bert, tokenizer_of
 
 pytestmark = tiny.ignore_warnings

@@ -17,7 +17,8 @@ from nonmember.asking import Limits
 from nonmember.asking.errors import EndpointError
 from nonmember.corpora.rephrased import Written
 from nonmember.models.loading import load_pretrained, save
-from nonmember.models.specs import Endpoint, Pretrained
+from nonmember.asking.models import Endpoint
+from nonmember.models import Pretrained
 from nonmember.pipeline import score_inputs
 from nonmember.records import Document, Prompt, Question
 from nonmember.workshop import Workshop

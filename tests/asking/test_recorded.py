@@ -11,7 +11,7 @@ import pytest
 import tiny
 from nonmember.asking import Completion, Request
 from nonmember.asking.recorded import NO_ROW, prompt_hash, recorded_completions, recorded_identity
-from nonmember.models.specs import Recorded
+from nonmember.asking.models import Recorded
 
 CSV = """book,passage,query,says,p_a,p_b
 Emma,0,0,A,0.75,0.25

@@ -9,7 +9,8 @@ import pytest
 import tiny
 from nonmember.asking.tokens import first_tokens, words
 from nonmember.models.loading import token_spans
-from nonmember.models.specs import Endpoint, Noised, Pretrained
+from nonmember.asking.models import Endpoint
+from nonmember.models import Noised, Pretrained
 
 TEXT = " moss  fern\nreed, Ünïcode \N{GRINNING FACE} pine "
 

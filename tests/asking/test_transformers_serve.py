@@ -20,7 +20,7 @@ from nonmember.asking import Access, Limits, Request, questions
 from nonmember.asking.capabilities import require
 from nonmember.asking.endpoint import EndpointClient, Session
 from nonmember.asking.errors import EndpointError
-from nonmember.models.specs import Endpoint
+from nonmember.asking.models import Endpoint
 from nonmember.store import Store
 
 COMMAND = Path(sys.executable).with_name("transformers")

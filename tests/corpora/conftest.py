@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from nonmember.corpora import CorpusSpec, Resolve
+from nonmember.artifacts import Builder
+from nonmember.corpora import CorpusSpec
 from nonmember.records import Corpus, Document
 
 
@@ -23,7 +24,7 @@ class Given(CorpusSpec):
 
     stored: ClassVar[bool] = False
 
-    def build(self, resolve: Resolve) -> Corpus:
+    def build(self, builder: Builder) -> Corpus:
         return Corpus(self.documents)
 
     def identity(self) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import pytest
 import tiny
 from nonmember.corpora import Component, Joined, Jsonl, Mixture, Select, Sharded, Shuffled
 from nonmember.corpora.ordered import line, random_orders
-from nonmember.models.specs import Trained
+from nonmember.training import Trained
 from nonmember.records import Document
 from nonmember.training.batches import packed_sequences
 

@@ -11,7 +11,7 @@ from scipy.stats import rankdata, spearmanr
 import tiny
 from nonmember.corpora import Part
 from nonmember.corpora.picked import Picked
-from nonmember.models.specs import Trained
+from nonmember.training import Trained
 from nonmember.records import Corpus, Document
 from nonmember.scores import Loss, MinKPlusPlus, ReferenceRatio, ScoreInputs
 

@@ -8,7 +8,7 @@ import pytest
 
 import tiny
 from nonmember.corpora.rephrased import Rephrasings, Written
-from nonmember.models.specs import Pretrained, recipe_of
+from nonmember.models import Pretrained
 from nonmember.records import Document, Prompt
 
 BASE = tiny.texts("one two three four", "five six seven eight", "nine ten", "a b c d", "e f g h", "i j k l", "m n o p")
@@ -71,8 +71,8 @@ def test_a_written_corpus_is_known_by_all_it_is_made_of():
 
 
 def test_the_recipe_of_a_model_leaves_out_what_it_is_called():
-    from nonmember.models.specs import Trained
+    from nonmember.training import Trained
 
     trained = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="one")
-    assert recipe_of(trained) == recipe_of(replace(trained, label="other"))
-    assert recipe_of(trained) != recipe_of(replace(trained, teacher=tiny.scratch(2)))
+    assert trained.recipe() == recipe_of(replace(trained, label="other"))
+    assert trained.recipe() != recipe_of(replace(trained, teacher=tiny.scratch(2)))

@@ -14,7 +14,8 @@ from nonmember.methods.clearance import role_of
 from nonmember.methods.controls import PlantedControls, SharedControls
 from nonmember.methods.gates import Gates
 from nonmember.models.planting import Reading, planted
-from nonmember.models.specs import Noised, Trained
+from nonmember.models import Noised
+from nonmember.training import Trained
 from nonmember.pipeline import Audit, run_audit
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking import NoTracker

@@ -20,7 +20,8 @@ from nonmember.corpora.rephrased import Written
 from nonmember.methods import Decop, Roles, ScoredDocuments
 from nonmember.methods.decop_prompts import INSTRUCTION, PARAPHRASE, letter_in, letter_probabilities, question
 from nonmember.methods.decop_questions import ORDERS, MultipleChoice, RecordedChoice, balanced
-from nonmember.models.specs import Endpoint, Pretrained, Recorded
+from nonmember.asking.models import Endpoint, Recorded
+from nonmember.models import Pretrained
 from nonmember.pipeline import Audit, audit_keys, join, run_audit
 from nonmember.records import AuditResult, Corpus, Document
 from nonmember.stats.letter_choice import LETTERS

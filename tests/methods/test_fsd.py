@@ -14,7 +14,8 @@ import tiny
 from nonmember.corpora import Viewed
 from nonmember.methods import Fsd, Roles, ScoredDocuments
 from nonmember.methods.fsd import column, deviation, overlap
-from nonmember.models.specs import Pretrained, Trained
+from nonmember.models import Pretrained
+from nonmember.training import Trained
 from nonmember.pipeline import Audit, audit_keys, run_audit
 from nonmember.records import Corpus, Document, TokenTable
 from nonmember.scores import Lowercase, MinK, Perplexity, ReferenceDifference, ScoreInputs

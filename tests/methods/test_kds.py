@@ -13,7 +13,8 @@ import torch
 import tiny
 from nonmember.corpora import NestedMixture, Sharded
 from nonmember.methods import Kds, OrderTest, Roles, ScoredDocuments
-from nonmember.models.specs import Pretrained, Trained
+from nonmember.models import Pretrained
+from nonmember.training import Trained
 from nonmember.pipeline import Audit, audit_keys, run_audit
 from nonmember.scores import Loss, Perplexity, ReferenceDifference, Zlib
 from nonmember.stats.kernel_divergence import kernel_divergence

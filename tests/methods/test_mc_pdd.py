@@ -13,7 +13,8 @@ from mc_pdd_world import SETTINGS, chat_model, entities, ids, measured, outcome
 from nonmember.asking import Completion
 from nonmember.methods import McPdd, McPddContaminated, Roles
 from nonmember.methods.mc_pdd import CLAIMS, HITS, hits_of
-from nonmember.models.specs import Pretrained, Trained
+from nonmember.models import Pretrained
+from nonmember.training import Trained
 from nonmember.records import Corpus, Document
 from nonmember.training.recipes import AdapterTuning, Lora
 

@@ -13,7 +13,7 @@ from mc_pdd_world import SETTINGS, chat_model, entities, ids, measured
 from nonmember.methods import Measured, Roles
 from nonmember.methods.mc_pdd import HITS, McPdd
 from nonmember.methods.mc_pdd_groups import McPddGroups
-from nonmember.models.specs import Pretrained
+from nonmember.models import Pretrained
 from nonmember.scores import Loss, ReferenceRatio, Zlib
 from nonmember.stats.classification import roc_auc
 

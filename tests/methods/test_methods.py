@@ -11,7 +11,8 @@ from scipy import stats
 
 import tiny
 from nonmember.methods import Blind, LlmDi, PairedT, Prism, RankAgreement, RankShift, Roles, ScoredDocuments
-from nonmember.models.specs import Pretrained, Trained
+from nonmember.models import Pretrained
+from nonmember.training import Trained
 from nonmember.scores import MinKPlusPlus
 
 DISTILLATION = tiny.distillation()

@@ -13,7 +13,7 @@ from nonmember import workshop as workshop_module
 from nonmember.corpora import Component, Joined, Mixture, Sharded, Shuffled
 from nonmember.methods import OrderTest, Roles, ScoredDocuments
 from nonmember.methods.order import CONTROL, TARGET, column, ordered_group, statistic_of
-from nonmember.models.specs import Trained
+from nonmember.training import Trained
 from nonmember.pipeline import Audit, run_audit
 from nonmember.stats.order import order_test
 from nonmember.tracking import NoTracker

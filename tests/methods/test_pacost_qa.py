@@ -20,7 +20,7 @@ from nonmember.corpora.rephrased import Rephrasings, Written
 from nonmember.methods import PacostQa, Roles, ScoredDocuments
 from nonmember.methods.pacost_prompts import ANSWER, IS_THE_ANSWER_CORRECT, REPHRASE_QUESTION
 from nonmember.models.prompting import answer_ids
-from nonmember.models.specs import Pretrained
+from nonmember.models import Pretrained
 from nonmember.pipeline import Audit, audit_keys, finished, run_audit
 from nonmember.records import AuditResult
 from nonmember.tracking import NoTracker

@@ -15,7 +15,8 @@ import tiny
 from nonmember.asking import Request
 from nonmember.methods import PrefixCompletion, Roles
 from nonmember.methods.prefix_completion import COMPLETION, CompletionProbe, token_sort_ratio
-from nonmember.models.specs import Endpoint, Pretrained
+from nonmember.asking.models import Endpoint
+from nonmember.models import Pretrained
 from nonmember.pipeline import Audit, audit_keys, run_audit
 from nonmember.records import Corpus
 from nonmember.stats.proportions import exact_upper_bound, fisher_greater

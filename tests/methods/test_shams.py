@@ -12,7 +12,8 @@ from nonmember.methods.controls import PlantedControls
 from nonmember.methods.gates import Gates
 from nonmember.methods.shams import Damaged, OnOtherText, ShamClearance, ShamPairedT, ShamPrism
 from nonmember.models.planting import Reading
-from nonmember.models.specs import Noised, Trained
+from nonmember.models import Noised
+from nonmember.training import Trained
 from nonmember.pipeline import Audit, run_audit
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking import NoTracker

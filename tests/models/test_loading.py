@@ -28,7 +28,7 @@ from nonmember.models.loading import (
     shared_ids,
     train_tokenizer,
 )
-from nonmember.models.specs import Pretrained
+from nonmember.models import Pretrained
 from nonmember.records import Corpus, Document
 
 CORPUS = Corpus(tiny.GENERAL.documents)

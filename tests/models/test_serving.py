@@ -22,7 +22,8 @@ from transformers import (
 import tiny
 from nonmember.models.forward import split_forward
 from nonmember.models.serving import serve
-from nonmember.models.specs import Noised, Served, Trained, label_of, recipe_of
+from nonmember.models import Noised, PerturbedOutputs, label_of
+from nonmember.training import Trained
 
 pytestmark = tiny.ignore_warnings
 
@@ -114,7 +115,7 @@ def test_logits_that_are_changed_afterwards_are_refused(family):
 
 TARGET = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="target")
 REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, label="reference")
-NOISY = Served(TARGET, noise=2.0, decimals=None, seed=1)
+NOISY = PerturbedOutputs(TARGET, noise=2.0, decimals=None, seed=1)
 OBSERVED = {"view": "original", "max_tokens": 64}
 
 
@@ -150,7 +151,7 @@ def test_everything_but_the_name_is_in_its_key(tmp_path):
     others = [NOISY, replace(NOISY, noise=1.0), replace(NOISY, decimals=1), replace(NOISY, seed=2),
               replace(NOISY, base=REFERENCE), TARGET, Noised(TARGET, 2.0, 1)]  # fmt: skip
     assert len({repr(shop.model_key(one)) for one in others}) == len(others)
-    assert len({repr(recipe_of(one)) for one in others}) == len(others)
+    assert len({repr(one.recipe()) for one in others}) == len(others)
     assert label_of(NOISY) == "target-served"
 
 
@@ -164,6 +165,6 @@ def test_what_can_only_be_asked_is_not_trained(tmp_path):
 
 def test_serving_that_changes_nothing_or_makes_no_sense():
     with pytest.raises(ValueError, match="is the model itself"):
-        Served(TARGET, noise=0.0, decimals=None, seed=1)
+        PerturbedOutputs(TARGET, noise=0.0, decimals=None, seed=1)
     with pytest.raises(ValueError, match="at least 0, but -1"):
-        Served(TARGET, noise=-1.0, decimals=None, seed=1)
+        PerturbedOutputs(TARGET, noise=-1.0, decimals=None, seed=1)

@@ -157,7 +157,7 @@ def test_without_an_adapter_nothing_drops_out(tmp_path):
 
 
 def test_the_workshop_keeps_them_and_shares_the_weights(tmp_path):
-    from nonmember.models.specs import Trained
+    from nonmember.training import Trained
 
     tuning = AdapterTuning(tiny.optimization(), LORA, max_tokens=64, drop_last=False)
     base = tiny.scratch(1)

@@ -18,11 +18,13 @@ import tiny
 from command_line import rows_of, write_rows
 from nonmember.models.adapters import add_adapter, load_adapter, save_adapter, share_weights
 from nonmember.models.forward import split_forward
-from nonmember.models.specs import Pretrained, Trained, recipe_of
+from nonmember.models import Pretrained
+from nonmember.training import Trained
 from nonmember.store import canonical_json, key_hash
 from nonmember.training.batches import plan_steps
 from nonmember.training.modules import learning_rate_factor
-from nonmember.training.recipes import AdaLora, AdapterTuning, Ia3, Lora, settings_of
+from nonmember.training.recipes import AdaLora, AdapterTuning, Ia3, Lora
+from nonmember.artifacts.settings import settings_of
 from nonmember.training.run import tune
 
 pytestmark = tiny.ignore_warnings

@@ -1,6 +1,5 @@
 """Asking models that answer with text: behind an endpoint, on this machine, or from a record of earlier answers."""
 
-from nonmember.asking.access import Access
 from nonmember.asking.exchange import (
     Answer,
     Answers,
@@ -13,6 +12,7 @@ from nonmember.asking.exchange import (
     Request,
 )
 from nonmember.asking.limits import Limits
+from nonmember.models.access import Access
 
 __all__ = [
     "Access",

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from nonmember.asking.access import Access
 from nonmember.asking.endpoint import EndpointClient, Refused
 from nonmember.asking.errors import EndpointError, NoSuchRoute
 from nonmember.asking.exchange import Completion, Request
@@ -24,6 +23,7 @@ from nonmember.asking.protocol import (
     read_prompt_scores,
     sent,
 )
+from nonmember.models.access import Access
 
 ALTERNATIVES = (20, 5, 1)  # what the protocol's chat form allows at most, its older form, and somebody
 NEW_TOKENS_WITH_ECHO = (0, 1)  # some servers cannot but write one

@@ -27,10 +27,11 @@ from tqdm import tqdm
 from nonmember.asking.budget import Spent
 from nonmember.asking.errors import EndpointError
 from nonmember.asking.limits import Limits
+from nonmember.asking.models import Endpoint
 from nonmember.asking.protocol import Sent, Unusable, row_of
 from nonmember.asking.sending import Sending
 from nonmember.asking.table import CompletionsTable, now, opened
-from nonmember.models.specs import Endpoint, label_of
+from nonmember.models import label_of
 from nonmember.processes import process_rank, run_id
 from nonmember.store import POLL_SECONDS, Store
 
@@ -213,7 +214,7 @@ class EndpointClient:
     def _needed_limits(self) -> Limits:
         if self._limits is None:
             raise ValueError(
-                f"{self.name} can only be asked within limits, and none were given (Workshop(..., asking=Limits(...)))."
+                f"{self.name} can only be asked within limits, and none were given (Builder(..., asking=Limits(...)))."
             )
         return self._limits
 

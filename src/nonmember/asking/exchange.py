@@ -5,14 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from nonmember.asking.tokens import Spans
 from nonmember.corpora import CorpusSpec
-from nonmember.models.specs import ModelSpec
+from nonmember.models import ModelSpec
 from nonmember.records import Corpus
 from nonmember.scores import DocumentScores
 
@@ -45,6 +45,12 @@ class Request:
     top_logprobs: int = 0
     expected: str = ""
     options: tuple[str, ...] = ()
+
+    def key(self) -> dict[str, Any]:
+        """What determines the answer."""
+        settings = asdict(self)
+        del settings["expected"], settings["options"]
+        return settings
 
     @property
     def as_text(self) -> str:

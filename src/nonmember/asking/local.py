@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -93,13 +92,6 @@ _SCHEMA = pa.schema(
         ("reason", pa.string()),
     ]
 )
-
-
-def request_key(request: Request) -> dict[str, Any]:
-    """What determines the answer."""
-    told = asdict(request)
-    del told["expected"], told["options"]
-    return told
 
 
 def save_completions(requests: Sequence[Request], completions: Sequence[Completion], path: Path) -> None:

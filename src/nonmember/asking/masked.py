@@ -15,9 +15,10 @@ from torch import Tensor
 from transformers import AutoModelForMaskedLM
 
 from nonmember.asking.exchange import Completion, Request
+from nonmember.asking.models import MaskedModel
 from nonmember.asking.names import BLANK
+from nonmember.models import Pretrained
 from nonmember.models.loading import load_tokenizer, token_spans
-from nonmember.models.specs import MaskedModel, Pretrained
 
 WORD_BEGINS = ("Ġ", "▁")  # how byte-level and SentencePiece vocabularies mark it; WordPiece marks what goes on
 WORD_GOES_ON = "##"

@@ -9,8 +9,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from nonmember.asking.exchange import Completion, Outcome, Request
+from nonmember.asking.models import Endpoint
 from nonmember.asking.table import Row
-from nonmember.models.specs import Endpoint
 from nonmember.store import canonical_json, text_hash
 
 ROUTES = {"chat": "chat/completions", "completions": "completions"}

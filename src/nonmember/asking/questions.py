@@ -15,7 +15,7 @@ from nonmember.asking.endpoint import EndpointClient, Refused
 from nonmember.asking.errors import EndpointError
 from nonmember.asking.exchange import Completion, Request
 from nonmember.asking.protocol import Sent, echoed, read_completion, read_prompt_scores, sent
-from nonmember.models.specs import label_of
+from nonmember.models import label_of
 from nonmember.records import Corpus, Question, TokenTable
 
 if TYPE_CHECKING:

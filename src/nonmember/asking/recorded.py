@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 from nonmember.asking.exchange import Completion, Request
+from nonmember.asking.models import Recorded
 from nonmember.corpora.sources import Row
 from nonmember.corpora.specs import digest_file
 from nonmember.corpora.tables import Pattern, table_files, table_rows
-from nonmember.models.specs import Recorded
 
 log = logging.getLogger(__name__)
 

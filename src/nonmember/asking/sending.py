@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from nonmember.asking.budget import Budget, Spent
 from nonmember.asking.errors import Again, EndpointError, NotAccepted, raise_for_status, was_declined
 from nonmember.asking.limits import Limits
+from nonmember.asking.models import Endpoint
 from nonmember.asking.protocol import Sent, Unusable, usage
 from nonmember.asking.rate import Pace
-from nonmember.models.specs import Endpoint
 
 if TYPE_CHECKING:
     import openai

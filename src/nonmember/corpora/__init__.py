@@ -7,7 +7,7 @@ from nonmember.corpora.nested import NestedMixture
 from nonmember.corpora.ordered import Joined, Sharded, Shuffled
 from nonmember.corpora.paraphrases import OtherTexts
 from nonmember.corpora.sources import Hub, Jsonl, TextFiles
-from nonmember.corpora.specs import CorpusSpec, Resolve
+from nonmember.corpora.specs import CorpusSpec
 from nonmember.corpora.splits import Component, Mixture, Part, Select
 from nonmember.corpora.tables import Table
 from nonmember.corpora.titled import Titled
@@ -27,7 +27,6 @@ __all__ = [
     "NestedMixture",
     "OtherTexts",
     "Part",
-    "Resolve",
     "Select",
     "Sharded",
     "Shuffled",

@@ -6,9 +6,10 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from nonmember.artifacts import Builder
 from nonmember.corpora.cleaning import normalise
 from nonmember.corpora.rephrased import Rephrasings
-from nonmember.corpora.specs import CorpusSpec, Resolve, require_spec
+from nonmember.corpora.specs import CorpusSpec, require_spec
 from nonmember.records import Corpus
 
 
@@ -29,9 +30,12 @@ class Answered(CorpusSpec):
         require_spec(self.questions, "`questions` of Answered")
         require_spec(self.answers, "`answers` of Answered")
 
-    def build(self, resolve: Resolve) -> Corpus:
-        questions = resolve(self.questions)
-        given = {document.doc_id: normalise(document.text) for document in resolve(self.answers).documents}
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"answered": self.questions.key(builder), "answers": self.answers.key(builder)}
+
+    def build(self, builder: Builder) -> Corpus:
+        questions = builder.get(self.questions)
+        given = {document.doc_id: normalise(document.text) for document in builder.get(self.answers).documents}
         dropped = Counter(questions.dropped if isinstance(self.questions, Rephrasings) else {})
         documents = []
         for question in questions.documents:

@@ -20,7 +20,8 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
-from nonmember.corpora.specs import CorpusSpec, Resolve, progress, require_choice, require_count, require_spec
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, progress, require_choice, require_count, require_spec
 from nonmember.records import Corpus, Document
 
 SHINGLE_WORDS = 5
@@ -78,8 +79,8 @@ class Cleaned(CorpusSpec):
                 "use null to keep near duplicates."
             )
 
-    def build(self, resolve: Resolve) -> Corpus:
-        source = resolve(self.source)
+    def build(self, builder: Builder) -> Corpus:
+        source = builder.get(self.source)
         dropped: Counter[str] = Counter()
         documents = self._within_limits(source.documents, dropped)
         documents = _without_exact_duplicates(documents, dropped)

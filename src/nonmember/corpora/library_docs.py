@@ -18,7 +18,8 @@ from pathlib import Path
 from sys import stdlib_module_names
 from typing import Any, ClassVar
 
-from nonmember.corpora.specs import CorpusSpec, Resolve, as_names, digest_files, document, progress
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, as_names, digest_files, document, progress
 from nonmember.records import Corpus, Document
 
 STDLIB = "stdlib"
@@ -58,7 +59,7 @@ class LibraryDocs(CorpusSpec):
                 )
         object.__setattr__(self, "packages", tuple(sorted(packages)))
 
-    def build(self, resolve: Resolve) -> Corpus:
+    def build(self, builder: Builder) -> Corpus:
         modules = [(package, name, path) for package in self.packages for name, path in _modules(package)]
         documents: list[Document] = []
         seen: Counter[str] = Counter()

@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nonmember.corpora.specs import CorpusSpec, Resolve, require_spec
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, require_spec
 from nonmember.corpora.splits import require_salt
 from nonmember.records import Corpus
 
@@ -35,8 +36,8 @@ class NearDuplicates(CorpusSpec):
             raise ValueError(f"`share` of NearDuplicates must lie in (0, 1], but {self.share!r} came.")
         object.__setattr__(self, "salt", require_salt(self.salt, "NearDuplicates"))
 
-    def build(self, resolve: Resolve) -> Corpus:
-        base = resolve(self.base)
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
         words = np.array(sorted(word for document in base.documents for word in document.text.split()), dtype=object)
         if len(set(words)) < 2:
             raise ValueError(

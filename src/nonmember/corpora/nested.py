@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from nonmember.corpora.specs import CorpusSpec, Resolve, require_count, require_spec
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, require_count, require_spec
 from nonmember.corpora.splits import position
 from nonmember.records import Corpus, Document
 
@@ -47,8 +48,8 @@ class NestedMixture(CorpusSpec):
         if isinstance(self.salt, bool) or not isinstance(self.salt, str | int):
             raise ValueError(f"NestedMixture needs a `salt`, the name of this draw, but {self.salt!r} came.")
 
-    def build(self, resolve: Resolve) -> Corpus:
-        sides = {"seen": resolve(self.seen), "unseen": resolve(self.unseen)}
+    def build(self, builder: Builder) -> Corpus:
+        sides = {"seen": builder.get(self.seen), "unseen": builder.get(self.unseen)}
         if both := set(sides["seen"].doc_ids) & set(sides["unseen"].doc_ids):
             raise ValueError(
                 f"{len(both)} documents are both seen and unseen in a NestedMixture, first {min(both)!r}; "

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from nonmember.corpora.specs import CorpusSpec, Resolve, require_count, require_spec
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, require_count, require_spec
 from nonmember.corpora.splits import position, require_salt
 from nonmember.records import Corpus, Document
 
@@ -40,8 +41,8 @@ class Shuffled(CorpusSpec):
         require_spec(self.base, "`base` of Shuffled")
         object.__setattr__(self, "salt", require_salt(self.salt, "Shuffled"))
 
-    def build(self, resolve: Resolve) -> Corpus:
-        base = resolve(self.base)
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
         in_order = sorted(base.documents, key=lambda one: (position(self.salt, one.doc_id), one.doc_id))
         return replace(base, documents=tuple(in_order))
 
@@ -70,8 +71,8 @@ class Joined(CorpusSpec):
         if self.examples_per_document is not None:
             require_count(self.examples_per_document, 1, "`examples_per_document` of Joined")
 
-    def build(self, resolve: Resolve) -> Corpus:
-        examples = resolve(self.base).documents
+    def build(self, builder: Builder) -> Corpus:
+        examples = builder.get(self.base).documents
         for one in examples:
             if len(one.text.splitlines()) > 1:
                 raise ValueError(
@@ -113,8 +114,8 @@ class Sharded(CorpusSpec):
         require_count(self.num_shards, 2, "`num_shards` of Sharded")
         require_count(self.max_examples, 2 * self.num_shards, "`max_examples` of Sharded (two a shard)")
 
-    def build(self, resolve: Resolve) -> Corpus:
-        base = resolve(self.base)
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
         shards = self.shards(base)
         num_blank = sum(not one.text.strip() for one in base.documents)
         dropped = dict(base.dropped) | ({"blank": num_blank} if num_blank else {})

@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from nonmember.artifacts import Builder
 from nonmember.corpora.cleaning import normalise
-from nonmember.corpora.specs import CorpusSpec, Resolve, require_spec
+from nonmember.corpora.specs import CorpusSpec, require_spec
 from nonmember.records import Corpus, Document
 
 LETTERS = "BCD"
@@ -56,11 +57,14 @@ class Paraphrases(CorpusSpec):
         require_spec(self.base, "`base` of Paraphrases")
         require_spec(self.texts, "`texts` of Paraphrases")
 
-    def build(self, resolve: Resolve) -> Corpus:
-        written = {document.doc_id: document.text for document in resolve(self.texts).documents}
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"paraphrased": self.base.fingerprint(builder), "texts": self.texts.key(builder)}
+
+    def build(self, builder: Builder) -> Corpus:
+        written = {document.doc_id: document.text for document in builder.get(self.texts).documents}
         dropped: Counter[str] = Counter()
         kept: list[Document] = []
-        originals = resolve(self.base).documents
+        originals = builder.get(self.base).documents
         for document in originals:
             text = written.get(document.doc_id, "")
             found = parsed(text)
@@ -115,10 +119,10 @@ class OtherTexts(CorpusSpec):
             require_spec(text, "each of `texts` of OtherTexts")
         object.__setattr__(self, "texts", tuple(self.texts))
 
-    def build(self, resolve: Resolve) -> Corpus:
-        columns = [{one.doc_id: one.text for one in resolve(texts).documents} for texts in self.texts]
+    def build(self, builder: Builder) -> Corpus:
+        columns = [{one.doc_id: one.text for one in builder.get(texts).documents} for texts in self.texts]
         made = []
-        for document in resolve(self.base).documents:
+        for document in builder.get(self.base).documents:
             there = [normalise(column.get(document.doc_id, "")) for column in columns]
             others = [one for one in there if one and one != normalise(document.text)]
             made += [

@@ -8,11 +8,12 @@ from typing import Any, ClassVar, Literal, get_args
 import numpy as np
 from scipy.stats import rankdata
 
-from nonmember.corpora.specs import CorpusSpec, Resolve, require_choice, require_count, require_spec
-from nonmember.models.specs import ModelSpec, recipe_of
+from nonmember.artifacts import Builder
+from nonmember.artifacts.settings import settings_of
+from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
+from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
-from nonmember.scores import Score
-from nonmember.training.recipes import settings_of
+from nonmember.scores import Score, ScoreInputs
 
 Picking = Literal["least_likely", "agreeing"]
 
@@ -25,7 +26,7 @@ class Picked(CorpusSpec):
     two scores); or "agreeing", those whose ranks under the two models differ least, so that these models agree.
     score: what documents are looked at by.   max_tokens: of a document that the models read.
 
-    Documents without a score are not picked. Only a workshop, which has the models, can make it.
+    Documents without a score are not picked.
     """
 
     base: CorpusSpec
@@ -47,8 +48,15 @@ class Picked(CorpusSpec):
                 f"Picked needs a score of what one model says of a text itself, but {self.score.name} came."
             )
 
-    def build(self, resolve: Resolve) -> Corpus:
-        raise ValueError("Documents are picked by a workshop, which has the models; ask `Workshop.corpus` for them.")
+    def build(self, builder: Builder) -> Corpus:
+        from nonmember.observations.tokens import TokenStatistics
+
+        tables = (
+            builder.get(TokenStatistics(model, self.base, "original", self.max_tokens))
+            for model in (self.target, self.reference)
+        )
+        target, reference = (self.score(ScoreInputs(table)).values for table in tables)
+        return self.pick(builder.get(self.base), target, reference)
 
     def pick(self, base: Corpus, target_N: FloatArray, reference_N: FloatArray) -> Corpus:
         """From the scores of the base's documents under the two models, NaN where there is none."""
@@ -72,8 +80,8 @@ class Picked(CorpusSpec):
         return {
             "kind": "picked",
             "base": self.base.identity(),
-            "target": recipe_of(self.target),
-            "reference": recipe_of(self.reference),
+            "target": self.target.recipe(),
+            "reference": self.reference.recipe(),
             "score": {"kind": type(self.score).__name__, **settings_of(self.score)},
             "by": self.by,
             "num_documents": self.num_documents,

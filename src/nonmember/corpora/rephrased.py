@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar
 
+from nonmember.artifacts import Builder
 from nonmember.corpora.cleaning import normalise
-from nonmember.corpora.specs import CorpusSpec, Resolve, require_count, require_spec
-from nonmember.models.specs import ModelSpec, recipe_of
+from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec, require_count, require_spec
+from nonmember.models import ModelSpec
+from nonmember.processes import process_rank
 from nonmember.records import Corpus, Document, Prompt
+from nonmember.store import Entry
 
 
 @dataclass(frozen=True)
@@ -18,8 +23,6 @@ class Written(CorpusSpec):
 
     temperature: 0 takes the likeliest token.   max_new_tokens: of each text.   max_tokens: a longer document is cut
     before it is shown.   seed: with the document's id, that of its draws.
-
-    Only a workshop, which has the models, can make it.
     """
 
     base: CorpusSpec
@@ -30,7 +33,14 @@ class Written(CorpusSpec):
     max_tokens: int
     seed: int
 
-    stored: ClassVar[bool] = True
+    resumable: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
+    pool: ClassVar[str] = ""  # of one audit
+
+    @property
+    def stored(self) -> bool:  # type: ignore[override]
+        """What an endpoint or a record answers is kept by that kind of model, answer by answer."""
+        return self.model.has_weights
 
     def __post_init__(self) -> None:
         require_spec(self.base, "`base` of Written")
@@ -39,11 +49,57 @@ class Written(CorpusSpec):
         if not 0 <= self.temperature < 10:
             raise ValueError(f"`temperature` of Written must lie in [0, 10), but {self.temperature!r} came.")
 
-    def build(self, resolve: Resolve) -> Corpus:
-        raise ValueError("A corpus that a model writes is made by a workshop; ask `Workshop.corpus` for it.")
+    @property
+    def readable(self) -> str:
+        return "written"
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        """What determines the texts, without a model having to write them."""
+        return {
+            "written": self.settings(),
+            "base": self.base.content(builder),
+            "model": self.model.key(builder),
+            "precision": builder.compute.precision,
+        }
+
+    def lookup_key(self, builder: Builder) -> dict[str, Any]:
+        return {"format": FORMAT, "corpus": self.key(builder)}
+
+    def parents(self) -> Iterable[ModelSpec]:
+        return (self.model,)
+
+    def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
+        """Written here; gone on with after a stop."""
+        from nonmember.observations.tokens import prompts_about
+        from nonmember.observing.writing import write_texts
+
+        base, loaded = builder.get(self.base), builder.get(self.model)
+        try:
+            prompts = prompts_about(loaded, base, self.prompt, self.max_tokens, num_new_tokens=self.max_new_tokens)
+            written = write_texts(
+                builder.model_for_trainer(loaded.model), loaded.tokenizer, prompts, folder, builder.compute.trainer,
+                temperature=self.temperature, max_new_tokens=self.max_new_tokens, seed=self.seed,
+                max_batch_tokens=builder.compute.max_batch_tokens, description=f"writing with {self.model.readable}",
+            )  # fmt: skip
+        except ValueError as error:
+            raise ValueError(f"{self.model.readable} cannot write. {error}") from error
+        corpus = Corpus(tuple(replace(document, text=written[document.doc_id]) for document in base.documents))
+        if process_rank() == 0:
+            corpus.save(folder / DOCUMENTS)
+        return {"num_documents": len(corpus), "dropped": {}, "model": self.model.readable}
+
+    def load(self, builder: Builder, entry: Entry) -> Corpus:
+        return Corpus.load(entry.path / DOCUMENTS)
+
+    def build(self, builder: Builder) -> Corpus:
+        """By a model that can only be asked; its table of completions is what is kept."""
+        from nonmember.asking.questions import writing_requests, written_corpus
+
+        base = builder.get(self.base)
+        return written_corpus(base, self.model.complete(builder, writing_requests(self, base)))
 
     def identity(self) -> dict[str, Any]:
-        return {"kind": "written", "base": self.base.identity(), "model": recipe_of(self.model), **self.settings()}
+        return {"kind": "written", "base": self.base.identity(), "model": self.model.recipe(), **self.settings()}
 
     def settings(self) -> dict[str, Any]:
         """All but the documents and the model."""
@@ -81,9 +137,17 @@ class Rephrasings(CorpusSpec):
                 f"{self.min_length_ratio!r} and {self.max_length_ratio!r} came."
             )
 
-    def build(self, resolve: Resolve) -> Corpus:
-        originals = resolve(self.base).documents
-        given = {document.doc_id: normalise(document.text) for document in resolve(self.texts).documents}
+    def key(self, builder: Builder) -> dict[str, Any]:
+        parts = {"base": self.base.fingerprint(builder), "texts": dict(self.texts.key(builder))}
+        return parts | {"length_ratios": [self.min_length_ratio, self.max_length_ratio]}
+
+    def content(self, builder: Builder) -> Mapping[str, Any]:
+        """By its recipe: a model would have to write it to know its content."""
+        return self.key(builder)
+
+    def build(self, builder: Builder) -> Corpus:
+        originals = builder.get(self.base).documents
+        given = {document.doc_id: normalise(document.text) for document in builder.get(self.texts).documents}
         dropped: Counter[str] = Counter()
         kept = []
         for document in originals:

@@ -21,9 +21,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 from urllib.parse import quote
 
+from nonmember.artifacts import Builder
 from nonmember.corpora.specs import (
     CorpusSpec,
-    Resolve,
     as_names,
     digest_file,
     digest_files,
@@ -121,7 +121,7 @@ class Jsonl(CorpusSpec):
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", as_names(self.path, "`path` of Jsonl"))
 
-    def build(self, resolve: Resolve) -> Corpus:
+    def build(self, builder: Builder) -> Corpus:
         files = _files(self.path)
         return Corpus(tuple(doc for path in progress(files, "reading JSON lines") for doc in self._read(path)))
 
@@ -234,7 +234,7 @@ class TextFiles(CorpusSpec):
 
     stored: ClassVar[bool] = False
 
-    def build(self, resolve: Resolve) -> Corpus:
+    def build(self, builder: Builder) -> Corpus:
         files = progress(self._files(), "reading text files")
         return Corpus(tuple(document(name, _read_text(path), "", self.domain) for name, path in files))
 
@@ -352,7 +352,7 @@ class Hub(CorpusSpec):
         if self.drop_ids is not None and self.id_field is None:
             raise ValueError("`drop_ids` of Hub names documents by the column `id_field`, but none is given; name it.")
 
-    def build(self, resolve: Resolve) -> Corpus:
+    def build(self, builder: Builder) -> Corpus:
         dropped: Counter[str] = Counter()
         with _hub_errors(self.path, self.revision):
             kept = islice(self._kept(self._rows(), dropped), self.num_documents)

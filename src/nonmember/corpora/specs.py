@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import sys
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -18,29 +19,58 @@ from typing import Any, ClassVar, TypeVar
 from rich.console import Console
 from rich.progress import track
 
+from nonmember.artifacts import Builder, Spec
 from nonmember.records import Corpus, Document
+from nonmember.store import Entry
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
+FORMAT = 1  # raise it when a change of code moves what corpora hold: older entries are then left alone
+DOCUMENTS = "documents.parquet"
 
-class CorpusSpec(ABC):
+
+class CorpusSpec(Spec[Corpus]):
     """A recipe for a corpus: what it is made of, not the documents themselves.
 
-    `stored`: making it takes long enough that whoever evaluates recipes should keep the result on disk.
+    `stored`: making it takes long enough to keep the result on disk.
     """
 
+    kind = "corpora"
+    pool = "corpora"
     stored: ClassVar[bool]
 
     @abstractmethod
-    def build(self, resolve: Resolve) -> Corpus:
-        """Make the corpus; `resolve` evaluates the recipes inside this one, or finds them in a store."""
+    def build(self, builder: Builder) -> Corpus:
+        """Make the corpus; `builder.get` gives the corpora that it is made of."""
 
     @abstractmethod
     def identity(self) -> dict[str, Any]:
         """Everything that determines the documents, as JSON values: equal identities mean equal corpora."""
 
+    def lookup_key(self, builder: Builder) -> dict[str, Any]:
+        return {"format": FORMAT, "corpus": self.identity()}
 
-Resolve = Callable[[CorpusSpec], Corpus]
+    def key(self, builder: Builder) -> Mapping[str, Any]:
+        """By content, unless a model would have to write it for that."""
+        return {"fingerprint": self.fingerprint(builder)}
+
+    def content(self, builder: Builder) -> str | Mapping[str, Any]:
+        """The content as it stands in the keys of what a model writes about it."""
+        return self.fingerprint(builder)
+
+    def fingerprint(self, builder: Builder) -> str:
+        return builder.get(self).fingerprint
+
+    def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
+        log.info("Making the corpus %s.", type(self).__name__)
+        corpus = self.build(builder)
+        corpus.save(folder / DOCUMENTS)
+        return {"num_documents": len(corpus), "dropped": dict(corpus.dropped), "fingerprint": corpus.fingerprint}
+
+    def load(self, builder: Builder, entry: Entry) -> Corpus:
+        return Corpus.load(entry.path / DOCUMENTS, entry.facts["dropped"])
 
 
 def require_spec(value: object, where: str) -> None:

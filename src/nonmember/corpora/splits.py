@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from nonmember.corpora.specs import CorpusSpec, Resolve, as_names, require_choice, require_count, require_spec
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, as_names, require_choice, require_count, require_spec
 from nonmember.records import Corpus, Document
 
 REST = "rest"
@@ -75,8 +76,8 @@ class Part(CorpusSpec):
         object.__setattr__(self, "domains", domains)
         object.__setattr__(self, "salt", require_salt(self.salt, "Part"))
 
-    def build(self, resolve: Resolve) -> Corpus:
-        base = resolve(self.base)
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
         groups = self._groups(base)
         taken: set[str] = set()
         for domain, documents in groups.items():
@@ -185,8 +186,8 @@ class Select(CorpusSpec):
         domains = None if self.domains is None else as_names(self.domains, "`domains` of Select")
         object.__setattr__(self, "domains", domains)
 
-    def build(self, resolve: Resolve) -> Corpus:
-        base = resolve(self.base)
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
         documents: Sequence[Document] = base.documents
         if self.domains is not None:
             _check_domains(self.domains, _by_domain(base), "Select")
@@ -254,12 +255,12 @@ class Mixture(CorpusSpec):
             raise ValueError("A Mixture needs at least one component with `exposures` of 1 or more, but has none.")
         object.__setattr__(self, "components", components)
 
-    def build(self, resolve: Resolve) -> Corpus:
+    def build(self, builder: Builder) -> Corpus:
         texts: dict[str, str] = {}
         copies: Counter[str] = Counter()
         documents = []
         for component in self._used():
-            for document in resolve(component.corpus).documents * component.exposures:
+            for document in builder.get(component.corpus).documents * component.exposures:
                 if texts.setdefault(document.doc_id, document.text) != document.text:
                     raise ValueError(
                         f"Document id {document.doc_id!r} names two different texts in a mixture; "

@@ -19,8 +19,9 @@ from typing import Any, ClassVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nonmember.artifacts import Builder
 from nonmember.corpora.sources import Row, _column, _files, _json_rows, _kind
-from nonmember.corpora.specs import CorpusSpec, Resolve, as_names, digest_file, document
+from nonmember.corpora.specs import CorpusSpec, as_names, digest_file, document
 from nonmember.records import Corpus, Document
 
 ITEM, NUMBER = "item", "number"
@@ -56,7 +57,7 @@ class Table(CorpusSpec):
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", as_names(self.path, "`path` of Table"))
 
-    def build(self, resolve: Resolve) -> Corpus:
+    def build(self, builder: Builder) -> Corpus:
         patterns = [Pattern(one) for one in (self.doc_id, self.text, self.cluster_id, self.title, self.author)]
         found: dict[str, Document] = {}
         for where, row in self._rows():

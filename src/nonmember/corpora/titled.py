@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from nonmember.corpora.specs import CorpusSpec, Resolve, require_spec
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, require_spec
 from nonmember.records import Corpus
 
 
@@ -36,8 +37,8 @@ class Titled(CorpusSpec):
                 f"`pattern` of Titled must have a group, which is the title, but {self.pattern!r} has none."
             )
 
-    def build(self, resolve: Resolve) -> Corpus:
-        base = resolve(self.base)
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
         documents = tuple(replace(document, title=self._title(document.doc_id)) for document in base.documents)
         return Corpus(documents, base.dropped)
 

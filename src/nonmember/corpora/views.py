@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
-from nonmember.corpora.specs import CorpusSpec, Resolve, require_choice, require_spec
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, require_choice, require_spec
 from nonmember.records import Corpus
 
 View = Literal[
@@ -44,7 +45,8 @@ NEIGHBOURS = {
 }
 
 
-def apply_view(corpus: Corpus, view: View) -> Corpus:
+def apply_view(corpus: Corpus, view: str) -> Corpus:
+    """The same documents, their texts changed by a view of `View`; raises ValueError for any other."""
     require_choice(view, get_args(View), "A view")
     if view == "original":
         return corpus
@@ -70,8 +72,8 @@ class Viewed(CorpusSpec):
         require_spec(self.base, "`base` of Viewed")
         require_choice(self.view, get_args(View), "`view` of Viewed")
 
-    def build(self, resolve: Resolve) -> Corpus:
-        return apply_view(resolve(self.base), self.view)
+    def build(self, builder: Builder) -> Corpus:
+        return apply_view(builder.get(self.base), self.view)
 
     def identity(self) -> dict[str, Any]:
         return {"kind": "viewed", "base": self.base.identity(), "view": self.view}

@@ -6,7 +6,8 @@ import re
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from nonmember.corpora.specs import CorpusSpec, Resolve, require_spec
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, require_spec
 from nonmember.records import Corpus, Document
 
 
@@ -34,8 +35,8 @@ class Works(CorpusSpec):
         if "title" not in groups:
             raise ValueError(f"`pattern` of Works must have a group (?P<title>...), but {self.pattern!r} has none.")
 
-    def build(self, resolve: Resolve) -> Corpus:
-        base = resolve(self.base)
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
         return Corpus(tuple(self._with_work(document) for document in base.documents), base.dropped)
 
     def _with_work(self, document: Document) -> Document:

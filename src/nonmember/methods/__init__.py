@@ -6,11 +6,11 @@ from nonmember.methods.base import (
     Diverged,
     DocumentGroup,
     Embedded,
-    Measured,
     Measurement,
     Method,
     Reordered,
     Roles,
+    Scored,
     ScoredDocuments,
     TestOutcome,
 )
@@ -50,7 +50,6 @@ __all__ = [
     "McPdd",
     "McPddContaminated",
     "McPddGroups",
-    "Measured",
     "Measurement",
     "Method",
     "NameCloze",
@@ -64,6 +63,7 @@ __all__ = [
     "RankShift",
     "Reordered",
     "Roles",
+    "Scored",
     "ScoredDocuments",
     "TestOutcome",
 ]

@@ -13,11 +13,32 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from nonmember.asking import Access, Answers, Probe
-from nonmember.corpora import CorpusSpec, Sharded
-from nonmember.models.specs import ModelSpec
+from nonmember.asking import Access, Answers
+from nonmember.asking.asked import Asked
+from nonmember.corpora import CorpusSpec
+from nonmember.models import ModelSpec
+from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantity, Reordered, Scored
 from nonmember.records import Corpus, FloatArray, VectorArray
 from nonmember.scores import Score
+
+__all__ = [
+    "Access",
+    "Asked",
+    "Diverged",
+    "DocumentGroup",
+    "Embedded",
+    "Measurement",
+    "Method",
+    "OrderQuantity",
+    "Reordered",
+    "Roles",
+    "Scored",
+    "ScoredDocuments",
+    "TestOutcome",
+    "Verdict",
+    "on_suspect",
+    "units",
+]
 
 Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"]
 
@@ -25,7 +46,7 @@ Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "incon
 @dataclass(frozen=True)
 class Roles:
     """Who is who in an audit. heldout: certainly unseen text of the suspect set's kind, for methods that compare.
-    unseen: further such text, for methods that tune the target on it."""
+    unseen: further such text, for methods that tune the target on it.   general: disjoint text, where DC-PDD counts."""
 
     target: ModelSpec
     reference: ModelSpec
@@ -33,6 +54,14 @@ class Roles:
     seed: int
     heldout: CorpusSpec | None = None
     unseen: CorpusSpec | None = None
+    general: CorpusSpec | None = None
+
+    def scored(
+        self, score: Score, corpus: CorpusSpec, max_tokens: int, role: str = "target", model: ModelSpec | None = None
+    ) -> Scored:
+        """A score of every document under the target (or another model), compared with the reference where the score
+        does so."""
+        return Scored(role, model or self.target, corpus, score, max_tokens, self.reference, self.general)
 
     def need_heldout(self, method: str) -> CorpusSpec:
         if self.heldout is None:
@@ -49,107 +78,6 @@ class Roles:
                 "Name them, as in +data@data.unseen=jsonl data.unseen.path=unseen.jsonl.gz"
             )
         return self.unseen
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One score of every document of a corpus under a model.
-
-    role: what the model is in this audit.   reference: the model that scores such as ref_ratio compare with.
-    """
-
-    role: str
-    model: ModelSpec
-    corpus: CorpusSpec
-    score: Score
-    reference: ModelSpec | None = None
-
-    @property
-    def access(self) -> Access:
-        return access_of(self.score)
-
-
-def access_of(score: Score) -> Access:
-    """What a model must answer to be scored."""
-    if score.asks is not None:
-        return Access.TOP_LOGPROBS
-    if score.needs_counts:
-        return Access.WEIGHTS  # its tokenizer
-    return Access.FULL_LOGITS if score.needs_distribution else Access.PROMPT_LOGPROBS
-
-
-@dataclass(frozen=True)
-class Embedded:
-    """The embedding of every document of a corpus under a model: the hidden state at its last token.
-
-    role: as above.   layer: which entry of the tuple of hidden states; -1: the last, which the output matrix reads.
-    dropout_seed: None, or the seed of the adapter's dropout, which is then as active as in training.
-    """
-
-    role: str
-    model: ModelSpec
-    corpus: CorpusSpec
-    layer: int
-    dropout_seed: int | None = None
-
-    access: ClassVar[Access] = Access.WEIGHTS
-
-
-@dataclass(frozen=True)
-class Diverged:
-    """How far a model's next-token distributions lie from another's on every document: KL(other || model), nats per
-    token.
-
-    role: of the model.
-    """
-
-    role: str
-    model: ModelSpec
-    other: ModelSpec
-    corpus: CorpusSpec
-
-    access: ClassVar[Access] = Access.FULL_LOGITS
-
-
-OrderQuantity = Literal["canonical", "mean_shuffled", "num_tokens", "num_read"]
-
-
-@dataclass(frozen=True)
-class Reordered:
-    """How likely a model finds each shard of an ordered file: in its own order, or in random ones.
-
-    role: as above.   quantity: a column of `OrderTable`.   num_orders: random ones, whose chance comes from `seed`.
-    window: most tokens read at once.   stride: from one window to the next.
-    """
-
-    role: str
-    model: ModelSpec
-    corpus: Sharded
-    quantity: OrderQuantity
-    num_orders: int
-    window: int
-    stride: int
-    seed: int
-
-    access: ClassVar[Access] = Access.WEIGHTS  # its tokenizer, to read in windows
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a model answers to the questions of a probe about every document.
-
-    role: as above.   Its value of a document is `Probe.value`, and its answers are in `ScoredDocuments.answers`.
-    """
-
-    role: str
-    model: ModelSpec
-    corpus: CorpusSpec
-    probe: Probe
-
-    access: ClassVar[Access] = Access.TEXT  # what its requests want beside is seen when they are made
-
-
-Measurement = Measured | Embedded | Diverged | Reordered | Asked
 
 
 @dataclass(frozen=True)
@@ -240,9 +168,11 @@ class Method(ABC):
         """Decide. documents: by group.   Random draws come from `rng` alone."""
 
 
-def on_suspect(roles: Roles, score: Score, models: Mapping[str, ModelSpec]) -> dict[str, DocumentGroup]:
+def on_suspect(
+    roles: Roles, score: Score, max_tokens: int, models: Mapping[str, ModelSpec]
+) -> dict[str, DocumentGroup]:
     """The one group of most methods: the suspect documents under one model per role."""
-    measured = {role: Measured(role, model, roles.suspect, score) for role, model in models.items()}
+    measured = {role: roles.scored(score, roles.suspect, max_tokens, role, model) for role, model in models.items()}
     return {"suspect": DocumentGroup(roles.suspect, measured)}
 
 

@@ -21,10 +21,10 @@ from nonmember.methods.base import (
     Access,
     Diverged,
     DocumentGroup,
-    Measured,
     Measurement,
     Method,
     Roles,
+    Scored,
     ScoredDocuments,
     TestOutcome,
     Verdict,
@@ -32,14 +32,15 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.controls import PlantedControls
 from nonmember.methods.gates import KL, LOSS, Finding, Gates, failures, told
+from nonmember.models import ModelSpec, Noised, label_of
 from nonmember.models.planting import Reading
-from nonmember.models.specs import ModelSpec, Noised, Trained, label_of
 from nonmember.scores import Loss, Score
 from nonmember.stats.bootstrap import CorrelationDifference, difference_of_dependent_correlations
 from nonmember.stats.detection import DetectionCurve, detection_curve
 from nonmember.stats.margin import Margin, margin
 from nonmember.stats.rank_correlation import RankMetric, rank_correlation
 from nonmember.stats.two_way import TwoWay, two_way
+from nonmember.training import Trained
 from nonmember.training.recipes import Distillation
 
 TARGET, REFERENCE, DISTILLED = "target", "reference", "distilled"
@@ -106,14 +107,14 @@ class Clearance(Method):
         suspect: dict[str, Measurement] = {**self._on_suspect(roles)}
         third: dict[str, Measurement] = {}
         for role, model in self._judged(roles).items():
-            suspect |= _health(role, model, roles.target, roles.suspect)
-            third |= _health(role, model, roles.target, self._part("gates"))
+            suspect |= _health(role, model, roles.target, roles.suspect, self.max_tokens)
+            third |= _health(role, model, roles.target, self._part("gates"), self.max_tokens)
         groups = {"suspect": DocumentGroup(roles.suspect, suspect), THIRD: DocumentGroup(self._part("gates"), third)}
         if roles.heldout is not None:
             groups["heldout"] = DocumentGroup(roles.heldout, self._on_heldout(roles, roles.heldout))
         return groups
 
-    def _on_suspect(self, roles: Roles) -> dict[str, Measured]:
+    def _on_suspect(self, roles: Roles) -> dict[str, Scored]:
         models: dict[str, ModelSpec] = {REFERENCE: roles.reference, TARGET: roles.target}
         models |= self._distilled(DISTILLED, roles.reference, roles.target, roles.suspect)
         for control in self.controls.models(roles.suspect):
@@ -122,13 +123,14 @@ class Clearance(Method):
             models |= {role: control.model, **distilled}
         if self.shams:
             models |= self._sham_models(roles)
-        scored = {role: Measured(role, model, roles.suspect, self.score) for role, model in models.items()}
+        corpus, limit = roles.suspect, self.max_tokens
+        scored = {role: Scored(role, model, corpus, self.score, limit) for role, model in models.items()}
         return scored | {f"{LOSS}/{role}": replace(scored[role], score=LIKELIHOOD) for role in self._alike()}
 
     def _on_heldout(self, roles: Roles, heldout: CorpusSpec) -> dict[str, Measurement]:
         models: dict[str, ModelSpec] = {REFERENCE: roles.reference, STAND_IN: self.controls.stand_in}
         models |= self._distilled(f"{STAND_IN}/{DISTILLED}", roles.reference, self.controls.stand_in, heldout)
-        return {role: Measured(role, model, heldout, self.score) for role, model in models.items()}
+        return {role: Scored(role, model, heldout, self.score, self.max_tokens) for role, model in models.items()}
 
     def _distilled(
         self, role: str, reference: ModelSpec, teacher: ModelSpec, corpus: CorpusSpec
@@ -332,10 +334,12 @@ def _untouched(controls: Mapping[Reading, list[float]]) -> list[float]:
     return [delta for reading, deltas in controls.items() if not reading.exposures for delta in deltas]
 
 
-def _health(role: str, model: ModelSpec, target: ModelSpec, corpus: CorpusSpec) -> dict[str, Measurement]:
+def _health(
+    role: str, model: ModelSpec, target: ModelSpec, corpus: CorpusSpec, max_tokens: int
+) -> dict[str, Measurement]:
     return {
-        f"{LOSS}/{role}": Measured(role, model, corpus, LIKELIHOOD),
-        f"{KL}/{role}": Diverged(role, model, target, corpus),
+        f"{LOSS}/{role}": Scored(role, model, corpus, LIKELIHOOD, max_tokens),
+        f"{KL}/{role}": Diverged(model, corpus, role, target, max_tokens),
     }
 
 

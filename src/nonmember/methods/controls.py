@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nonmember.corpora import CorpusSpec
+from nonmember.models import ModelSpec
 from nonmember.models.planting import Reading, planted
-from nonmember.models.specs import ModelSpec, Trained
 from nonmember.stats.margin import Extra
+from nonmember.training import Trained
 from nonmember.training.recipes import Pretraining
 
 

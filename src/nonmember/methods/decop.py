@@ -44,7 +44,7 @@ from nonmember.methods.decop_answers import (
 )
 from nonmember.methods.decop_prompts import PARAPHRASE, Exam, Length, Work
 from nonmember.methods.decop_questions import MultipleChoice, Reading, RecordedChoice
-from nonmember.models.specs import ModelSpec, Recorded
+from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.stats.letter_choice import calibration_offsets
 from nonmember.stats.two_groups import GroupComparison, compare_groups
@@ -128,7 +128,7 @@ class Decop(Method):
     # What is asked --------------------------------------------------------------------------------------------------
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        if self.questions is not None and not isinstance(roles.target, Recorded):
+        if self.questions is not None and not roles.target.answers_by_name:
             raise ValueError(
                 "The questions in method.questions are known by name alone, so only a recorded model has answers to "
                 "them. Name one (model@target=...), or paraphrases (method.questions=null method.paraphrases=...)."

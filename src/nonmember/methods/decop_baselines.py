@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nonmember.methods.asked import by_unit
-from nonmember.methods.base import Access, DocumentGroup, Measured, Method, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods.base import Access, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome
 from nonmember.methods.decop_answers import comparison
 from nonmember.scores import Score
 from nonmember.stats.multiplicity import holm
@@ -51,7 +51,7 @@ class DecopBaselines(Method):
         return {
             group: DocumentGroup(
                 corpus,
-                {one.name: Measured("target", roles.target, corpus, one, roles.reference) for one in self.scores},
+                {one.name: roles.scored(one, corpus, self.max_tokens) for one in self.scores},
             )
             for group, corpus in (("suspect", roles.suspect), ("heldout", roles.need_heldout(self.name)))
         }

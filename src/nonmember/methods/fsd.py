@@ -21,7 +21,6 @@ from nonmember.corpora.views import YEAR
 from nonmember.methods.base import (
     Access,
     DocumentGroup,
-    Measured,
     Method,
     Roles,
     ScoredDocuments,
@@ -30,13 +29,14 @@ from nonmember.methods.base import (
     units,
 )
 from nonmember.methods.blind import clusters_for_folds, kinds_of, most_telling
-from nonmember.models.specs import ModelSpec, Trained, label_of
+from nonmember.models import ModelSpec, label_of
 from nonmember.records import Corpus, FloatArray
 from nonmember.scores import Loss, Score
 from nonmember.stats._arrays import BoolArray
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
 from nonmember.stats.classification import roc_auc
 from nonmember.stats.ranking import Ranking, cluster_counts, ranking
+from nonmember.training import Trained
 from nonmember.training.recipes import TrainingRecipe
 
 BASE, TUNED, FSD = "target", "tuned", "fsd"
@@ -113,7 +113,7 @@ class Fsd(Method):
     ) -> DocumentGroup:
         shown = self._seen_as(corpus)
         measured = {
-            column(role, score): Measured(role, model, shown, score, roles.reference)
+            column(role, score): roles.scored(score, shown, self.max_tokens, role, model)
             for role, model in models.items()
             for score in scores or self.scores
         }

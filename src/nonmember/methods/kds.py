@@ -18,7 +18,6 @@ from nonmember.methods.base import (
     Access,
     DocumentGroup,
     Embedded,
-    Measured,
     Measurement,
     Method,
     Roles,
@@ -28,10 +27,11 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.fsd import deviation, finite
 from nonmember.methods.order import OrderTest, statistic_of
-from nonmember.models.specs import ModelSpec, Trained, label_of
+from nonmember.models import ModelSpec, label_of
 from nonmember.records import FloatArray
 from nonmember.scores import Score
 from nonmember.stats.kernel_divergence import Bandwidth, KernelDivergence, check_bandwidth, kernel_divergence
+from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, TrainingRecipe
 
 TARGET, TUNED, FSD = "target", "tuned", "fsd"  # roles; fsd: tuned as that method tunes
@@ -90,8 +90,10 @@ class Kds(Method):
         measured: dict[str, Measurement] = self._scores(TARGET, roles.target, roles)
         seed = roles.seed if self.compat else None
         measured |= {
-            column(TARGET, EMBEDDING): Embedded(TARGET, roles.target, roles.suspect, self.layer),
-            column(TUNED, EMBEDDING): Embedded(TUNED, tuned(roles, self.training), roles.suspect, self.layer, seed),
+            column(TARGET, EMBEDDING): Embedded(roles.target, roles.suspect, TARGET, self.layer, self.max_tokens),
+            column(TUNED, EMBEDDING): Embedded(
+                tuned(roles, self.training), roles.suspect, TUNED, self.layer, self.max_tokens, seed
+            ),
         }
         if self.fsd is not None:
             measured |= self._scores(FSD, tuned(roles, self.fsd), roles)
@@ -100,7 +102,7 @@ class Kds(Method):
 
     def _scores(self, role: str, model: ModelSpec, roles: Roles) -> dict[str, Measurement]:
         return {
-            column(role, score.name): Measured(role, model, roles.suspect, score, roles.reference)
+            column(role, score.name): roles.scored(score, roles.suspect, self.max_tokens, role, model)
             for score in self.baselines
         }
 

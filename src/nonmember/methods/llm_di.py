@@ -15,7 +15,7 @@ from typing import ClassVar, get_args
 import numpy as np
 
 from nonmember.corpora import CorpusSpec
-from nonmember.methods.base import Access, DocumentGroup, Measured, Method, Roles, ScoredDocuments, TestOutcome, Verdict
+from nonmember.methods.base import Access, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.records import FloatArray
 from nonmember.scores import MaxK, MinK, Perplexity, Perturbed, ReferenceDifference, ReferenceRatio, Score, Zlib
 from nonmember.scores.perturbed import Quantity
@@ -87,10 +87,7 @@ class LlmDi(Method):
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         def measured(corpus: CorpusSpec) -> DocumentGroup:
-            scores = {
-                score.name: Measured("target", roles.target, corpus, score, roles.reference)
-                for score in self.features()
-            }
+            scores = {score.name: roles.scored(score, corpus, self.max_tokens) for score in self.features()}
             return DocumentGroup(corpus, scores)
 
         return {"suspect": measured(roles.suspect), "heldout": measured(roles.need_heldout(self.name))}

@@ -10,8 +10,9 @@ import numpy as np
 
 from nonmember.methods.base import Access, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome
 from nonmember.methods.mc_pdd import McPdd
-from nonmember.models.specs import Trained, label_of
+from nonmember.models import label_of
 from nonmember.records import Corpus
+from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning
 
 

@@ -11,7 +11,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nonmember.corpora import CorpusSpec, Resolve
+from nonmember.artifacts import Builder
+from nonmember.corpora import CorpusSpec
 from nonmember.methods.mc_pdd_prompts import NUM_CANDIDATES, MaskedWords
 from nonmember.records import Corpus, Document
 
@@ -31,8 +32,8 @@ class AnsweredQuestions(CorpusSpec):
 
     stored: ClassVar[bool] = False
 
-    def build(self, resolve: Resolve) -> Corpus:
-        base = resolve(self.base)
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
         domains = {document.doc_id: document.domain for document in base.documents}
         requests = self._probe().ask(base, {}).requests
         words: dict[str, list[str]] = {}

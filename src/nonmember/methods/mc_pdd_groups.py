@@ -17,7 +17,6 @@ import numpy.typing as npt
 from nonmember.methods.base import (
     Access,
     DocumentGroup,
-    Measured,
     Measurement,
     Method,
     Roles,
@@ -82,7 +81,7 @@ class McPddGroups(Method):
 
     def _with_scores(self, group: DocumentGroup, roles: Roles) -> DocumentGroup:
         scored: dict[str, Measurement] = {
-            score.name: Measured("target", roles.target, group.corpus, score, roles.reference) for score in self.scores
+            score.name: roles.scored(score, group.corpus, self.max_tokens) for score in self.scores
         }
         return replace(group, measured={**group.measured, **scored})
 

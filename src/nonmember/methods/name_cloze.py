@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nonmember.asking import Answer, Completion, Judged, Probe, Questions, Request
+from nonmember.asking.models import MaskedModel
 from nonmember.asking.names import ByRules, Choice, NameFinder, Tagged, blanked, is_named
 from nonmember.methods.asked import by_unit, mean_by
 from nonmember.methods.base import (
@@ -35,7 +36,6 @@ from nonmember.methods.decop import FEWEST_UNITS
 from nonmember.methods.decop_answers import comparison as told_of
 from nonmember.methods.name_cloze_prompts import fill_in
 from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
-from nonmember.models.specs import MaskedModel
 from nonmember.records import Corpus, Document, FloatArray
 from nonmember.stats.two_groups import GroupComparison, compare_groups
 

@@ -27,7 +27,7 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
 )
-from nonmember.models.specs import ModelSpec
+from nonmember.models import ModelSpec
 from nonmember.stats.order import OrderStatistic, order_test
 
 TARGET, CONTROL = "target", "control"

@@ -16,9 +16,9 @@ import numpy as np
 
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.rephrased import Rephrasings, Written
-from nonmember.methods.base import Access, DocumentGroup, Measured, Method, Roles, ScoredDocuments, TestOutcome, Verdict
+from nonmember.methods.base import Access, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.pacost_prompts import IS_IT_CORRECT, REPHRASE
-from nonmember.models.specs import ModelSpec
+from nonmember.models import ModelSpec
 from nonmember.records import FloatArray, Prompt, Question
 from nonmember.scores import AnswerProbability
 from nonmember.stats.paired import paired_t_greater
@@ -75,8 +75,8 @@ class Pacost(Method):
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         corpora = self.judged(roles)
         yes, no = (AnswerProbability(self.question, answer) for answer in self.question.answers)
-        measured = {name: Measured("target", roles.target, corpus, yes) for name, corpus in corpora.items()}
-        measured |= {f"{name}_no": Measured("target", roles.target, corpus, no) for name, corpus in corpora.items()}
+        measured = {name: roles.scored(yes, corpus, self.max_tokens) for name, corpus in corpora.items()}
+        measured |= {f"{name}_no": roles.scored(no, corpus, self.max_tokens) for name, corpus in corpora.items()}
         return {"suspect": DocumentGroup(roles.suspect, measured)}
 
     @property

@@ -14,7 +14,7 @@ import numpy as np
 
 from nonmember.methods.base import Access, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, on_suspect
 from nonmember.methods.prism import distilled_reference
-from nonmember.models.specs import ModelSpec
+from nonmember.models import ModelSpec
 from nonmember.scores import Score
 from nonmember.stats.paired import paired_t_less
 from nonmember.training.recipes import Distillation
@@ -38,7 +38,7 @@ class PairedT(Method):
             "target": roles.target,
             "distilled": distilled_reference(roles, self.distillation),
         }
-        return on_suspect(roles, self.score, models)
+        return on_suspect(roles, self.score, self.max_tokens, models)
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         scores = documents["suspect"]

@@ -23,7 +23,7 @@ from nonmember.methods.asked import by_unit
 from nonmember.methods.base import Access, Asked, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
 from nonmember.methods.prefix_completion_prompts import continue_text
-from nonmember.models.specs import Endpoint, ModelSpec, Recorded
+from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document
 from nonmember.stats.proportions import exact_interval, exact_upper_bound, fisher_greater, shares_greater
 
@@ -160,8 +160,7 @@ class PrefixCompletion(Method):
         return {name: _asked(roles.target, corpus, probe) for name, corpus in corpora.items()}
 
     def _probe(self, target: ModelSpec) -> CompletionProbe:
-        own = not isinstance(target, Endpoint | Recorded)
-        tokens_of = self.tokenizer or (target if own else None)
+        tokens_of = self.tokenizer or (target if target.has_weights else None)
         num_new = self.k if tokens_of == target else round(self.new_tokens * self.k)
         return CompletionProbe(self.k, self.threshold, num_new, tokens_of)
 

@@ -23,10 +23,11 @@ from nonmember.methods.base import (
     Verdict,
     on_suspect,
 )
-from nonmember.models.specs import ModelSpec, Trained, label_of
+from nonmember.models import ModelSpec, label_of
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_p_value, difference_of_dependent_correlations
 from nonmember.stats.rank_correlation import RankMetric, rank_correlation
+from nonmember.training import Trained
 from nonmember.training.recipes import Distillation
 
 FEW_DOCUMENTS = 150  # figure 3: the p-value is stable from here on
@@ -91,7 +92,7 @@ class Prism(Method):
             "reference": roles.reference,
             "distilled": distilled_reference(roles, self.distillation),
         }
-        return on_suspect(roles, self.score, models)
+        return on_suspect(roles, self.score, self.max_tokens, models)
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         scores = documents["suspect"]

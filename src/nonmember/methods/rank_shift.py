@@ -58,7 +58,7 @@ class RankShift(Method):
             )
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        return on_suspect(roles, self.score, {"target": roles.target, "reference": roles.reference})
+        return on_suspect(roles, self.score, self.max_tokens, {"target": roles.target, "reference": roles.reference})
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         values = documents["suspect"].values

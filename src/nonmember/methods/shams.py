@@ -14,7 +14,8 @@ from nonmember.methods.base import DocumentGroup, Measurement, Method, Roles
 from nonmember.methods.clearance import Clearance
 from nonmember.methods.paired_t import PairedT
 from nonmember.methods.prism import Prism
-from nonmember.models.specs import ModelSpec, Noised, Trained, label_of
+from nonmember.models import ModelSpec, Noised, label_of
+from nonmember.training import Trained
 from nonmember.training.recipes import Distillation
 
 
@@ -56,7 +57,7 @@ class GivenASham(Method):
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         def given(one: Measurement) -> Measurement:
             model = one.model
-            return replace(one, model=self.sham(model)) if self.sham and _is_distilled(model, roles) else one
+            return one.under(self.sham(model)) if self.sham and _is_distilled(model, roles) else one
 
         return {
             name: replace(group, measured={role: given(one) for role, one in group.measured.items()})

@@ -1,0 +1,20 @@
+"""Models: kinds, loading, the forward pass, prompting."""
+
+from nonmember.models.access import Access
+from nonmember.models.base import ModelSpec, Whole, label_of
+from nonmember.models.kinds.noised import Noised
+from nonmember.models.kinds.perturbed import PerturbedOutputs
+from nonmember.models.kinds.pretrained import Pretrained
+from nonmember.models.kinds.scratch import Scratch, TrainedTokenizer
+
+__all__ = [
+    "Access",
+    "ModelSpec",
+    "Noised",
+    "PerturbedOutputs",
+    "Pretrained",
+    "Scratch",
+    "TrainedTokenizer",
+    "Whole",
+    "label_of",
+]

@@ -24,11 +24,13 @@ from transformers import (
 
 from nonmember.asking.tokens import Spans
 from nonmember.corpora.specs import digest_file
-from nonmember.models.specs import Pretrained, Scratch
+from nonmember.models.kinds.pretrained import Pretrained
+from nonmember.models.kinds.scratch import Scratch
 from nonmember.records import Corpus
 from nonmember.training.losses import Ids
 
 END_OF_TEXT = "<|endoftext|>"
+SMALLEST_SHARED_VOCABULARY = 0.99  # of the tokens of the suspect set
 IDENTITY_SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".py"}
 
 
@@ -165,6 +167,20 @@ def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list
         "input_ids"
     ]
     return encoded
+
+
+def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
+    """Ids of each document, in the corpus's order; see `encode`."""
+    return encode(loaded.tokenizer, [document.text for document in corpus.documents], max_tokens)
+
+
+def require_shared_vocabulary(share: float, label: str, other: str, purpose: str) -> None:
+    """share: of the documents' tokens that two models read alike, as `read_alike` gives it."""
+    if share < SMALLEST_SHARED_VOCABULARY:
+        raise ValueError(
+            f"Only {share:.1%} of the documents' tokens are the same in the tokenizers of both {label} and {other}; "
+            f"{purpose} {SMALLEST_SHARED_VOCABULARY:.0%}. Choose a reference with the target's tokenizer."
+        )
 
 
 def token_spans(tokenizer: Any) -> Spans:

@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from nonmember.corpora import Component, CorpusSpec, Mixture, Part
-from nonmember.models.specs import ModelSpec, Trained, label_of
+from nonmember.models.base import ModelSpec, label_of
+from nonmember.training import Trained
 from nonmember.training.recipes import Pretraining
 
 

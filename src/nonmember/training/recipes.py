@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
-
-# Fields that came after results had been stored, and the value that older versions meant: left out of keys at that.
-LATER_FIELDS = {"optimizer": "adamw", "quantization": "none"}
+from dataclasses import dataclass, field
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -180,12 +177,3 @@ class AdapterTuning:
 
 
 TrainingRecipe = Pretraining | Distillation | AdapterTuning
-
-
-def settings_of(recipe: Any) -> dict[str, Any]:
-    """A dataclass as plain data, as keys and results hold it."""
-    return asdict(recipe, dict_factory=_settings)
-
-
-def _settings(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    return {name: value for name, value in pairs if name not in LATER_FIELDS or value != LATER_FIELDS[name]}

@@ -1,4 +1,4 @@
-"""What can be had of a model."""
+"""Model access levels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Access(IntEnum):
-    """What a model must answer (methods, section 1.1); each level includes the lower ones."""
+    """What a method needs of a model; each level includes the lower ones."""
 
     TEXT = 0
     TOP_LOGPROBS = 1

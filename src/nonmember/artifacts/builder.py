@@ -1,0 +1,129 @@
+"""Builds artifacts from specs: dependencies first, each once, reusing what the store or this process has."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from nonmember.artifacts.memory import Memory
+from nonmember.artifacts.spec import Spec
+from nonmember.store import Entry, Store, canonical_json
+
+if TYPE_CHECKING:
+    from nonmember.compute import Compute
+    from nonmember.tracking import Tracker
+
+T = TypeVar("T")
+
+
+@dataclass
+class Counters:
+    """What a run had to make, and what it found."""
+
+    models_trained: int = 0
+    models_found: int = 0
+    tokens_observed: int = 0
+    observations_found: int = 0
+    answers_asked: int = 0
+    answers_found: int = 0
+
+
+# Kind of an artifact -> the counters of those made and found.
+_COUNTED: Mapping[str, tuple[str | None, str]] = {
+    "models": ("models_trained", "models_found"),
+    "observations": (None, "observations_found"),
+}
+
+
+@dataclass
+class Builder:
+    """Gets artifacts: from memory, from the store, or by making them. It knows no kinds; specs know how they are made.
+
+    compute: devices, precision, memory budgets.   tracker: logs the training curves of models trained on the way.
+    memory: what is shared with the other audits of this process.   asking: how endpoints may be used (`asking.Limits`).
+    """
+
+    store: Store
+    compute: Compute
+    tracker: Tracker
+    memory: Memory = field(default_factory=Memory)
+    counters: Counters = field(default_factory=Counters)
+    asking: Any = None
+    _entries: dict[str, Entry] = field(default_factory=dict)
+    _values: dict[str, Any] = field(default_factory=dict)
+    _resources: dict[Hashable, Any] = field(default_factory=dict)
+    _roles: dict[str, str] = field(default_factory=dict)
+
+    def get(self, spec: Spec[T]) -> T:
+        """The artifact itself."""
+        name = self._name(spec)
+
+        def load() -> T:
+            return spec.load(self, self.entry(spec)) if spec.stored else spec.build(self)
+
+        if spec.pool:
+            return self.memory.get(spec.pool, name, load, at_most=spec.max_in_memory, rests_on=self._rests_on(spec))
+        if name not in self._values:
+            self._values[name] = load()
+        value: T = self._values[name]
+        return value
+
+    def entry(self, spec: Spec[Any]) -> Entry:
+        """The store's entry of an artifact, made where it is missing."""
+        name = self._name(spec)
+        if name not in self._entries:
+            for parent in spec.parents():
+                self.ensure(parent)
+            entry = self.store.get_or_make(
+                spec.kind, spec.readable, spec.lookup_key(self), lambda folder: spec.make(self, folder),
+                resumable=spec.resumable, joint=spec.joint,
+            )  # fmt: skip
+            self._count(spec.kind, entry.made_now)
+            self._entries[name] = entry
+        return self._entries[name]
+
+    def ensure(self, spec: Spec[Any]) -> None:
+        """Have it in the store, or at least what it is made of."""
+        if spec.stored:
+            self.entry(spec)
+        else:
+            for parent in spec.parents():
+                self.ensure(parent)
+
+    def call(self, spec: Spec[Any], role: str) -> None:
+        """Name a model's role in the audit, for the curves of its training."""
+        self._roles[self._name(spec)] = role
+
+    def role(self, spec: Spec[Any]) -> str:
+        """Its role in the audit; its readable name where it has none."""
+        return self._roles.get(self._name(spec), spec.readable)
+
+    def resource(self, name: Hashable, open_it: Callable[[], T]) -> T:
+        """What is opened once and used by several artifacts, such as the client of an endpoint."""
+        if name not in self._resources:
+            self._resources[name] = open_it()
+        opened: T = self._resources[name]
+        return opened
+
+    def warnings(self) -> list[str]:
+        """What a reader of a result has to know of the resources it rests on."""
+        return [text for one in self._resources.values() for text in getattr(one, "warnings", list)()]
+
+    def model_for_trainer(self, model: Any) -> Any:
+        """The model; a copy where the trainer would change it for good."""
+        return copy.deepcopy(model) if self.compute.alters_models else model
+
+    def _rests_on(self, spec: Spec[Any]) -> tuple[str, str] | None:
+        """Pool and name of the value that this one shares its weights with."""
+        base = spec.rests_on()
+        return None if base is None else (base.pool, self._name(base))
+
+    def _name(self, spec: Spec[Any]) -> str:
+        return f"{spec.kind} {canonical_json(spec.lookup_key(self))}"
+
+    def _count(self, kind: str, made_now: bool) -> None:
+        made, found = _COUNTED.get(kind, (None, None))
+        if (counter := made if made_now else found) is not None:
+            setattr(self.counters, counter, getattr(self.counters, counter) + 1)

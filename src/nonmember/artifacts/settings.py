@@ -1,0 +1,18 @@
+"""Dataclasses as plain data, as keys and results hold them."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+# Fields that came after results had been stored, and the value that older versions meant: left out of keys at that.
+LATER_FIELDS = {"optimizer": "adamw", "quantization": "none"}
+
+
+def settings_of(recipe: Any) -> dict[str, Any]:
+    """All fields of a dataclass, nested ones too."""
+    return asdict(recipe, dict_factory=_settings)
+
+
+def _settings(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    return {name: value for name, value in pairs if name not in LATER_FIELDS or value != LATER_FIELDS[name]}

@@ -1,0 +1,62 @@
+"""The identity of an audit: everything that determines its result."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import is_dataclass
+from typing import Any
+
+from nonmember.artifacts import Builder, Spec
+from nonmember.artifacts.settings import settings_of
+from nonmember.audits.question import Audit, further_corpora, other_corpora
+from nonmember.methods import Method
+from nonmember.mirror import SUSPECT
+from nonmember.models import ModelSpec
+from nonmember.store import key_hash
+
+FORMAT = 1  # raise it when a change of code moves results
+
+
+def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
+    """Hashes of what the store calls the models and corpora, by role and group; `audit` is the hash of all of it."""
+    keys = {role: key_hash(model.key(builder)) for role, model in audit.models.items()}
+    if reference := audit.compared_with():
+        keys["reference"] = key_hash(reference.key(builder))
+    for name, group in audit.groups.items():
+        keys["corpus" if name == SUSPECT else name] = group.corpus.fingerprint(builder)
+        keys |= {other: key_hash(corpus.key(builder)) for other, corpus in other_corpora(group).items()}
+        keys |= {f"{name}/{other}": key_hash(one.key(builder)) for other, one in further_corpora(group).items()}
+    if tokenizer := next((model for one in audit.measurements for model in one.counted_by()), None):
+        keys["tokenizer"] = key_hash(tokenizer.key(builder))
+    if general := next((corpus for one in audit.measurements if (corpus := one.general()) is not None), None):
+        keys["general"] = general.fingerprint(builder)
+    parts = {
+        "format": FORMAT,
+        "parts": keys,
+        "method": settings_of_method(audit.method),
+        "seed": audit.seed,
+        "truth": audit.truth,
+    }
+    return keys | {"audit": key_hash(parts)}
+
+
+def settings_of_method(method: Method) -> dict[str, Any]:
+    """The method's parameters as plain JSON, with the names of the classes among them."""
+    described = {name: _described(value) for name, value in vars(method).items()}
+    # As it will be read again, and failing here rather than when the result is written.
+    settings: dict[str, Any] = json.loads(json.dumps({"method": method.name, **described}, allow_nan=False))
+    return settings
+
+
+def _described(value: Any) -> Any:
+    match value:  # what models and corpora are made of stands in the keys
+        case ModelSpec():
+            return value.readable
+        case Spec():
+            return type(value).__name__
+        case list() | tuple():
+            return [_described(item) for item in value]
+        case _ if is_dataclass(value) and not isinstance(value, type):
+            return {"kind": type(value).__name__, **settings_of(value)}
+        case _:
+            return value

@@ -1,0 +1,96 @@
+"""What an audit measures: every group of documents, joined by document id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from nonmember.artifacts import Builder
+from nonmember.asking import AskedDocuments
+from nonmember.methods import DocumentGroup, ScoredDocuments
+from nonmember.models import ModelSpec
+from nonmember.observations.base import Measured
+from nonmember.records import Corpus, Embeddings
+from nonmember.scores import DocumentScores
+
+NO_COUNTERPART = "no text of this document to compare with"
+
+
+@dataclass(frozen=True)
+class MeasuredGroup:
+    """A group's documents with their scores; which could not be scored and why; what the models make of the text.
+
+    capability: role -> negative log-likelihood (nats per token) and number of parameters, as far as known.
+    num_tokens: scored tokens under the first model, None where no text was scored.   failed: name of a measurement that
+    asks -> reason -> questions that were not answered at all.   counters: name of a measurement -> what its score
+    guarded against -> number or share.
+    """
+
+    documents: ScoredDocuments
+    excluded: Mapping[str, str]
+    capability: Mapping[str, Mapping[str, float]]
+    num_tokens: int | None
+    failed: Mapping[str, Mapping[str, int]]
+    counters: Mapping[str, Mapping[str, int | float]]
+
+
+def measure(group: DocumentGroup, builder: Builder) -> MeasuredGroup:
+    found: dict[str, Measured] = {}
+    capability: dict[str, dict[str, float]] = {}
+    for name, measurement in group.measured.items():
+        builder.call(measurement.model, measurement.role)
+        builder.ensure(measurement.model)
+        found[name] = measurement.measure(builder)
+        if measurement.role not in capability:
+            capability[measurement.role] = _capability(found[name], measurement.model, builder)
+    failed = {name: group.measured[name].failed(one) for name, one in found.items()}
+    values = {name: one.values for name, one in found.items()}
+    documents = join(builder.get(group.corpus), values)
+    return MeasuredGroup(
+        documents,
+        documents.excluded,
+        capability,
+        next((one.num_tokens for one in found.values() if one.num_tokens), None),
+        {name: reasons for name, reasons in failed.items() if reasons},
+        {name: one.counters for name, one in values.items() if isinstance(one, DocumentScores) and one.counters},
+    )
+
+
+def _capability(measured: Measured, model: ModelSpec, builder: Builder) -> dict[str, float]:
+    likelihood = {} if measured.nll is None else {"nll": measured.nll}
+    num_parameters = model.num_parameters(builder)
+    return likelihood | ({} if num_parameters is None else {"num_parameters": num_parameters})
+
+
+def join(corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings]) -> ScoredDocuments:
+    """The documents every measurement could score, in the corpus's order; the others with the first reason found."""
+    excluded: dict[str, str] = {}
+    for name, scores in found.items():
+        measured = set(scores.doc_ids)
+        excluded |= {
+            doc_id: f"{name}: {NO_COUNTERPART}"
+            for doc_id in corpus.doc_ids
+            if doc_id not in measured and doc_id not in excluded
+        }
+        for doc_id, reason in scores.reasons.items():
+            excluded.setdefault(doc_id, f"{name}: {reason}")
+    kept = [document for document in corpus.documents if document.doc_id not in excluded]
+    values, embeddings, answers = {}, {}, {}
+    for name, scores in found.items():
+        place = {doc_id: index for index, doc_id in enumerate(scores.doc_ids)}
+        rows = [place[document.doc_id] for document in kept]
+        if isinstance(scores, Embeddings):
+            embeddings[name] = scores.values[rows]
+        else:
+            values[name] = scores.values[rows]
+        if isinstance(scores, AskedDocuments):
+            answers[name] = tuple(scores.answers[row] for row in rows)
+    return ScoredDocuments(
+        doc_ids=tuple(document.doc_id for document in kept),
+        values=values,
+        cluster_ids=tuple(document.cluster_id for document in kept),
+        texts=tuple(document.text for document in kept),
+        embeddings=embeddings,
+        answers=answers,
+        excluded=excluded,
+    )

@@ -1,0 +1,95 @@
+"""The question of an audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from nonmember.corpora import CorpusSpec
+from nonmember.methods import DocumentGroup, Method, Roles
+from nonmember.mirror import SUSPECT
+from nonmember.models import ModelSpec
+from nonmember.observations import Measurement
+
+UNSEEN = "unseen"  # the group of documents that a target is tuned on
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The question: was `suspect` used to train `target`?
+
+    truth: member or non_member where the asker knows; None: derived from the recipes where these tell.
+    corpus_label: how people call the suspect set.   general: text disjoint from it, where DC-PDD counts tokens.
+    heldout: certainly unseen text of the same kind, read by the methods that compare.   unseen: further such text, on
+    which some methods tune the target.
+    world, sweep, data: where it stands among other audits, as the result records it; nothing depends on them.
+    """
+
+    target: ModelSpec
+    reference: ModelSpec
+    suspect: CorpusSpec
+    method: Method
+    seed: int
+    corpus_label: str
+    truth: str | None = None
+    general: CorpusSpec | None = None
+    heldout: CorpusSpec | None = None
+    heldout_label: str | None = None
+    unseen: CorpusSpec | None = None
+    unseen_label: str | None = None
+    world: str = "own"
+    sweep: str = ""
+    data: Mapping[str, str | float | bool | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.truth not in (None, "member", "non_member"):
+            raise ValueError(f"truth must be member, non_member or null (unknown); got {self.truth!r}.")
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0; got {self.seed}.")
+
+    @cached_property
+    def roles(self) -> Roles:
+        return Roles(self.target, self.reference, self.suspect, self.seed, self.heldout, self.unseen, self.general)
+
+    @cached_property
+    def groups(self) -> dict[str, DocumentGroup]:
+        """What the method measures, by group of documents; the suspect set first."""
+        return self.method.groups(self.roles)
+
+    @cached_property
+    def measurements(self) -> list[Measurement]:
+        """Those of all groups."""
+        return [one for group in self.groups.values() for one in group.measured.values()]
+
+    @cached_property
+    def models(self) -> dict[str, ModelSpec]:
+        """By role."""
+        return {one.role: one.model for one in self.measurements}
+
+    @property
+    def labels(self) -> dict[str, str]:
+        """How people call the documents, by group."""
+        return {SUSPECT: self.corpus_label, "heldout": self.heldout_label or "", UNSEEN: self.unseen_label or ""}
+
+    def compared_with(self) -> ModelSpec | None:
+        """The reference model of scores that compare with one."""
+        return next((model for one in self.measurements for model in one.compared_with()), None)
+
+
+def other_corpora(group: DocumentGroup) -> dict[str, CorpusSpec]:
+    """What is measured beside the group's own documents, under the name of the first measurement on it."""
+    others: dict[str, CorpusSpec] = {}
+    for name, one in group.measured.items():
+        if one.corpus != group.corpus and one.corpus not in others.values():
+            others[name] = one.corpus
+    return others
+
+
+def further_corpora(group: DocumentGroup) -> dict[str, CorpusSpec]:
+    """What the group's questions are made with beside its own documents."""
+    return {
+        f"{name}/{other}": corpus
+        for name, one in group.measured.items()
+        for other, corpus in one.further_corpora().items()
+    }

@@ -1,0 +1,134 @@
+"""Models as specs: by name or by recipe, nested as deep as one likes.
+
+Every field of a spec changes the weights, or what the model answers. What does not (devices, micro-batches, memory
+budgets) lives in `nonmember.compute.Compute`. A kind of model is one class, which says how it is identified, loaded,
+tokenized, what it has read and what it offers; nothing else asks for the kind.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nonmember.artifacts import Builder, Spec
+from nonmember.models.access import Access
+
+if TYPE_CHECKING:
+    from nonmember.asking.exchange import Completion, Request
+    from nonmember.models.loading import LoadedModel
+    from nonmember.records import Corpus, Question, TokenTable
+
+LOADED_MODELS = 3  # kept in memory: target, reference, and what is being made of them
+FORMAT = 1  # raise it when a change of code moves what trained models hold: older entries are then left alone
+
+
+class ModelSpec(Spec["LoadedModel"]):
+    """A model. Most kinds have weights here; of the others (`has_weights` is False) only answers can be obtained, and
+    they implement some of `complete`, `token_table` and `answer_table`."""
+
+    kind = "models"
+    pool = "models"
+    max_in_memory = LOADED_MODELS
+    has_weights: ClassVar[bool] = True
+    answers_by_name: ClassVar[bool] = False  # by the name of a question, without its text
+    stored: ClassVar[bool] = False
+
+    @abstractmethod
+    def recipe(self) -> dict[str, Any]:
+        """The spec as plain JSON, corpora by their identities. Its key is more exact: hashes of files, precision."""
+
+    # Models with weights -------------------------------------------------------------------------------------------
+
+    def weights(self, builder: Builder) -> LoadedModel:
+        """A copy of its own, all of whose weights can be changed."""
+        raise self.only_answers("weights")
+
+    def build(self, builder: Builder) -> LoadedModel:
+        """Ready to use, and shared with whoever asks for it: not to be changed."""
+        return self.weights(builder)
+
+    def load_tokenizer(self, builder: Builder) -> Any:
+        """Its tokenizer, without its weights."""
+        raise self.only_answers("tokenizer")
+
+    def num_parameters(self, builder: Builder) -> int | None:
+        """None where only answers can be obtained."""
+        return builder.get(self).num_parameters if self.has_weights else None
+
+    def require_trainable(self) -> None:
+        """Raise ValueError where neither the weights nor an adapter beside them can be trained."""
+
+    def require_changeable(self) -> None:
+        """Raise ValueError where the weights themselves cannot be changed."""
+        self.require_trainable()
+
+    # Models of which only answers can be obtained ------------------------------------------------------------------
+
+    def complete(self, builder: Builder, requests: Sequence[Request]) -> list[Completion]:
+        """Answers to requests, in their order."""
+        raise self.lacks("answers no questions")
+
+    def token_table(self, builder: Builder, shown: Corpus, max_tokens: int) -> TokenTable:
+        """The log-probability of each token of the documents, of their first `max_tokens` tokens."""
+        raise self.lacks("gives no log-probabilities of a text")
+
+    def answer_table(self, builder: Builder, shown: Corpus, question: Question, max_tokens: int) -> TokenTable:
+        """The log-probability of each of a question's answers about each document."""
+        raise self.lacks("gives no probabilities of answers")
+
+    # All models ----------------------------------------------------------------------------------------------------
+
+    def require(self, builder: Builder, access: Access, what: str) -> None:
+        """Raise ValueError where the model does not offer what `what` (a method, say) needs, before anything is made or
+        paid for."""
+
+    def made_of(self) -> Iterable[tuple[Access, ModelSpec]]:
+        """The models that it starts from or learns from, with the access that this needs."""
+        return ()
+
+    def texts_read(self, builder: Builder) -> tuple[set[str], bool]:
+        """The texts that the recipe names as read, and whether these are all that the model has read."""
+        return set(), False
+
+    def only_answers(self, needed: str) -> ValueError:
+        return self.lacks(f"can only be asked: its {needed} {'are' if needed == 'weights' else 'is'} not available")
+
+    def lacks(self, what: str) -> ValueError:
+        return ValueError(f"{self.readable} {what}. Choose another method, or a model that has what it needs.")
+
+
+@dataclass(frozen=True)
+class Whole(Spec["LoadedModel"]):
+    """A model all of whose weights are its own: an adapter is merged into its base."""
+
+    model: ModelSpec
+
+    kind = "models"
+    pool = "models"
+    max_in_memory = LOADED_MODELS
+    stored: ClassVar[bool] = False
+
+    @property
+    def readable(self) -> str:
+        return self.model.readable
+
+    def key(self, builder: Builder) -> Mapping[str, Any]:
+        return self.model.key(builder)
+
+    def parents(self) -> Iterable[Spec[Any]]:
+        return (self.model,)
+
+    def build(self, builder: Builder) -> LoadedModel:
+        return self.model.weights(builder)
+
+
+def label_of(model: ModelSpec) -> str:
+    """A short readable name."""
+    return model.readable
+
+
+def last_part(path: str) -> str:
+    """pythia-160m of EleutherAI/pythia-160m."""
+    return path.rstrip("/").rsplit("/", 1)[-1]

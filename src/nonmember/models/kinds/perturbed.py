@@ -1,0 +1,67 @@
+"""A model behind an API that perturbs or rounds log-probabilities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from nonmember.artifacts import Builder
+from nonmember.models.base import ModelSpec
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
+
+
+@dataclass(frozen=True)
+class PerturbedOutputs(ModelSpec):
+    """`base` with noise on its log-probabilities, or rounded ones, or both.
+
+    noise: standard deviation in nats, for each token of each answer; the same question gets the same answer.
+    decimals: that are left of a log-probability; 0 for whole nats, None for all.
+
+    Whatever reads such a model gets these answers: scores, distillation, divergences. Its hidden states are the base's.
+    """
+
+    base: ModelSpec
+    noise: float
+    decimals: int | None
+    seed: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.noise < float("inf"):
+            raise ValueError(f"noise of perturbed outputs must be at least 0; got {self.noise!r}.")
+        if not self.noise and self.decimals is None:
+            raise ValueError("Outputs without noise and with all decimals are the model's own; name that model.")
+
+    @property
+    def readable(self) -> str:
+        return f"{self.base.readable}-served"
+
+    def recipe(self) -> dict[str, Any]:
+        return {"base": self.base.recipe(), "served": self._answers()}
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"served": self.base.key(builder), **self._answers()}
+
+    def _answers(self) -> dict[str, Any]:
+        return {"noise": self.noise, "decimals": self.decimals, "seed": self.seed}
+
+    def parents(self) -> Iterable[ModelSpec]:
+        return (self.base,)
+
+    def weights(self, builder: Builder) -> LoadedModel:
+        from nonmember.models.serving import serve
+
+        served = self.base.weights(builder)
+        serve(served.model, noise=self.noise, decimals=self.decimals, seed=self.seed)
+        return served
+
+    def load_tokenizer(self, builder: Builder) -> Any:
+        return self.base.load_tokenizer(builder)
+
+    def require_trainable(self) -> None:
+        raise ValueError(f"{self.readable} can only be asked; train or change the model behind it.")
+
+    def texts_read(self, builder: Builder) -> tuple[set[str], bool]:
+        return self.base.texts_read(builder)

@@ -1,0 +1,87 @@
+"""A model of random weights, with a tokenizer trained here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nonmember.artifacts import Builder, Spec
+from nonmember.corpora.specs import CorpusSpec
+from nonmember.models.base import ModelSpec
+from nonmember.store import Entry
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
+
+TOKENIZER_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class TrainedTokenizer(Spec[Any]):
+    """Byte-level BPE trained on a corpus; `<|endoftext|>` is its only special token."""
+
+    corpus: CorpusSpec
+    vocab_size: int
+
+    kind = "tokenizers"
+
+    @property
+    def readable(self) -> str:
+        return f"bpe-{self.vocab_size}"
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {
+            "format": TOKENIZER_FORMAT,
+            "corpus": self.corpus.fingerprint(builder),
+            "vocab_size": self.vocab_size,
+        }
+
+    def make(self, builder: Builder, folder: Path) -> None:
+        from nonmember.models.loading import train_tokenizer
+
+        train_tokenizer(builder.get(self.corpus), self.vocab_size).save_pretrained(folder)
+
+    def load(self, builder: Builder, entry: Entry) -> Any:
+        from transformers import AutoTokenizer
+
+        return AutoTokenizer.from_pretrained(entry.path)
+
+
+@dataclass(frozen=True)
+class Scratch(ModelSpec):
+    """Random weights of a configuration: `architecture` names a transformers model type and its settings."""
+
+    model_type: str
+    architecture: Mapping[str, Any]
+    tokenizer: TrainedTokenizer
+    seed: int
+
+    @property
+    def readable(self) -> str:
+        return f"{self.model_type}-scratch"
+
+    def recipe(self) -> dict[str, Any]:
+        tokenizer = {"corpus": self.tokenizer.corpus.identity(), "vocab_size": self.tokenizer.vocab_size}
+        architecture = {"model_type": self.model_type, **self.architecture}
+        return {"architecture": architecture, "tokenizer": tokenizer, "seed": self.seed}
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {
+            "scratch": self.model_type,
+            "architecture": dict(self.architecture),
+            "tokenizer": self.tokenizer.key(builder),
+            "seed": self.seed,
+        }
+
+    def weights(self, builder: Builder) -> LoadedModel:
+        from nonmember.models.loading import from_scratch
+
+        return from_scratch(self, self.load_tokenizer(builder))
+
+    def load_tokenizer(self, builder: Builder) -> Any:
+        return builder.get(self.tokenizer)
+
+    def texts_read(self, builder: Builder) -> tuple[set[str], bool]:
+        return set(), True

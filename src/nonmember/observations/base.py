@@ -1,0 +1,158 @@
+"""What observations and measurements have in common.
+
+An observation is an artifact: what one model says about a corpus, read in one pass and kept. A measurement is what a
+method asks for: a number per document under a model, in a role. Most measurements are observations themselves; a score
+is arithmetic on some.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
+
+from nonmember.artifacts import Builder, Spec
+from nonmember.corpora.specs import CorpusSpec
+from nonmember.models.access import Access
+from nonmember.models.base import ModelSpec
+from nonmember.records import Corpus, Embeddings
+from nonmember.scores import DocumentScores
+from nonmember.store import Entry
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
+
+T = TypeVar("T")
+
+FORMAT = 1  # raise it when a change of code moves what observations hold: older entries are then left alone
+
+
+class Counts(Protocol):
+    """What a pass over a corpus counted: a dataclass with the number of tokens among its fields."""
+
+    num_tokens: int
+
+
+@dataclass(frozen=True)
+class Observation(Spec[T]):
+    """What `model` says about `corpus`. A subclass says what it reads and what determines it beside these two."""
+
+    model: ModelSpec
+    corpus: CorpusSpec
+
+    kind = "observations"
+    joint = True
+    suffix: ClassVar[str] = ""
+
+    @property
+    def stored(self) -> bool:
+        """What an endpoint or a record answers is kept by that kind of model, answer by answer."""
+        return self.model.has_weights
+
+    @property
+    def readable(self) -> str:
+        return f"{self.model.readable}-{self.suffix}"
+
+    @property
+    def failure(self) -> str:
+        """How an error that the model caused begins."""
+        return f"{self.model.readable} cannot be observed."
+
+    @abstractmethod
+    def settings(self, builder: Builder) -> Mapping[str, Any]:
+        """What determines it beside model, corpus and precision; JSON."""
+
+    @abstractmethod
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        """Write part-<rank>.parquet into the folder; return `Counts`, or raise ValueError where the model cannot."""
+
+    def content(self, builder: Builder) -> str:
+        """Fingerprint of the documents."""
+        return self.corpus.fingerprint(builder)
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "model": self.model.key(builder),
+            "corpus": self.content(builder),
+            **self.settings(builder),
+            "precision": builder.compute.precision,
+        }
+
+    def parents(self) -> Iterable[Spec[Any]]:
+        return (self.model,)
+
+    def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
+        loaded = builder.get(self.model)
+        try:
+            counts = self.observe(builder, loaded, folder)
+        except ValueError as error:
+            raise ValueError(f"{self.failure} {error}") from error
+        builder.counters.tokens_observed += counts.num_tokens
+        return asdict(counts)
+
+
+def parts_of(entry: Entry) -> list[Path]:
+    """The files that the processes of a run have written."""
+    return sorted(entry.path.glob("part-*.parquet"))
+
+
+@dataclass(frozen=True)
+class Measured:
+    """values: per document, or vectors.   nll: of the text itself, nats per token, None where it is not read as it is.
+    num_tokens: scored ones of that text."""
+
+    values: DocumentScores | Embeddings
+    nll: float | None = None
+    num_tokens: int | None = None
+
+
+class Measurement(ABC):
+    """What a method asks for. A frozen dataclass with these fields and more.
+
+    role: what the model is in the audit (target, reference, distilled, control ...).
+    """
+
+    role: str
+    model: ModelSpec
+    corpus: CorpusSpec
+
+    @property
+    @abstractmethod
+    def access(self) -> Access:
+        """What the model must offer."""
+
+    def under(self, model: ModelSpec) -> Self:
+        """The same measurement under another model."""
+        other: Self = replace(self, model=model)  # type: ignore[type-var]  # all measurements are dataclasses
+        return other
+
+    @abstractmethod
+    def measure(self, builder: Builder) -> Measured:
+        """The values of all documents of the corpus."""
+
+    def compared_with(self) -> Iterable[ModelSpec]:
+        """Further models whose observations the values depend on: their keys are part of the audit's."""
+        return ()
+
+    def counted_by(self) -> Iterable[ModelSpec]:
+        """Models in whose tokens something is counted."""
+        return ()
+
+    def general(self) -> CorpusSpec | None:
+        """General text that the values depend on."""
+        return None
+
+    def further_corpora(self) -> Mapping[str, CorpusSpec]:
+        """Corpora that the questions are made with, by name."""
+        return {}
+
+    def failed(self, measured: Measured) -> Mapping[str, int]:
+        """Questions that were not answered, by reason."""
+        return {}
+
+
+def texts_of(corpus: Corpus) -> list[str]:
+    return [document.text for document in corpus.documents]

@@ -1,0 +1,69 @@
+"""Divergences: how far two models' next-token distributions lie apart on every document."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nonmember.artifacts import Builder, Spec
+from nonmember.compute import MIB
+from nonmember.models.access import Access
+from nonmember.models.base import ModelSpec
+from nonmember.observations.base import Measured, Measurement, Observation, parts_of
+from nonmember.scores import DocumentScores
+from nonmember.store import Entry
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
+
+
+@dataclass(frozen=True)
+class Diverged(Observation[DocumentScores], Measurement):
+    """KL(other || model) of the next-token distributions in nats per token, mean over each document's tokens; both
+    models read the first one's ids."""
+
+    role: str
+    other: ModelSpec
+    max_tokens: int
+
+    suffix = "divergence"
+
+    @property
+    def access(self) -> Access:
+        return Access.FULL_LOGITS
+
+    @property
+    def failure(self) -> str:
+        return f"{self.model.readable} cannot be compared with {self.other.readable}."
+
+    def settings(self, builder: Builder) -> dict[str, Any]:
+        return {"divergence_from": self.other.key(builder), "max_tokens": self.max_tokens}
+
+    def parents(self) -> Iterable[Spec[Any]]:
+        return (self.model, self.other)
+
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        from nonmember.models.loading import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
+        from nonmember.observing.divergence import observe_divergence
+
+        theirs, documents = builder.get(self.other), builder.get(self.corpus)
+        ids = encode_corpus(loaded, documents, self.max_tokens)
+        shared = shared_ids(loaded.tokenizer, theirs.tokenizer)
+        _, share = read_alike(ids, encode_corpus(theirs, documents, self.max_tokens), shared[0])
+        require_shared_vocabulary(share, self.model.readable, self.other.readable, "a comparison needs")
+        return observe_divergence(
+            builder.model_for_trainer(loaded.model), theirs.model, dict(zip(documents.doc_ids, ids, strict=True)),
+            folder, builder.compute.trainer, shared_ids=shared,
+            max_batch_tokens=builder.compute.max_batch_tokens, block_bytes=builder.compute.block_mib * MIB,
+            description=f"comparing {self.model.readable} with {self.other.readable}",
+        )  # fmt: skip
+
+    def load(self, builder: Builder, entry: Entry) -> DocumentScores:
+        from nonmember.observing.divergence import load_divergences
+
+        return load_divergences(parts_of(entry), builder.get(self.corpus).doc_ids)
+
+    def measure(self, builder: Builder) -> Measured:
+        return Measured(builder.get(self))

@@ -1,0 +1,101 @@
+"""Orders: how likely a model finds each shard of an ordered file in its own order and in random ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from nonmember.artifacts import Builder
+from nonmember.compute import MIB
+from nonmember.corpora.ordered import Sharded, line, random_orders
+from nonmember.models.access import Access
+from nonmember.models.base import ModelSpec
+from nonmember.observations.base import Measured, Measurement, Observation, parts_of
+from nonmember.records import Corpus, Document, OrderTable
+from nonmember.scores import DocumentScores
+from nonmember.store import Entry
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
+
+OrderQuantity = Literal["canonical", "mean_shuffled", "num_tokens", "num_read"]
+
+
+@dataclass(frozen=True)
+class OrderLikelihoods(Observation[OrderTable]):
+    """The log-likelihood of each shard in its own order and in random ones.
+
+    num_orders: random ones, drawn from `seed`.   window: most tokens read at once.   stride: from one window to the
+    next.
+    """
+
+    corpus: Sharded
+    num_orders: int
+    window: int
+    stride: int
+    seed: int
+
+    suffix = "orders"
+
+    def _shards(self, builder: Builder) -> dict[str, tuple[Document, ...]]:
+        return self.corpus.shards(builder.get(self.corpus.base))
+
+    def _examples(self, builder: Builder) -> Corpus:
+        return Corpus(tuple(one for shard in self._shards(builder).values() for one in shard))
+
+    def content(self, builder: Builder) -> str:
+        """Of the examples one by one: where a shard ends is a setting."""
+        return self._examples(builder).fingerprint
+
+    def settings(self, builder: Builder) -> dict[str, Any]:
+        return {
+            "orders": {"shards": self.corpus.num_shards, "number": self.num_orders, "seed": self.seed},
+            "windows": {"tokens": self.window, "stride": self.stride},
+        }
+
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        from nonmember.models.loading import encode_pieces
+        from nonmember.observing.orders import Shard, observe_orders
+
+        examples = self._examples(builder)
+        front, ids = encode_pieces(loaded.tokenizer, [line(one.text) for one in examples.documents])
+        ids_of = dict(zip(examples.doc_ids, ids, strict=True))
+        shards = {
+            name: Shard([ids_of[one.doc_id] for one in shard], random_orders(shard, self.num_orders, self.seed))
+            for name, shard in self._shards(builder).items()
+        }
+        return observe_orders(
+            builder.model_for_trainer(loaded.model), shards, front, folder, builder.compute.trainer,
+            window=self.window, stride=self.stride, max_batch_tokens=builder.compute.max_batch_tokens,
+            block_bytes=builder.compute.block_mib * MIB, description=f"reordering for {self.model.readable}",
+        )  # fmt: skip
+
+    def load(self, builder: Builder, entry: Entry) -> OrderTable:
+        return OrderTable.load(parts_of(entry), tuple(self._shards(builder)))
+
+
+@dataclass(frozen=True)
+class Reordered(Measurement):
+    """One column of the `OrderTable` of a file, per shard. The other fields are those of `OrderLikelihoods`."""
+
+    role: str
+    model: ModelSpec
+    corpus: Sharded
+    quantity: OrderQuantity
+    num_orders: int
+    window: int
+    stride: int
+    seed: int
+
+    @property
+    def access(self) -> Access:
+        return Access.WEIGHTS  # its tokenizer, to read in windows
+
+    def measure(self, builder: Builder) -> Measured:
+        table = builder.get(
+            OrderLikelihoods(self.model, self.corpus, self.num_orders, self.window, self.stride, self.seed)
+        )
+        values = DocumentScores(table.doc_ids, getattr(table, self.quantity), {})
+        nll = float(-table.canonical.sum() / table.num_tokens.sum())
+        return Measured(values, nll=nll, num_tokens=int(table.num_tokens.sum()))

@@ -1,0 +1,93 @@
+"""A score of every document under a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec
+from nonmember.models.access import Access
+from nonmember.models.base import ModelSpec
+from nonmember.observations.base import Measured, Measurement, texts_of
+from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics, token_counts_in
+from nonmember.scores import Score, ScoreInputs
+from nonmember.scores.base import nll
+
+
+@dataclass(frozen=True)
+class Scored(Measurement):
+    """`score` of every document of `corpus` under `model`.
+
+    max_tokens: documents are cut to so many ids.   reference: the model that scores such as ref_ratio compare with.
+    counted_in: general text in which DC-PDD counts tokens.
+    """
+
+    role: str
+    model: ModelSpec
+    corpus: CorpusSpec
+    score: Score
+    max_tokens: int
+    reference: ModelSpec | None = None
+    counted_in: CorpusSpec | None = None
+
+    @property
+    def access(self) -> Access:
+        return access_of(self.score)
+
+    def compared_with(self) -> Iterable[ModelSpec]:
+        return (self.reference,) if self.score.needs_reference and self.reference is not None else ()
+
+    def general(self) -> CorpusSpec | None:
+        return self.counted_in if self.score.needs_counts else None
+
+    def measure(self, builder: Builder) -> Measured:
+        inputs = self.inputs(builder)
+        scores = self.score(inputs)
+        if len(scores.doc_ids) - len(reasons := scores.reasons) < 2:
+            why = ", ".join(sorted(set(reasons.values())))
+            raise ValueError(
+                f"{len(reasons)} of {len(scores.doc_ids)} documents could not be scored ({why}). Give longer texts."
+            )
+        if self.score.asks is not None:  # the table is of answers and not of the text
+            return Measured(scores)
+        tokens = inputs.tokens
+        return Measured(scores, nll=float(np.nanmean(nll(tokens))), num_tokens=int(tokens.num_tokens.sum()))
+
+    def inputs(self, builder: Builder) -> ScoreInputs:
+        """The observations that the score declares it needs."""
+        self.model.require(builder, self.access, f"The score {self.score.name}")
+        if (question := self.score.asks) is not None:
+            return ScoreInputs(builder.get(AnswerProbabilities(self.model, self.corpus, question, self.max_tokens)))
+        if self.score.needs_reference and self.reference is None:
+            raise ValueError(
+                f"The score {self.score.name} compares with a reference model; name one (model@reference=...)."
+            )
+        if self.score.needs_counts and self.counted_in is None:
+            raise ValueError(f"The score {self.score.name} counts tokens in general text; name a corpus for it.")
+        tables = [
+            builder.get(TokenStatistics(self.model, self.corpus, view, self.max_tokens)) for view in self.score.views
+        ]
+        reference, counts = None, None
+        if self.score.needs_reference and self.reference is not None:
+            reference = builder.get(TokenStatistics(self.reference, self.corpus, "original", self.max_tokens))
+        if self.score.needs_counts and self.counted_in is not None:
+            counts = token_counts_in(builder, self.model, self.counted_in)
+        return ScoreInputs(
+            tokens=tables[0],
+            other_view=tables[1] if len(tables) > 1 else None,
+            reference=reference,
+            texts=texts_of(builder.get(self.corpus)) if self.score.needs_texts else None,
+            counts=counts,
+        )
+
+
+def access_of(score: Score) -> Access:
+    """What a model must offer to be scored."""
+    if score.asks is not None:
+        return Access.TOP_LOGPROBS
+    if score.needs_counts:
+        return Access.WEIGHTS  # its tokenizer
+    return Access.FULL_LOGITS if score.needs_distribution else Access.PROMPT_LOGPROBS

@@ -1,0 +1,117 @@
+"""Token statistics: what a model says about every token of a view of a corpus."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nonmember.artifacts import Builder
+from nonmember.compute import MIB
+from nonmember.corpora.specs import CorpusSpec
+from nonmember.corpora.views import apply_view
+from nonmember.models.base import ModelSpec
+from nonmember.observations.base import Observation, parts_of, texts_of
+from nonmember.records import Prompt, Question, TokenTable
+from nonmember.store import Entry
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
+    from nonmember.records import Corpus
+
+
+@dataclass(frozen=True)
+class TokenStatistics(Observation[TokenTable]):
+    """One row per scored token of `view` of the corpus, of the first `max_tokens` tokens of each document."""
+
+    view: str
+    max_tokens: int
+
+    @property
+    def readable(self) -> str:
+        return f"{self.model.readable}-{self.view}"
+
+    def settings(self, builder: Builder) -> dict[str, Any]:
+        return {"view": self.view, "max_tokens": self.max_tokens}
+
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        from nonmember.models.loading import encode_corpus
+        from nonmember.observing.observer import observe
+
+        shown = apply_view(builder.get(self.corpus), self.view)
+        return observe(
+            builder.model_for_trainer(loaded.model),
+            dict(zip(shown.doc_ids, encode_corpus(loaded, shown, self.max_tokens), strict=True)),
+            folder, builder.compute.trainer,
+            max_batch_tokens=builder.compute.max_batch_tokens, block_bytes=builder.compute.block_mib * MIB,
+            description=f"observing {self.model.readable}",
+        )  # fmt: skip
+
+    def load(self, builder: Builder, entry: Entry) -> TokenTable:
+        return TokenTable.load(parts_of(entry), builder.get(self.corpus).doc_ids)
+
+    def build(self, builder: Builder) -> TokenTable:
+        return self.model.token_table(builder, apply_view(builder.get(self.corpus), self.view), self.max_tokens)
+
+
+@dataclass(frozen=True)
+class AnswerProbabilities(Observation[TokenTable]):
+    """How probable the model finds each of a question's answers about each document: one row per answer.
+
+    max_tokens: of a document, without the prompt around it.
+    """
+
+    question: Question
+    max_tokens: int
+
+    suffix = "answers"
+
+    @property
+    def failure(self) -> str:
+        return f"{self.model.readable} cannot be asked."
+
+    def settings(self, builder: Builder) -> dict[str, Any]:
+        return {"question": asdict(self.question), "max_tokens": self.max_tokens}
+
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        from nonmember.models.prompting import answer_ids
+        from nonmember.observing.answers import observe_answers
+
+        prompts = prompts_about(loaded, builder.get(self.corpus), self.question, self.max_tokens, num_new_tokens=1)
+        return observe_answers(
+            builder.model_for_trainer(loaded.model), prompts, answer_ids(loaded.tokenizer, self.question), folder,
+            builder.compute.trainer, max_batch_tokens=builder.compute.max_batch_tokens,
+            block_bytes=builder.compute.block_mib * MIB, description=f"asking {self.model.readable}",
+        )  # fmt: skip
+
+    def load(self, builder: Builder, entry: Entry) -> TokenTable:
+        return TokenTable.load(parts_of(entry), builder.get(self.corpus).doc_ids)
+
+    def build(self, builder: Builder) -> TokenTable:
+        return self.model.answer_table(builder, builder.get(self.corpus), self.question, self.max_tokens)
+
+
+def prompts_about(
+    loaded: LoadedModel, corpus: Corpus, prompt: Prompt, max_tokens: int, *, num_new_tokens: int
+) -> Mapping[str, list[int]]:
+    """Document id -> ids of the prompt about it. Texts are cut, never the prompt around them."""
+    from nonmember.models.prompting import prompt_ids, room_for_text, shortened
+
+    tokenizer = loaded.tokenizer
+    room = room_for_text(tokenizer, loaded.model, prompt, num_new_tokens=num_new_tokens)
+    limit = max_tokens if room is None else min(max_tokens, room)
+    texts = shortened(tokenizer, texts_of(corpus), limit)
+    return dict(zip(corpus.doc_ids, prompt_ids(tokenizer, prompt, texts), strict=True))
+
+
+def token_counts_in(builder: Builder, model: ModelSpec, corpus: CorpusSpec) -> npt.NDArray[np.int64]:
+    """[V] how often each of the model's token ids occurs in a general corpus."""
+    from nonmember.models.loading import encode_corpus
+    from nonmember.scores import token_counts
+
+    loaded = builder.get(model)
+    return token_counts(encode_corpus(loaded, builder.get(corpus), None), loaded.model.config.vocab_size)

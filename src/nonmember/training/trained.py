@@ -1,0 +1,213 @@
+"""A model that is trained here: continued pretraining, distillation from a teacher, an adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from nonmember.artifacts import Builder, Spec
+from nonmember.artifacts.settings import settings_of
+from nonmember.corpora.specs import CorpusSpec
+from nonmember.models.access import Access
+from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
+from nonmember.processes import process_rank
+from nonmember.store import Entry
+from nonmember.training.recipes import AdapterTuning, Pretraining, TrainingRecipe
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
+    from nonmember.records import Corpus
+    from nonmember.training.run import Teacher
+
+LOADED_ADAPTERS = 4  # kept in memory, with the weights of one of the loaded models
+
+
+@dataclass(frozen=True)
+class Trained(ModelSpec):
+    """`base` trained on `corpus` by `training`, with a teacher where the recipe wants one.
+
+    label: how people call it (in tables, run names, progress bars); not part of the key.
+    """
+
+    base: ModelSpec
+    training: TrainingRecipe
+    corpus: CorpusSpec
+    seed: int
+    teacher: ModelSpec | None = None
+    label: str = field(default="", compare=False)
+
+    resumable = True
+    joint = True
+    stored: ClassVar[bool] = True
+
+    @property
+    def adapts(self) -> bool:
+        """Whether it is the base with an adapter, and not weights of its own."""
+        return isinstance(self.training, AdapterTuning)
+
+    @property
+    def readable(self) -> str:
+        return self.label or f"{self.base.readable}-trained"
+
+    @property
+    def pool(self) -> str:  # type: ignore[override]
+        return "adapted" if self.adapts else ModelSpec.pool
+
+    @property
+    def max_in_memory(self) -> int:  # type: ignore[override]
+        return LOADED_ADAPTERS if self.adapts else LOADED_MODELS
+
+    def rests_on(self) -> Spec[Any] | None:
+        return Whole(self.base) if self.adapts else None
+
+    # Identity ------------------------------------------------------------------------------------------------------
+
+    def _recipe_of_training(self) -> dict[str, Any]:
+        return {"kind": type(self.training).__name__, **settings_of(self.training)}
+
+    def recipe(self) -> dict[str, Any]:
+        return {
+            "base": self.base.recipe(),
+            "recipe": self._recipe_of_training(),
+            "corpus": self.corpus.identity(),
+            "teacher": self.teacher.recipe() if self.teacher else None,
+            "seed": self.seed,
+        }
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "base": self.base.key(builder),
+            "recipe": self._recipe_of_training(),
+            "corpus": self.corpus.fingerprint(builder),
+            "teacher": self.teacher.key(builder) if self.teacher else None,
+            "seed": self.seed,
+            "precision": builder.compute.precision,
+        }
+
+    def parents(self) -> Iterable[ModelSpec]:
+        return (self.base, self.teacher) if self.teacher else (self.base,)
+
+    def made_of(self) -> Iterable[tuple[Access, ModelSpec]]:
+        yield Access.WEIGHTS, self.base
+        if self.teacher is not None:
+            yield Access.FULL_LOGITS, self.teacher
+
+    def texts_read(self, builder: Builder) -> tuple[set[str], bool]:
+        before, is_all = self.base.texts_read(builder)
+        return before | set(_texts_and_lines(builder.get(self.corpus))), is_all
+
+    def num_parameters(self, builder: Builder) -> int:
+        """Kept with the entry."""
+        return int(builder.entry(self).facts["num_parameters"])
+
+    def load_tokenizer(self, builder: Builder) -> Any:
+        return self.base.load_tokenizer(builder)
+
+    # Loading -------------------------------------------------------------------------------------------------------
+
+    def load(self, builder: Builder, entry: Entry) -> LoadedModel:
+        """With an adapter: beside the weights of its base, which can be used as well."""
+        from nonmember.models.loading import LoadedModel, load_folder
+
+        if not self.adapts:
+            return load_folder(entry.path)
+        from nonmember.models.adapters import load_adapter
+
+        base = builder.get(Whole(self.base))
+        return LoadedModel(load_adapter(base.model, entry.path), base.tokenizer)
+
+    def weights(self, builder: Builder) -> LoadedModel:
+        from nonmember.models.loading import LoadedModel, load_folder
+
+        entry = builder.entry(self)
+        if not self.adapts:
+            return load_folder(entry.path)
+        from nonmember.models.adapters import load_adapter, merge_adapter
+
+        self.base.require_changeable()
+        base = self.base.weights(builder)
+        return LoadedModel(merge_adapter(load_adapter(base.model.float(), entry.path)), base.tokenizer)
+
+    # Training ------------------------------------------------------------------------------------------------------
+
+    def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
+        """Train it. Curves are logged as train/... in the role `distilled`, else as train_<role>/..."""
+        if isinstance(self.training, AdapterTuning):
+            return self._tune(builder, self.training, folder)
+        from nonmember.models.loading import encode_corpus, save
+        from nonmember.training.run import train
+
+        self.base.require_changeable()
+        base = self.base.weights(builder)  # to be trained in place
+        base.model.float()  # master weights; the precision of the arithmetic is the trainer's
+        corpus = builder.get(self.corpus)
+        documents, teacher = encode_corpus(base, corpus, self._token_limit), None
+        if self.teacher is not None:
+            teacher, documents = self.as_teacher(builder, base, documents)
+        with builder.tracker.training(builder.role(self)) as loggers:
+            facts = train(
+                base.model, documents, self.training, seed=self.seed,
+                end_of_text=end_of_text_id(base.tokenizer), teacher=teacher,
+                folder=folder, compute=builder.compute, loggers=loggers, description=f"training {self.readable}",
+            )  # fmt: skip
+        facts["num_dropped_documents"] = len(corpus) - len(documents)
+        if process_rank() == 0:
+            save(base, folder)
+        return {"label": self.readable, "num_parameters": base.num_parameters, **facts}
+
+    def as_teacher(
+        self, builder: Builder, student: LoadedModel, documents: list[list[int]]
+    ) -> tuple[Teacher, list[list[int]]]:
+        """The teacher, and the documents it reads in the very tokens of the student: it is shown the student's ids."""
+        from nonmember.models.loading import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
+        from nonmember.training.run import Teacher
+
+        assert self.teacher is not None
+        teacher = builder.get(self.teacher)
+        shared = shared_ids(student.tokenizer, teacher.tokenizer)
+        theirs = encode_corpus(teacher, builder.get(self.corpus), self._token_limit)
+        alike, share = read_alike(documents, theirs, shared[0])
+        require_shared_vocabulary(share, self.base.readable, self.teacher.readable, "distillation needs")
+        return Teacher(teacher.model, shared), alike
+
+    def _tune(self, builder: Builder, recipe: AdapterTuning, folder: Path) -> dict[str, Any]:
+        from nonmember.models.adapters import save_adapter
+        from nonmember.models.loading import encode_corpus
+        from nonmember.training.run import tune
+
+        self.base.require_trainable()
+        base, corpus = builder.get(Whole(self.base)), builder.get(self.corpus)
+        documents = encode_corpus(base, corpus, recipe.max_tokens)
+        with builder.tracker.training(builder.role(self)) as loggers:
+            try:
+                tuned, facts = tune(
+                    base.model, documents, recipe, seed=self.seed, folder=folder, compute=builder.compute,
+                    loggers=loggers, description=f"training {self.readable}",
+                )  # fmt: skip
+            except ValueError as error:
+                raise ValueError(f"{self.readable} cannot be tuned. {error}") from error
+        if process_rank() == 0:
+            save_adapter(tuned, folder)
+        facts["num_dropped_documents"] = len(corpus) - facts["num_sequences"]
+        num_parameters = base.num_parameters + facts["num_tuned_parameters"]
+        return {"label": self.readable, "num_parameters": num_parameters, **facts}
+
+    @property
+    def _token_limit(self) -> int | None:
+        return None if isinstance(self.training, Pretraining) else self.training.max_tokens
+
+
+def end_of_text_id(tokenizer: Any) -> int:
+    if tokenizer.eos_token_id is None:
+        raise ValueError("The tokenizer has no end-of-text token, which training puts between documents; give it one.")
+    return int(tokenizer.eos_token_id)
+
+
+def _texts_and_lines(corpus: Corpus) -> Iterator[str]:
+    """Each training text and each of its lines: an ordered file is read as one document, its examples as lines."""
+    for document in corpus.documents:
+        yield document.text
+        yield from document.text.splitlines()
