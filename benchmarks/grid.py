@@ -25,12 +25,13 @@ from typing import Any
 
 from hydra import compose, initialize_config_dir
 
-from nonmember.audit import build_audit, workshop_of
+from nonmember.audit import build_audit, builder_of
 from nonmember.config import config_directory, register
+from nonmember.models.loading import encode_corpus
 from nonmember.observing.observer import observe
 from nonmember.quiet import quieten
 from nonmember.training.run import train
-from nonmember.workshop import encode_corpus, end_of_text_id
+from nonmember.training.trained import end_of_text_id
 
 LARGEST_RATIO = 1.15
 LAMBDAS = ("0.1", "0.3", "0.5", "0.7", "0.9")
@@ -82,7 +83,7 @@ def run(arguments: list[str]) -> float:
 
 def seconds_to_load() -> float:
     started = time.perf_counter()
-    libraries = "import nonmember.pipeline, nonmember.training.run, nonmember.observing.observer"
+    libraries = "import nonmember.audits.run, nonmember.training.run, nonmember.observing.observer"
     subprocess.run([sys.executable, "-c", libraries], check=True)
     return time.perf_counter() - started
 
@@ -103,22 +104,22 @@ def seconds_alone(cells: list[tuple[str, str]], base: list[str], root: Path) -> 
         distillation = f"method.distillation.lambda_={lambda_}", f"method.distillation.tau={tau}"
         with initialize_config_dir(str(config_directory()), version_base=None):
             config = compose("audit", overrides=[*base, *distillation])
-        audit, workshop = build_audit(config), workshop_of(config)
+        audit, builder = build_audit(config), builder_of(config)
         spec: Any = audit.method.groups(audit.roles)["suspect"].measured["distilled"].model
-        student = workshop._load(spec.base)
-        documents = encode_corpus(student, workshop.corpus(spec.corpus), spec.training.max_tokens)
-        teacher, documents = workshop._teacher(spec, student, documents)
-        token_ids = dict(zip(workshop.corpus(spec.corpus).doc_ids, documents, strict=True))
+        student = spec.base.weights(builder)
+        documents = encode_corpus(student, builder.get(spec.corpus), spec.training.max_tokens)
+        teacher, documents = spec.as_teacher(builder, student, documents)
+        token_ids = dict(zip(builder.get(spec.corpus).doc_ids, documents, strict=True))
         folder = root / "alone" / f"{lambda_}-{tau}"
         folder.mkdir(parents=True)
         started = time.perf_counter()
         train(
             student.model, documents, spec.training, seed=spec.seed, end_of_text=end_of_text_id(student.tokenizer),
-            teacher=teacher, folder=folder, compute=workshop.compute, loggers=[], description="alone",
+            teacher=teacher, folder=folder, compute=builder.compute, loggers=[], description="alone",
         )  # fmt: skip
         observe(
-            student.model, token_ids, folder, workshop.compute.trainer,
-            max_batch_tokens=workshop.compute.max_batch_tokens, block_bytes=workshop.compute.block_mib * 2**20,
+            student.model, token_ids, folder, builder.compute.trainer,
+            max_batch_tokens=builder.compute.max_batch_tokens, block_bytes=builder.compute.block_mib * 2**20,
             description="alone",
         )  # fmt: skip
         total += time.perf_counter() - started

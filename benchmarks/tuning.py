@@ -1,6 +1,6 @@
 """What one cell of FSD costs beyond its work, side by side in one run: `python benchmarks/tuning.py [--json PATH]`.
 
-1. A target tuned and both sides observed, as the workshop does it (keys, store and resume points included), against the
+1. A target tuned and both sides observed, as the builder does it (keys, store and resume points included), against the
    bare tuning steps in a loop of a few lines and the two observing passes alone. By kind of adapter.
 2. Bytes of weights in memory with target and tuned target loaded, against those of the target alone.
 
@@ -31,24 +31,25 @@ from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
+from nonmember.artifacts import Builder
 from nonmember.compute import MIB, Compute
 from nonmember.config import config_directory, register
 from nonmember.corpora import CorpusSpec
+from nonmember.models import Pretrained
 from nonmember.models.adapters import RankSchedule, add_adapter
 from nonmember.models.forward import split_forward
 from nonmember.models.loading import LoadedModel, encode, save, train_tokenizer
-from nonmember.models import Pretrained
-from nonmember.training import Trained
+from nonmember.observations import TokenStatistics
 from nonmember.observing.observer import observe
 from nonmember.quiet import quieten
 from nonmember.records import Corpus, Document
 from nonmember.store import Store
 from nonmember.tracking import NoTracker
+from nonmember.training import Trained
 from nonmember.training.batches import StepLoader, plan_steps
 from nonmember.training.losses import cross_entropy_terms, sum_over_chunks
 from nonmember.training.modules import learning_rate_factor
 from nonmember.training.recipes import AdaLora, AdapterTuning
-from nonmember.workshop import Workshop
 
 LARGEST_RATIO, LARGEST_SHARE = 1.1, 1.05
 NUM_UNSEEN, NUM_SUSPECTS, NUM_WORDS = 200, 500, 75
@@ -147,19 +148,19 @@ def seconds(call: Callable[[], object]) -> float:
 def seconds_of_cell(recipe: AdapterTuning, target: Pretrained, compute: Compute) -> float:
     tuned = Trained(target, recipe, UNSEEN, seed=SEED, label="tuned")
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(Store(Path(folder)), compute, NoTracker())
-        workshop.load(target)
+        builder = Builder(Store(Path(folder)), compute, NoTracker())
+        builder.get(target)
 
         def cell() -> None:
             for model in (target, tuned):
-                workshop.observations(model, SUSPECTS, view="original", max_tokens=MAX_TOKENS)
+                builder.get(TokenStatistics(model, SUSPECTS, "original", MAX_TOKENS))
 
         return seconds(cell)
 
 
 def seconds_of_work(recipe: AdapterTuning, target: Pretrained, compute: Compute) -> float:
     """The same batches, losses and steps, with nothing around them."""
-    loaded = Workshop(Store(Path("unused")), compute, NoTracker()).load(target)
+    loaded = Builder(Store(Path("unused")), compute, NoTracker()).get(target)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     documents, shown = (
         encode(loaded.tokenizer, [document.text for document in corpus.documents], MAX_TOKENS)
@@ -221,8 +222,8 @@ def seconds_of_work(recipe: AdapterTuning, target: Pretrained, compute: Compute)
 def weights_in_memory(target: Pretrained, compute: Compute) -> dict[str, Any]:
     tuned = Trained(target, recipe_of("lora"), UNSEEN, seed=SEED, label="tuned")
     with tempfile.TemporaryDirectory() as folder:
-        workshop = Workshop(Store(Path(folder)), compute, NoTracker())
-        models = [workshop.load(spec).model for spec in (target, tuned)]
+        builder = Builder(Store(Path(folder)), compute, NoTracker())
+        models = [builder.get(spec).model for spec in (target, tuned)]
     tensors = [{one.data_ptr(): one.nbytes for one in model.parameters()} for model in models]
     alone, both = sum(tensors[0].values()), sum((tensors[0] | tensors[1]).values())
     return {

@@ -10,11 +10,11 @@ import numpy as np
 import tiny
 from nonmember.asking import Completion, Questions, Request
 from nonmember.asking.exchange import judged_answers
+from nonmember.audits.measuring import join
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import DocumentGroup, ScoredDocuments
 from nonmember.methods.mc_pdd import HITS, McPdd
 from nonmember.methods.mc_pdd_prompts import MaskedWords
-from nonmember.pipeline import join
 from nonmember.records import Corpus, Document
 
 Answerer = Callable[[Sequence[Request]], list[Completion]]
@@ -80,7 +80,7 @@ def measured(groups: Mapping[str, DocumentGroup], answerer: Answerer) -> dict[st
         corpus, probe = group.corpus.build(None), group.measured[HITS].probe
         questions = asked_about(probe, group.corpus)
         asked = judged_answers(probe, corpus.doc_ids, questions, answerer(questions.requests))
-        found[name], _ = join(corpus, {HITS: asked})
+        found[name] = join(corpus, {HITS: asked})
     return found
 
 

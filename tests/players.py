@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nonmember.asking import Completion, Probe, Questions, Request
 from nonmember.asking.exchange import judged_answers
+from nonmember.audits.measuring import join
 from nonmember.methods import ScoredDocuments
-from nonmember.pipeline import join
 from nonmember.records import Corpus, Document
 
 Player = Callable[[Request], Completion]
@@ -53,4 +53,4 @@ def played(corpus: Corpus, measured: Mapping[str, tuple[Probe, Player]]) -> Scor
         questions = _asked(probe, _Same(corpus))
         completions = [player(request) for request in questions.requests]
         found[name] = judged_answers(probe, corpus.doc_ids, questions, completions)
-    return join(corpus, found)[0]
+    return join(corpus, found)

@@ -24,9 +24,9 @@ from hydra.types import RunMode
 from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from nonmember.artifacts.settings import settings_of
 from nonmember.config import config_directory, file_stem, folder_name, register, require_complete
 from nonmember.reporting.published_fsd import TABLE_1, TABLE_4_AUC, TABLE_12, TABLE_15
-from nonmember.artifacts.settings import settings_of
 
 CONF = config_directory()
 SWEEPS = CONF.parent / "sweeps"

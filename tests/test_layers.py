@@ -110,13 +110,13 @@ def test_what_touches_the_disk_can_be_read_without_the_stack(path):
 @within("methods")
 def test_methods_neither_train_nor_open_files(path):
     assert not packages(path) & {"torch", "lightning", "hydra", "omegaconf", "wandb", "pyarrow", "datasets"}
-    forbidden = ("store", "workshop", "pipeline", "tracking", "observing", "training.run", "models.loading")
+    forbidden = ("store", "audits", "tracking", "observing", "training.run", "models.loading")
     assert not [name for name in own(path) if name.startswith(forbidden)]
     called = {ast.unparse(call.func).rpartition(".")[2] for call in calls(path)}
     assert not called & OPENERS
 
 
-@within("corpora", "models", "training", "observing", "workshop.py", "pipeline.py")
+@within("corpora", "models", "training", "observing", "artifacts", "audits", "observations")
 def test_the_engine_can_be_used_from_a_notebook(path):
     assert not packages(path) & {"hydra", "omegaconf", "wandb", "argparse"}
     assert not {name for name in own(path) if name.partition(".")[0] in {"cli", "config", "audit", "score", "train"}}

@@ -11,15 +11,23 @@ import pyarrow.parquet as pq
 import pytest
 
 import tiny
-from nonmember import pipeline
-from nonmember import workshop as workshop_module
+from nonmember.artifacts import Builder, Memory
+from nonmember.audits import run as run_module
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.measuring import join
+from nonmember.audits.question import Audit
+from nonmember.audits.record import finished, table_of_scores
+from nonmember.audits.run import run_audit
 from nonmember.corpora import Jsonl
 from nonmember.methods import Blind, LlmDi, PairedT, Prism
-from nonmember.training import Trained
-from nonmember.pipeline import Audit, audit_keys, finished, join, run_audit, score_inputs, table_of_scores
+from nonmember.models import Scratch
+from nonmember.observations import Scored, TokenStatistics
+from nonmember.observing import observer
 from nonmember.records import AuditResult, Corpus, Document
 from nonmember.scores import DocumentScores, Loss, MinK, MinKPlusPlus, ReferenceRatio
 from nonmember.tracking import NoTracker
+from nonmember.training import Trained
+from nonmember.training import run as training_run
 
 pytestmark = tiny.ignore_warnings
 
@@ -62,8 +70,12 @@ def untrained(audit) -> Audit:
 
 
 def run(audit: Audit, folder: Path, name: str = "one", store: str = "store", tracker=None, **compute) -> AuditResult:
-    shop = tiny.workshop(folder / store, **compute)
-    return run_audit(audit, shop, tracker or NoTracker(), folder / name)
+    shop = tiny.builder(folder / store, **compute)
+    return run_audit(audit, replace(shop, tracker=tracker or NoTracker()), folder / name)
+
+
+def found(audit: Audit, folder: Path) -> AuditResult | None:
+    return finished(folder, audit_keys(audit, tiny.builder(folder.parent / "store"))["audit"])
 
 
 def strict(path: Path) -> dict:
@@ -82,8 +94,8 @@ def forbid_work(monkeypatch) -> None:
     def never(*_, **__):
         raise AssertionError("this was made already")
 
-    monkeypatch.setattr(workshop_module, "observe", never)
-    monkeypatch.setattr(workshop_module, "train", never)
+    monkeypatch.setattr(observer, "observe", never)
+    monkeypatch.setattr(training_run, "train", never)
 
 
 # The result -------------------------------------------------------------------------------------------------
@@ -138,18 +150,20 @@ def test_a_result_says_everything_and_can_be_had_again(audit, tmp_path, monkeypa
 
 
 def observed(audit: Audit, folder: Path) -> list[int]:
-    table = tiny.workshop(folder / "store").observations(audit.target, audit.suspect, view="original", max_tokens=64)
+    table = tiny.builder(folder / "store").get(
+        TokenStatistics(audit.target, audit.suspect, view="original", max_tokens=64)
+    )
     return table.num_tokens.tolist()
 
 
 def test_another_fraction_takes_no_forward_pass(untrained, tmp_path, monkeypatch):
-    shop = tiny.workshop(tmp_path / "store")
-    one = run_audit(untrained, shop, NoTracker(), tmp_path / "one")
+    shop = tiny.builder(tmp_path / "store")
+    one = run_audit(untrained, shop, tmp_path / "one")
     forbid_work(monkeypatch)
     for k in (0.1, 0.5, 1.0):
         other = replace(untrained, method=replace(PRISM, score=MinKPlusPlus(k)))
-        for again in (shop, tiny.workshop(tmp_path / "store")):
-            result = run_audit(other, again, NoTracker(), tmp_path / f"{k}")
+        for again in (shop, tiny.builder(tmp_path / "store")):
+            result = run_audit(other, again, tmp_path / f"{k}")
             assert result.made.items() >= NOTHING_MADE.items()
             assert result.score == f"minkpp({k:g})"
             assert result.rho_reference_target != one.rho_reference_target
@@ -275,9 +289,9 @@ class Listener(NoTracker):
 
 def test_the_tracker_hears_the_result_under_names_that_never_change(audit, tmp_path):
     listener = Listener(tmp_path / "one" / "result.json")
-    shop = tiny.workshop(tmp_path / "store")
+    shop = tiny.builder(tmp_path / "store")
     shop.tracker = listener
-    result = run_audit(audit, shop, listener, tmp_path / "one")
+    result = run_audit(audit, shop, tmp_path / "one")
     health = {f"health/{name}": value for name, value in result.health.items()}
     names_of_old = health | {
         "test/statistic": result.statistic,
@@ -305,11 +319,11 @@ def test_a_tracker_that_fails_costs_no_result(untrained, tmp_path):
 
     with pytest.raises(ConnectionError):
         run(untrained, tmp_path, tracker=Broken())
-    assert finished(untrained, tiny.workshop(tmp_path / "store"), tmp_path / "one") is not None
+    assert found(untrained, tmp_path / "one") is not None
 
 
 def test_a_further_process_writes_no_result(untrained, tmp_path, monkeypatch):
-    monkeypatch.setattr(pipeline, "process_rank", lambda: 1)
+    monkeypatch.setattr(run_module, "process_rank", lambda: 1)
     run(untrained, tmp_path)
     assert not (tmp_path / "one").exists()
 
@@ -319,10 +333,10 @@ def test_a_further_process_writes_no_result(untrained, tmp_path, monkeypatch):
 
 def test_a_finished_question_is_known_by_all_that_determines_it(untrained, tmp_path):
     result = run(untrained, tmp_path)
-    shop = tiny.workshop(tmp_path / "store")
+    shop = tiny.builder(tmp_path / "store")
     folder = tmp_path / "one"
-    assert finished(untrained, shop, folder) == result
-    assert finished(replace(untrained, corpus_label="another name"), shop, folder) == result
+    assert finished(folder, audit_keys(untrained, shop)["audit"]) == result
+    assert finished(folder, audit_keys(replace(untrained, corpus_label="another name"), shop)["audit"]) == result
     others = {
         "seed": replace(untrained, seed=6),
         "truth": replace(untrained, truth="member"),
@@ -334,16 +348,16 @@ def test_a_finished_question_is_known_by_all_that_determines_it(untrained, tmp_p
         "method": replace(untrained, method=PAIRED_T),
     }
     for other in others.values():
-        assert finished(other, shop, folder) is None
+        assert finished(folder, audit_keys(other, shop)["audit"]) is None
     keys = {audit_keys(other, shop)["audit"] for other in (untrained, *others.values())}
     assert len(keys) == 1 + len(others)
-    assert finished(untrained, shop, tmp_path / "nothing") is None
+    assert found(untrained, tmp_path / "nothing") is None
 
 
 def test_a_result_this_version_cannot_read_is_made_again_and_kept(untrained, tmp_path):
     first = run(untrained, tmp_path)
     (tmp_path / "one" / "result.json").write_text('{"of": "an older version"}')
-    assert finished(untrained, tiny.workshop(tmp_path / "store"), tmp_path / "one") is None
+    assert found(untrained, tmp_path / "one") is None
     assert numbers(run(untrained, tmp_path)) == numbers(first)
     (kept,) = (tmp_path / "one").glob("result-unreadable-*.json")
     assert kept.read_text() == '{"of": "an older version"}'
@@ -352,7 +366,7 @@ def test_a_result_this_version_cannot_read_is_made_again_and_kept(untrained, tmp
 def test_a_changed_text_is_another_question(untrained, tmp_path):
     run(untrained, tmp_path)
     write_jsonl(tmp_path / "suspect.jsonl", ["moss", *tiny.random_texts(40, seed=2)[1:]])
-    assert finished(untrained, tiny.workshop(tmp_path / "store"), tmp_path / "one") is None
+    assert found(untrained, tmp_path / "one") is None
 
 
 # Scores and roles -------------------------------------------------------------------------------------------
@@ -365,14 +379,14 @@ def scores_of(**values: float | None) -> DocumentScores:
 
 def test_roles_are_joined_by_document_never_zipped():
     corpus = Corpus(tuple(Document(name, name.upper(), f"of {name}") for name in "abcd"))
-    scores, excluded = join(
+    scores = join(
         corpus, {"target": scores_of(a=1, b=2, c=None, d=4), "reference": scores_of(d=40, c=30, b=None, a=10)}
     )
     assert (scores.texts, scores.cluster_ids) == (("A", "D"), ("of a", "of d"))
     assert scores.doc_ids == ("a", "d")
     assert scores.values["target"].tolist() == [1, 4]
     assert scores.values["reference"].tolist() == [10, 40]
-    assert excluded == {"c": "target: why", "b": "reference: why"}
+    assert scores.excluded == {"c": "target: why", "b": "reference: why"}
 
 
 def test_a_table_of_scores_keeps_undefined_values():
@@ -384,12 +398,15 @@ def test_a_table_of_scores_keeps_undefined_values():
 
 
 def test_a_score_gets_what_it_declares(untrained, tmp_path):
-    shop = tiny.workshop(tmp_path / "store")
-    question = (untrained.target, untrained.suspect, shop)
-    assert score_inputs(Loss(), *question, max_tokens=64).reference is None
+    shop = tiny.builder(tmp_path / "store")
+
+    def inputs_of(score, **more):
+        return Scored("target", untrained.target, untrained.suspect, score, 64, **more).inputs(shop)
+
+    assert inputs_of(Loss()).reference is None
     with pytest.raises(ValueError, match="compares with a reference model"):
-        score_inputs(ReferenceRatio(), *question, max_tokens=64)
-    inputs = score_inputs(ReferenceRatio(), *question, max_tokens=64, reference=untrained.reference)
+        inputs_of(ReferenceRatio())
+    inputs = inputs_of(ReferenceRatio(), reference=untrained.reference)
     assert inputs.reference.doc_ids == inputs.tokens.doc_ids
     assert not np.array_equal(inputs.reference.log_prob, inputs.tokens.log_prob)
 
@@ -412,16 +429,15 @@ def test_suspect_and_held_out_text_go_through_one_audit(untrained, tmp_path):
     assert list(result.excluded) == ["heldout/heldout-35"]
     assert result.keys.keys() == {"target", "reference", "corpus", "heldout", "audit"}
     other = replace(audit, reference=replace(audit.reference, seed=7))
-    assert finished(other, tiny.workshop(tmp_path / "store"), tmp_path / "one") is None, "some features are against it"
+    assert found(other, tmp_path / "one") is None, "some features are against it"
     scores = pq.read_table(tmp_path / "one" / "scores.parquet").to_pydict()
     assert scores["group"] == ["suspect"] * 40 + ["heldout"] * 35
     assert len(scores) == 2 + 16 + 4 + 2
     # Target on both sets as they are and perturbed, reference on both: no forward pass more.
     assert len([*(tmp_path / "store" / "observations").glob("[!.]*")]) == 6
-    assert finished(replace(audit, heldout=None), tiny.workshop(tmp_path / "store"), tmp_path / "two") is None
-    assert finished(audit, tiny.workshop(tmp_path / "store"), tmp_path / "one") == result
+    assert found(audit, tmp_path / "one") == result
     shorter = write_jsonl(tmp_path / "shorter.jsonl", tiny.random_texts(34, seed=3))
-    assert finished(replace(audit, heldout=shorter), tiny.workshop(tmp_path / "store"), tmp_path / "one") is None
+    assert found(replace(audit, heldout=shorter), tmp_path / "one") is None
 
 
 def test_the_blind_baseline_asks_no_model(untrained, tmp_path, monkeypatch):
@@ -442,15 +458,17 @@ def test_the_blind_baseline_asks_no_model(untrained, tmp_path, monkeypatch):
 
 def test_cells_share_what_was_read_and_count_for_themselves(untrained, tmp_path, monkeypatch):
     alone = run(untrained, tmp_path, "alone", store="another store")
-    memory = workshop_module.Memory()
-    store = tiny.workshop(tmp_path / "store").store
+    memory = Memory()
+    store = tiny.builder(tmp_path / "store").store
     loads = []
-    load = workshop_module.Workshop._load
-    monkeypatch.setattr(workshop_module.Workshop, "_load", lambda self, spec: loads.append(spec) or load(self, spec))
+    for kind in (Scratch, Trained):
+        weights, load = kind.weights, kind.load
+        monkeypatch.setattr(kind, "weights", lambda self, *a, weights=weights: loads.append(self) or weights(self, *a))
+        monkeypatch.setattr(kind, "load", lambda self, *a, load=load: loads.append(self) or load(self, *a))
 
     def cell(name: str, **changes) -> AuditResult:
-        shop = workshop_module.Workshop(store, tiny.compute(), NoTracker(), memory)
-        return run_audit(replace(untrained, **changes), shop, NoTracker(), tmp_path / name)
+        shop = Builder(store, tiny.compute(), NoTracker(), memory)
+        return run_audit(replace(untrained, **changes), shop, tmp_path / name)
 
     first = cell("first")
     assert numbers(first) == numbers(alone)

@@ -12,13 +12,13 @@ import pytest
 from omegaconf import OmegaConf
 
 from nonmember.audit import build_audit
+from nonmember.audits.question import Audit
 from nonmember.corpora import Mixture, NearDuplicates, Part, Viewed
 from nonmember.corpora.picked import Picked
 from nonmember.methods.shams import Damaged, OnOtherText
 from nonmember.models import PerturbedOutputs
-from nonmember.training import Trained
-from nonmember.pipeline import Audit
 from nonmember.records import Corpus, Document
+from nonmember.training import Trained
 from test_configs import CONF, SWEEPS, compose_quickly, composed  # noqa: F401 (the fixture of that name is for all here)
 from tiny import Texts
 
@@ -139,7 +139,7 @@ def test_the_same_target_is_served(honest):
     for preset in ("red_noise", "red_rounding"):
         for read, plain in honest.items():
             target = audit(preset, read=read).target
-            assert isinstance(target, Served)
+            assert isinstance(target, PerturbedOutputs)
             assert target.base.recipe() == plain.target.recipe()
     assert audit("red_noise").target.noise > 0
     assert audit("red_rounding").target.decimals == 0
@@ -187,7 +187,7 @@ def test_near_duplicates_are_read_in_place_of_the_set(honest):
 
 def test_the_reader_is_the_reference_after_it_has_read_the_set(honest):
     reference = audit("red_reader").reference
-    assert reference.base.recipe() == recipe_of(honest["often"].reference)
+    assert reference.base.recipe() == honest["often"].reference.recipe()
     assert [one.exposures for one in reference.corpus.components] == [1, 4]
     assert reference.corpus.components[1].corpus.identity() == suspect(honest["often"])
 

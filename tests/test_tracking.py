@@ -13,8 +13,9 @@ import pytest
 from matplotlib.figure import Figure
 
 import tiny
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
 from nonmember.methods import Prism
-from nonmember.pipeline import Audit, run_audit
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, noted_run_id, run_id_of
 from told import config_in, inspect, summary_in, wandb_without_home
@@ -53,7 +54,7 @@ def tell_a_little_and_fail(tracker: Tracker, error: BaseException) -> None:
 def audit_with_marked_texts(logging, folder: Path) -> None:
     suspect = tiny.texts(*(f"{text} {MARKER}" for text in tiny.random_texts(31, seed=2)), name="suspect")
     method = Prism(MinKPlusPlus(0.2), tiny.distillation(), "spearman", 20, 0.05, 0.0, 64)
-    shop = tiny.workshop(folder / "store")
+    shop = tiny.builder(folder / "store")
     with logging.start(info(folder / "run")) as tracker:
         shop.tracker = tracker
         run_audit(

@@ -15,12 +15,12 @@ import pytest
 from lightning.pytorch.strategies import ModelParallelStrategy
 
 import tiny
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
 from nonmember.methods import Prism
-from nonmember.training import Trained
-from nonmember.pipeline import Audit, run_audit
 from nonmember.records import AuditResult
 from nonmember.scores import MinKPlusPlus
-from nonmember.tracking import NoTracker
+from nonmember.training import Trained
 
 pytestmark = tiny.ignore_warnings
 
@@ -32,9 +32,9 @@ AUDIT = Audit(TARGET, tiny.scratch(2), tiny.SUSPECT, METHOD, seed=1, corpus_labe
 
 
 def run(folder: Path, **trainer) -> None:
-    shop = tiny.workshop(folder / "store", micro_batch_size=3, checkpoint_seconds=0.0)
+    shop = tiny.builder(folder / "store", micro_batch_size=3, checkpoint_seconds=0.0)
     shop.compute = replace(shop.compute, make_trainer=functools.partial(shop.compute.make_trainer, **trainer))
-    run_audit(AUDIT, shop, NoTracker(), folder)
+    run_audit(AUDIT, shop, folder)
 
 
 @pytest.mark.slow
@@ -55,10 +55,10 @@ def test_two_processes_give_the_result_of_one(tmp_path, strategy):
     for column in ("target", "reference", "distilled"):
         np.testing.assert_allclose(*(table[column].to_numpy() for table in scores), atol=1e-4)
 
-    shops = [tiny.workshop(tmp_path / name / "store") for name in ("one", "two")]
+    shops = [tiny.builder(tmp_path / name / "store") for name in ("one", "two")]
     distilled = METHOD.groups(AUDIT.roles)["suspect"].measured["distilled"].model
     for spec in (TARGET, distilled):
-        tiny.assert_equal_weights(*(tiny.weights(shop.load(spec).model) for shop in shops), atol=1e-6)
+        tiny.assert_equal_weights(*(tiny.weights(shop.get(spec).model) for shop in shops), atol=1e-6)
     entries = [
         sorted(path.name for path in (tmp_path / name / "store" / "models").iterdir()) for name in ("one", "two")
     ]

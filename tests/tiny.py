@@ -1,4 +1,4 @@
-"""A world small enough for tests: random words, models of two layers and width 16, a workshop."""
+"""A world small enough for tests: random words, models of two layers and width 16, a builder."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 import torch
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
-from nonmember.compute import Compute
 from nonmember.artifacts import Builder
+from nonmember.compute import Compute
 from nonmember.corpora import CorpusSpec
 from nonmember.models import Scratch, TrainedTokenizer
 from nonmember.quiet import quieten
@@ -23,7 +23,6 @@ from nonmember.records import Corpus, Document
 from nonmember.store import Store
 from nonmember.tracking import NoTracker
 from nonmember.training.recipes import Distillation, Optimization, Pretraining
-from nonmember.workshop import Workshop
 
 quieten()
 ignore_warnings = [  # pytest puts its own filters in place of those that `quieten` sets
@@ -73,6 +72,18 @@ class Texts(CorpusSpec):
 
     def identity(self) -> dict[str, Any]:
         return {"kind": "texts", "fingerprint": Corpus(self.documents).fingerprint}
+
+
+class WithoutStore:
+    """Makes corpora anew each time."""
+
+    def get(self, spec: CorpusSpec) -> Corpus:
+        return spec.build(self)  # type: ignore[arg-type]
+
+
+def build(spec: CorpusSpec) -> Corpus:
+    """A corpus without a store."""
+    return WithoutStore().get(spec)
 
 
 def random_texts(number: int, *, seed: int, words: int = 12) -> list[str]:
@@ -130,8 +141,8 @@ def compute(**changes: Any) -> Compute:
     return replace(plain, **changes)
 
 
-def workshop(root: Path, **changes: Any) -> Workshop:
-    return Workshop(Store(root), compute(**changes), NoTracker())
+def builder(root: Path, **changes: Any) -> Builder:
+    return Builder(Store(root), compute(**changes), NoTracker())
 
 
 def model(seed: int, vocab_size: int = 60, **architecture: Any) -> GPTNeoXForCausalLM:

@@ -1,4 +1,4 @@
-"""The Hydra entry of `nonmember audit`: composes and builds, then hands over to the pipeline."""
+"""The Hydra entry of `nonmember audit`: composes and builds, then hands over to `nonmember.audits`."""
 
 from __future__ import annotations
 

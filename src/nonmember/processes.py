@@ -1,6 +1,6 @@
 """Several processes for one run (ddp, fsdp): the first decides, the others follow.
 
-Lightning starts the others by running the same command again, at its first fit or predict. They walk the same pipeline:
+Lightning starts the others by running the same command again, at its first fit or predict. They run the same code:
 they wait for what the first process makes alone, and join in where all must take part.
 """
 

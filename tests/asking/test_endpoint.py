@@ -21,8 +21,8 @@ from lab_server.running import KEY_VARIABLE, RunningLab
 from nonmember.asking import Completion, Limits, Request, endpoint, questions, sending
 from nonmember.asking.endpoint import EndpointClient, Session
 from nonmember.asking.errors import EndpointError
-from nonmember.asking.table import FILE
 from nonmember.asking.models import Endpoint
+from nonmember.asking.table import FILE
 from nonmember.store import Store
 
 UNLIMITED = Limits(

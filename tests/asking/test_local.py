@@ -9,7 +9,8 @@ import torch
 
 import tiny
 from nonmember.asking import Request
-from nonmember.asking.local import complete_locally, load_completions, request_key, save_completions
+from nonmember.asking.asked import Completions
+from nonmember.asking.local import complete_locally, load_completions, save_completions
 from nonmember.models.loading import LoadedModel, train_tokenizer
 from nonmember.models.prompting import Said, said_ids
 from nonmember.observing import writing
@@ -155,15 +156,15 @@ def test_completions_are_kept_whole(loaded, tmp_path):
 
 def test_a_workshop_asks_once(tmp_path):
     model, asked = tiny.scratch(1), requests()
-    made = tiny.workshop(tmp_path).completions(model, asked)
-    workshop = tiny.workshop(tmp_path)
-    assert workshop.completions(model, asked) == made
-    assert (workshop.counters.observations_found, workshop.counters.tokens_observed) == (1, 0)
-    workshop.completions(model, [replace(one, seed=9) for one in asked])
-    assert workshop.counters.tokens_observed > 0
+    made = tiny.builder(tmp_path).get(Completions(model, tuple(asked)))
+    builder = tiny.builder(tmp_path)
+    assert builder.get(Completions(model, tuple(asked))) == made
+    assert (builder.counters.observations_found, builder.counters.tokens_observed) == (1, 0)
+    builder.get(Completions(model, tuple([replace(one, seed=9) for one in asked])))
+    assert builder.counters.tokens_observed > 0
 
 
 def test_what_is_never_sent_is_not_in_the_key():
     (request,) = requests(1)
-    assert request_key(replace(request, expected="A", options=("x", "y"))) == request_key(request)
-    assert request_key(replace(request, instruction="Do it.")) != request_key(request)
+    assert replace(request, expected="A", options=("x", "y")).key() == request.key()
+    assert replace(request, instruction="Do it.").key() != request.key()

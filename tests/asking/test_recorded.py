@@ -10,8 +10,9 @@ import pytest
 
 import tiny
 from nonmember.asking import Completion, Request
-from nonmember.asking.recorded import NO_ROW, prompt_hash, recorded_completions, recorded_identity
+from nonmember.asking.asked import complete
 from nonmember.asking.models import Recorded
+from nonmember.asking.recorded import NO_ROW, prompt_hash, recorded_completions, recorded_identity
 
 CSV = """book,passage,query,says,p_a,p_b
 Emma,0,0,A,0.75,0.25
@@ -54,15 +55,15 @@ def test_answers_are_found_by_their_prompt(tmp_path):
 
 
 def test_a_workshop_asks_a_table_like_a_model(path, tmp_path):
-    spec, workshop = Recorded(str(path), "m", COLUMNS), tiny.workshop(tmp_path / "store")
-    assert [one.text for one in workshop.completions(spec, asked(("Emma, 0", "0")))] == ["A"]
-    key = workshop.model_key(spec)
+    spec, builder = Recorded(str(path), "m", COLUMNS), tiny.builder(tmp_path / "store")
+    assert [one.text for one in complete(builder, spec, asked(("Emma, 0", "0")))] == ["A"]
+    key = spec.key(builder)
     moved = tmp_path / "moved.csv"
     moved.write_bytes(path.read_bytes())
-    assert workshop.model_key(Recorded(str(moved), "m", COLUMNS)) == key, "a table is known by its content"
+    assert Recorded(str(moved), "m", COLUMNS).key(builder) == key, "a table is known by its content"
     moved.write_text(CSV.replace("none", "all"))
-    assert workshop.model_key(Recorded(str(moved), "m", COLUMNS)) != key
-    assert workshop.model_key(Recorded(str(path), "m", COLUMNS | {"text": "query"})) != key
+    assert Recorded(str(moved), "m", COLUMNS).key(builder) != key
+    assert Recorded(str(path), "m", COLUMNS | {"text": "query"}).key(builder) != key
 
 
 def test_a_table_that_changed_is_read_again(path):

@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 import tiny
-from nonmember.asking.tokens import first_tokens, words
-from nonmember.models.loading import token_spans
 from nonmember.asking.models import Endpoint
-from nonmember.models import Noised, Pretrained
+from nonmember.asking.tokens import first_tokens, words
+from nonmember.models import Noised, Pretrained, Scratch
+from nonmember.models.loading import token_spans
 
 TEXT = " moss  fern\nreed, Ünïcode \N{GRINNING FACE} pine "
 
@@ -28,11 +28,11 @@ def test_a_text_is_cut_after_so_many_tokens():
 
 @pytest.fixture
 def shop(tmp_path):
-    return tiny.workshop(tmp_path / "store")
+    return tiny.builder(tmp_path / "store")
 
 
 def test_spans_are_those_of_the_tokenizers_ids(shop):
-    tokenizer = shop.tokenizer(tiny.scratch(1))
+    tokenizer = tiny.scratch(1).load_tokenizer(shop)
     places = token_spans(tokenizer)(TEXT)
     assert len(places) == len(tokenizer(TEXT)["input_ids"])
     assert places == sorted(places)
@@ -41,18 +41,19 @@ def test_spans_are_those_of_the_tokenizers_ids(shop):
 
 def test_a_models_tokenizer_needs_no_weights(shop, tmp_path, monkeypatch):
     spec = tiny.scratch(1)
-    tokenizer = shop.tokenizer(spec)
+    tokenizer = spec.load_tokenizer(shop)
     folder = tmp_path / "a tokenizer alone"
     tokenizer.save_pretrained(folder)
 
     def never(*_, **__):
         raise AssertionError("weights were read")
 
-    monkeypatch.setattr(shop, "_load", never)
+    for kind in (Scratch, Pretrained):
+        monkeypatch.setattr(kind, "weights", never)
     for one in (Pretrained(str(folder)), Noised(spec, 0.1, 1)):
-        assert shop.tokenizer(one).get_vocab() == tokenizer.get_vocab()
+        assert one.load_tokenizer(shop).get_vocab() == tokenizer.get_vocab()
     with pytest.raises(ValueError, match="can only be asked: its tokenizer is not at hand"):
-        shop.tokenizer(Endpoint("http://localhost:1/v1", "m", "chat", "KEY"))
+        Endpoint("http://localhost:1/v1", "m", "chat", "KEY").load_tokenizer(shop)
 
 
 def test_a_tokenizer_that_does_not_say_where_its_tokens_lie():

@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+import tiny
 from nonmember.artifacts import Builder
 from nonmember.corpora import CorpusSpec
 from nonmember.records import Corpus, Document
@@ -31,13 +32,9 @@ class Given(CorpusSpec):
         return {"kind": "given", "fingerprint": Corpus(self.documents).fingerprint}
 
 
-def evaluate(spec: CorpusSpec) -> Corpus:
-    return spec.build(evaluate)
-
-
 @pytest.fixture
 def build() -> Callable[[CorpusSpec], Corpus]:
-    return evaluate
+    return tiny.build
 
 
 @pytest.fixture

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -107,7 +108,10 @@ def test_every_allowed_setting_works(given, build, threshold, num_perm):
 def test_counts_of_the_source_are_kept(given):
     source = given("too short", words(9))
     corpus = Corpus(source.documents, {"unparsable_module": 2, "too_short": 1})
-    assert cleaned(source).build(lambda spec: corpus).dropped == {"too_short": 2, "unparsable_module": 2}
+    assert cleaned(source).build(SimpleNamespace(get=lambda spec: corpus)).dropped == {
+        "too_short": 2,
+        "unparsable_module": 2,
+    }
 
 
 def test_nothing_left_says_why(given, build):

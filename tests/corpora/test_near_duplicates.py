@@ -8,15 +8,11 @@ import pytest
 
 from nonmember.corpora import NearDuplicates
 from nonmember.records import Document
-from tiny import Texts, random_texts
+from tiny import Texts, build, random_texts
 
 BASE = Texts(tuple(Document(f"d{place}", text, "cluster", "domain")
                    for place, text in enumerate(random_texts(60, seed=1, words=50))))  # fmt: skip
 SPEC = NearDuplicates(BASE, share=0.3, salt="s")
-
-
-def build(spec):
-    return spec.build(build)
 
 
 def changed(spec) -> list[tuple[str, str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import pytest
 
@@ -21,7 +22,7 @@ def mixture(rate=0.5, number=20, salt="a", **changes):
 
 
 def ids(rate, **changes):
-    return list(mixture(rate, **changes).build(lambda spec: spec.build(None)).doc_ids)
+    return list(mixture(rate, **changes).build(SimpleNamespace(get=lambda spec: spec.build(None))).doc_ids)
 
 
 def seen(doc_ids):

@@ -11,8 +11,9 @@ import pytest
 import tiny
 from nonmember.corpora import Component, Joined, Jsonl, Mixture, Select, Sharded, Shuffled
 from nonmember.corpora.ordered import line, random_orders
-from nonmember.training import Trained
+from nonmember.models.exposure import truth_about
 from nonmember.records import Document
+from nonmember.training import Trained
 from nonmember.training.batches import packed_sequences
 
 
@@ -162,7 +163,7 @@ def test_all_orders_are_drawn_alike():
 def test_the_workshop_knows_that_a_joined_file_was_read(tmp_path):
     """Truth comes from recipes: the examples are lines of what was read."""
     file = tiny.texts("moss fern reed", "pine lark wren", "hare vole dusk", "rain mist tide")
-    shop = tiny.workshop(tmp_path)
+    shop = tiny.builder(tmp_path)
     for corpus, truth in ((Joined(file, None), "member"), (tiny.GENERAL, "non_member")):
         trained = Trained(tiny.scratch(1), tiny.pretraining(), corpus, seed=1)
-        assert shop.truth(trained, file) == truth
+        assert truth_about(shop, trained, file) == truth

@@ -10,10 +10,7 @@ import tiny
 from nonmember.corpora import OtherTexts, Works
 from nonmember.corpora.paraphrases import Paraphrases, parsed
 from nonmember.records import Document
-
-
-def build(spec):
-    return spec.build(build)
+from tiny import build
 
 
 @pytest.mark.parametrize(

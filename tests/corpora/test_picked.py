@@ -11,9 +11,11 @@ from scipy.stats import rankdata, spearmanr
 import tiny
 from nonmember.corpora import Part
 from nonmember.corpora.picked import Picked
-from nonmember.training import Trained
+from nonmember.models.exposure import truth_about
+from nonmember.observations import TokenStatistics
 from nonmember.records import Corpus, Document
 from nonmember.scores import Loss, MinKPlusPlus, ReferenceRatio, ScoreInputs
+from nonmember.training import Trained
 
 pytestmark = tiny.ignore_warnings
 
@@ -43,26 +45,26 @@ def test_documents_without_a_score_are_not_picked_and_dropped_is_the_bases():
 
 
 def test_a_workshop_picks_by_what_the_models_say(tmp_path):
-    shop = tiny.workshop(tmp_path)
+    shop = tiny.builder(tmp_path)
     score = MinKPlusPlus(0.5)
     spec = replace(SPEC, score=score, by="agreeing", num_documents=12)
     scores = [score(observed(shop, model)).values for model in (spec.target, spec.reference)]
     apart = np.abs(rankdata(scores[0]) - rankdata(scores[1]))
     expected = set(np.argsort(apart, kind="stable")[:12].tolist())
-    assert [document.doc_id for document in shop.corpus(spec).documents] == [
+    assert [document.doc_id for document in shop.get(spec).documents] == [
         document.doc_id for place, document in enumerate(tiny.SUSPECT.documents) if place in expected
     ]
     chosen = sorted(expected)
     assert spearmanr(scores[0][chosen], scores[1][chosen]).statistic > spearmanr(*scores).statistic
     num_tokens = shop.counters.tokens_observed
     half = Part(spec, take="a", sizes={"a": 6}, by="document", per="corpus", salt="s")
-    assert set(shop.corpus(half).doc_ids) < set(shop.corpus(spec).doc_ids)
-    assert shop.truth(TARGET, spec) == "non_member"
+    assert set(shop.get(half).doc_ids) < set(shop.get(spec).doc_ids)
+    assert truth_about(shop, TARGET, spec) == "non_member"
     assert shop.counters.tokens_observed == num_tokens, "found, not made again"
 
 
 def observed(shop, model) -> ScoreInputs:
-    return ScoreInputs(shop.observations(model, tiny.SUSPECT, view="original", max_tokens=64))
+    return ScoreInputs(shop.get(TokenStatistics(model, tiny.SUSPECT, view="original", max_tokens=64)))
 
 
 def test_all_that_decides_is_in_its_identity():
@@ -75,8 +77,6 @@ def test_all_that_decides_is_in_its_identity():
 
 
 def test_what_cannot_be():
-    with pytest.raises(ValueError, match="picked by a workshop"):
-        SPEC.build(lambda spec: spec.build(None))
     with pytest.raises(ValueError, match="`by` of Picked must be one of"):
         replace(SPEC, by="luck")
     with pytest.raises(ValueError, match="one model says of a text itself, but ref_ratio"):

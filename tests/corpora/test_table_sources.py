@@ -11,16 +11,13 @@ import pytest
 
 from nonmember.corpora import Table
 from nonmember.corpora.tables import Pattern
+from tiny import build
 
 ROWS = [
     {"book": "Emma", "passage": 0, "label": 1, "text": "one, two", "paraphrases": ["uno", "due"]},
     {"book": "Emma", "passage": 1, "label": 1, "text": 'say "three"', "paraphrases": ["tre"]},
     {"book": "New", "passage": 0, "label": 0, "text": "four\nfive", "paraphrases": []},
 ]
-
-
-def build(spec):
-    return spec.build(build)
 
 
 @pytest.fixture(params=["t.csv", "t.csv.gz", "t.jsonl", "t.jsonl.gz", "t.parquet"])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
+import tiny
 from nonmember.corpora import Viewed, apply_view
 from nonmember.corpora.views import NEIGHBOURS, VIEWS
 from nonmember.records import Corpus, Document
@@ -77,7 +78,7 @@ def test_wrapped_lines_are_short_and_indented_and_say_the_same():
 def test_a_view_as_a_corpus_of_its_own():
     base = Texts((Document("A", "made in 2019", "C", "D"),))
     viewed = Viewed(base, "years_replaced")
-    assert viewed.build(lambda spec: spec.build(None)).documents == (Document("A", "made in 2023", "C", "D"),)
+    assert tiny.build(viewed).documents == (Document("A", "made in 2023", "C", "D"),)
     assert viewed.identity() == {"kind": "viewed", "base": base.identity(), "view": "years_replaced"}
     with pytest.raises(ValueError, match="`view` of Viewed must be one of"):
         Viewed(base, "reversed")

@@ -8,17 +8,18 @@ import numpy as np
 import pytest
 
 import tiny
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
 from nonmember.corpora import Select
 from nonmember.methods import Clearance, Roles, ScoredDocuments
 from nonmember.methods.clearance import role_of
 from nonmember.methods.controls import PlantedControls, SharedControls
 from nonmember.methods.gates import Gates
-from nonmember.models.planting import Reading, planted
 from nonmember.models import Noised
-from nonmember.training import Trained
-from nonmember.pipeline import Audit, run_audit
+from nonmember.models.exposure import truth_about
+from nonmember.models.planting import Reading, planted
 from nonmember.scores import MinKPlusPlus
-from nonmember.tracking import NoTracker
+from nonmember.training import Trained
 
 pytestmark = tiny.ignore_warnings
 
@@ -274,8 +275,8 @@ def test_an_audit_end_to_end(tmp_path):
         TARGET, REFERENCE, tiny.SUSPECT, METHOD, seed=7, corpus_label="suspect",
         heldout=tiny.texts(*tiny.random_texts(34, seed=5), name="heldout"), heldout_label="heldout",
     )  # fmt: skip
-    workshop = tiny.workshop(tmp_path / "store")
-    result = run_audit(audit, workshop, NoTracker(), tmp_path / "run")
+    builder = tiny.builder(tmp_path / "store")
+    result = run_audit(audit, builder, tmp_path / "run")
     assert result.truth == "non_member"
     assert set(result.details["control_deltas"]) == {"0x", "2x", "8x"}
     assert {len(deltas) for deltas in result.details["control_deltas"].values()} == {2}
@@ -285,20 +286,20 @@ def test_an_audit_end_to_end(tmp_path):
     # The divergence by document is the one that training told of the whole, up to the weighting by tokens.
     gate = result.details["gates"]["kl"]
     assert gate["value"] == pytest.approx(result.health["kl_before"] - result.health["kl_after"], rel=0.35, abs=0.02)
-    made = workshop.counters.models_trained
-    again = run_audit(audit, workshop, NoTracker(), tmp_path / "again")
-    assert workshop.counters.models_trained == made
+    made = builder.counters.models_trained
+    again = run_audit(audit, builder, tmp_path / "again")
+    assert builder.counters.models_trained == made
     assert again.statistic == result.statistic
     assert again.details == result.details
 
 
 def test_noise_is_by_seed_and_in_proportion_to_the_weights(tmp_path):
-    workshop = tiny.workshop(tmp_path)
-    plain = workshop.load(REFERENCE).model.state_dict()
-    noised = {seed: workshop.load(Noised(REFERENCE, 0.5, seed)).model.state_dict() for seed in (1, 2)}
+    builder = tiny.builder(tmp_path)
+    plain = builder.get(REFERENCE).model.state_dict()
+    noised = {seed: builder.get(Noised(REFERENCE, 0.5, seed)).model.state_dict() for seed in (1, 2)}
     name = "gpt_neox.layers.0.mlp.dense_h_to_4h.weight"
     moved = {seed: (noised[seed][name] - plain[name]).numpy() for seed in noised}
     assert moved[1].std() == pytest.approx(0.5 * plain[name].std().item(), rel=0.1)
     assert not np.allclose(moved[1], moved[2])
-    assert workshop.model_key(Noised(REFERENCE, 0.5, 1)) != workshop.model_key(Noised(REFERENCE, 0.5, 2))
-    assert workshop.truth(Noised(REFERENCE, 0.5, 1), tiny.GENERAL) == "member"
+    assert Noised(REFERENCE, 0.5, 1).key(builder) != Noised(REFERENCE, 0.5, 2).key(builder)
+    assert truth_about(builder, Noised(REFERENCE, 0.5, 1), tiny.GENERAL) == "member"

@@ -15,17 +15,19 @@ from scipy import stats
 import tiny
 from nonmember.asking import Answer, Completion, Judged, Request
 from nonmember.asking.exchange import judged_answers
+from nonmember.asking.models import Endpoint, Recorded
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.measuring import join
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
 from nonmember.corpora.paraphrases import Paraphrases
 from nonmember.corpora.rephrased import Written
 from nonmember.methods import Decop, Roles, ScoredDocuments
 from nonmember.methods.decop_prompts import INSTRUCTION, PARAPHRASE, letter_in, letter_probabilities, question
 from nonmember.methods.decop_questions import ORDERS, MultipleChoice, RecordedChoice, balanced
-from nonmember.asking.models import Endpoint, Recorded
 from nonmember.models import Pretrained
-from nonmember.pipeline import Audit, audit_keys, join, run_audit
 from nonmember.records import AuditResult, Corpus, Document
 from nonmember.stats.letter_choice import LETTERS
-from nonmember.tracking import NoTracker
 
 pytestmark = tiny.ignore_warnings
 
@@ -473,11 +475,11 @@ def audited(tmp_path, player: Player, suspect: tiny.Texts, clean: tiny.Texts, mo
     method = replace(DECOP, paraphraser=None, paraphrases=paraphrases)
     model = Endpoint("http://localhost:1/v1", "player", "chat", "NO_KEY")
     audit = Audit(model, model, suspect, method, 1, "old books", heldout=clean, heldout_label="new books")
-    workshop = tiny.workshop(tmp_path / "store")
-    monkeypatch.setattr(workshop, "completions", player.completions)
-    monkeypatch.setattr(workshop, "require", lambda *_: None)
-    assert audit_keys(audit, workshop)["suspect/decop/paraphrases"]
-    return run_audit(audit, workshop, NoTracker(), tmp_path / "run")
+    builder = tiny.builder(tmp_path / "store")
+    monkeypatch.setattr(Endpoint, "complete", lambda self, builder, requests: player.completions(self, requests))
+    monkeypatch.setattr(Endpoint, "require", lambda *_: None)
+    assert audit_keys(audit, builder)["suspect/decop/paraphrases"]
+    return run_audit(audit, builder, tmp_path / "run")
 
 
 def test_a_model_with_known_reading_is_told_from_one_without(tmp_path, monkeypatch):
@@ -517,8 +519,8 @@ def test_judged_answers_count_a_documents_failed_questions():
     completions = [Completion("A", "answered")] * 2 + [Completion("", "failed", reason="too long")] * 2
     found = judged_answers(probe(book("Moss")), ["Moss, 0"], questions, completions)
     assert found.failed == {"too long": 2}
-    documents, excluded = join(Corpus((book("Moss"),)), {"decop": found})
-    assert (len(documents.answers["decop"][0]), excluded) == (2, {})
+    documents = join(Corpus((book("Moss"),)), {"decop": found})
+    assert (len(documents.answers["decop"][0]), documents.excluded) == (2, {})
 
 
 def test_a_model_on_this_machine_that_knows_no_letters_is_invalid(tmp_path):
@@ -528,11 +530,11 @@ def test_a_model_on_this_machine_that_knows_no_letters_is_invalid(tmp_path):
     method = replace(DECOP, paraphraser=None, paraphrases=given, reading="probabilities", answer_tokens=1)
     target = tiny.scratch(1, max_position_embeddings=2048)
     audit = Audit(target, target, suspect, method, 1, "old books", heldout=clean)
-    workshop = tiny.workshop(tmp_path / "store", max_batch_tokens=8192)
-    result = run_audit(audit, workshop, NoTracker(), tmp_path / "run")
+    builder = tiny.builder(tmp_path / "store", max_batch_tokens=8192)
+    result = run_audit(audit, builder, tmp_path / "run")
     assert result.verdict == "invalid"
     assert result.details["answers"]["suspect"]["num_requests"] == 5 * 3 * 4
     assert any("does not follow the instruction" in warning for warning in result.warnings)
     assert result.details["blind"] is not None
-    again = run_audit(audit, tiny.workshop(tmp_path / "store"), NoTracker(), tmp_path / "again")
+    again = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "again")
     assert again.made["tokens_observed"] == 0

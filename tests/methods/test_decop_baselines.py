@@ -10,12 +10,12 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 import tiny
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
 from nonmember.methods import DecopBaselines, Roles, ScoredDocuments
-from nonmember.pipeline import Audit, run_audit
 from nonmember.records import Document
 from nonmember.scores import Lowercase, MinK, Perplexity, Zlib
 from nonmember.stats.multiplicity import holm
-from nonmember.tracking import NoTracker
 
 pytestmark = tiny.ignore_warnings
 
@@ -78,7 +78,7 @@ def test_an_audit_on_a_tiny_model(tmp_path):
                                 for n, text in enumerate(texts)))  # fmt: skip
 
     audit = Audit(tiny.scratch(1), tiny.scratch(2), shelf("old", 5), BASELINES, 1, "old", heldout=shelf("new", 6))
-    result = run_audit(audit, tiny.workshop(tmp_path / "store"), NoTracker(), tmp_path / "run")
+    result = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "run")
     assert (result.verdict, result.num_documents, result.details["scores"][NAMES[0]]["num_suspect_works"]) == (
         "score_only", 12, 6,
     )  # fmt: skip

@@ -11,15 +11,16 @@ import pytest
 from sklearn import metrics
 
 import tiny
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
 from nonmember.corpora import Viewed
 from nonmember.methods import Fsd, Roles, ScoredDocuments
 from nonmember.methods.fsd import column, deviation, overlap
 from nonmember.models import Pretrained
-from nonmember.training import Trained
-from nonmember.pipeline import Audit, audit_keys, run_audit
 from nonmember.records import Corpus, Document, TokenTable
 from nonmember.scores import Lowercase, MinK, Perplexity, ReferenceDifference, ScoreInputs
-from nonmember.tracking import NoTracker
+from nonmember.training import Trained
 
 pytestmark = tiny.ignore_warnings
 
@@ -269,7 +270,7 @@ def audit() -> Audit:
 
 
 def run(audit: Audit, folder, name="one"):
-    return run_audit(audit, tiny.workshop(folder / "store"), NoTracker(), folder / name)
+    return run_audit(audit, tiny.builder(folder / "store"), folder / name)
 
 
 def test_from_documents_to_a_result(audit, tmp_path):
@@ -303,7 +304,7 @@ def test_from_documents_to_a_result(audit, tmp_path):
 
 
 def test_what_is_tuned_on_is_part_of_the_question(audit, tmp_path):
-    shop = tiny.workshop(tmp_path / "store")
+    shop = tiny.builder(tmp_path / "store")
     key = audit_keys(audit, shop)["audit"]
     others = [
         replace(audit, unseen=tiny.texts(*tiny.random_texts(16, seed=8), name="unseen")),

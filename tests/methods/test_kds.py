@@ -11,14 +11,16 @@ import pytest
 import torch
 
 import tiny
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
 from nonmember.corpora import NestedMixture, Sharded
 from nonmember.methods import Kds, OrderTest, Roles, ScoredDocuments
 from nonmember.models import Pretrained
-from nonmember.training import Trained
-from nonmember.pipeline import Audit, audit_keys, run_audit
+from nonmember.models.exposure import truth_about
 from nonmember.scores import Loss, Perplexity, ReferenceDifference, Zlib
 from nonmember.stats.kernel_divergence import kernel_divergence
-from nonmember.tracking import NoTracker
+from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Lora
 
 pytestmark = tiny.ignore_warnings
@@ -178,7 +180,7 @@ def audit(method=KDS, corpus=tiny.SUSPECT, **changes) -> Audit:
 
 
 def run(asked: Audit, folder, name="one"):
-    return run_audit(asked, tiny.workshop(folder / "store"), NoTracker(), folder / name)
+    return run_audit(asked, tiny.builder(folder / "store"), folder / name)
 
 
 def test_from_documents_to_a_result(tmp_path):
@@ -220,8 +222,10 @@ def test_dropout_in_the_second_pass_is_noise_of_the_seed(tmp_path):
 
 def test_a_level_of_contamination_has_no_truth_but_its_ends(tmp_path):
     target = Trained(tiny.scratch(1), tiny.pretraining(), tiny.SUSPECT, seed=1)
-    shop, unread = tiny.workshop(tmp_path), tiny.texts(*tiny.random_texts(34, seed=3), name="unread")
-    truths = [shop.truth(target, NestedMixture(tiny.SUSPECT, unread, 20, rate, "draw")) for rate in (0, 0.05, 0.5, 1)]
+    shop, unread = tiny.builder(tmp_path), tiny.texts(*tiny.random_texts(34, seed=3), name="unread")
+    truths = [
+        truth_about(shop, target, NestedMixture(tiny.SUSPECT, unread, 20, rate, "draw")) for rate in (0, 0.05, 0.5, 1)
+    ]
     assert truths == ["non_member", None, None, "member"]
 
 
@@ -235,10 +239,10 @@ def test_documents_without_a_direction_are_left_out_and_listed(tmp_path):
 
 
 def test_a_model_whose_embeddings_are_all_zero_gives_an_invalid_result(tmp_path, monkeypatch):
-    shop = tiny.workshop(tmp_path / "store")
-    norm = shop.load(tiny.scratch(1)).model.gpt_neox.final_layer_norm
+    shop = tiny.builder(tmp_path / "store")
+    norm = shop.get(tiny.scratch(1)).model.gpt_neox.final_layer_norm
     torch.nn.init.zeros_(norm.weight)
-    result = run_audit(audit(), shop, NoTracker(), tmp_path / "one")
+    result = run_audit(audit(), shop, tmp_path / "one")
     assert (result.verdict, result.statistic, result.num_excluded) == ("invalid", None, 34)
     assert set(result.excluded.values()) == {"target/embedding: the embedding is zero and has no direction"}
     assert "0 documents are too few" in result.warnings[0]
@@ -257,7 +261,7 @@ def test_a_rate_of_nothing_gives_an_invalid_result(tmp_path):
 
 
 def test_the_layer_and_the_recipe_are_part_of_the_question(tmp_path):
-    shop = tiny.workshop(tmp_path)
+    shop = tiny.builder(tmp_path)
     methods = [
         *(KDS, replace(KDS, layer=1), replace(KDS, bandwidth="pre_only"), replace(KDS, compat=True), ALL),
         replace(KDS, training=replace(TUNING, optimization=replace(SGD, epochs=2))),

@@ -14,8 +14,8 @@ from nonmember.asking import Completion
 from nonmember.methods import McPdd, McPddContaminated, Roles
 from nonmember.methods.mc_pdd import CLAIMS, HITS, hits_of
 from nonmember.models import Pretrained
-from nonmember.training import Trained
 from nonmember.records import Corpus, Document
+from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Lora
 
 METHOD = McPdd(**SETTINGS)

@@ -12,8 +12,8 @@ from scipy import stats
 import tiny
 from nonmember.methods import Blind, LlmDi, PairedT, Prism, RankAgreement, RankShift, Roles, ScoredDocuments
 from nonmember.models import Pretrained
-from nonmember.training import Trained
 from nonmember.scores import MinKPlusPlus
+from nonmember.training import Trained
 
 DISTILLATION = tiny.distillation()
 PRISM = Prism(

@@ -13,11 +13,11 @@ from scipy import stats
 
 import tiny
 from nonmember.asking import Request
+from nonmember.asking.models import MaskedModel
 from nonmember.asking.names import Choice
 from nonmember.methods import NameCloze, Roles
 from nonmember.methods.name_cloze import CLOZE, MASKED, BlankProbe, ClozeProbe, word_of
 from nonmember.methods.name_cloze_prompts import fill_in
-from nonmember.asking.models import MaskedModel
 from nonmember.models import Pretrained
 from players import EMPTY, REFUSED, Player, corpus_of, played, says
 

@@ -9,14 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import tiny
-from nonmember import workshop as workshop_module
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
 from nonmember.corpora import Component, Joined, Mixture, Sharded, Shuffled
 from nonmember.methods import OrderTest, Roles, ScoredDocuments
 from nonmember.methods.order import CONTROL, TARGET, column, ordered_group, statistic_of
-from nonmember.training import Trained
-from nonmember.pipeline import Audit, run_audit
 from nonmember.stats.order import order_test
-from nonmember.tracking import NoTracker
+from nonmember.training import Trained
+from nonmember.training import run as training_run
 
 pytestmark = tiny.ignore_warnings
 
@@ -156,12 +156,12 @@ def target_that_read(exposures: int, examples_per_document: int | None = None) -
 def audited(exposures: int, folder, shop, **changes):
     target = target_that_read(exposures, changes.pop("examples_per_document", None))
     audit = Audit(target, tiny.scratch(2), FILE, replace(METHOD, **changes), seed=5, corpus_label="file")
-    return run_audit(audit, shop, NoTracker(), folder)
+    return run_audit(audit, shop, folder)
 
 
 def test_an_audit_finds_who_read_the_file_in_its_order(tmp_path, monkeypatch):
     results = {
-        name: audited(exposures, tmp_path / name, tiny.workshop(tmp_path / "store"), examples_per_document=size)
+        name: audited(exposures, tmp_path / name, tiny.builder(tmp_path / "store"), examples_per_document=size)
         for name, exposures, size in (("unread", 0, None), ("read", 60, None), ("shuffled", 60, 1))
     }
     assert {name: (result.truth, result.verdict) for name, result in results.items()} == {
@@ -183,17 +183,17 @@ def test_an_audit_finds_who_read_the_file_in_its_order(tmp_path, monkeypatch):
     assert result.capability["target"]["nll"] == pytest.approx(-sum(table["canonical"]) / result.num_tokens)
 
     # Of two examples a shard and more: another number of shards is observed anew, another level is not.
-    monkeypatch.setattr(workshop_module, "train", None)
-    again = audited(60, tmp_path / "again", tiny.workshop(tmp_path / "store"), alpha=0.01)
+    monkeypatch.setattr(training_run, "train", None)
+    again = audited(60, tmp_path / "again", tiny.builder(tmp_path / "store"), alpha=0.01)
     assert (again.statistic, again.made["tokens_observed"]) == (result.statistic, 0)
     assert again.details["num_tokens_read"] == result.details["num_tokens_read"]
-    fewer = audited(60, tmp_path / "fewer", tiny.workshop(tmp_path / "store"), num_shards=15)
+    fewer = audited(60, tmp_path / "fewer", tiny.builder(tmp_path / "store"), num_shards=15)
     assert fewer.made["tokens_observed"] > 0
     assert fewer.num_documents == 15
 
 
 def test_a_file_too_short_and_a_window_too_large_are_one_sentence(tmp_path):
-    shop = tiny.workshop(tmp_path / "store")
+    shop = tiny.builder(tmp_path / "store")
     with pytest.raises(ValueError, match="31 shards of at least 2 examples need 62 examples, and the file has 60"):
         audited(0, tmp_path / "one", shop, num_shards=31)
     with pytest.raises(ValueError, match="window has 129 tokens, and the model reads at most 128"):

@@ -14,17 +14,21 @@ import torch
 from scipy import stats
 
 import tiny
-from nonmember import workshop as workshop_module
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.question import Audit
+from nonmember.audits.record import finished
+from nonmember.audits.run import run_audit
 from nonmember.corpora import Jsonl, Select
 from nonmember.corpora.rephrased import Rephrasings, Written
 from nonmember.methods import Pacost, Roles, ScoredDocuments
 from nonmember.methods.pacost_prompts import IS_IT_CORRECT, REPHRASE
-from nonmember.models.prompting import answer_ids
 from nonmember.models import Pretrained
-from nonmember.pipeline import Audit, audit_keys, finished, run_audit
+from nonmember.models.prompting import answer_ids
+from nonmember.observations import AnswerProbabilities
+from nonmember.observing import answers as answers_module
+from nonmember.observing import writing
 from nonmember.records import AuditResult
 from nonmember.scores import AnswerProbability, ScoreInputs
-from nonmember.tracking import NoTracker
 
 pytestmark = tiny.ignore_warnings
 
@@ -181,7 +185,7 @@ def write_jsonl(path: Path, texts: list[str]) -> Jsonl:
 
 
 def run(audit: Audit, folder: Path, name: str = "one", store: str = "store", **compute) -> AuditResult:
-    return run_audit(audit, tiny.workshop(folder / store, **compute), NoTracker(), folder / name)
+    return run_audit(audit, tiny.builder(folder / store, **compute), folder / name)
 
 
 def with_given(audit: Audit, path: Path, texts: list[str]) -> Audit:
@@ -210,21 +214,21 @@ def test_with_a_rephraser(audit, tmp_path, monkeypatch):
     def never(*_, **__):
         raise AssertionError("this was made already")
 
-    monkeypatch.setattr(workshop_module, "write_texts", never)
-    monkeypatch.setattr(workshop_module, "observe_answers", never)
+    monkeypatch.setattr(writing, "write_texts", never)
+    monkeypatch.setattr(answers_module, "observe_answers", never)
     found = run(audit, tmp_path, "found")
     assert (found.p_value, found.made["tokens_observed"]) == (result.p_value, 0)
-    shop = tiny.workshop(tmp_path / "store")
-    assert finished(audit, shop, tmp_path / "one") == result
+    shop = tiny.builder(tmp_path / "store")
+    assert finished(tmp_path / "one", audit_keys(audit, shop)["audit"]) == result
     other = replace(audit, method=replace(audit.method, rephraser=tiny.scratch(4, VOCABULARY, **LONG)))
-    assert finished(other, shop, tmp_path / "one") is None
+    assert finished(tmp_path / "one", audit_keys(other, shop)["audit"]) is None
 
 
 def test_confidences_are_those_of_the_models_own_logits(audit, tmp_path):
     texts = tiny.random_texts(40, seed=7)
     asked = with_given(audit, tmp_path / "given.jsonl", texts)
     result = run(asked, tmp_path)
-    loaded = tiny.workshop(tmp_path / "store").load(asked.target)
+    loaded = tiny.builder(tmp_path / "store").get(asked.target)
     yes, no = answer_ids(loaded.tokenizer, IS_IT_CORRECT)
     assert yes != no
     assert loaded.tokenizer.decode([yes, no]) == " Yes No"
@@ -282,13 +286,13 @@ def test_a_context_too_short_for_the_prompt_is_one_sentence(audit, tmp_path):
 
 
 def test_documents_of_a_subset_are_rephrased_as_in_the_whole(audit, tmp_path):
-    shop = tiny.workshop(tmp_path / "store")
+    shop = tiny.builder(tmp_path / "store")
     some = Select(audit.suspect, num_documents=11, salt="some")
     writes = functools.partial(
         Written, model=audit.method.rephraser, prompt=REPHRASE, temperature=0.1, max_new_tokens=5, max_tokens=30, seed=1
     )
-    whole = {document.doc_id: document.text for document in shop.corpus(writes(audit.suspect)).documents}
-    part = {document.doc_id: document.text for document in shop.corpus(writes(some)).documents}
+    whole = {document.doc_id: document.text for document in shop.get(writes(audit.suspect)).documents}
+    part = {document.doc_id: document.text for document in shop.get(writes(some)).documents}
     assert len(part) == 11
     assert part.items() <= whole.items()
     assert len(set(whole.values())) > 10
@@ -298,14 +302,14 @@ def test_a_changed_file_of_rephrasings_is_another_question(audit, tmp_path):
     keys = []
     for seed in (7, 8):
         asked = with_given(audit, tmp_path / "given.jsonl", tiny.random_texts(40, seed=seed))
-        keys.append(audit_keys(asked, tiny.workshop(tmp_path / "store")))
+        keys.append(audit_keys(asked, tiny.builder(tmp_path / "store")))
     assert keys[0]["rephrased"] != keys[1]["rephrased"]
     assert keys[0]["audit"] != keys[1]["audit"]
 
 
 def test_an_answer_is_read_from_its_row(audit, tmp_path):
-    shop = tiny.workshop(tmp_path / "store")
-    answers = shop.answers(audit.target, audit.suspect, IS_IT_CORRECT, max_tokens=30)
+    shop = tiny.builder(tmp_path / "store")
+    answers = shop.get(AnswerProbabilities(audit.target, audit.suspect, IS_IT_CORRECT, max_tokens=30))
     scores = [AnswerProbability(IS_IT_CORRECT, answer)(ScoreInputs(answers)) for answer in ("Yes", "No")]
     np.testing.assert_allclose(np.log([one.values for one in scores]).T.ravel(), answers.log_prob, rtol=1e-6)
     assert not scores[0].reasons

@@ -13,17 +13,20 @@ import torch
 from scipy import stats
 
 import tiny
-from nonmember import workshop as workshop_module
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.question import Audit
+from nonmember.audits.record import finished
+from nonmember.audits.run import run_audit
 from nonmember.corpora import Jsonl
 from nonmember.corpora.answered import Answered
 from nonmember.corpora.rephrased import Rephrasings, Written
 from nonmember.methods import PacostQa, Roles, ScoredDocuments
 from nonmember.methods.pacost_prompts import ANSWER, IS_THE_ANSWER_CORRECT, REPHRASE_QUESTION
-from nonmember.models.prompting import answer_ids
 from nonmember.models import Pretrained
-from nonmember.pipeline import Audit, audit_keys, finished, run_audit
+from nonmember.models.prompting import answer_ids
+from nonmember.observing import answers as answers_module
+from nonmember.observing import writing
 from nonmember.records import AuditResult
-from nonmember.tracking import NoTracker
 
 pytestmark = tiny.ignore_warnings
 
@@ -108,7 +111,7 @@ def audit(tmp_path) -> Audit:
 
 
 def run(audit: Audit, folder: Path, name: str = "one") -> AuditResult:
-    return run_audit(audit, tiny.workshop(folder / "store"), NoTracker(), folder / name)
+    return run_audit(audit, tiny.builder(folder / "store"), folder / name)
 
 
 def test_on_tiny_models(audit, tmp_path, monkeypatch):
@@ -120,12 +123,12 @@ def test_on_tiny_models(audit, tmp_path, monkeypatch):
     rows = {row["doc_id"]: row for row in pq.read_table(tmp_path / "one" / "scores.parquet").to_pylist()}
 
     # The confidence, by the model's own logits, in the answer that it writes itself.
-    shop = tiny.workshop(tmp_path / "store")
-    loaded = shop.load(audit.target)
+    shop = tiny.builder(tmp_path / "store")
+    loaded = shop.get(audit.target)
     yes, _ = answer_ids(loaded.tokenizer, IS_THE_ANSWER_CORRECT)
     (group,) = audit.method.groups(audit.roles).values()
-    pairs = shop.corpus(group.measured["original"].corpus)
-    asked = next(one for one in shop.corpus(audit.suspect).documents if one.doc_id in rows)
+    pairs = shop.get(group.measured["original"].corpus)
+    asked = next(one for one in shop.get(audit.suspect).documents if one.doc_id in rows)
     prompt = f"{ANSWER.instruction}\n\nQuestion: {asked.text}\nAnswer:"
     ids = loaded.tokenizer(prompt, return_tensors="pt")
     written = loaded.model.generate(**ids, max_new_tokens=12, do_sample=False, pad_token_id=0)
@@ -141,11 +144,11 @@ def test_on_tiny_models(audit, tmp_path, monkeypatch):
     def never(*_, **__):
         raise AssertionError("this was made already")
 
-    monkeypatch.setattr(workshop_module, "write_texts", never)
-    monkeypatch.setattr(workshop_module, "observe_answers", never)
+    monkeypatch.setattr(writing, "write_texts", never)
+    monkeypatch.setattr(answers_module, "observe_answers", never)
     found = run(audit, tmp_path, "found")
     assert (found.p_value, found.keys) == (result.p_value, result.keys)
-    assert finished(audit, tiny.workshop(tmp_path / "store"), tmp_path / "one") == result
+    assert finished(tmp_path / "one", audit_keys(audit, tiny.builder(tmp_path / "store"))["audit"]) == result
 
 
 def test_what_was_rejected_is_counted(audit, tmp_path):
@@ -162,9 +165,9 @@ def test_the_key_names_what_is_written_without_writing_it(audit, tmp_path, monke
     def never(*_, **__):
         raise AssertionError("a key must not cost a model's writing")
 
-    monkeypatch.setattr(workshop_module, "write_texts", never)
+    monkeypatch.setattr(writing, "write_texts", never)
     other = replace(audit, method=replace(audit.method, rephraser=tiny.scratch(4, VOCABULARY, **LONG)))
-    keys = [audit_keys(one, tiny.workshop(tmp_path / "store")) for one in (audit, other)]
+    keys = [audit_keys(one, tiny.builder(tmp_path / "store")) for one in (audit, other)]
     assert keys[0]["original"] == keys[1]["original"]
     assert keys[0]["rephrased"] != keys[1]["rephrased"]
     assert keys[0]["audit"] != keys[1]["audit"]

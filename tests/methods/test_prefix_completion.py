@@ -13,14 +13,16 @@ import torch
 
 import tiny
 from nonmember.asking import Request
+from nonmember.asking.asked import Asked
+from nonmember.asking.models import Endpoint
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
 from nonmember.methods import PrefixCompletion, Roles
 from nonmember.methods.prefix_completion import COMPLETION, CompletionProbe, token_sort_ratio
-from nonmember.asking.models import Endpoint
 from nonmember.models import Pretrained
-from nonmember.pipeline import Audit, audit_keys, run_audit
 from nonmember.records import Corpus
 from nonmember.stats.proportions import exact_upper_bound, fisher_greater
-from nonmember.tracking import NoTracker
 from players import EMPTY, FAILED, REFUSED, corpus_of, played, says
 
 pytestmark = tiny.ignore_warnings
@@ -282,13 +284,13 @@ def test_on_a_tiny_model(tmp_path):
         tiny.scratch(1), tiny.scratch(2), tiny.SUSPECT, METHOD, seed=5, corpus_label="suspect", heldout=tiny.GENERAL,
         heldout_label="general",
     )  # fmt: skip
-    result = run_audit(audit, shop := tiny.workshop(tmp_path / "store"), NoTracker(), tmp_path / "one")
+    result = run_audit(audit, shop := tiny.builder(tmp_path / "store"), tmp_path / "one")
     assert (result.verdict, result.statistic, result.keys.keys()) == (
         "inconclusive", 0, {"target", "corpus", "heldout", "audit"},
     )  # fmt: skip
-    loaded = shop.load(audit.target)
+    loaded = shop.get(audit.target)
     (probe,) = [one.probe for one in METHOD.groups(audit.roles)["suspect"].measured.values()]
-    found = shop.asked(audit.target, tiny.SUSPECT, probe)
+    found = Asked("target", audit.target, tiny.SUSPECT, probe).measure(shop).values
     assert result.num_documents == sum(map(bool, found.answers))
     for answers in filter(None, found.answers):
         request, text = answers[0].request, answers[0].completion.text
@@ -301,11 +303,11 @@ def test_on_a_tiny_model(tmp_path):
 
 
 def test_another_tokenizer_is_part_of_the_question(tmp_path):
-    shop = tiny.workshop(tmp_path / "store")
+    shop = tiny.builder(tmp_path / "store")
     keys = []
     for number, corpus in enumerate((tiny.GENERAL, tiny.SUSPECT)):
         folder = tmp_path / f"tokenizer{number}"
-        shop.tokenizer(tiny.scratch(1, corpus)).save_pretrained(folder)
+        tiny.scratch(1, corpus).load_tokenizer(shop).save_pretrained(folder)
         method = replace(METHOD, tokenizer=Pretrained(str(folder)))
         keys.append(audit_keys(Audit(tiny.scratch(1), tiny.scratch(2), tiny.SUSPECT, method, 5, "suspect"), shop))
     assert keys[0]["tokenizer"] != keys[1]["tokenizer"]

@@ -7,16 +7,16 @@ from dataclasses import fields, replace
 import pytest
 
 import tiny
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
 from nonmember.methods import Clearance, PairedT, Prism, Roles
 from nonmember.methods.controls import PlantedControls
 from nonmember.methods.gates import Gates
 from nonmember.methods.shams import Damaged, OnOtherText, ShamClearance, ShamPairedT, ShamPrism
-from nonmember.models.planting import Reading
 from nonmember.models import Noised
-from nonmember.training import Trained
-from nonmember.pipeline import Audit, run_audit
+from nonmember.models.planting import Reading
 from nonmember.scores import MinKPlusPlus
-from nonmember.tracking import NoTracker
+from nonmember.training import Trained
 
 pytestmark = tiny.ignore_warnings
 
@@ -90,7 +90,7 @@ def test_clearance_refuses_a_sham_and_says_why(tmp_path):
     """End to end: noise larger than the weights."""
     method = replace(given(ShamClearance, Damaged(5.0)), distillation_seeds=[1], shams=False)
     audit = Audit(TARGET, REFERENCE, tiny.SUSPECT, method, seed=7, corpus_label="suspect")
-    result = run_audit(audit, tiny.workshop(tmp_path / "store"), NoTracker(), tmp_path / "run")
+    result = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "run")
     assert (result.method, result.truth, result.verdict) == ("clearance", "member", "invalid")
     assert not result.details["gates"]["kl"]["passed"]
     assert any("The fall of distilled's divergence" in warning for warning in result.warnings)

@@ -15,6 +15,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import tiny
+from nonmember.models import Pretrained
 from nonmember.models.loading import (
     LoadedModel,
     encode,
@@ -28,7 +29,6 @@ from nonmember.models.loading import (
     shared_ids,
     train_tokenizer,
 )
-from nonmember.models import Pretrained
 from nonmember.records import Corpus, Document
 
 CORPUS = Corpus(tiny.GENERAL.documents)

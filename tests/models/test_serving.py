@@ -20,9 +20,11 @@ from transformers import (
 )
 
 import tiny
+from nonmember.models import Noised, PerturbedOutputs, label_of
+from nonmember.models.exposure import truth_about
 from nonmember.models.forward import split_forward
 from nonmember.models.serving import serve
-from nonmember.models import Noised, PerturbedOutputs, label_of
+from nonmember.observations import Diverged, TokenStatistics
 from nonmember.training import Trained
 
 pytestmark = tiny.ignore_warnings
@@ -121,50 +123,52 @@ OBSERVED = {"view": "original", "max_tokens": 64}
 
 def test_every_reader_gets_the_served_answers(tmp_path):
     """Observations, divergences and the distillation from it."""
-    shop = tiny.workshop(tmp_path)
-    plain, noisy = (shop.observations(model, tiny.SUSPECT, **OBSERVED) for model in (TARGET, NOISY))
+    shop = tiny.builder(tmp_path)
+    plain, noisy = (shop.get(TokenStatistics(model, tiny.SUSPECT, **OBSERVED)) for model in (TARGET, NOISY))
     assert np.corrcoef(plain.log_prob, noisy.log_prob)[0, 1] < 0.9
     assert np.std(noisy.log_prob - plain.log_prob) > 1
-    apart = shop.divergences(TARGET, NOISY, tiny.SUSPECT, max_tokens=64).values
+    apart = shop.get(Diverged(TARGET, tiny.SUSPECT, "target", NOISY, max_tokens=64)).values
     assert apart.mean() > 0.5
-    assert shop.divergences(TARGET, TARGET, tiny.SUSPECT, max_tokens=64).values == pytest.approx(0, abs=1e-5)
+    assert shop.get(Diverged(TARGET, tiny.SUSPECT, "target", TARGET, max_tokens=64)).values == pytest.approx(
+        0, abs=1e-5
+    )
     told = [
-        shop.trained(Trained(REFERENCE, tiny.distillation(), tiny.SUSPECT, seed=3, teacher=teacher)).facts["kl_before"]
+        shop.entry(Trained(REFERENCE, tiny.distillation(), tiny.SUSPECT, seed=3, teacher=teacher)).facts["kl_before"]
         for teacher in (TARGET, NOISY)
     ]
     assert told[1] > told[0] + 0.5
-    again = tiny.workshop(tmp_path / "other", max_batch_tokens=64, micro_batch_size=2, logits_budget_mib=1)
+    again = tiny.builder(tmp_path / "other", max_batch_tokens=64, micro_batch_size=2, logits_budget_mib=1)
     # Only roundings of hidden states, which noise makes a hundred times larger, may differ.
-    table = again.observations(NOISY, tiny.SUSPECT, **OBSERVED)
+    table = again.get(TokenStatistics(NOISY, tiny.SUSPECT, **OBSERVED))
     np.testing.assert_allclose(table.log_prob, noisy.log_prob, rtol=0, atol=0.02)
 
 
 def test_it_has_read_what_the_model_behind_it_has(tmp_path):
-    shop = tiny.workshop(tmp_path)
-    assert shop.truth(NOISY, tiny.GENERAL) == "member"
-    assert shop.truth(NOISY, tiny.SUSPECT) == "non_member"
-    assert shop.num_parameters(NOISY) == shop.num_parameters(TARGET)
+    shop = tiny.builder(tmp_path)
+    assert truth_about(shop, NOISY, tiny.GENERAL) == "member"
+    assert truth_about(shop, NOISY, tiny.SUSPECT) == "non_member"
+    assert NOISY.num_parameters(shop) == TARGET.num_parameters(shop)
 
 
 def test_everything_but_the_name_is_in_its_key(tmp_path):
-    shop = tiny.workshop(tmp_path)
+    shop = tiny.builder(tmp_path)
     others = [NOISY, replace(NOISY, noise=1.0), replace(NOISY, decimals=1), replace(NOISY, seed=2),
               replace(NOISY, base=REFERENCE), TARGET, Noised(TARGET, 2.0, 1)]  # fmt: skip
-    assert len({repr(shop.model_key(one)) for one in others}) == len(others)
+    assert len({repr(one.key(shop)) for one in others}) == len(others)
     assert len({repr(one.recipe()) for one in others}) == len(others)
     assert label_of(NOISY) == "target-served"
 
 
 def test_what_can_only_be_asked_is_not_trained(tmp_path):
-    shop = tiny.workshop(tmp_path)
+    shop = tiny.builder(tmp_path)
     with pytest.raises(ValueError, match="target-served can only be asked"):
-        shop.trained(Trained(NOISY, tiny.pretraining(), tiny.GENERAL, seed=1))
+        shop.entry(Trained(NOISY, tiny.pretraining(), tiny.GENERAL, seed=1))
     with pytest.raises(ValueError, match="target-served can only be asked"):
-        shop.load(Noised(NOISY, 0.1, seed=1))
+        shop.get(Noised(NOISY, 0.1, seed=1))
 
 
 def test_serving_that_changes_nothing_or_makes_no_sense():
-    with pytest.raises(ValueError, match="is the model itself"):
+    with pytest.raises(ValueError, match="the model's own"):
         PerturbedOutputs(TARGET, noise=0.0, decimals=None, seed=1)
-    with pytest.raises(ValueError, match="at least 0, but -1"):
+    with pytest.raises(ValueError, match="at least 0; got -1"):
         PerturbedOutputs(TARGET, noise=-1.0, decimals=None, seed=1)

@@ -12,6 +12,7 @@ import torch
 
 import tiny
 from nonmember.models.adapters import add_adapter
+from nonmember.observations import Embedded
 from nonmember.observing import embedding
 from nonmember.observing.embedding import embed
 from nonmember.records import NO_EMBEDDING, ZERO_EMBEDDING, Embeddings
@@ -162,18 +163,20 @@ def test_the_workshop_keeps_them_and_shares_the_weights(tmp_path):
     tuning = AdapterTuning(tiny.optimization(), LORA, max_tokens=64, drop_last=False)
     base = tiny.scratch(1)
     tuned = Trained(base, tuning, tiny.SUSPECT, seed=2)
-    shop = tiny.workshop(tmp_path)
-    before, after = (shop.embeddings(model, tiny.SUSPECT, layer=-1, max_tokens=64) for model in (base, tuned))
+    shop = tiny.builder(tmp_path)
+    before, after = (
+        shop.get(Embedded(model, tiny.SUSPECT, role="target", layer=-1, max_tokens=64)) for model in (base, tuned)
+    )
     assert before.values.shape == after.values.shape == (34, 16)
     assert np.abs(before.values - after.values).max() > 1e-4
-    assert len(shop.memory.loaded) == len(shop.memory.adapted) == 1
-    ours, theirs = shop.load(base).model, shop.load(tuned).model.get_base_model()
+    assert len(shop.memory.pools["models"]) == len(shop.memory.pools["adapted"]) == 1
+    ours, theirs = shop.get(base).model, shop.get(tuned).model.get_base_model()
     assert ours.get_input_embeddings().weight is theirs.get_input_embeddings().weight
 
     num_tokens = shop.counters.tokens_observed
-    again = shop.embeddings(tuned, tiny.SUSPECT, layer=-1, max_tokens=64)
+    again = shop.get(Embedded(tuned, tiny.SUSPECT, role="target", layer=-1, max_tokens=64))
     np.testing.assert_array_equal(again.values, after.values)
     assert shop.counters.tokens_observed == num_tokens
     for changes in ({"layer": 1}, {"max_tokens": 5}, {"dropout_seed": 0}):
-        other = shop.embeddings(tuned, tiny.SUSPECT, **{"layer": -1, "max_tokens": 64} | changes)
+        other = shop.get(Embedded(tuned, tiny.SUSPECT, role="target", **{"layer": -1, "max_tokens": 64} | changes))
         assert np.abs(other.values - after.values).max() > 1e-4, changes

@@ -16,15 +16,18 @@ from transformers import AutoModelForCausalLM
 
 import tiny
 from command_line import rows_of, write_rows
-from nonmember.models.adapters import add_adapter, load_adapter, save_adapter, share_weights
-from nonmember.models.forward import split_forward
+from nonmember.artifacts.settings import settings_of
 from nonmember.models import Pretrained
-from nonmember.training import Trained
+from nonmember.models.adapters import add_adapter, load_adapter, save_adapter, share_weights
+from nonmember.models.exposure import truth_about
+from nonmember.models.forward import split_forward
+from nonmember.models.loading import save
+from nonmember.observations import TokenStatistics
 from nonmember.store import canonical_json, key_hash
+from nonmember.training import Trained
 from nonmember.training.batches import plan_steps
 from nonmember.training.modules import learning_rate_factor
 from nonmember.training.recipes import AdaLora, AdapterTuning, Ia3, Lora
-from nonmember.artifacts.settings import settings_of
 from nonmember.training.run import tune
 
 pytestmark = tiny.ignore_warnings
@@ -350,7 +353,7 @@ def test_fewer_bits_need_a_gpu(tmp_path, monkeypatch, quantization):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     tiny.model(1).save_pretrained(tmp_path / "folder")
     with pytest.raises(ValueError, match=f"loaded in {quantization}, which needs a CUDA GPU and the package bits"):
-        tiny.workshop(tmp_path).load(Pretrained(str(tmp_path / "folder"), quantization=quantization))
+        tiny.builder(tmp_path).get(Pretrained(str(tmp_path / "folder"), quantization=quantization))
     with pytest.raises(ValueError, match="quantization must be one of none, 8bit, 4bit"):
         Pretrained("owner/name", quantization="2bit")
 
@@ -388,20 +391,20 @@ def test_recipes_stored_before_there_were_adapters_have_the_same_keys():
     assert told == '{"lambda_":0.7,"max_tokens":64,' + optimization + ',"tau":2.0}'
     told = canonical_json(settings_of(tiny.pretraining()))
     assert told == "{" + optimization + ',"sequence_length":32}'
-    assert "quantization" not in recipe_of(Pretrained("owner/name"))
+    assert "quantization" not in Pretrained("owner/name").recipe()
 
 
 def test_a_model_stored_before_there_were_adapters_is_found(tmp_path):
     """Computed by an earlier version. Only where FORMAT is raised on purpose may it differ."""
     reference = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2)
     distilled = Trained(reference, tiny.distillation(), tiny.SUSPECT, seed=3, teacher=TARGET)
-    shop = tiny.workshop(tmp_path)
-    assert key_hash(shop.model_key(TARGET)) == "b0c83760ae55afed"
-    assert key_hash(shop.model_key(distilled)) == "000fa4c224b1d0eb"
+    shop = tiny.builder(tmp_path)
+    assert key_hash(TARGET.key(shop)) == "b0c83760ae55afed"
+    assert key_hash(distilled.key(shop)) == "000fa4c224b1d0eb"
 
 
 def test_what_changes_an_adapter_changes_its_key(tmp_path):
-    shop = tiny.workshop(tmp_path)
+    shop = tiny.builder(tmp_path)
     recipes = [
         *(tuning(adapter) for adapter in ADAPTERS.values()),
         *(tuning(replace(LORA, **change)) for change in ({"rank": 5}, {"alpha": 9}, {"dropout": 0.1})),
@@ -411,9 +414,7 @@ def test_what_changes_an_adapter_changes_its_key(tmp_path):
             for change in ({"optimizer": "sgd"}, {"warmup": 3}, {"max_tokens": 9}, {"drop_last": False})
         ),
     ]
-    keys = {
-        canonical_json(shop.model_key(Trained(tiny.scratch(1), recipe, tiny.SUSPECT, seed=1))) for recipe in recipes
-    }
+    keys = {canonical_json(Trained(tiny.scratch(1), recipe, tiny.SUSPECT, seed=1).key(shop)) for recipe in recipes}
     assert len(keys) == len(recipes)
     one, other = (replace(LORA, target_modules=names) for names in (["a", "b"], ["b", "a"]))
     assert one == other
@@ -427,44 +428,44 @@ FURTHER = replace(TUNED, base=TUNED, corpus=tiny.GENERAL, label="further")
 
 
 def observed(shop, spec):
-    return shop.observations(spec, tiny.SUSPECT, view="original", max_tokens=64).log_prob.tolist()
+    return shop.get(TokenStatistics(spec, tiny.SUSPECT, view="original", max_tokens=64)).log_prob.tolist()
 
 
 def test_base_and_tuned_come_from_one_model(tmp_path):
-    alone = observed(tiny.workshop(tmp_path / "alone"), TARGET)
-    shop = tiny.workshop(tmp_path / "both")
+    alone = observed(tiny.builder(tmp_path / "alone"), TARGET)
+    shop = tiny.builder(tmp_path / "both")
     other = replace(TUNED, seed=3)
     first, second = observed(shop, TUNED), observed(shop, other)
     assert observed(shop, TARGET) == alone
     assert len({tuple(first), tuple(second), tuple(alone)}) == 3
-    models = [shop.load(spec) for spec in (TARGET, TUNED, other)]
+    models = [shop.get(spec) for spec in (TARGET, TUNED, other)]
     weights = [{parameter.data_ptr() for parameter in loaded.model.parameters()} for loaded in models]
     assert weights[0] == weights[0] & weights[1] & weights[2]
     assert models[0].tokenizer is models[1].tokenizer
-    assert shop.num_parameters(TUNED) == models[1].num_parameters > models[0].num_parameters
+    assert TUNED.num_parameters(shop) == models[1].num_parameters > models[0].num_parameters
     # The two do not mix, in whatever order they are used.
     again = [logits(loaded.model) for loaded in reversed(models)][::-1]
     for loaded, expected in zip(models, again, strict=True):
         assert torch.equal(logits(loaded.model), expected)
-    fresh = tiny.workshop(tmp_path / "both")
-    assert torch.equal(logits(fresh.load(other).model), again[2])
-    assert torch.equal(logits(fresh.load(TUNED).model), again[1])
+    fresh = tiny.builder(tmp_path / "both")
+    assert torch.equal(logits(fresh.get(other).model), again[2])
+    assert torch.equal(logits(fresh.get(TUNED).model), again[1])
     assert fresh.counters.models_trained == 0
 
 
 def test_an_adapter_leaves_memory_with_its_base(tmp_path):
-    shop = tiny.workshop(tmp_path)
-    shop.load(TUNED)
+    shop = tiny.builder(tmp_path)
+    shop.get(TUNED)
     for seed in range(2, 5):
-        shop.load(tiny.scratch(seed))
-    assert not shop.memory.adapted
-    parameters = {parameter.data_ptr() for parameter in shop.load(TUNED).model.parameters()}
-    assert {parameter.data_ptr() for parameter in shop.load(TARGET).model.parameters()} <= parameters
+        shop.get(tiny.scratch(seed))
+    assert not shop.memory.pools["adapted"]
+    parameters = {parameter.data_ptr() for parameter in shop.get(TUNED).model.parameters()}
+    assert {parameter.data_ptr() for parameter in shop.get(TARGET).model.parameters()} <= parameters
 
 
 def test_the_entry_is_the_adapter(tmp_path):
-    shop = tiny.workshop(tmp_path)
-    entry = shop.trained(TUNED)
+    shop = tiny.builder(tmp_path)
+    entry = shop.entry(TUNED)
     names = sorted(path.name for path in entry.path.iterdir())
     assert names == ["adapter_config.json", "adapter_model.safetensors", "sidecar.json"]
     assert str(tmp_path) not in (entry.path / "adapter_config.json").read_text()
@@ -475,8 +476,8 @@ def test_the_entry_is_the_adapter(tmp_path):
 def test_an_interrupted_tuning_goes_on(tmp_path):
     def shop(folder, *further):
         make_trainer = tiny.compute().make_trainer
-        made = tiny.workshop(folder, checkpoint_seconds=0.0, micro_batch_size=3)
-        made.trained(TARGET)
+        made = tiny.builder(folder, checkpoint_seconds=0.0, micro_batch_size=3)
+        made.entry(TARGET)
         made.compute = replace(
             made.compute, make_trainer=lambda **a: make_trainer(**a | {"callbacks": [*a["callbacks"], *further]})
         )
@@ -486,32 +487,32 @@ def test_an_interrupted_tuning_goes_on(tmp_path):
         shop(tmp_path / "one", StopAfter(8, kill=False)).trained(TUNED)
     disturb_generators()
     one, whole = shop(tmp_path / "one"), shop(tmp_path / "whole")
-    entries = [made.trained(TUNED) for made in (one, whole)]
+    entries = [made.entry(TUNED) for made in (one, whole)]
     assert [path.name for path in entries[0].path.glob(".*")] == []
     first, second = ((entry.path / "adapter_model.safetensors").read_bytes() for entry in entries)
     assert first == second
 
 
 def test_an_adapter_on_an_adapter_is_on_the_merged_model(tmp_path):
-    shop = tiny.workshop(tmp_path)
-    further = shop.load(FURTHER)
+    shop = tiny.builder(tmp_path)
+    further = shop.get(FURTHER)
     with further.model.disable_adapter():
-        torch.testing.assert_close(logits(further.model), logits(shop.load(TUNED).model), rtol=0, atol=1e-5)
+        torch.testing.assert_close(logits(further.model), logits(shop.get(TUNED).model), rtol=0, atol=1e-5)
     distilled = Trained(TUNED, tiny.distillation(), tiny.SUSPECT, seed=3, teacher=TARGET)
-    assert shop.trained(distilled).facts["num_sequences"] == 34
-    assert all(parameter.requires_grad for parameter in shop.load(distilled).model.parameters())
+    assert shop.entry(distilled).facts["num_sequences"] == 34
+    assert all(parameter.requires_grad for parameter in shop.get(distilled).model.parameters())
 
 
 @each_adapter
 def test_a_merged_model_needs_no_adapter(tmp_path, kind):
-    shop = tiny.workshop(tmp_path)
+    shop = tiny.builder(tmp_path)
     spec = replace(TUNED, training=tuning(ADAPTERS[kind], batch_size=8))
-    shop.export_merged(spec, tmp_path / "merged")
+    save(spec.weights(shop), tmp_path / "merged")
     merged = AutoModelForCausalLM.from_pretrained(tmp_path / "merged").eval()
-    loaded = shop.load(spec)
+    loaded = shop.get(spec)
     torch.testing.assert_close(logits(merged), logits(loaded.model), rtol=0, atol=1e-5)
-    assert not torch.allclose(logits(merged), logits(shop.load(TARGET).model), atol=1e-4)
-    assert tiny.workshop(tmp_path).load(Pretrained(str(tmp_path / "merged"))).num_parameters
+    assert not torch.allclose(logits(merged), logits(shop.get(TARGET).model), atol=1e-4)
+    assert tiny.builder(tmp_path).get(Pretrained(str(tmp_path / "merged"))).num_parameters
 
 
 def test_a_tuning_that_is_refused_names_the_model(tmp_path):
@@ -519,20 +520,20 @@ def test_a_tuning_that_is_refused_names_the_model(tmp_path):
     with pytest.raises(
         ValueError, match=r"tuned cannot be tuned. Tuning takes whole batches of 8 documents, and only 2"
     ):
-        tiny.workshop(tmp_path).trained(replace(TUNED, corpus=few))
+        tiny.builder(tmp_path).entry(replace(TUNED, corpus=few))
 
 
 def test_a_base_of_fewer_bits_is_never_trained_itself(tmp_path):
-    base = tiny.workshop(tmp_path / "made").trained(TARGET).path
+    base = tiny.builder(tmp_path / "made").entry(TARGET).path
     spec = Pretrained(str(base), quantization="8bit")
     with pytest.raises(ValueError, match="cannot be trained or merged"):
-        tiny.workshop(tmp_path).trained(replace(TARGET, base=spec))
+        tiny.builder(tmp_path).entry(replace(TARGET, base=spec))
 
 
 def test_truth_of_a_tuned_model_knows_what_it_was_tuned_on(tmp_path):
-    shop = tiny.workshop(tmp_path)
-    assert shop.truth(TUNED, tiny.SUSPECT) == "member"
-    assert shop.truth(TARGET, tiny.SUSPECT) == "non_member"
+    shop = tiny.builder(tmp_path)
+    assert truth_about(shop, TUNED, tiny.SUSPECT) == "member"
+    assert truth_about(shop, TARGET, tiny.SUSPECT) == "non_member"
 
 
 # On the command line ----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""What a method of the literature is to the pipeline: the scores it needs, of which documents under which models,
+"""The interface between audit methods and the pipeline: which scores of which documents under which models they need,
 and what they mean.
 
 A method never trains, downloads or opens a file. It says what is to be measured and is given the numbers.

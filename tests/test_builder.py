@@ -13,13 +13,17 @@ import torch
 from tokenizers import AddedToken
 
 import tiny
-from nonmember import workshop as workshop_module
-from nonmember.models.loading import LoadedModel, encode, save, train_tokenizer
 from nonmember.models import Pretrained, label_of
-from nonmember.training import Trained
+from nonmember.models.base import LOADED_MODELS
+from nonmember.models.exposure import truth_about
+from nonmember.models.loading import LoadedModel, encode, save, train_tokenizer
+from nonmember.observations import TokenStatistics
+from nonmember.observations.tokens import token_counts_in
 from nonmember.records import Corpus, Document
 from nonmember.store import canonical_json, key_hash
 from nonmember.tracking import NoTracker
+from nonmember.training import Trained
+from nonmember.training import run as training_run
 
 pytestmark = tiny.ignore_warnings
 
@@ -76,7 +80,7 @@ MOVES = {
 
 
 def key(spec, folder, **compute) -> str:
-    return key_hash(tiny.workshop(folder, **compute).model_key(spec))
+    return key_hash(spec.key(tiny.builder(folder, **compute)))
 
 
 @pytest.mark.parametrize("what", MOVES)
@@ -110,7 +114,7 @@ def test_what_does_not_change_the_weights_does_not_change_the_key(tmp_path):
 
 
 def test_a_key_says_in_json_what_the_model_is(tmp_path):
-    told = tiny.workshop(tmp_path).model_key(DISTILLED)
+    told = DISTILLED.key(tiny.builder(tmp_path))
     canonical_json(told)
     assert told["recipe"]["kind"] == "Distillation"
     assert told["recipe"]["lambda_"] == 0.7
@@ -137,12 +141,12 @@ def test_a_corpus_that_takes_long_is_made_once(tmp_path):
     Slow.built.clear()
     spec = Slow((Document("a", "moss", "c", "d"), Document("b", "fern")))
     for _ in range(2):
-        shop = tiny.workshop(tmp_path)
+        shop = tiny.builder(tmp_path)
         for _ in range(2):
-            corpus = shop.corpus(spec)
+            corpus = shop.get(spec)
         assert corpus.documents == spec.documents
         assert corpus.dropped == {"too short": 2}
-        assert shop.fingerprint(spec) == corpus.fingerprint
+        assert spec.fingerprint(shop) == corpus.fingerprint
     assert Slow.built["times"] == 1
 
 
@@ -162,11 +166,16 @@ class Roles(NoTracker):
             yield loggers
 
 
+def entry_as(shop, spec, role):
+    shop.call(spec, role)
+    return shop.entry(spec)
+
+
 def test_parents_first_and_everything_once(tmp_path):
-    shop = tiny.workshop(tmp_path)
+    shop = tiny.builder(tmp_path)
     shop.tracker = Roles()
-    made = shop.trained(DISTILLED, "distilled")
-    assert shop.trained(replace(DISTILLED, label="x")).path == made.path
+    made = entry_as(shop, DISTILLED, "distilled")
+    assert shop.entry(replace(DISTILLED, label="x")).path == made.path
     assert (shop.counters.models_trained, shop.counters.models_found) == (3, 0)
     assert shop.tracker.roles == [label_of(DISTILLED.base), label_of(DISTILLED.teacher), "distilled"]
     assert made.facts["num_sequences"] == 34
@@ -184,15 +193,15 @@ def test_parents_first_and_everything_once(tmp_path):
         ]
     )
 
-    again = tiny.workshop(tmp_path, micro_batch_size=3)
-    loaded = again.load(DISTILLED)
-    assert (again.counters.models_trained, again.trained(DISTILLED).path) == (0, made.path)
-    assert loaded.num_parameters == made.facts["num_parameters"] == again.num_parameters(DISTILLED)
-    assert again.num_parameters(tiny.scratch(1)) == loaded.num_parameters
+    again = tiny.builder(tmp_path, micro_batch_size=3)
+    loaded = again.get(DISTILLED)
+    assert (again.counters.models_trained, again.entry(DISTILLED).path) == (0, made.path)
+    assert loaded.num_parameters == made.facts["num_parameters"] == DISTILLED.num_parameters(again)
+    assert tiny.scratch(1).num_parameters(again) == loaded.num_parameters
     assert not loaded.model.training
 
     pretrained = Pretrained(str(made.path))
-    tiny.assert_equal_weights(tiny.weights(again.load(pretrained).model), tiny.weights(loaded.model))
+    tiny.assert_equal_weights(tiny.weights(again.get(pretrained).model), tiny.weights(loaded.model))
 
 
 def test_a_training_that_fails_leaves_no_model(tmp_path, monkeypatch):
@@ -200,18 +209,18 @@ def test_a_training_that_fails_leaves_no_model(tmp_path, monkeypatch):
         (folder / "model.safetensors").write_text("half a model")
         raise RuntimeError("no luck")
 
-    shop = tiny.workshop(tmp_path)
-    monkeypatch.setattr(workshop_module, "train", fails)
+    shop = tiny.builder(tmp_path)
+    monkeypatch.setattr(training_run, "train", fails)
     with pytest.raises(RuntimeError, match="no luck"):
-        shop.trained(TARGET)
+        shop.entry(TARGET)
     monkeypatch.undo()
     assert shop.counters.models_trained == 0
-    assert shop.trained(TARGET).made_now
-    assert tiny.workshop(tmp_path).load(TARGET).num_parameters > 0
+    assert shop.entry(TARGET).made_now
+    assert tiny.builder(tmp_path).get(TARGET).num_parameters > 0
 
 
 def test_an_interrupted_training_goes_on(tmp_path, caplog):
-    shop = tiny.workshop(tmp_path, checkpoint_seconds=0.0, micro_batch_size=3)
+    shop = tiny.builder(tmp_path, checkpoint_seconds=0.0, micro_batch_size=3)
     make_trainer = shop.compute.make_trainer
 
     class Stop(tiny.lightning.Callback):
@@ -224,26 +233,26 @@ def test_an_interrupted_training_goes_on(tmp_path, caplog):
 
     shop.compute = replace(shop.compute, make_trainer=stopping)
     with pytest.raises(RuntimeError, match="interrupted"):
-        shop.trained(TARGET)
+        shop.entry(TARGET)
     assert [path.name for path in (tmp_path / "models").glob(".partial-*/.resume*")] == [".resume-3.ckpt"]
-    again = tiny.workshop(tmp_path, micro_batch_size=3)
+    again = tiny.builder(tmp_path, micro_batch_size=3)
     with caplog.at_level("INFO", logger="nonmember"):
-        entry = again.trained(TARGET)
+        entry = again.entry(TARGET)
     assert "training target: going on from the point" in caplog.text
     assert not list(entry.path.glob(".*"))
-    whole = tiny.workshop(tmp_path / "another", micro_batch_size=3)
-    tiny.assert_equal_weights(tiny.weights(again.load(TARGET).model), tiny.weights(whole.load(TARGET).model))
+    whole = tiny.builder(tmp_path / "another", micro_batch_size=3)
+    tiny.assert_equal_weights(tiny.weights(again.get(TARGET).model), tiny.weights(whole.get(TARGET).model))
 
 
 def test_few_models_are_kept_in_memory(tmp_path):
-    shop = tiny.workshop(tmp_path)
-    first = shop.load(tiny.scratch(0))
-    assert shop.load(tiny.scratch(0)) is first
+    shop = tiny.builder(tmp_path)
+    first = shop.get(tiny.scratch(0))
+    assert shop.get(tiny.scratch(0)) is first
     for seed in range(1, 4):
-        shop.load(tiny.scratch(0))
-        shop.load(tiny.scratch(seed))
-    assert len(shop.memory.loaded) == workshop_module.LOADED_MODELS
-    assert shop.load(tiny.scratch(0)) is first  # the one used last stays
+        shop.get(tiny.scratch(0))
+        shop.get(tiny.scratch(seed))
+    assert len(shop.memory.pools["models"]) == LOADED_MODELS
+    assert shop.get(tiny.scratch(0)) is first  # the one used last stays
 
 
 @pytest.fixture(scope="module")
@@ -259,8 +268,8 @@ def pretrained(folder, tokenizer, seed: int = 1, **spec) -> Pretrained:
 def test_training_keeps_float32_weights_of_a_bfloat16_base(tmp_path, tokenizer):
     base = pretrained(tmp_path / "base", tokenizer, dtype="bfloat16")
     small = tiny.pretraining(learning_rate=1e-6)  # too small a step for eight bits of mantissa
-    shop = tiny.workshop(tmp_path / "store")
-    before, after = shop.load(base).model, shop.load(Trained(base, small, tiny.GENERAL, seed=1)).model
+    shop = tiny.builder(tmp_path / "store")
+    before, after = shop.get(base).model, shop.get(Trained(base, small, tiny.GENERAL, seed=1)).model
     assert after.dtype == torch.float32
     moved = [
         not torch.equal(one.float(), other) for one, other in zip(before.parameters(), after.parameters(), strict=True)
@@ -277,7 +286,7 @@ def test_distillation_between_unlike_tokenizers_is_refused(tmp_path, tokenizer):
     target = pretrained(tmp_path / "target", permuted, seed=2)
     spec = Trained(reference, tiny.distillation(), tiny.SUSPECT, seed=1, teacher=target)
     with pytest.raises(ValueError, match=r"Only \d.*% of the documents' tokens are the same .*reference and target"):
-        tiny.workshop(tmp_path / "store").trained(spec)
+        tiny.builder(tmp_path / "store").entry(spec)
 
 
 @pytest.mark.parametrize(("others", "passes"), [(150, True), (50, False)])
@@ -288,12 +297,12 @@ def test_documents_the_tokenizers_read_differently_are_left_out_and_counted(tmp_
     target = pretrained(tmp_path / "target", larger, seed=2)
     suspect = tiny.texts(*tiny.random_texts(others, seed=5), "moss zebra fern")
     spec = Trained(reference, tiny.distillation(), suspect, seed=1, teacher=target)
-    shop = tiny.workshop(tmp_path / "store")
+    shop = tiny.builder(tmp_path / "store")
     if not passes:
         with pytest.raises(ValueError, match="Choose a reference with the target's tokenizer"):
-            shop.trained(spec)
+            shop.entry(spec)
         return
-    facts = shop.trained(spec).facts
+    facts = shop.entry(spec).facts
     assert (facts["num_sequences"], facts["num_dropped_documents"]) == (others, 1)
 
 
@@ -302,7 +311,7 @@ def test_a_tokenizer_without_an_end_cannot_be_trained_with(tmp_path, tokenizer):
     endless.eos_token = None
     base = pretrained(tmp_path / "base", endless)
     with pytest.raises(ValueError, match="has no end-of-text token"):
-        tiny.workshop(tmp_path / "store").trained(Trained(base, tiny.pretraining(), tiny.GENERAL, seed=1))
+        tiny.builder(tmp_path / "store").entry(Trained(base, tiny.pretraining(), tiny.GENERAL, seed=1))
 
 
 def test_names():
@@ -334,7 +343,7 @@ TRUTHS = {
 @pytest.mark.parametrize("what", TRUTHS)
 def test_truth_is_what_the_recipes_say(tmp_path, what):
     spec, expected = TRUTHS[what]
-    assert tiny.workshop(tmp_path).truth(spec, tiny.SUSPECT) == expected
+    assert truth_about(tiny.builder(tmp_path), spec, tiny.SUSPECT) == expected
 
 
 # Observations -----------------------------------------------------------------------------------------------
@@ -342,21 +351,23 @@ def test_truth_is_what_the_recipes_say(tmp_path, what):
 
 def test_observed_once_a_view_and_a_length(tmp_path):
     target = tiny.scratch(1)
-    shop = tiny.workshop(tmp_path)
+    shop = tiny.builder(tmp_path)
     asked = {"view": "original", "max_tokens": 64}
-    first = shop.observations(target, tiny.SUSPECT, **asked)
+    first = shop.get(TokenStatistics(target, tiny.SUSPECT, **asked))
     num_tokens = shop.counters.tokens_observed
     assert num_tokens == len(first.log_prob) > 0
-    assert shop.observations(target, tiny.SUSPECT, **asked) is first
-    for again in (tiny.workshop(tmp_path), tiny.workshop(tmp_path, max_batch_tokens=64, micro_batch_size=1)):
-        table = again.observations(target, tiny.SUSPECT, **asked)
+    assert shop.get(TokenStatistics(target, tiny.SUSPECT, **asked)) is first
+    for again in (tiny.builder(tmp_path), tiny.builder(tmp_path, max_batch_tokens=64, micro_batch_size=1)):
+        table = again.get(TokenStatistics(target, tiny.SUSPECT, **asked))
         assert np.array_equal(table.log_prob, first.log_prob)
         assert (again.counters.observations_found, again.counters.models_trained) == (1, 0)
     assert shop.counters.tokens_observed == num_tokens
-    short = shop.observations(target, tiny.SUSPECT, **asked | {"max_tokens": 5})
+    short = shop.get(TokenStatistics(target, tiny.SUSPECT, **asked | {"max_tokens": 5}))
     assert short.num_tokens.max() == 4
     upper = tiny.texts("MOSS Fern REED", *SUSPECT_TEXTS)
-    original, lower = (shop.observations(target, upper, view=view, max_tokens=64) for view in ("original", "lowercase"))
+    original, lower = (
+        shop.get(TokenStatistics(target, upper, view=view, max_tokens=64)) for view in ("original", "lowercase")
+    )
     assert original.doc_ids == lower.doc_ids
     assert original.token_id[original.rows(0)].tolist() != lower.token_id[lower.rows(0)].tolist()
     assert original.token_id[original.rows(1)].tolist() == lower.token_id[lower.rows(1)].tolist()
@@ -364,19 +375,19 @@ def test_observed_once_a_view_and_a_length(tmp_path):
 
 def test_an_observation_that_fails_names_the_model(tmp_path, tokenizer):
     longest = tiny.ARCHITECTURE["max_position_embeddings"]
-    shop = tiny.workshop(tmp_path / "store")
+    shop = tiny.builder(tmp_path / "store")
     spec = pretrained(tmp_path / "a-model", tokenizer)
     with pytest.raises(ValueError, match=f"(?s)a-model cannot be observed.*at most {longest}"):
-        shop.observations(spec, tiny.texts("moss " * 200), view="original", max_tokens=1000)
-    assert shop.observations(spec, tiny.texts("moss " * 200), view="original", max_tokens=longest).num_tokens == [
-        longest - 1
-    ]
+        shop.get(TokenStatistics(spec, tiny.texts("moss " * 200), view="original", max_tokens=1000))
+    assert shop.get(
+        TokenStatistics(spec, tiny.texts("moss " * 200), view="original", max_tokens=longest)
+    ).num_tokens == [longest - 1]
 
 
 def test_counts_of_tokens_are_of_the_models_own_ids(tmp_path):
-    shop = tiny.workshop(tmp_path)
-    loaded = shop.load(tiny.scratch(1))
-    counts = shop.token_counts(tiny.scratch(1), tiny.GENERAL)
+    shop = tiny.builder(tmp_path)
+    loaded = shop.get(tiny.scratch(1))
+    counts = token_counts_in(shop, tiny.scratch(1), tiny.GENERAL)
     expected = Counter(token for ids in encode(loaded.tokenizer, GENERAL_TEXTS, None) for token in ids)
     assert len(counts) == tiny.VOCAB_SIZE
     assert {place: count for place, count in enumerate(counts.tolist()) if count} == expected
