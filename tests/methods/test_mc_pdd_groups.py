@@ -10,7 +10,7 @@ import pytest
 
 import tiny
 from mc_pdd_world import SETTINGS, chat_model, entities, ids, measured
-from nonmember.methods import Measured, Roles
+from nonmember.methods import Scored, Roles
 from nonmember.methods.mc_pdd import HITS, McPdd
 from nonmember.methods.mc_pdd_groups import McPddGroups
 from nonmember.models import Pretrained
@@ -53,7 +53,7 @@ def test_every_document_is_asked_about_and_scored():
     assert list(groups) == ["suspect", "heldout"]
     for group in groups.values():
         assert list(group.measured) == [HITS, "loss", "zlib", "ref_ratio"]
-        assert isinstance(one := group.measured["ref_ratio"], Measured)
+        assert isinstance(one := group.measured["ref_ratio"], Scored)
         assert (one.model, one.reference, one.corpus) == (ROLES.target, ROLES.reference, group.corpus)
 
 
