@@ -23,7 +23,7 @@ from nonmember.methods import Blind, LlmDi, PairedT, Prism
 from nonmember.models import Scratch
 from nonmember.observations import Scored, TokenStatistics
 from nonmember.observing import observer
-from nonmember.records import AuditResult, Corpus, Document
+from nonmember.records import RESULT, AuditResult, Corpus, Document
 from nonmember.scores import DocumentScores, Loss, MinK, MinKPlusPlus, ReferenceRatio
 from nonmember.tracking import NoTracker
 from nonmember.training import Trained
@@ -104,7 +104,8 @@ def forbid_work(monkeypatch) -> None:
 def test_a_result_says_everything_and_can_be_had_again(audit, tmp_path, monkeypatch):
     result = run(audit, tmp_path)
     told = strict(tmp_path / "one" / "result.json")
-    assert set(told) == {field.name for field in fields(AuditResult)}
+    assert set(told) == {field.name for field in fields(AuditResult)} | {"seal"}
+    assert told["seal"]["files"].keys() == {"scores.parquet", "distribution.parquet"}
     assert AuditResult.load(tmp_path / "one" / "result.json") == result
     assert (result.method, result.target, result.reference) == ("prism", "target", "reference")
     assert (result.corpus, result.truth, result.seed, result.alpha) == (
@@ -361,6 +362,35 @@ def test_a_result_this_version_cannot_read_is_made_again_and_kept(untrained, tmp
     assert numbers(run(untrained, tmp_path)) == numbers(first)
     (kept,) = (tmp_path / "one").glob("result-unreadable-*.json")
     assert kept.read_text() == '{"of": "an older version"}'
+
+
+def test_a_result_whose_scores_were_damaged_is_made_anew_without_a_duplicate(untrained, tmp_path, caplog):
+    first = run(untrained, tmp_path)
+    folder, key = tmp_path / "one", first.keys["audit"]
+    scores = (folder / "scores.parquet").read_bytes()
+    for damage in (lambda path: path.write_bytes(scores[:-9]), Path.unlink):
+        damage(folder / "scores.parquet")
+        assert finished(folder, key) is None
+        assert f"{folder / 'scores.parquet'} must" in caplog.text
+        assert numbers(run(untrained, tmp_path)) == numbers(first)
+        assert finished(folder, key) is not None
+        assert sorted(path.name for path in folder.iterdir()) == ["distribution.parquet", RESULT, "scores.parquet"]
+        assert (folder / "scores.parquet").read_bytes() == scores
+    edited = json.loads((folder / RESULT).read_text()) | {"p_value": 0.9}
+    (folder / RESULT).write_text(json.dumps(edited))
+    assert finished(folder, key) is None
+    run(untrained, tmp_path)
+    (kept,) = folder.glob("result-unreadable-*.json")
+    assert json.loads(kept.read_text())["p_value"] == 0.9
+
+
+def test_scores_that_were_lost_beside_a_result_without_a_seal_are_made_anew(untrained, tmp_path):
+    result = run(untrained, tmp_path)
+    folder, key = tmp_path / "one", result.keys["audit"]
+    (folder / RESULT).write_text(result.to_json())  # as an earlier version wrote it
+    assert finished(folder, key) == result
+    (folder / "scores.parquet").unlink()
+    assert finished(folder, key) is None
 
 
 def test_a_changed_text_is_another_question(untrained, tmp_path):

@@ -385,7 +385,9 @@ def read_result(name: str = "audits") -> dict:
 
 
 def numbers(result: dict) -> dict:
-    return {key: value for key, value in result.items() if key not in ("made", "seconds", "sweep", "cell", "data")}
+    return {
+        key: value for key, value in result.items() if key not in ("made", "seconds", "sweep", "cell", "data", "seal")
+    }
 
 
 MOUNTS = shutil.which("unshare") and not subprocess.run(

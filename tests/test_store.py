@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from nonmember import processes, store
+from nonmember.files import replacing
 from nonmember.processes import process_rank, run_id
 from nonmember.store import Entry, Store, canonical_json, key_hash, write_text_atomically
 
@@ -110,6 +113,15 @@ def test_working_files_are_gone_when_it_is_complete(tmp_path):
     assert list(json.loads((entry.path / "sidecar.json").read_text())["files"]) == ["part/data"]
 
 
+def test_writers_of_one_file_have_names_of_their_own(tmp_path):
+    path = tmp_path / "text"
+    with replacing(path) as one, replacing(path) as other:
+        one.write_text("one")
+        other.write_text("other")
+    assert path.read_text() == "one"  # whoever ends last
+    assert list(tmp_path.iterdir()) == [path]
+
+
 # Not complete -----------------------------------------------------------------------------------------------
 
 
@@ -187,7 +199,7 @@ def test_a_full_disk_is_an_oserror_and_loses_nothing(tmp_path, monkeypatch, wher
     with pytest.raises(OSError, match="No space left"):
         make_thing(tmp_path, make, resumable=True)
     monkeypatch.undo()
-    assert Store(tmp_path).find("things", "thing", {"earlier": 1}) == Entry(earlier.path, earlier.hash, earlier.facts)
+    assert Store(tmp_path).find("things", "thing", {"earlier": 1}) == replace(earlier, made_now=False)
     assert Store(tmp_path).find("things", "thing", KEY) is None
     again = writes("data")
     make_thing(tmp_path, again, resumable=True)
@@ -243,6 +255,35 @@ def test_damage_is_found_and_named(tmp_path, what):
         path.unlink()
     entry.path.rmdir()
     assert make_thing(tmp_path).made_now
+
+
+@pytest.mark.parametrize("name", ["part-0 (copy).parquet", "data.txt~", "below/data.txt"])
+def test_what_the_sidecar_does_not_list_is_refused_and_never_read(tmp_path, name):
+    entry = make_thing(tmp_path, lambda folder: (folder / "part-0.parquet").write_text("x") and None)
+    store = Store(tmp_path)
+    store.get_or_make("things", "thing", KEY, writes("data"))
+    (entry.path / name).parent.mkdir(exist_ok=True)
+    (entry.path / name).write_text("x")
+    (entry.path / ".DS_Store").write_text("nobody reads it")
+    with pytest.raises(ValueError, match=rf"{entry.path}.*no other; got '{re.escape(name)}'.*Remove that file"):
+        make_thing(tmp_path)
+    # Put there after the entry was checked: readers take the names from the entry.
+    assert [path.name for path in store.find("things", "thing", KEY).paths("part-*")] == ["part-0.parquet"]
+    (entry.path / name).unlink()
+    assert not make_thing(tmp_path).made_now
+
+
+def test_colleagues_can_read_what_libraries_wrote_for_their_user_alone(tmp_path):
+    def make(folder):
+        (folder / "below").mkdir()
+        for path in (folder / "model.safetensors", folder / "below" / "data"):
+            path.write_text("x")
+            path.chmod(0o600)
+
+    entry = make_thing(tmp_path, make)
+    (tmp_path / "plain").write_text("x")
+    modes = {path.stat().st_mode for path in entry.path.rglob("*") if path.is_file()}
+    assert modes == {(tmp_path / "plain").stat().st_mode}
 
 
 # Several processes ------------------------------------------------------------------------------------------

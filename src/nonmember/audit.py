@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 def main() -> None:
     """Run one audit or, with -m, a grid of them; then the table of all cells, failed ones included."""
-    from nonmember.cells import Cells
+    from nonmember.cells import Cells, alone_in
     from nonmember.records import Failure
 
     cells = Cells.of_this_run()
@@ -38,11 +38,12 @@ def main() -> None:
         if config.fail_fast and cells.has_failure():
             log.warning("Not run, because an earlier audit failed (fail_fast=true): %s", folder.name)
             return
-        try:
-            result = run_cell(config, folder)
-        except Exception as error:
-            cells.failed(record_failure(folder, error), folder)
-            raise
+        with alone_in(folder):
+            try:
+                result = run_cell(config, folder)
+            except Exception as error:
+                cells.failed(record_failure(folder, error), folder)
+                raise
         cells.done(result, folder)
 
     try:
@@ -75,6 +76,7 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     started = time.monotonic()
     keys = audit_keys(audit, builder)
     if (result := finished(folder, keys["audit"])) is not None:
+        (folder / ERROR).unlink(missing_ok=True)  # of an attempt before, or of another question that was put here
         log.info("%s: found.", title)
         return replace(result, made=dict.fromkeys(result.made, 0))
     log.info("%s", title)

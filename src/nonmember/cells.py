@@ -11,14 +11,29 @@ import os
 import shutil
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from nonmember.config import FOLDER_VARIABLE
+from nonmember.files import locked, remove_temporary, write_text_atomically
 from nonmember.processes import process_rank
 from nonmember.records import RESULT, AuditResult, Failure
-from nonmember.store import write_text_atomically
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """One process at a time runs the audit of a folder; the next one then finds its result. Further processes of a
+    distributed run go with their first."""
+    if process_rank() > 0:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / ".lock", f"running the audit {folder.name}"):
+        remove_temporary(folder)
+        yield
 
 
 @dataclass

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +17,9 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
+
+from nonmember.files import write_text_atomically
+from nonmember.seals import with_seal, without_seal
 
 RESULT, ERROR, CONFIG = "result.json", "error.json", "config.json"  # in the folder of each audit
 
@@ -347,15 +350,25 @@ class AuditResult:
     def to_json(self) -> str:
         return json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
+    def save(self, path: Path, files: Iterable[Path] = ()) -> None:
+        """Write it with a seal. files: those beside `path` that belong to it and are complete (`nonmember.seals`)."""
+        sealed = with_seal(asdict(self), files)
+        write_text_atomically(path, json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+
     @classmethod
-    def load(cls, path: Path) -> AuditResult:
+    def load(cls, path: Path, *, files_too: bool = True) -> AuditResult:
+        """Read it. Raises ValueError where it cannot be read, or where its seal says that it or, with `files_too`, a
+        file that belongs to it was changed or lost."""
+        unreadable = f"{path} is not a result this version can read ({{}}). Move it away and run the audit again."
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
+            values = dict(json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise ValueError(unreadable.format(error)) from error
+        values = without_seal(values, path, files_too=files_too)
+        try:
             return cls(**(values | {"warnings": tuple(values["warnings"])}))
-        except (ValueError, TypeError, KeyError) as error:
-            raise ValueError(
-                f"{path} is not a result this version can read ({error}). Move it away and run the audit again."
-            ) from error
+        except (TypeError, KeyError) as error:
+            raise ValueError(unreadable.format(error)) from error
 
 
 @dataclass(frozen=True)
@@ -365,3 +378,10 @@ class Failure:
     cell: str
     error: str
     kind: str
+
+    @classmethod
+    def load(cls, path: Path) -> Failure:
+        try:
+            return cls(**json.loads(path.read_text(encoding="utf-8")))
+        except (ValueError, TypeError) as error:
+            raise ValueError(f"{path} cannot be read ({error}). Remove it, or run that audit again.") from error

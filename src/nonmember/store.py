@@ -13,22 +13,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 import os
 import re
 import shutil
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
+from nonmember.files import file_hash as file_hash
+from nonmember.files import locked, share_mode
+from nonmember.files import write_text_atomically as write_text_atomically
 from nonmember.processes import process_rank, run_id
-
-log = logging.getLogger(__name__)
 
 SIDECAR = "sidecar.json"
 HASH_LENGTH = 16
@@ -50,24 +48,6 @@ def text_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:HASH_LENGTH]
 
 
-def file_hash(path: Path) -> str:
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def write_text_atomically(path: Path, text: str) -> None:
-    """Write beside the goal, flush to the disk, rename: readers see the old text or the new, never half of one."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
 def _invitation(partial: Path) -> Path:
     """Says to the other processes of this very run that they are to take part."""
     return partial / f".together-{run_id()}"
@@ -75,12 +55,18 @@ def _invitation(partial: Path) -> Path:
 
 @dataclass(frozen=True)
 class Entry:
-    """One complete artifact: its folder and what `make` told about it."""
+    """One complete artifact: its folder, what `make` told about it, and the names of its files."""
 
     path: Path
     hash: str
     facts: Mapping[str, Any]
+    files: tuple[str, ...] = field(default=(), repr=False)
     made_now: bool = False
+
+    def paths(self, pattern: str) -> list[Path]:
+        """The files whose names match, in their order. Only those that it was made with: whatever else lies in the
+        folder is not read."""
+        return [self.path / name for name in sorted(self.files) if fnmatchcase(name, pattern)]
 
 
 class Store:
@@ -112,7 +98,7 @@ class Store:
             return found
         folder = self.root / kind
         folder.mkdir(parents=True, exist_ok=True)
-        with self.locked(folder / f".lock-{digest}", f"making {kind} {name}"):
+        with locked(folder / f".lock-{digest}", f"making {kind} {name}"):
             if (found := self._find(kind, name, digest)) is not None:
                 return found
             partial = folder / f".partial-{digest}"
@@ -125,12 +111,12 @@ class Store:
             self._complete(partial, self._folder(kind, name, digest), key, facts)
         found = self._find(kind, name, digest)
         assert found is not None
-        return Entry(found.path, found.hash, found.facts, made_now=True)
+        return replace(found, made_now=True)
 
     def growing(self, kind: str, name: str, key: Key) -> Path:
         """The folder of a table that gets rows for as long as it is used: no entry, since it is never complete.
 
-        Whoever writes to it holds a lock in it (`locked`).
+        Whoever writes to it holds a lock in it (`nonmember.files.locked`).
         """
         digest = key_hash(key)
         there = sorted((self.root / kind).glob(f"*-{digest}"))
@@ -180,8 +166,9 @@ class Store:
                     raise ValueError(damaged.format(f"{name} is missing"))
                 if file_hash(path / name) != expected:
                     raise ValueError(damaged.format(f"{name} was changed after it was written"))
+            _require_nothing_else(path, files)
             self._verified.add(path)
-        return Entry(path, digest, facts)
+        return Entry(path, digest, facts, tuple(files))
 
     def _complete(self, partial: Path, final: Path, key: Key, facts: Mapping[str, Any]) -> None:
         (partial / SIDECAR).unlink(missing_ok=True)  # of a process killed just before the rename
@@ -190,17 +177,21 @@ class Store:
         files = {name: file_hash(path) for name, path in names.items() if not name.startswith(".")}
         sidecar = {"key": key, "facts": facts, "facts_hash": key_hash(facts), "files": files}
         write_text_atomically(partial / SIDECAR, json.dumps(sidecar, indent=1, sort_keys=True) + "\n")
+        share_mode(partial / SIDECAR, partial)
         for path in working:  # only now: on a full disk the resume point outlives the failed sidecar
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         if final.exists():  # without its sidecar, else it would have been found
             shutil.rmtree(final)
         os.replace(partial, final)
 
-    def locked(self, path: Path, what: str) -> AbstractContextManager[object]:
-        """Waits, and says so, where another process holds the lock file."""
-        lock = FileLock(path)
-        try:
-            return lock.acquire(timeout=0)
-        except Timeout:
-            log.info("Another process is %s; waiting for it.", what)
-            return lock.acquire()
+
+def _require_nothing_else(path: Path, files: Mapping[str, str]) -> None:
+    """Refuses what the sidecar does not list, which a library that is given the whole folder would read. Hidden files,
+    which no reader looks at, may lie there."""
+    there = (file.relative_to(path) for file in sorted(path.rglob("*")) if file.is_file())
+    visible = [str(file) for file in there if not any(part.startswith(".") for part in file.parts)]
+    if strange := [name for name in visible if name not in files and name != SIDECAR]:
+        raise ValueError(
+            f"The store entry {path} must hold the files that it was made with and no other; got {strange[0]!r} "
+            "(programs that synchronise folders leave such copies). Remove that file and run again."
+        )

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nonmember.records import CONFIG, ERROR, RESULT, AuditResult, Failure
-from nonmember.store import file_hash, write_text_atomically
+from nonmember.files import file_hash, write_text_atomically
+from nonmember.outcomes import outcome_paths, read_outcome
+from nonmember.records import CONFIG, AuditResult, Failure
 
 if TYPE_CHECKING:
     from nonmember.mirror import Texts
@@ -85,9 +86,7 @@ def main() -> None:
     parser.add_argument("--dry-run", action="store_true", help="say what would be sent, and send nothing")
     parser.add_argument("--text", action="store_true", help="send the documents' texts along with their scores")
     given = parser.parse_args()
-    paths = sorted([*given.folder.rglob(RESULT), *given.folder.rglob(ERROR)])
-    if not paths:
-        raise ValueError(f"There is no {RESULT} below {given.folder}. Run an audit first, or name the folder of one.")
+    paths = outcome_paths(given.folder)
     destination = f"{given.entity or 'default'}/{given.project} {given.mode}"
     if server := os.environ.get("WANDB_BASE_URL"):
         destination += f" {server}"
@@ -203,13 +202,7 @@ def texts_of(cell: Cell) -> Texts:
 
 def _load(path: Path) -> Cell:
     kept = path.parent / CONFIG
-    config = _read(kept) if kept.is_file() else {}
-    if path.name == RESULT:
-        return Cell(path, AuditResult.load(path), config)
-    try:
-        return Cell(path, Failure(**_read(path)), config)
-    except TypeError as error:
-        raise ValueError(f"{path} cannot be read ({error}). Remove it, or run that audit again.") from error
+    return Cell(path, read_outcome(path), _read(kept) if kept.is_file() else {})
 
 
 def _read(path: Path) -> dict[str, Any]:

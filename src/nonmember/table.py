@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from nonmember.records import ERROR, RESULT, AuditResult, Failure
+from nonmember.outcomes import NO_SEAL, num_without_seal, outcome_paths, read_outcome
+from nonmember.records import AuditResult, Failure
 from nonmember.reporting.families import ALL, EACH, SCREENING, Family, families
 
 COLUMNS = ("cell", "n", "rho_RT", "rho_DT", "Delta [95% interval]", "p", "verdict", "truth")
@@ -30,20 +31,21 @@ def main() -> None:
     parser.add_argument("folder", type=Path, help="for example outputs/audits/demo")
     parser.add_argument("--together", action="store_true", help="also what may be said of several sets together")
     given = parser.parse_args()
-    folder = given.folder
-    paths = sorted([*folder.rglob(RESULT), *folder.rglob(ERROR)])
-    if not paths:
-        raise ValueError(f"There is no {RESULT} below {folder}. Run an audit first, or name the folder of one.")
-    show([_load(path) for path in paths], together=given.together)
-
-
-def _load(path: Path) -> Cell:
-    if path.name == RESULT:
-        return AuditResult.load(path)
-    try:
-        return Failure(**json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{path} cannot be read ({error}). Remove it, or run that audit again.") from error
+    paths = outcome_paths(given.folder)
+    cells: list[Cell] = []
+    problems: list[str] = []
+    for path in paths:
+        try:
+            cells.append(read_outcome(path))
+        except ValueError as error:  # which does not hide the others
+            problems.append(str(error))
+            cells.append(Failure(path.parent.name, str(error), "unusable"))
+    if len(problems) < len(cells):
+        show(cells, together=given.together)
+    if without := num_without_seal(paths):
+        sys.stdout.write(f"{without} of {len(paths)} results have {NO_SEAL}.\n")
+    if problems:
+        raise ValueError(f"{len(problems)} of {len(paths)} results cannot be used. The first: {problems[0]}")
 
 
 def show(cells: Sequence[Cell], *, together: bool = False) -> None:

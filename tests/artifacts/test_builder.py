@@ -234,7 +234,7 @@ def test_an_interrupted_training_goes_on(tmp_path, caplog):
     shop.compute = replace(shop.compute, make_trainer=stopping)
     with pytest.raises(RuntimeError, match="interrupted"):
         shop.entry(TARGET)
-    assert [path.name for path in (tmp_path / "models").glob(".partial-*/.resume*")] == [".resume-3.ckpt"]
+    assert {path.name[:10] for path in (tmp_path / "models").glob(".partial-*/.resume*")} == {".resume-3-"}
     again = tiny.builder(tmp_path, micro_batch_size=3)
     with caplog.at_level("INFO", logger="nonmember"):
         entry = again.entry(TARGET)

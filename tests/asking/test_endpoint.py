@@ -449,6 +449,20 @@ class outage:
         self._thread.join()
 
 
+def test_a_damaged_answer_is_asked_again(lab, client, caplog):
+    first = questions.completions(client(), asked(3))
+    with sqlite3.connect(client().folder / FILE) as connection:
+        key = without_probes(client().folder)[1]["key"]
+        connection.execute("UPDATE completions SET response = response || ' ' WHERE key = ?", (key,))
+    again = client()
+    assert [one.text for one in questions.completions(again, asked(3))] == [one.text for one in first]
+    assert (again.num_asked, again.num_found) == (1, 2)
+    assert "1 answers in the table" in caplog.text
+    third = client()
+    questions.completions(third, asked(3))
+    assert (third.num_asked, third.num_found) == (0, 3)
+
+
 def test_a_damaged_table(lab, client):
     (client().folder / FILE).write_bytes(b"This was a table once. " * 100)
     with pytest.raises(ValueError, match=r"completions\.sqlite cannot be used .* move it away"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import os
 import shutil
@@ -188,6 +189,75 @@ def test_identity_moves_with_what_is_read(folder, name):
     (folder / name).write_bytes(bytes(content))
     os.utime(folder / name, (1, 1))
     assert pretrained_identity(Pretrained(str(folder))) != identity
+
+
+def identity_of(folder: Path) -> dict:
+    return pretrained_identity(Pretrained(str(folder)))
+
+
+@pytest.fixture
+def made_up(tmp_path) -> Path:
+    """A folder with the files of a model, of made-up content."""
+    folder = tmp_path / "made-up"
+    folder.mkdir()
+    for name in ("config.json", "model.safetensors", "tokenizer.json"):
+        (folder / name).write_text("{}")
+    return folder
+
+
+def test_keys_of_folders_that_hold_no_more_than_before_stay(made_up):
+    digest = "".join(
+        f"{name} {hashlib.sha256(b'{}').hexdigest()}\n"
+        for name in ("config.json", "model.safetensors", "tokenizer.json")
+    )
+    files = hashlib.sha256(digest.encode()).hexdigest()
+    assert identity_of(made_up) == {"files": files, "dtype": "float32"}
+
+
+@pytest.mark.parametrize("name", ["chat_template.jinja", "additional_chat_templates/tools.jinja", "qwen.tiktoken"])
+def test_identity_moves_with_chat_templates(made_up, name):
+    before = identity_of(made_up)
+    (made_up / name).parent.mkdir(exist_ok=True)
+    (made_up / name).write_text("one")
+    one = identity_of(made_up)
+    (made_up / name).write_text("another")
+    assert before["files"] == one["files"]
+    assert len({json.dumps(each) for each in (before, one, identity_of(made_up))}) == 3
+
+
+def test_identity_moves_with_the_base_of_an_adapter(made_up, tmp_path):
+    adapter = tmp_path / "adapter"
+    adapter.mkdir()
+    (adapter / "adapter_model.safetensors").write_text("x")
+    (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(made_up)}))
+    one = identity_of(adapter)
+    assert one["adapter_on"] == identity_of(made_up)
+    (made_up / "model.safetensors").write_text("{ }")
+    assert identity_of(adapter) != one
+    for base, got in ((None, "got null"), (str(adapter), "which is an adapter too")):
+        (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
+        with pytest.raises(ValueError, match=f"must name a whole model in base_model_name_or_path.*{got}"):
+            identity_of(adapter)
+    (adapter / "config.json").write_text("{}")  # then transformers takes whole weights from here
+    assert "adapter_on" not in identity_of(adapter)
+
+
+def test_identity_moves_with_weights_that_an_index_names(made_up):
+    (made_up / "model.safetensors").unlink()
+    index = made_up / "model.safetensors.index.json"
+    index.write_text(json.dumps({"weight_map": {"a": "below/one.safetensors", "b": "two.safetensors"}}))
+    (made_up / "below").mkdir()
+    (made_up / "below" / "one.safetensors").write_text("x")
+    before = identity_of(made_up)
+    (made_up / "below" / "one.safetensors").write_text("y")
+    assert identity_of(made_up) != before
+    for name in ("../elsewhere/one.safetensors", "/elsewhere/one.safetensors"):
+        index.write_text(json.dumps({"weight_map": {"a": name}}))
+        with pytest.raises(ValueError, match=f"index.json must name weights in its own folder; got '{name}'"):
+            identity_of(made_up)
+    index.write_text(json.dumps({"weight_map": {"a": "one.bin"}}))
+    with pytest.raises(ValueError, match="must name safetensors files; got 'one"):
+        identity_of(made_up)
 
 
 # Two vocabularies -------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ import torch
 import tiny
 from nonmember.models.loading import train_tokenizer
 from nonmember.observing import writing
+from nonmember.observing import written as parts
 from nonmember.observing.writing import SeededDraws, write_texts
 
 pytestmark = tiny.ignore_warnings
@@ -89,6 +90,28 @@ def test_a_killed_run_goes_on_where_it_was(model, tokenizer, prompts, tmp_path, 
     assert write(model, tokenizer, prompts, tmp_path / "killed", max_batch_tokens=30) == whole
     assert sum(written) == 4
     assert [json.loads(line)[0] for line in part.read_text().splitlines()].count("d0") == 1
+
+
+def test_damaged_lines_and_those_of_another_entry_are_written_anew(tmp_path, caplog):
+    part = parts.part_of(tmp_path / ".partial-1", 0)
+    part.parent.mkdir()
+    values = [["a", "one", True, 3, []], ["b", "two\r\u2028", False, 4, [[["x", -0.5]]]], ["c", "three", True, 5, []]]
+    whole = "".join(parts.line_of(part, each) for each in values).encode()
+    part.write_bytes(whole)
+    assert list(parts.read_part(part)) == ["a", "b", "c"]
+    assert parts.read_part(part)["b"] == parts.Written("two\r\u2028", False, 4, ((("x", -0.5),),))
+    start, end = whole.index(b"\n") + 1, whole.rindex(b"\n", 0, -1)
+    for place in range(start, end):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        part.write_bytes(damaged)
+        assert list(parts.read_part(part)) == ["a", "c"]
+    assert "1 lines are damaged and are written anew" in caplog.text
+    assert list(parts.read_part(part)) == ["a", "c"]
+    another = parts.part_of(tmp_path / ".partial-2", 0)
+    another.parent.mkdir()
+    another.write_bytes(whole)
+    assert parts.read_part(another) == {}
 
 
 def test_a_prompt_that_leaves_no_room_is_refused(model, tokenizer, prompts, tmp_path):

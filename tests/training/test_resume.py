@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import lightning
@@ -15,6 +17,7 @@ import pytest
 import torch
 
 import tiny
+from nonmember.training.points import ResumePoints
 from nonmember.training.run import Teacher, train
 
 pytestmark = tiny.ignore_warnings
@@ -82,6 +85,17 @@ def interrupted(recipe, folder: Path, stop_after: int, **changes) -> None:
         trained(recipe, folder, StopAfter(stop_after, kill=False), **changes)
 
 
+def points(folder: Path) -> list[Path]:
+    """The resume points of three micro-batches to a step, the newest last."""
+    return sorted(folder.glob(".resume-3-*.ckpt"))
+
+
+def flip(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
 def disturb_generators() -> None:
     torch.manual_seed(99)
     random.seed(99)
@@ -108,9 +122,9 @@ def test_to_the_last_bit(uninterrupted, tmp_path, place):
         "last": num_batches,
     }[place]
     interrupted(recipe, tmp_path, stop_after)
-    assert [path.name for path in tmp_path.iterdir()] == [".resume-3.ckpt"]
+    assert {path.name[:10] for path in tmp_path.iterdir()} == {".resume-3-"}
     if place == "last":
-        assert torch.load(tmp_path / ".resume-3.ckpt", weights_only=True)["global_step"] == facts["num_steps"]
+        assert torch.load(points(tmp_path)[-1], weights_only=True)["global_step"] == facts["num_steps"]
     disturb_generators()
     again, facts_again, *_ = trained(recipe, tmp_path)
     tiny.assert_equal_weights(again, weights)
@@ -125,6 +139,61 @@ def test_interrupted_again_and_again(uninterrupted, tmp_path):
     again, facts_again, *_ = trained(recipe, tmp_path)
     tiny.assert_equal_weights(again, weights)
     assert facts_again == facts
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory):
+    """A training that was stopped after three steps, and the weights it would have had."""
+    recipe = RECIPES["distillation"]
+    weights, facts, *_ = trained(recipe, tmp_path_factory.mktemp("whole"))
+    folder = tmp_path_factory.mktemp("stopped") / ".partial-1"
+    folder.mkdir()
+    interrupted(recipe, folder, 9)
+    return folder, weights, facts
+
+
+DAMAGE = {
+    "flipped": flip,
+    "cut": lambda path: path.write_bytes(path.read_bytes()[:-100]),
+    "empty": lambda path: path.write_bytes(b""),
+}
+
+
+@pytest.mark.parametrize(("what", "number", "steps_left"), [*((what, 1, 2) for what in DAMAGE), ("flipped", 2, 0)])
+def test_damaged_points_are_not_gone_on_from(stopped, tmp_path, caplog, what, number, steps_left):
+    source, weights, facts = stopped
+    folder = tmp_path / source.name
+    shutil.copytree(source, folder)
+    assert len(points(folder)) == 2
+    damaged = points(folder)[-number:]
+    for path in damaged:
+        DAMAGE[what](path)
+    see = SeeSteps()
+    again, *_ = trained(RECIPES["distillation"], folder, see)
+    tiny.assert_equal_weights(again, weights)
+    assert see.steps == facts["num_steps"] - steps_left  # from the point before, or anew
+    assert caplog.text.count("is damaged or belongs to another training") == number
+
+
+@pytest.mark.parametrize(("folder", "name"), [(".partial-1", ".resume-3.ckpt"), (".partial-2", None)])
+def test_points_without_checksum_or_of_another_training_are_not_gone_on_from(stopped, tmp_path, caplog, folder, name):
+    folder = tmp_path / folder
+    folder.mkdir()
+    point = points(stopped[0])[-1]
+    shutil.copy(point, folder / (name or point.name))
+    see = SeeSteps()
+    trained(RECIPES["distillation"], folder, see)
+    assert see.steps == stopped[2]["num_steps"]
+    assert "belongs to another training" in caplog.text
+
+
+def test_points_are_staged_beside_their_place_and_a_full_disk_is_told(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "no such folder"))
+    interrupted(RECIPES["distillation"], tmp_path, 3)
+    monkeypatch.setattr(ResumePoints, "temporary", Path("/dev/full"))
+    monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
+    with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
+        trained(RECIPES["distillation"], tmp_path)
 
 
 def test_it_does_not_start_over(tmp_path):
@@ -154,7 +223,7 @@ def test_the_teacher_is_neither_in_the_checkpoint_nor_changed(tmp_path):
     recipe = RECIPES["distillation"]
     *_, student, teacher = trained(recipe, tmp_path)
     tiny.assert_equal_weights(tiny.weights(teacher), tiny.weights(tiny.model(2, VOCAB)))
-    point = torch.load(tmp_path / ".resume-3.ckpt", weights_only=True)
+    point = torch.load(points(tmp_path)[-1], weights_only=True)
     assert set(point["state_dict"]) == {f"model.{name}" for name in student.state_dict()}
     num_optimized = sum(len(group["params"]) for group in point["optimizer_states"][0]["param_groups"])
     assert num_optimized == len(list(student.parameters()))
@@ -170,7 +239,7 @@ def test_a_killed_process(tmp_path):
     here = Path(__file__).parent
     process = subprocess.run([sys.executable, "-c", code, tmp_path, here, here.parent], check=False)
     assert process.returncode == -signal.SIGKILL
-    assert (tmp_path / ".resume-3.ckpt").exists()
+    assert points(tmp_path)
     weights, facts, *_ = trained(RECIPES["distillation"], tmp_path)
     whole, whole_facts, *_ = trained(RECIPES["distillation"], tmp_path / "nothing")
     tiny.assert_equal_weights(weights, whole)

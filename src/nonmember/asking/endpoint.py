@@ -31,6 +31,7 @@ from nonmember.asking.models import Endpoint
 from nonmember.asking.protocol import Sent, Unusable, row_of
 from nonmember.asking.sending import Sending
 from nonmember.asking.table import CompletionsTable, now, opened
+from nonmember.files import locked
 from nonmember.models import label_of
 from nonmember.processes import process_rank, run_id
 from nonmember.store import POLL_SECONDS, Store
@@ -130,7 +131,7 @@ class EndpointClient:
                 self._follow(table, _without(of, values))
                 self._collect(table, of, read, values)
             elif len(values) < len(of):
-                with self._store.locked(folder / ".lock", f"asking {self.name}"):
+                with locked(folder / ".lock", f"asking {self.name}"):
                     self._collect(table, of, read, values)
                     if missing := _without(of, values):
                         self._ask(table, missing, read, values, description, probing=probing)
@@ -159,6 +160,11 @@ class EndpointClient:
     ) -> None:  # fmt: skip
         limits, spent = self._needed_limits(), self.session.spent
         num_refused = 0
+        if table.damaged:
+            log.warning(
+                "%s: %d answers in the table of %s are damaged (checksums do not match) and are asked again.",
+                self.name, len(table.damaged), self.folder,
+            )  # fmt: skip
 
         def receive(sent: Sent, text: str, response: Mapping[str, Any], cost: float | None) -> None:
             date = now()

@@ -14,7 +14,8 @@ from nonmember.asking.exchange import Completion, Request
 from nonmember.compute import Compute
 from nonmember.models.loading import LoadedModel
 from nonmember.models.prompting import Said, said_ids
-from nonmember.observing.writing import Written, longest_context, write
+from nonmember.observing.writing import longest_context, write
+from nonmember.observing.written import Written
 
 _WORKING = ".asked-{}"  # what was written of the requests of one decoding
 

@@ -1,16 +1,18 @@
 """The table of completions of one endpoint: a row for each answer that was received, written when it came.
 
 SQLite with a write-ahead log: a row that was written outlives the process, and readers do not wait for the writer. A
-machine whose power fails loses at most the last rows.
+machine whose power fails loses at most the last rows. Each row has a checksum, without which a change on the disk would
+be read as an answer: a damaged row is none. Rows of before there were checksums have an empty one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sqlite3
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -32,15 +34,17 @@ CREATE TABLE IF NOT EXISTS completions (
     date TEXT NOT NULL,            -- UTC
     prompt_tokens INTEGER NOT NULL,
     completion_tokens INTEGER NOT NULL,
-    cost REAL                      -- NULL where prices were unknown
+    cost REAL,                     -- NULL where prices were unknown
+    checksum TEXT NOT NULL DEFAULT ''
 );
 CREATE TABLE IF NOT EXISTS refusals (   -- requests that the server did not accept; no answers, and asked again
     key TEXT PRIMARY KEY, reason TEXT NOT NULL, run TEXT NOT NULL, date TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS findings (   -- what the endpoint was found to offer
-    name TEXT PRIMARY KEY, value TEXT NOT NULL, date TEXT NOT NULL
+    name TEXT PRIMARY KEY, value TEXT NOT NULL, date TEXT NOT NULL, checksum TEXT NOT NULL DEFAULT ''
 );
 """
+_WITH_CHECKSUMS = ("completions", "findings")
 
 
 @dataclass(frozen=True)
@@ -61,14 +65,18 @@ class Row:
     cost: float | None
 
 
-_INSERT = f"INSERT OR IGNORE INTO completions VALUES ({', '.join('?' * len(Row.__dataclass_fields__))})"
+_COLUMNS = ", ".join([*Row.__dataclass_fields__, "checksum"])
 
 
 class CompletionsTable:
-    """Use `opened`. Every call that writes has written when it returns."""
+    """Use `opened`. Every call that writes has written when it returns.
+
+    damaged: keys of rows that were looked for and do not match their checksums.
+    """
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.damaged: set[str] = set()
 
     def __len__(self) -> int:
         """Number of answers."""
@@ -77,21 +85,32 @@ class CompletionsTable:
     @property
     def identity(self) -> str:
         """A name of this table and of no other."""
-        self._connection.execute(
-            "INSERT OR IGNORE INTO findings VALUES ('identity', ?, ?)", (json.dumps(uuid.uuid4().hex[:16]), now())
-        )
+        if self.finding("identity") is None:  # none yet, or a damaged one
+            self._connection.execute("DELETE FROM findings WHERE name = 'identity' AND checksum != ''")
+            self._find_out("identity", uuid.uuid4().hex[:16], "IGNORE")  # another process may have been faster
         return str(self.finding("identity"))
 
     def find(self, keys: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-        """(key, response, date) of those that are there."""
+        """(key, response, date) of those that are there and sound."""
         for some in _in_parts(list(keys)):
             places = ", ".join("?" * len(some))
-            yield from self._connection.execute(
-                f"SELECT key, response, date FROM completions WHERE key IN ({places})", some
-            )
+            rows = self._connection.execute(f"SELECT {_COLUMNS} FROM completions WHERE key IN ({places})", some)
+            for *values, checksum in rows:
+                row = Row(*values)
+                if checksum in ("", _checksum(values)):
+                    yield row.key, row.response, row.date
+                else:
+                    self.damaged.add(row.key)
 
     def add(self, row: Row) -> None:
-        self._connection.execute(_INSERT, tuple(getattr(row, name) for name in Row.__dataclass_fields__))
+        """An answer that is there already stays, unless it was found to be damaged."""
+        values = [getattr(row, name) for name in Row.__dataclass_fields__]
+        otherwise = "REPLACE" if row.key in self.damaged else "IGNORE"
+        places = ", ".join("?" * (len(values) + 1))
+        self._connection.execute(
+            f"INSERT OR {otherwise} INTO completions ({_COLUMNS}) VALUES ({places})", (*values, _checksum(values))
+        )
+        self.damaged.discard(row.key)
 
     def refuse(self, key: str, reason: str, run: str) -> None:
         """The server did not accept a request in this run."""
@@ -108,15 +127,24 @@ class CompletionsTable:
         return found
 
     def finding(self, name: str) -> Any:
-        """None where there is none."""
-        row = self._connection.execute("SELECT value FROM findings WHERE name = ?", (name,)).fetchone()
-        return None if row is None else json.loads(row[0])
+        """None where there is none, or a damaged one."""
+        found = self._connection.execute(
+            "SELECT name, value, date, checksum FROM findings WHERE name = ?", (name,)
+        ).fetchone()
+        if found is None or found[3] not in ("", _checksum(found[:3])):
+            return None
+        return json.loads(found[1])
 
     def remember(self, findings: Mapping[str, Any]) -> None:
         for name, value in findings.items():
-            self._connection.execute(
-                "INSERT OR REPLACE INTO findings VALUES (?, ?, ?)", (name, json.dumps(value), now())
-            )
+            self._find_out(name, value, "REPLACE")
+
+    def _find_out(self, name: str, value: Any, otherwise: str) -> None:
+        values = (name, json.dumps(value), now())
+        self._connection.execute(
+            f"INSERT OR {otherwise} INTO findings (name, value, date, checksum) VALUES (?, ?, ?, ?)",
+            (*values, _checksum(values)),
+        )
 
     def forget_findings(self) -> None:
         self._connection.execute("DELETE FROM findings WHERE name != 'identity'")
@@ -131,13 +159,30 @@ def opened(folder: Path) -> Iterator[CompletionsTable]:
         with closing(sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)) as connection:
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")
+            # Bytes that are no text any more fail the checksum of their row, not the whole table.
+            connection.text_factory = lambda content: content.decode("utf-8", "replace")
             connection.executescript(_SCHEMA)
+            _add_checksums(connection)
             yield CompletionsTable(connection)
     except sqlite3.Error as error:
         raise ValueError(
             f"The table of completions {path} cannot be used ({error}). Make room if the disk is full; if the file is "
             "damaged, move it away, and what it held will be asked again."
         ) from error
+
+
+def _add_checksums(connection: sqlite3.Connection) -> None:
+    """To tables of earlier versions."""
+    for table in _WITH_CHECKSUMS:
+        if all(column[1] != "checksum" for column in connection.execute(f"PRAGMA table_info({table})")):
+            with suppress(sqlite3.OperationalError):  # another process was faster
+                connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum TEXT NOT NULL DEFAULT ''")
+
+
+def _checksum(values: Iterable[str | float | None]) -> str:
+    """As SQLite gives the values back: a number is a float wherever its column may hold one."""
+    told = [float(value) if isinstance(value, int | float) else value for value in values]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
 
 
 def now() -> str:

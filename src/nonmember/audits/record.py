@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import logging
 import platform
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,37 +13,45 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nonmember.files import replacing
 from nonmember.methods import ScoredDocuments, TestOutcome
 from nonmember.mirror import DISTRIBUTION, SCORES
 from nonmember.records import RESULT, AuditResult
 from nonmember.scores import DocumentScores
-from nonmember.store import key_hash, write_text_atomically
+from nonmember.store import key_hash
+
+log = logging.getLogger(__name__)
 
 VERSIONS_OF = ("nonmember", "torch", "transformers", "tokenizers", "lightning", "numpy", "scipy")
 
 
 def finished(folder: Path, audit_key: str) -> AuditResult | None:
-    """The result that lies in `folder`, if it answers the question of this key and this version can read it."""
-    result = _earlier_result(folder / RESULT)
-    return result if result and result.keys.get("audit") == audit_key else None
-
-
-def _earlier_result(path: Path) -> AuditResult | None:
-    try:
-        return AuditResult.load(path) if path.is_file() else None
-    except ValueError:
+    """The result that lies in `folder`, if it answers the question of this key, this version can read it, and nothing
+    of it was changed or lost since."""
+    path = folder / RESULT
+    if not path.is_file():
         return None
+    try:
+        result = AuditResult.load(path)
+    except ValueError as error:
+        log.warning("%s It is made anew now.", error)
+        return None
+    complete = (folder / SCORES).is_file()  # of a result without a seal, which does not say so
+    return result if complete and result.keys.get("audit") == audit_key else None
 
 
 def write(result: AuditResult, documents: Mapping[str, ScoredDocuments], outcome: TestOutcome, folder: Path) -> None:
+    """The tables first, and then the result with the seal of all of it."""
     folder.mkdir(parents=True, exist_ok=True)
+    tables = [folder / SCORES]
     write_table(_columns_of_scores(documents), folder / SCORES)
     if len(outcome.distribution):
+        tables.append(folder / DISTRIBUTION)
         write_table({"statistic": outcome.distribution}, folder / DISTRIBUTION)
     else:
         (folder / DISTRIBUTION).unlink(missing_ok=True)  # of another question that was put here before
-    _keep_earlier(folder / RESULT)
-    write_text_atomically(folder / RESULT, result.to_json())
+    _keep_earlier(folder / RESULT, result)
+    result.save(folder / RESULT, tables)
 
 
 def _columns_of_scores(documents: Mapping[str, ScoredDocuments]) -> dict[str, Any]:
@@ -57,18 +66,22 @@ def _columns_of_scores(documents: Mapping[str, ScoredDocuments]) -> dict[str, An
     return columns
 
 
-def _keep_earlier(path: Path) -> None:
-    """A result of another question that lies there is moved aside under its own key, never overwritten."""
-    if path.is_file():
-        earlier = _earlier_result(path)
-        mark = earlier.keys["audit"] if earlier else f"unreadable-{key_hash(path.read_text(errors='replace'))}"
+def _keep_earlier(path: Path, result: AuditResult) -> None:
+    """A result of another question that lies there is moved aside under its own key, and one that was changed under a
+    hash; neither is overwritten. One of the same question is: `result` is that result made anew."""
+    if not path.is_file():
+        return
+    try:
+        mark = AuditResult.load(path, files_too=False).keys["audit"]
+    except (ValueError, KeyError):
+        mark = f"unreadable-{key_hash(path.read_text(errors='replace'))}"
+    if mark != result.keys["audit"]:
         path.rename(path.with_name(f"result-{mark}.json"))
 
 
 def write_table(columns: Mapping[str, Any], path: Path) -> None:
-    temporary = path.with_name(f".{path.name}")
-    pq.write_table(pa.table(dict(columns)), temporary)
-    temporary.replace(path)
+    with replacing(path) as temporary:
+        pq.write_table(pa.table(dict(columns)), temporary)
 
 
 def versions() -> dict[str, str]:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
 import importlib.util
 import os
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,11 @@ from transformers import (
     BitsAndBytesConfig,
     PreTrainedTokenizerFast,
 )
+from transformers.utils import find_adapter_config_file
 
 from nonmember.asking.tokens import Spans
-from nonmember.corpora.specs import digest_file
+from nonmember.files import share_mode
+from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
 from nonmember.records import Corpus
@@ -31,7 +32,6 @@ from nonmember.training.losses import Ids
 
 END_OF_TEXT = "<|endoftext|>"
 SMALLEST_SHARED_VOCABULARY = 0.99  # of the tokens of the suspect set
-IDENTITY_SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".py"}
 
 
 @dataclass(frozen=True)
@@ -132,6 +132,7 @@ def save(loaded: LoadedModel, folder: Path) -> None:
     try:
         loaded.model.to("cpu").save_pretrained(folder)
         loaded.tokenizer.save_pretrained(folder)
+        share_mode(folder / "config.json", folder)
     except SafetensorError as error:
         number = re.search(r"os error (\d+)", str(error))
         if number is None:
@@ -145,18 +146,24 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     quantized = {} if spec.quantization == "none" else {"quantization": spec.quantization}
     folder = Path(spec.path)
     if folder.is_dir():
-        files = [path for path in sorted(folder.iterdir()) if path.suffix in IDENTITY_SUFFIXES]
-        digest = hashlib.sha256("".join(f"{path.name} {digest_file(path)}\n" for path in files).encode())
-        return {"files": digest.hexdigest(), "dtype": spec.dtype, **quantized}
+        base = base_of_adapter(folder)
+        return {**folder_identity(folder), "dtype": spec.dtype, **quantized, **_adapted(base, spec)}
     try:
         config = AutoConfig.from_pretrained(spec.path, **_location(spec))
+        adapter = find_adapter_config_file(spec.path, revision=spec.revision)
     except (OSError, ValueError) as error:
         raise ValueError(
             f"{spec.path!r} is no folder here, and the Hugging Face hub gave nothing: {_first_line(error)} "
             "Name a folder that exists, or allow the network (unset HF_HUB_OFFLINE)."
         ) from error
     commit = getattr(config, "_commit_hash", None) or spec.revision
-    return {"path": spec.path, "commit": commit, "dtype": spec.dtype, **quantized}
+    base = None if adapter is None else named_base(Path(adapter))
+    return {"path": spec.path, "commit": commit, "dtype": spec.dtype, **quantized, **_adapted(base, spec)}
+
+
+def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
+    """The part of a key that says what an adapter is put on; transformers looks for it at the same revision."""
+    return {} if base is None else {"adapter_on": pretrained_identity(replace(spec, path=base))}
 
 
 def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:

@@ -96,7 +96,7 @@ class Observation(Spec[T]):
 
 def parts_of(entry: Entry) -> list[Path]:
     """The files that the processes of a run have written."""
-    return sorted(entry.path.glob("part-*.parquet"))
+    return entry.paths("part-*.parquet")
 
 
 @dataclass(frozen=True)

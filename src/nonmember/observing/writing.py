@@ -2,18 +2,17 @@
 
 Shapes: B prompts, T tokens, V vocabulary.
 
-It is Lightning's predict loop, as observing is. Each process keeps what it wrote in a file of its own, line by line, so
-that a run that was killed goes on after its last batch.
+It is Lightning's predict loop, as observing is. Each process keeps what it wrote in a file of its own, line by line
+and with checksums, so that a run that was killed goes on after its last batch.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import lightning
 import numpy as np
@@ -23,9 +22,8 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from nonmember.observing.observer import length_buckets, share_of_rank
+from nonmember.observing.written import Written, line_of, part_of, read_all, read_part
 from nonmember.progress import progress_callbacks, shows_progress
-
-_PART = ".written-{}.jsonl"
 
 
 def write_texts(
@@ -51,19 +49,6 @@ def write_texts(
         description=description,
     )  # fmt: skip
     return {doc_id: one.text for doc_id, one in written.items()}
-
-
-class Written(NamedTuple):
-    """What was written after one prompt.
-
-    text: without special tokens.   finished: the model itself ended it.   num_tokens: its end included.
-    top_logprobs: per token, pairs of a token's text and its log-probability, the likeliest first.
-    """
-
-    text: str
-    finished: bool
-    num_tokens: int
-    top_logprobs: tuple[tuple[tuple[str, float], ...], ...]
 
 
 def write(
@@ -109,7 +94,7 @@ def write(
         warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
         trainer.predict(writer, return_predictions=False)
     trainer.strategy.barrier("written")  # the parts of all processes are complete
-    written = _read(folder)
+    written = read_all(folder)
     trainer.strategy.barrier("read")  # the first process may move the folder as soon as it returns
     if missing := prompts.keys() - written.keys():
         raise ValueError(
@@ -148,13 +133,13 @@ class Writer(lightning.LightningModule):
         # Batches and shares are those of a run from the start, so no process depends on how far others had come.
         batches = length_buckets(sizes, self._max_batch_tokens)
         share = share_of_rank(batches, self.trainer.global_rank, self.trainer.world_size)
-        there = _lines(self._part)
+        there = read_part(self._part)
         waiting = [[index for index in batch if self._names[index] not in there] for batch in share]
         return PromptBatches(self._prompts, waiting)
 
     @property
     def _part(self) -> Path:
-        return self._folder / _PART.format(self.trainer.global_rank)
+        return part_of(self._folder, self.trainer.global_rank)
 
     def on_predict_start(self) -> None:
         self.model.eval()
@@ -180,7 +165,7 @@ class Writer(lightning.LightningModule):
             for place, (row, text) in enumerate(zip(rows, texts, strict=True)):
                 finished, num_tokens = _end(written_BT[place].tolist(), generation.eos_token_id or [])
                 top = likeliest.of(place, num_tokens, self._tokenizer)
-                file.write(json.dumps([self._names[row], text, finished, num_tokens, top]) + "\n")
+                file.write(line_of(self._part, [self._names[row], text, finished, num_tokens, top]))
         return len(rows)
 
 
@@ -276,25 +261,3 @@ def _generation(model: Any, tokenizer: Any, max_new_tokens: int) -> GenerationCo
         max_new_tokens=max_new_tokens, do_sample=False, num_beams=1, use_cache=True, repetition_penalty=1.0,
         eos_token_id=sorted(ends) or None, pad_token_id=padding,
     )  # fmt: skip
-
-
-def _read(folder: Path) -> dict[str, Written]:
-    written: dict[str, Written] = {}
-    for part in sorted(folder.glob(_PART.format("*"))):
-        written |= _lines(part)
-    return written
-
-
-def _lines(part: Path) -> dict[str, Written]:
-    """Complete lines alone: the last one of a killed process may be cut."""
-    if not part.is_file():
-        return {}
-    lines = part.read_text(encoding="utf-8").splitlines(keepends=True)
-    complete = [line for line in lines if line.endswith("\n")]
-    if len(complete) < len(lines):
-        part.write_text("".join(complete), encoding="utf-8")  # else the next line would be written behind it
-    return {name: _written(*rest) for name, *rest in map(json.loads, complete)}
-
-
-def _written(text: str, finished: bool, num_tokens: int, top: Sequence[Sequence[Sequence[Any]]]) -> Written:
-    return Written(text, finished, num_tokens, tuple(tuple((one, value) for one, value in step) for step in top))

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nonmember.records import AuditResult
+from nonmember.outcomes import NO_SEAL, num_without_seal
+from nonmember.records import RESULT, AuditResult
 
 log = logging.getLogger(__name__)
 
-RESULT = "result.json"
 ANCHOR_LENGTH = 10
 
 
@@ -76,6 +76,8 @@ def load_runs(folders: Sequence[Path]) -> Collection:
                 runs.append(Run(AuditResult.load(path), name, hashlib.sha256(content).hexdigest(), path.parent))
             except (ValueError, OSError) as error:
                 unreadable[name] = str(error).replace(str(path), name)
+    if without := num_without_seal([run.folder / RESULT for run in runs if run.folder is not None]):
+        log.info("%d of %d results have %s.", without, len(runs), NO_SEAL)
     if unreadable:
         first = next(iter(unreadable))
         log.warning("%d of %d results cannot be read and are left out, first %s.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from pathlib import Path
@@ -11,20 +10,39 @@ from typing import Any
 import lightning
 import numpy as np
 import torch
+from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
+
+from nonmember.training.points import ResumePoints
+
+
+class PlainCheckpointIO(TorchCheckpointIO):
+    """Writes to the very path it is given. Lightning's own stages the file in the machine's temporary folder, which may
+    lie on another disk and keeps what a killed process left."""
+
+    def save_checkpoint(self, checkpoint: dict[str, Any], path: Any, storage_options: Any | None = None) -> None:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with Path(path).open("wb") as stream:  # of a full disk torch's own writer makes a RuntimeError
+                torch.save(checkpoint, stream)
+        except OSError as error:
+            Path(path).unlink(missing_ok=True)  # half a point on a full disk
+            raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 class ResumePoint(lightning.Callback):
-    """Every so many seconds, after a complete optimizer step, replace the resume point in one rename.
+    """Every so many seconds, after a complete optimizer step, leave a resume point.
 
     accumulate: micro-batches of a step. They are what a checkpoint counts, so a run that divides its steps differently
-    (less memory, say) cannot go on from it and has a point of its own.
+    (less memory, say) cannot go on from it and has points of its own.
     """
 
     def __init__(self, folder: Path, every_seconds: float, accumulate: int):
-        # A dot file: the store removes it when the entry is complete.
-        self.path = folder / f".resume-{accumulate}.ckpt"
+        self.points = ResumePoints(folder, accumulate)
         self.every_seconds = every_seconds
         self._last = time.monotonic()
+
+    def setup(self, trainer: lightning.Trainer, *_: object, **__: object) -> None:
+        trainer.strategy.checkpoint_io = PlainCheckpointIO()
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: object) -> None:
         if trainer.fit_loop._should_accumulate():
@@ -32,12 +50,16 @@ class ResumePoint(lightning.Callback):
         due = time.monotonic() - self._last >= self.every_seconds
         if trainer.world_size > 1:
             due = bool(trainer.strategy.broadcast(due))
-        if not due:
-            return
-        temporary = self.path.with_name(self.path.name + ".new")
-        trainer.save_checkpoint(temporary)
+        if due:
+            self._save(trainer)
+
+    def _save(self, trainer: lightning.Trainer) -> None:
+        """Leave a point now; all processes together, after a complete optimizer step."""
         if trainer.is_global_zero:
-            os.replace(temporary, self.path)
+            self.points.make_room()
+        trainer.save_checkpoint(self.points.temporary)
+        if trainer.is_global_zero:
+            self.points.keep(trainer.global_step)
         self._last = time.monotonic()
 
 

@@ -189,9 +189,10 @@ def _fit(
         enable_checkpointing=False,
         enable_model_summary=False,
     )
-    if resume_point.path.exists():
+    point = resume_point.points.newest(description, first_process=trainer.is_global_zero)
+    if point is not None:
         log.info("%s: going on from the point an earlier run had reached.", description)
-    trainer.fit(module, ckpt_path=resume_point.path if resume_point.path.exists() else None)
+    trainer.fit(module, ckpt_path=point, weights_only=True)
     if trainer.interrupted:
         raise KeyboardInterrupt  # some versions of Lightning swallow it; a half-trained model must never be stored
     if trainer.global_step != num_steps:

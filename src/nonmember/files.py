@@ -1,0 +1,79 @@
+"""Files that readers see whole or not at all, whoever writes them at the same time; and locks between processes."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+log = logging.getLogger(__name__)
+
+TEMPORARY = ".tmp"  # how the names of files end that are being written; they begin with a dot
+
+
+def file_hash(path: Path) -> str:
+    """sha256 of a file's bytes, in hexadecimal digits."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """A name of its own beside `path` to write to. When the block ends it is flushed to the disk and renamed to `path`;
+    where the block fails it is removed, and `path` stays what it was."""
+    temporary = path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}{TEMPORARY}")
+    try:
+        yield temporary
+        flush(temporary)
+        os.replace(temporary, path)
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error  # so that it says on which disk
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def write_text_atomically(path: Path, text: str) -> None:
+    """Write beside the goal, flush to the disk, rename: readers see the old text or the new, never half of one."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def flush(path: Path) -> None:
+    """What was written to a file is on the disk when this returns."""
+    with path.open("rb+") as stream:
+        os.fsync(stream.fileno())
+
+
+def remove_temporary(folder: Path) -> None:
+    """Remove what killed writers left in a folder. Only for whoever holds the lock of all its writers."""
+    for left in folder.glob(f".*{TEMPORARY}"):
+        left.unlink(missing_ok=True)
+
+
+def share_mode(like: Path, folder: Path) -> None:
+    """Give all files below a folder the permissions of `like`, a plain file that was just made and so has those of the
+    umask: some libraries write through temporary files that nobody else may read."""
+    mode = like.stat().st_mode & 0o777
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.is_symlink() and path.stat().st_mode & 0o777 != mode:
+            with suppress(PermissionError):  # of a file system without permissions
+                path.chmod(mode)
+
+
+def locked(path: Path, what: str) -> AbstractContextManager[object]:
+    """Holds the lock file `path`; waits, and says so, where another process holds it. what: the work, as in "making a
+    model"."""
+    lock = FileLock(path)
+    try:
+        return lock.acquire(timeout=0)
+    except Timeout:
+        log.info("Another process is %s; waiting for it.", what)
+        return lock.acquire()
