@@ -10,10 +10,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hydra
 from omegaconf import DictConfig
 
 from nonmember.config import require_complete, run_with_hydra
+from nonmember.config_safety import instantiate
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +43,7 @@ def plan_audit(config: DictConfig, folder: Path) -> Path:
 
     if not 0 < config.error < 0.5:
         raise ValueError(f"error must lie between 0 and 0.5, but {config.error} came. For 5% pass 0.05.")
-    known: Known = hydra.utils.instantiate(config.pilot, _convert_="all").known(Path(config.store))
+    known: Known = instantiate(config.pilot).known(Path(config.store))
     rule = Rule(1 - config.error, config.confidence, known.num_readings, negatives=True)
     seconds = seconds_of(config, known)
     plans = {
