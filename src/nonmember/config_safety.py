@@ -117,7 +117,7 @@ def _check_name(target: Any, key: str) -> None:
 
 
 def _found(target: str, key: str) -> Callable[..., Any]:
-    module, names = target, []
+    module, names = target, list[str]()
     while True:
         try:
             found: Any = importlib.import_module(module)
@@ -225,8 +225,9 @@ def _leaves(node: Any, key: str) -> Iterator[tuple[str, str, Any]]:
     anything could hide."""
     if not isinstance(node, Container) or node._is_none():
         return
-    for name in node.keys() if isinstance(node, DictConfig) else range(len(node)):
-        inner, where = cast(Any, node)._get_node(name), f"{key}.{name}"
+    names = list(node.keys()) if isinstance(node, DictConfig) else list(range(len(cast(ListConfig, node))))
+    for name in names:
+        inner, where = cast(Any, node)._get_node(name), f"{key}.{name!s}"
         if inner._is_interpolation():
             if not _is_plain(inner):
                 raise ValueError(
