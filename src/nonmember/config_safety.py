@@ -42,6 +42,7 @@ LOGGING_CLASSES = (
 STREAMS = ("ext://sys.stdout", "ext://sys.stderr")
 # What starts programs or reaches into the environment of a job: only by the user's own words on the command line.
 BY_WORD_ALONE = ("job.env_set", "launcher.setup", "launcher.python", "launcher.srun_args")
+SECRET_IN_ADDRESS = re.compile(r"://[^/\s]*@|(^|[.+ ])url=\S*[?#]")  # of `https://user:password@host`, and in a query
 ONLY_HYDRAS_VALUES = re.compile(r"([^$]|\$\{hydra[.:][\w.]+\})*")
 
 
@@ -176,6 +177,7 @@ def checked_composition() -> Iterator[None]:
         config = compose(*args, **settings)
         check_names(config)
         check_hydra(config)
+        check_addresses(config)
         return config
 
     ConfigLoaderImpl.load_configuration = checked  # type: ignore[method-assign]
@@ -194,6 +196,29 @@ def check_names(config: DictConfig) -> None:
             for key, _, target in _targets(value, str(name)):
                 if not (isinstance(target, str) and "${" in target):
                     _check_name(target, key)
+
+
+def check_addresses(config: DictConfig) -> None:
+    """Raises ValueError for a secret in an address, before Hydra writes the config, and the words it is made of, to
+    disk. The message does not repeat it."""
+    for key, value in _texts(OmegaConf.to_container(config, resolve=False), ""):
+        if SECRET_IN_ADDRESS.search(value) or (key.endswith(".url") and re.search("[@?#]", value)):
+            raise ValueError(
+                f"{key} must be an address without user, password or query: a secret belongs into the environment "
+                "variable that key_variable names. Nothing was written."
+            )
+
+
+def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:
+    """(key, text) of every text in it."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _texts(inner, f"{key}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, key)
+    elif isinstance(value, str):
+        yield key, value
 
 
 def check_hydra(config: DictConfig) -> None:

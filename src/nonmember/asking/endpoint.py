@@ -34,6 +34,7 @@ from nonmember.asking.table import CompletionsTable, now, opened
 from nonmember.models import label_of
 from nonmember.processes import process_rank, run_id
 from nonmember.store import POLL_SECONDS, Store
+from nonmember.terminal import visible
 
 log = logging.getLogger(__name__)
 
@@ -182,7 +183,7 @@ class EndpointClient:
             progress.update()
 
         with tqdm(
-            desc=description, total=len(missing), disable=probing or not sys.stderr.isatty(), leave=False,
+            desc=visible(description), total=len(missing), disable=probing or not sys.stderr.isatty(), leave=False,
             dynamic_ncols=True, file=sys.stderr, smoothing=0,
         ) as progress:  # fmt: skip
             try:
