@@ -201,7 +201,8 @@ def check_names(config: DictConfig) -> None:
 def check_addresses(config: DictConfig) -> None:
     """Raises ValueError for a secret in an address, before Hydra writes the config, and the words it is made of, to
     disk. The message does not repeat it."""
-    for key, value in _texts(OmegaConf.to_container(config, resolve=False), ""):
+    texts = _texts(OmegaConf.to_container(config, resolve=False), "")
+    for key, value in sorted(texts, key=lambda one: one[0].startswith("hydra")):
         if SECRET_IN_ADDRESS.search(value) or (key.endswith(".url") and re.search("[@?#]", value)):
             raise ValueError(
                 f"{key} must be an address without user, password or query: a secret belongs into the environment "
