@@ -21,11 +21,12 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.types import RunMode
-from hydra.utils import get_object, instantiate
+from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nonmember.artifacts.settings import settings_of
 from nonmember.config import config_directory, file_stem, folder_name, register, require_complete
+from nonmember.config_safety import instantiate
 from nonmember.reporting.published_fsd import TABLE_1, TABLE_4_AUC, TABLE_12, TABLE_15
 
 CONF = config_directory()
@@ -314,7 +315,7 @@ def check_targets(config: DictConfig) -> None:
 
 
 def build(node: Any) -> Any:
-    return instantiate(node, _convert_="all")
+    return instantiate(node)
 
 
 def build_all(command: str, config: DictConfig) -> None:

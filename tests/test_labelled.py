@@ -18,9 +18,9 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import InstantiationException
-from hydra.utils import instantiate
 
 from nonmember.config import config_directory, register, require_complete
+from nonmember.config_safety import instantiate
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.fsd import Fsd, overlap, shown_by
 from nonmember.records import Corpus
@@ -141,7 +141,7 @@ def built(node: Any) -> Corpus:
             made[key] = spec.build(evaluate)
         return made[key]
 
-    return evaluate(instantiate(node, _convert_="all"))
+    return evaluate(instantiate(node))
 
 
 def three(config: Any) -> dict[str, Corpus]:
@@ -180,7 +180,7 @@ def test_no_article_is_on_both_sides(folders, name, tuning):
         role: {folder.article[document.text] for document in corpus.documents} for role, corpus in found.items()
     }
     assert not articles["unseen"] & (articles["suspect"] | articles["heldout"])
-    instantiate(config.method, _convert_="all").check(found)
+    instantiate(config.method).check(found)
     if tuning == "both":
         assert texts(*found.values()) == sorted(folder.label)
     share = len(found["unseen"]) / len(folder.label) * (1 if tuning == "both" else 2)
@@ -198,8 +198,8 @@ def test_the_papers_protocol_leaks_and_is_counted(folders):
     assert leaked / len(found["heldout"]) == pytest.approx(0.37, abs=0.05)
     assert overlap(shown_by(found["suspect"]), shown_by(found["unseen"])) == (0, 0)
     with pytest.raises(ValueError, match=rf"{leaked} of {len(found['heldout'])} documents of the heldout set overlap"):
-        instantiate(config.method, _convert_="all").check(found)
-    compat = instantiate(composed("method.compat=true").method, _convert_="all")
+        instantiate(config.method).check(found)
+    compat = instantiate(composed("method.compat=true").method)
     assert isinstance(compat, Fsd)
     compat.check(found)
 
@@ -255,7 +255,7 @@ def test_a_subset_of_the_pile_by_name(tmp_path):
     }
     assert len(found["heldout"]) + len(found["unseen"]) == 40
     assert (config.data.split_by, config.data.label) == ("document", "philpapers-read")
-    instantiate(config.method, _convert_="all").check(found)
+    instantiate(config.method).check(found)
 
 
 # -------------------------------------------------------------------------------------------- bad data

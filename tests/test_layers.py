@@ -33,6 +33,7 @@ ENTRIES = {
     "sync.py",
     "wandb_sweep.py",
     "config.py",
+    "config_safety.py",
     "explain.py",
 }
 OPENERS = {

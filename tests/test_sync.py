@@ -178,12 +178,14 @@ def test_a_run_noted_under_another_id_is_that_run(outputs, server, call):
 
 
 def test_texts_go_along_only_where_asked_for(outputs, server, call, monkeypatch):
-    def texts_of(cell):
+    def texts_of(cell, given):
+        assert given == {"f": {}}
         asked.append(cell.outcome.cell)
         return {}
 
     asked: list[str] = []
     monkeypatch.setattr(sync, "texts_of", texts_of)
+    monkeypatch.setattr(sync, "given_documents", lambda words: {"f": {}})
     call()
     assert asked == []
     assert call("--text").startswith("sent 3, "), "more than what is there"
@@ -191,28 +193,36 @@ def test_texts_go_along_only_where_asked_for(outputs, server, call, monkeypatch)
     assert server.settings[-1][1]["log_text"] is True
 
 
-def test_texts_need_to_know_which(outputs, call, server, capfd):
-    (outputs / "audits/demo/seed=2/config.json").unlink()
-    with pytest.raises(ValueError, match="could not be sent"):
-        call("--text", str(outputs / "audits/demo/seed=2"))
-    assert "Sync without --text." in capfd.readouterr().err
-
-
-def test_texts_are_made_again_and_are_those_of_the_audit(nonmember, ask, tmp_path, server, call, monkeypatch, capfd):
+def test_texts_are_those_that_the_user_names(nonmember, ask, tmp_path, server, call, monkeypatch, capfd):
     said = nonmember(*ask())
     assert said.status == 0, said.err
     monkeypatch.delenv("NONMEMBER_OUTPUTS", raising=False)
     told = []
     monkeypatch.setattr("nonmember.mirror.mirror", lambda *arguments: told.append(arguments[-1]))
-    assert call("--text") == "sent 1, already there 0, failed 0\n"
+    words = ["--text", "data=jsonl", f"data.path={tmp_path / 'documents.jsonl'}", "data.min_words=5"]
+    assert call(*words) == "sent 1, already there 0, failed 0\n"
     rows = [json.loads(line) for line in (tmp_path / "documents.jsonl").read_text().splitlines()]
     assert told == [{"suspect": {row["id"]: row["text"] for row in rows}}]
     (tmp_path / "documents.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows[1:]))
     (tmp_path / "outputs/wandb/synced.json").unlink()
     shared.cache_clear()
     with pytest.raises(ValueError, match="could not be sent"):
-        call("--text")
-    assert "The documents are not those of the audit any more." in capfd.readouterr().err
+        call(*words)
+    assert "--text must name the documents of the audit; got others." in capfd.readouterr().err
+    with pytest.raises(ValueError, match="Put a folder before --text"):
+        call("--text", "outputs/audits")
+
+
+def test_the_config_of_an_audit_folder_is_never_built(outputs, server, call, monkeypatch):
+    """It may come from a stranger: its values are sent as text, and its targets are not even looked up."""
+    opened = {"_target_": "nonmember.corpora.Jsonl", "path": "/etc/passwd", "id_field": "id", "text_field": "text"}
+    evil = {"_target_": "shutil.copy", "src": "config.json", "dst": "copied"}
+    path = outputs / "audits/demo/seed=1/config.json"
+    path.write_text(json.dumps({"name": "demo", "data": {"corpus": opened}, "method": evil, "target": evil}))
+    monkeypatch.setattr("nonmember.config_safety.instantiate", None)
+    monkeypatch.setattr(sync, "given_documents", lambda words: {"f" * 64: {"d0": "text"}})
+    call("--text", "data.path=documents.jsonl")
+    assert server.sent
 
 
 def test_an_empty_folder(outputs, call, tmp_path):

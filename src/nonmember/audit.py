@@ -10,10 +10,10 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hydra
 from omegaconf import DictConfig
 
 from nonmember.config import plain, require_complete, run_with_hydra
+from nonmember.config_safety import instantiate
 from nonmember.explain import explain
 from nonmember.processes import process_rank
 
@@ -93,7 +93,7 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
         folder=folder,
         run_id=run_id_of(config.name, folder.name, keys["audit"]),
     )
-    logger = hydra.utils.instantiate(config.logger) if process_rank() == 0 else NoLogging()
+    logger = instantiate(config.logger) if process_rank() == 0 else NoLogging()
     with logger.start(info) as tracker:
         builder.tracker = tracker
         result = run_audit(audit, builder, folder, keys)
@@ -107,7 +107,7 @@ def builder_of(config: DictConfig) -> Builder:
     from nonmember.tracking import NoTracker
 
     store, memory = shared(Path(config.store).absolute())
-    compute, asking = (hydra.utils.instantiate(node, _convert_="all") for node in (config.trainer, config.asking))
+    compute, asking = (instantiate(node) for node in (config.trainer, config.asking))
     return Builder(store, compute, NoTracker(), memory, asking=asking)
 
 
@@ -125,7 +125,7 @@ def build_audit(config: DictConfig) -> Audit:
     from nonmember.audits.question import Audit
 
     def build(node: Any) -> Any:
-        return hydra.utils.instantiate(node, _convert_="all")
+        return instantiate(node)
 
     heldout, unseen = config.data.get("heldout"), config.data.get("unseen")
     return Audit(

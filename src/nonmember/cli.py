@@ -65,10 +65,11 @@ def run(arguments: list[str]) -> int:
         return 130
     except Exception as error:
         from nonmember.explain import explain, is_for_the_user
+        from nonmember.terminal import visible
 
         if wants_trace or not is_for_the_user(error):
             raise
-        sys.stderr.write(f"nonmember {command}: {explain(error)}\n")
+        sys.stderr.write(f"nonmember {command}: {visible(explain(error))}\n")
         return 1
     return 0
 

@@ -9,6 +9,7 @@ import functools
 import hashlib
 import os
 import re
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +20,8 @@ from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
 from hydra.experimental.callback import Callback
 from omegaconf import MISSING, DictConfig, OmegaConf
+
+from nonmember.config_safety import checked_composition, environment
 
 LONGEST_FOLDER_NAME = 120
 FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
@@ -153,6 +156,7 @@ def register() -> None:
     OmegaConf.register_new_resolver("folder_name", folder_name, replace=True)
     OmegaConf.register_new_resolver("file_stem", file_stem, replace=True)
     OmegaConf.register_new_resolver("number_seen", number_seen, replace=True)
+    OmegaConf.register_new_resolver("oc.env", environment, replace=True)
 
 
 def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> None:
@@ -173,7 +177,10 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> 
                 raise
             errors.append(error)
 
-    run()
+    if any(word.startswith("--experimental-rerun") for word in sys.argv[1:]):
+        raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")
+    with checked_composition():
+        run()
     if errors:
         raise errors[0]
 

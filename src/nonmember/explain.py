@@ -29,6 +29,8 @@ _NOT_FOR_US = (
     "provider=",
     "See https://",
     "Set the environment variable",
+    "full_key: ",
+    "object_type=",
 )
 
 
@@ -85,5 +87,6 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _flat(text: str) -> str:
+    text = re.sub(r"^\w+Error raised while resolving interpolation: ", "", text)
     lines = (line.strip() for line in text.splitlines())
     return " ".join(line for line in lines if line and not line.startswith(_NOT_FOR_US))

@@ -10,10 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import hydra
 from omegaconf import DictConfig
 
 from nonmember.config import require_complete, run_with_hydra
+from nonmember.config_safety import instantiate
+from nonmember.terminal import for_rich
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +44,7 @@ def plan_audit(config: DictConfig, folder: Path) -> Path:
 
     if not 0 < config.error < 0.5:
         raise ValueError(f"error must lie between 0 and 0.5, but {config.error} came. For 5% pass 0.05.")
-    known: Known = hydra.utils.instantiate(config.pilot, _convert_="all").known(Path(config.store))
+    known: Known = instantiate(config.pilot).known(Path(config.store))
     rule = Rule(1 - config.error, config.confidence, known.num_readings, negatives=True)
     seconds = seconds_of(config, known)
     plans = {
@@ -96,19 +97,20 @@ def show(
     console = console if console.is_terminal else Console(width=WIDTH_OF_FILES)
     chosen = plans[known.excluded]
     for line in (*known.notes, *_about(known, 1 - config.error)):
-        console.print(line, soft_wrap=True, highlight=False)
+        console.print(for_rich(line), soft_wrap=True, highlight=False)
     console.print(f"\nWith an error of {config.error:g} and a power of {config.power:g} could be excluded:",
                   highlight=False)  # fmt: skip
     console.print(_table_of_readings(known, plans, seconds))
-    console.print(f"To exclude {known.excluded} and more: {chosen.explanation}", soft_wrap=True, highlight=False)
+    console.print(for_rich(f"To exclude {known.excluded} and more: {chosen.explanation}"), soft_wrap=True,
+                  highlight=False)  # fmt: skip
     if chosen.designs:
         console.print(_table_of_designs(chosen, seconds))
         if len(chosen.designs) > LISTED:
             console.print(f"{len(chosen.designs) - LISTED} more in {PLAN}, with fewer documents still.")
     if hopeless:
-        console.print(
+        console.print(for_rich(
             f"By its own gap no audit of any size would succeed on {', '.join(hopeless)} ({len(hopeless)} of the "
-            f"{len(known.gaps)} sets of the pilot).", soft_wrap=True, highlight=False,
+            f"{len(known.gaps)} sets of the pilot)."), soft_wrap=True, highlight=False,
         )  # fmt: skip
     if seconds is None:
         console.print(
@@ -148,7 +150,7 @@ def _table_of_readings(known: Known, plans: dict[str, Plan], seconds: Costs | No
     table = Table("reading, or more", "gap in Delta", "power at most", "the cheapest audit", header_style="bold")
     for label, found in plans.items():
         outcome = _in_short(found.designs[0], seconds) if found.designs else OUTCOMES[found.outcome]
-        table.add_row(label, f"{known.pilots[label].gap:+.3f}", f"{found.ceiling:.2f}", outcome)
+        table.add_row(for_rich(label), f"{known.pilots[label].gap:+.3f}", f"{found.ceiling:.2f}", outcome)
     return table
 
 

@@ -9,6 +9,8 @@ from lightning import Callback
 from lightning.pytorch.callbacks import TQDMProgressBar
 from lightning.pytorch.callbacks.progress.tqdm_progress import Tqdm
 
+from nonmember.terminal import visible
+
 
 def shows_progress() -> bool:
     return sys.stderr.isatty()
@@ -19,7 +21,7 @@ class DescribedProgressBar(TQDMProgressBar):
 
     def __init__(self, description: str):
         super().__init__(leave=False)
-        self._description = description
+        self._description = visible(description)
 
     def init_train_tqdm(self) -> Tqdm:
         return self._bar()

@@ -7,10 +7,10 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-import hydra
 from omegaconf import DictConfig
 
 from nonmember.config import require_complete, run_with_hydra
+from nonmember.config_safety import instantiate
 
 log = logging.getLogger(__name__)
 
@@ -30,7 +30,7 @@ def report(config: DictConfig) -> Path:
     A report about no method is of published numbers alone, and reads none.
     """
     require_complete(config)
-    paper = hydra.utils.instantiate(config.report, _convert_="all")
+    paper = instantiate(config.report)
     from nonmember.reporting.load import Collection, load_runs
     from nonmember.reporting.write import write_report
 

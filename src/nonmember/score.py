@@ -6,10 +6,10 @@ import logging
 import sys
 from pathlib import Path
 
-import hydra
 from omegaconf import DictConfig
 
 from nonmember.config import require_complete, run_with_hydra
+from nonmember.config_safety import instantiate
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def score(config: DictConfig, folder: Path) -> Path:
 
     quieten()
     model, reference, corpus, compute, asking = (
-        hydra.utils.instantiate(node, _convert_="all")
+        instantiate(node)
         for node in (config.model, config.reference, config.data.corpus, config.trainer, config.asking)
     )
     builder = Builder(Store(Path(config.store)), compute, NoTracker(), asking=asking)

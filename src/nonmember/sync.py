@@ -11,7 +11,7 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from nonmember.files import file_hash, write_text_atomically
 from nonmember.outcomes import outcome_paths, read_outcome
 from nonmember.records import CONFIG, AuditResult, Failure
+from nonmember.terminal import visible
 
 if TYPE_CHECKING:
     from nonmember.mirror import Texts
@@ -59,11 +60,11 @@ class Cell:
             folder=self.folder, run_id=run_id, live=False,
         )  # fmt: skip
 
-    def tell(self, tracker: Tracker, *, text: bool) -> None:
+    def tell(self, tracker: Tracker, given: Texts | None) -> None:
         from nonmember.mirror import FACTS, mirror
 
         if isinstance(self.outcome, AuditResult):
-            mirror(tracker, self.outcome, self.folder, texts_of(self) if text else None)
+            mirror(tracker, self.outcome, self.folder, None if given is None else texts_of(self, given))
         else:
             tracker.describe(FACTS, {"sweep": self.info().group, "name": self.outcome.cell})
             tracker.summarise({"error": self.outcome.error, "error_kind": self.outcome.kind})
@@ -84,7 +85,11 @@ def main() -> None:
         help="default: %(default)s; offline runs can be sent later with `wandb sync`",
     )  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", help="say what would be sent, and send nothing")
-    parser.add_argument("--text", action="store_true", help="send the documents' texts along with their scores")
+    parser.add_argument(
+        "--text", nargs="*", metavar="key=value",
+        help="send the documents' texts along with their scores; the words name the documents as for `nonmember "
+        "audit`: --text data.path=documents.jsonl",
+    )  # fmt: skip
     given = parser.parse_args()
     paths = outcome_paths(given.folder)
     destination = f"{given.entity or 'default'}/{given.project} {given.mode}"
@@ -99,7 +104,7 @@ def main() -> None:
 
 def sync(
     paths: list[Path], ledger: Ledger, directory: Path, *, project: str, entity: str | None, mode: str,
-    dry_run: bool, text: bool,
+    dry_run: bool, text: Sequence[str] | None,
 ) -> None:  # fmt: skip
     """Send what the ledger does not have, and say how much that was. Raises ValueError where something failed."""
     from filelock import FileLock, Timeout
@@ -107,14 +112,15 @@ def sync(
     from nonmember.online import Unreachable
     from nonmember.tracking import WandbLogging
 
-    logging = WandbLogging(project, mode, str(directory), entity=entity, log_text=text)
+    given = None if text is None else given_documents(text)
+    logging = WandbLogging(project, mode, str(directory), entity=entity, log_text=given is not None)
     sent, there, problems = 0, 0, []
     directory.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(directory / f".{LEDGER}.lock", timeout=0):
             for path in _with_progress(paths):
                 try:
-                    content = file_hash(path) + ("+text" if text else "")
+                    content = file_hash(path) + ("" if given is None else "+text")
                     cell = _load(path)
                     info = cell.info()
                     assert info.run_id is not None
@@ -122,9 +128,9 @@ def sync(
                         there += 1
                         continue
                     if dry_run:
-                        sys.stdout.write(f"would send {info.group}/{info.name} as {info.run_id}\n")
+                        sys.stdout.write(visible(f"would send {info.group}/{info.name} as {info.run_id}") + "\n")
                     else:
-                        send(cell, info, logging, text=text)
+                        send(cell, info, logging, given)
                         ledger.note(info.run_id, content)
                     sent += 1
                 except Unreachable:
@@ -134,18 +140,18 @@ def sync(
     except Timeout as error:
         raise ValueError("Another sync is at work. Wait for its end, and sync again.") from error
     for problem in problems:
-        sys.stderr.write(f"not sent  {problem}\n")
+        sys.stderr.write(f"not sent  {visible(problem)}\n")
     sys.stdout.write(f"{'would send' if dry_run else 'sent'} {sent}, already there {there}, failed {len(problems)}\n")
     if problems:
         raise ValueError(f"{len(problems)} of {len(paths)} could not be sent; put that right and sync again to go on.")
 
 
-def send(cell: Cell, info: RunInfo, logging: Any, *, text: bool) -> None:
-    """One run from start to end; that of a failed audit is marked as failed."""
+def send(cell: Cell, info: RunInfo, logging: Any, given: Texts | None) -> None:
+    """One run from start to end; that of a failed audit is marked as failed. given: documents to be sent along."""
     tracker = logging.start(info)
     failed = True
     try:
-        cell.tell(tracker, text=text)
+        cell.tell(tracker, given)
         failed = isinstance(cell.outcome, Failure)
     finally:
         tracker.finish(failed=failed)
@@ -173,31 +179,50 @@ class Ledger:
         write_text_atomically(self._path, json.dumps(self._all | {self._destination: self._sent}, indent=1) + "\n")
 
 
-def texts_of(cell: Cell) -> Texts:
-    """The documents an audit was about, made again from its config.
+def texts_of(cell: Cell, given: Texts) -> Texts:
+    """Of the given documents those that an audit was about. given: by fingerprint.
 
-    Raises ValueError where there is no config, or the documents are no longer those.
+    Raises ValueError where its suspect set is not among them.
     """
-    if not cell.config:
+    assert isinstance(cell.outcome, AuditResult)
+    groups = {"suspect" if name == "corpus" else name: key for name, key in cell.outcome.keys.items()}
+    texts = {name: given[key] for name, key in groups.items() if key in given}
+    if "suspect" not in texts:
         raise ValueError(
-            f"There is no {CONFIG} in {cell.folder}, which says what the documents are. Sync without --text."
+            "--text must name the documents of the audit; got others. Give the words that named them to `nonmember "
+            "audit`, as in --text data.path=documents.jsonl, or sync without --text."
         )
+    return texts
+
+
+def given_documents(words: Sequence[str]) -> Texts:
+    """Fingerprint -> document id -> text, of the documents that the words name as they do for `nonmember audit`.
+
+    The folder of an audit is not asked what its documents are: it may come from somebody else, and its config would
+    say what is opened on this machine.
+    """
+    from hydra import compose, initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
     from omegaconf import OmegaConf
 
-    from nonmember.audit import build_audit, builder_of
-    from nonmember.config import register
+    from nonmember.audit import builder_of
+    from nonmember.config import config_directory, register, require_complete
+    from nonmember.config_safety import checked_composition, instantiate
 
-    assert isinstance(cell.outcome, AuditResult)
+    if strange := [word for word in words if "=" not in word]:
+        raise ValueError(f"--text must be followed by key=value words; got {strange[0]!r}. Put a folder before --text.")
     register()
-    config = OmegaConf.create(dict(cell.config))
-    audit, builder = build_audit(config), builder_of(config)
-    texts = {}
-    for name, group in audit.groups.items():
-        key = "corpus" if name == "suspect" else name
-        if group.corpus.fingerprint(builder) != cell.outcome.keys.get(key):
-            raise ValueError("The documents are not those of the audit any more. Run it again, or sync without --text.")
-        texts[name] = {document.doc_id: document.text for document in builder.get(group.corpus).documents}
-    return texts
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(config_directory()), version_base=None), checked_composition():
+        config = compose("audit", list(words))
+    data = config.data
+    require_complete(OmegaConf.create({"data": OmegaConf.to_container(data, resolve=False)}))
+    builder = builder_of(config)
+    corpora = [instantiate(one.corpus) for one in (data, data.get("heldout"), data.get("unseen")) if one]
+    return {
+        corpus.fingerprint(builder): {document.doc_id: document.text for document in builder.get(corpus).documents}
+        for corpus in corpora
+    }
 
 
 def _load(path: Path) -> Cell:

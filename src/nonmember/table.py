@@ -15,6 +15,7 @@ from rich.table import Table
 from nonmember.outcomes import NO_SEAL, num_without_seal, outcome_paths, read_outcome
 from nonmember.records import AuditResult, Failure
 from nonmember.reporting.families import ALL, EACH, SCREENING, Family, families
+from nonmember.terminal import for_rich
 
 COLUMNS = ("cell", "n", "rho_RT", "rho_DT", "Delta [95% interval]", "p", "verdict", "truth")
 LISTED = 4  # names of sets in a cell
@@ -62,15 +63,15 @@ def show(cells: Sequence[Cell], *, together: bool = False) -> None:
         said = (f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID)
         console.print(", ".join(said), soft_wrap=True)
         if len(results) == 1:
-            console.print(results[0].allowed_claim, soft_wrap=True)
+            console.print(for_rich(results[0].allowed_claim), soft_wrap=True)
         for name, result in zip(_names(cells), cells, strict=True):
             if isinstance(result, AuditResult) and (words := result.details.get("in_words")):
-                console.print(f"{name}: {words}", soft_wrap=True, markup=False, highlight=False)
+                console.print(for_rich(f"{name}: {words}"), soft_wrap=True, highlight=False)
         _show_warnings(console, results)
         _show_together(wide, results if together else [one for one in results if one.method == "clearance"])
     for cell in cells:
         if isinstance(cell, Failure):
-            console.print(f"failed  {cell.cell}: {cell.error}", style="red", markup=False, soft_wrap=True)
+            console.print(for_rich(f"failed  {cell.cell}: {cell.error}"), style="red", soft_wrap=True)
 
 
 def _show_together(console: Console, results: Sequence[AuditResult]) -> None:
@@ -87,8 +88,9 @@ def table_of_families(found: Sequence[Family]) -> Table:
     table = Table("several sets together", "sets", "each (Holm)", "all", "screening (BH)", header_style="bold")
     for family in found:
         every = f"{'yes' if family.all_together else 'no'} (p {_decimals(family.largest, '.3g')})"
-        table.add_row(family.name(found), str(len(family.sets)), _listed(family.each, family), every,
-                      _listed(family.screened, family))  # fmt: skip
+        cells = (family.name(found), len(family.sets), _listed(family.each, family), every,
+                 _listed(family.screened, family))  # fmt: skip
+        table.add_row(*map(for_rich, cells))
     return table
 
 
@@ -108,7 +110,7 @@ def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
     for texts in kinds.values():
         such = "" if len(set(texts)) == 1 else " such as"
         told = f"warning ({len(texts)} of {len(results)}){such}: {texts[0]}"
-        console.print(told, soft_wrap=True, markup=False, highlight=False)
+        console.print(for_rich(told), soft_wrap=True, highlight=False)
 
 
 def table_of(cells: Sequence[Cell]) -> Table:
@@ -119,7 +121,7 @@ def table_of(cells: Sequence[Cell]) -> Table:
     for name in ("n", "rho_RT", "rho_DT", "p"):
         table.columns[COLUMNS.index(name)].justify = "right"
     for cell, name in zip(cells, _names(cells), strict=True):
-        table.add_row(name, *_numbers(cell))
+        table.add_row(*map(for_rich, (name, *_numbers(cell))))
     return table
 
 

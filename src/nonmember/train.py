@@ -6,10 +6,10 @@ import shutil
 import sys
 from pathlib import Path
 
-import hydra
 from omegaconf import DictConfig
 
 from nonmember.config import plain, require_complete, run_with_hydra
+from nonmember.config_safety import instantiate
 from nonmember.processes import process_rank
 
 
@@ -33,7 +33,7 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     from nonmember.training import Trained
 
     quieten()
-    spec = hydra.utils.instantiate(config.model, _convert_="all")
+    spec = instantiate(config.model)
     if not isinstance(spec, Trained):
         raise ValueError(f"{config.model.get('path')} is a finished model; there is nothing to train. Choose a recipe.")
     if config.merge and (config.export is None or not spec.adapts):
@@ -42,9 +42,9 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     export = None if config.export is None else Path(config.export).resolve()
     if export is not None and export.exists():
         raise ValueError(f"{export} exists already; name a new folder in export=...")
-    compute = hydra.utils.instantiate(config.trainer, _convert_="all")
+    compute = instantiate(config.trainer)
     info = RunInfo(folder.name, "train", "train", [spec.label], plain(config), folder)
-    logger = hydra.utils.instantiate(config.logger) if process_rank() == 0 else NoLogging()
+    logger = instantiate(config.logger) if process_rank() == 0 else NoLogging()
     with logger.start(info) as tracker:
         builder = Builder(Store(Path(config.store)), compute, tracker)
         path = builder.entry(spec).path

@@ -389,38 +389,6 @@ def test_an_empty_account(lab, client):
     assert len(rows(client().folder)) == lab.ledger()["paid"] == 11
 
 
-@pytest.mark.parametrize(
-    ("page", "expected"),
-    [
-        ("<html>Welcome</html>", "in another form than OpenAI's"),
-        ('{"answer": 7}', "in another form than OpenAI's"),
-        ('{"choices": [7]}', "does not accept a plain question: the answer has no choices"),
-        ('{"choices": [{"message": 3}]}', "does not accept a plain question: the answer is not in the protocol's form"),
-    ],
-)
-def test_a_server_that_speaks_otherwise(client, page, expected):
-    with subprocess.Popen([sys.executable, "-c", PLAIN_SERVER, page], stdout=subprocess.PIPE, text=True) as server:
-        assert server.stdout is not None
-        port = int(server.stdout.readline())
-        one = client(other=Endpoint(f"http://127.0.0.1:{port}", "lab", "chat", KEY_VARIABLE))
-        said = refusal(lambda: questions.completions(one, asked(1)))
-        server.kill()
-    assert expected in said
-
-
-PLAIN_SERVER = """
-import http.server, sys
-class Page(http.server.BaseHTTPRequestHandler):
-    def do_POST(self):
-        self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(200); self.end_headers(); self.wfile.write(sys.argv[1].encode())
-    def log_message(self, *_): pass
-server = http.server.HTTPServer(("127.0.0.1", 0), Page)
-print(server.server_address[1], flush=True)
-server.serve_forever()
-"""
-
-
 def test_an_outage_keeps_what_came_before(lab, client):
     lab.setup(latency=0.01, served=[["lab", 0]])
     with pytest.raises(EndpointError) as error, outage(lab, after=20):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
-from hydra.utils import instantiate
 
 from nonmember.config import config_directory, register
+from nonmember.config_safety import instantiate
 
 
 @pytest.fixture(scope="session")
@@ -64,4 +64,4 @@ def configured(name):
     register()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_directory()), version_base=None):
-        return instantiate(compose("report", [f"report={name}"]).report, _convert_="all")
+        return instantiate(compose("report", [f"report={name}"]).report)

@@ -9,7 +9,6 @@ idempotency keys gives them once more for nothing, and from others they cannot b
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 import sys
@@ -26,6 +25,7 @@ from tqdm import tqdm
 
 from nonmember.asking.budget import Spent
 from nonmember.asking.errors import EndpointError
+from nonmember.asking.incoming import parsed
 from nonmember.asking.limits import Limits
 from nonmember.asking.models import Endpoint
 from nonmember.asking.protocol import Sent, Unusable, row_of
@@ -35,6 +35,7 @@ from nonmember.files import locked
 from nonmember.models import label_of
 from nonmember.processes import process_rank, run_id
 from nonmember.store import POLL_SECONDS, Store
+from nonmember.terminal import visible
 
 log = logging.getLogger(__name__)
 
@@ -119,7 +120,7 @@ class EndpointClient:
         def read(sent: Sent, response: Mapping[str, Any], date: str) -> T:
             try:
                 value = make(sent, response, date)
-            except (LookupError, TypeError, AttributeError, ValueError) as error:
+            except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
                 raise Unusable(f"the answer is not in the protocol's form ({type(error).__name__}: {error})") from None
             if not probing:
                 self.served[sent.key] = str(response.get("model") or "")
@@ -143,7 +144,7 @@ class EndpointClient:
         """What is known already of what has no value yet."""
         for key, response, date in table.find(_without(of, values)):
             try:
-                values[key] = read(of[key], json.loads(response), date)
+                values[key] = read(of[key], parsed(response)[1], date)
             except Unusable as reason:
                 raise EndpointError(
                     f"{self.name}: an answer in the table of {self.folder} is damaged: {reason}."
@@ -188,7 +189,7 @@ class EndpointClient:
             progress.update()
 
         with tqdm(
-            desc=description, total=len(missing), disable=probing or not sys.stderr.isatty(), leave=False,
+            desc=visible(description), total=len(missing), disable=probing or not sys.stderr.isatty(), leave=False,
             dynamic_ncols=True, file=sys.stderr, smoothing=0,
         ) as progress:  # fmt: skip
             try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import email.utils
 import time
 from collections.abc import Mapping
@@ -78,8 +79,9 @@ def _seconds(milliseconds: str | None, value: str | None) -> float | None:
         if value is not None:
             return max(0.0, float(value))
     except ValueError:
-        if value is not None and (date := email.utils.parsedate_tz(value)) is not None:
-            return max(0.0, email.utils.mktime_tz(date) - time.time())
+        with contextlib.suppress(ValueError, OverflowError):
+            if value is not None and (date := email.utils.parsedate_tz(value)) is not None:
+                return max(0.0, email.utils.mktime_tz(date) - time.time())
     return None
 
 

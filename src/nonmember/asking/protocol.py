@@ -14,6 +14,7 @@ from nonmember.asking.table import Row
 from nonmember.store import canonical_json, text_hash
 
 ROUTES = {"chat": "chat/completions", "completions": "completions"}
+MOST_TOKENS = 10_000_000  # of one request; no model reads or writes as many
 LARGEST_SUM = 1.001  # of probabilities, after rounding
 
 # Where servers differ: `max_tokens` under its newer name, no seeds, no system's turn.
@@ -188,12 +189,14 @@ def _choice(response: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def usage(response: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens sent and received, as the server counts them; 0 where it does not."""
+    """Tokens sent and received, as the server counts them; 0 and 0 where it does not, or not what can be counts."""
     counted = response.get("usage")
     if not isinstance(counted, Mapping):
         return 0, 0
-    prompt, completion = (counted.get(name) for name in ("prompt_tokens", "completion_tokens"))
-    return prompt if isinstance(prompt, int) else 0, completion if isinstance(completion, int) else 0
+    prompt, completion = (counted.get(name) or 0 for name in ("prompt_tokens", "completion_tokens"))
+    if not all(type(number) is int and 0 <= number <= MOST_TOKENS for number in (prompt, completion)):
+        return 0, 0
+    return prompt, completion
 
 
 def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:

@@ -6,12 +6,13 @@ import asyncio
 import json
 import os
 import random
-import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from nonmember.asking.budget import Budget, Spent
 from nonmember.asking.errors import Again, EndpointError, NotAccepted, raise_for_status, was_declined
+from nonmember.asking.incoming import limit_size, parsed, without
 from nonmember.asking.limits import Limits
 from nonmember.asking.models import Endpoint
 from nonmember.asking.protocol import Sent, Unusable, usage
@@ -24,6 +25,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds between attempts, doubled each
 TEMPLATE_TOKENS = 64  # more than a chat template puts around a question
 BYTES_PER_TOKEN = 4  # roughly, where nothing depends on it
 RETRIES_OF_PROBES = 1  # a server that fails at what it does not know shall not be asked for minutes
+MOST_UNUSABLE = 5  # answers in a row that cannot be used: each was paid for, and the next will be no better
 NO_SECRET = "none"  # for servers that want no secret; the client wants some
 
 Received = Callable[[Sent, str, Mapping[str, Any], float | None], None]
@@ -60,6 +62,7 @@ class Sending:
         self._budget = Budget(limits, spent)
         self._ended_by: Exception | None = None
         self._num_answered = 0
+        self._num_unusable = 0  # since the last that could be used
         self._most_beyond_bytes = 0  # tokens of a prompt by the server's count, beyond the bytes of its text
 
     async def send(self, requests: Sequence[Sent]) -> None:
@@ -78,14 +81,28 @@ class Sending:
             try:
                 text, response, cost = await self._answer(client, sent)
                 self._receive(sent, text, response, cost)
-            except (NotAccepted, Unusable) as reason:
+                self._num_unusable = 0
+            except NotAccepted as reason:
                 self._refuse(sent, str(reason))
+            except Unusable as reason:
+                self._refuse(sent, str(reason))
+                self._count_unusable(str(reason))
             except _Stopped:
                 return
-            except (EndpointError, sqlite3.Error) as error:
+            except Exception as error:  # whatever it is, the answers under way are waited for and kept
                 self._ended_by = self._ended_by or error
                 self._stop.set()
                 return
+
+    def _count_unusable(self, reason: str) -> None:
+        self._num_unusable += 1
+        if self._num_unusable >= MOST_UNUSABLE and not self._probing:
+            error = EndpointError(
+                f"the last {self._num_unusable} answers could not be used ({reason}), and may have been charged for. "
+                "Look at what the server sends, then start again to go on."
+            )
+            self._ended_by = self._ended_by or error
+            self._stop.set()
 
     async def _answer(self, client: openai.AsyncOpenAI, sent: Sent) -> tuple[str, Mapping[str, Any], float | None]:
         """In as many attempts as it takes and may."""
@@ -165,6 +182,8 @@ class Sending:
         except (TimeoutError, openai.APITimeoutError):
             raise Again(late, charged=True) from None
         except openai.APIStatusError as error:
+            if 300 <= error.status_code < 400:
+                raise _redirected(error.response.headers.get("location", "")) from None
             body = self._without_secret(error.body)
             if error.status_code == 400 and was_declined(body):
                 return json.dumps(DECLINED | {"error": body}), DECLINED
@@ -176,11 +195,7 @@ class Sending:
             raise self._unconnected(error.__cause__, httpx2) from None
         except UnicodeEncodeError:
             raise NotAccepted("its text is not valid Unicode") from None
-        text = self._hidden(raw.content.decode("utf-8", "replace"))
-        try:
-            response = json.loads(text)
-        except ValueError:
-            response = None
+        text, response = parsed(raw.content.decode("utf-8", "replace"), self._secret)
         if not isinstance(response, Mapping) or not response.get("choices"):
             raise self._unlike_openai(response)
         return text, response
@@ -199,17 +214,22 @@ class Sending:
         if isinstance(response, Mapping) and (error := response.get("error")):
             return Again(f"an error in place of an answer: {self._hidden(str(error))[:200]}", charged=True)
         if self._num_answered:
+            self._count_unusable("they have another form than OpenAI's")
             return Again("an answer in another form than OpenAI's", charged=True)
         return EndpointError(
             "the server answers in another form than OpenAI's. Give `url` up to and including /v1, and as `form` (chat "
             "or completions) what the server has."
         )
 
-    def _without_secret(self, body: Any) -> Any:
-        return json.loads(self._hidden(json.dumps(body, default=str)))
+    def _without_secret(self, error: Any) -> Any:
+        """Of an error, in which nothing is lost by hiding too much."""
+        try:
+            return without(error, self._secret)
+        except RecursionError:
+            return ""
 
     def _hidden(self, text: str) -> str:
-        return text.replace(self._secret, "***") if self._secret else text
+        return str(without(text, self._secret))
 
 
 def _secret(variable: str) -> str:
@@ -219,12 +239,26 @@ def _secret(variable: str) -> str:
     return secret
 
 
+def _redirected(location: str) -> EndpointError:
+    try:
+        place = urlsplit(location).hostname or "another path of its own"
+    except ValueError:
+        place = "an address that cannot be read"
+    return EndpointError(
+        f"the server sends requests on to {place}, and the documents' text was not sent there. Give that address as "
+        "`url` if you trust it."
+    )
+
+
 def _client(endpoint: Endpoint, secret: str, limits: Limits) -> openai.AsyncOpenAI:
     import httpx2
     import openai
 
     pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=limits.concurrency)
-    http = openai.DefaultAsyncHttpxClient(limits=pool, timeout=limits.timeout)
+    http = openai.DefaultAsyncHttpxClient(
+        limits=pool, timeout=limits.timeout, follow_redirects=False, headers={"Accept-Encoding": "identity"},
+        event_hooks={"response": [limit_size]},
+    )  # fmt: skip
     return openai.AsyncOpenAI(
         api_key=secret or NO_SECRET, base_url=endpoint.url, max_retries=0, timeout=limits.timeout, http_client=http
     )

@@ -22,6 +22,7 @@ from rich.progress import track
 from nonmember.artifacts import Builder, Spec
 from nonmember.records import Corpus, Document
 from nonmember.store import Entry
+from nonmember.terminal import for_rich
 
 log = logging.getLogger(__name__)
 
@@ -129,4 +130,4 @@ def progress(items: Iterable[T], description: str, total: int | None = None) -> 
     """A progress bar on a terminal; nothing at all in a log file."""
     if not sys.stderr.isatty():
         return items
-    return track(items, description, total=total, console=Console(stderr=True), transient=True)
+    return track(items, for_rich(description), total=total, console=Console(stderr=True), transient=True)

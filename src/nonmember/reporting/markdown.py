@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 
 from nonmember.reporting.grid import PUBLISHED, Block, Cell, Document, Figure, Number, Row, Section
+from nonmember.terminal import visible
 
+CODE = re.compile(r"(?<!`)`([^`<>\n]+)`(?!`)")
 ESCAPED = str.maketrans({character: f"\\{character}" for character in "\\|*_`[]<>#"})
 
 
@@ -44,7 +47,7 @@ def _section(section: Section) -> Iterator[str]:
     for note in section.notes:
         yield f"{_prose(note)}\n"
     if section.commands:
-        yield "Made by " + ", ".join(f"`{command}`" for command in section.commands) + ".\n"
+        yield "Made by " + ", ".join(map(code, section.commands)) + ".\n"
 
 
 def _figure(figure: Figure) -> Iterator[str]:
@@ -95,9 +98,14 @@ def _row(cells: list[str]) -> str:
 
 
 def _prose(text: str) -> str:
-    """Escaped but for commands in backticks."""
-    return "`".join(part if place % 2 else escape(part) for place, part in enumerate(text.split("`")))
+    """Escaped but for commands in backticks. A backtick without its fellow, of a label perhaps, is escaped too."""
+    return "".join(code(part) if place % 2 else escape(part) for place, part in enumerate(CODE.split(text)))
+
+
+def code(text: str) -> str:
+    return f"`{visible(text)}`" if "`" not in text else escape(text)
 
 
 def escape(text: str) -> str:
-    return text.replace("\n", " ").translate(ESCAPED)
+    """Text that stays text: nothing in it is read as Markdown or HTML, and no control character is left."""
+    return visible(text.replace("\n", " ")).translate(ESCAPED)

@@ -1,0 +1,35 @@
+"""Texts of others (labels, file names, answers, a server's words) made safe for the terminal and for log files."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+# Control characters, what reverses the direction of text, line ends that only some know, and half characters.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def visible(text: object, keep: str = "") -> str:
+    """A text whose control characters are shown as escapes, such as \\x1b, instead of acting. keep: those that may."""
+    return _CONTROLS.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), str(text))
+
+
+def for_rich(text: object) -> str:
+    """The same for rich's tables and prints: what looks like its markup, as in `[draft] docs`, is text."""
+    from rich.markup import escape
+
+    return escape(visible(text))
+
+
+def _escaped(character: str) -> str:
+    return character.encode("unicode_escape").decode("ascii")
+
+
+class LogFormatter(logging.Formatter):
+    """What a message is given as arguments may come from others, and starts no new line; its own text may."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        if isinstance(record.args, tuple):
+            arguments = tuple(one if isinstance(one, int | float) else visible(one) for one in record.args)
+            record = logging.makeLogRecord(record.__dict__ | {"args": arguments})
+        return visible(super().format(record), keep="\n\t")

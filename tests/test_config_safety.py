@@ -1,0 +1,199 @@
+"""A config chooses among our own classes: whoever wrote it, it runs nothing else and reads no secrets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from omegaconf import OmegaConf
+
+from nonmember.config import register
+from nonmember.config_safety import ALLOW_VARIABLE, check_hydra, instantiate
+from nonmember.corpora import Jsonl
+
+CORPUS = {"_target_": "nonmember.corpora.Jsonl", "path": ["a.jsonl"], "id_field": "id", "text_field": "text"}
+ATTACKS = {
+    "pandas.read_pickle": {"filepath_or_buffer": "FILE"},
+    "joblib.load": {"filename": "FILE"},
+    "torch.load": {"f": "FILE", "weights_only": False},
+    "torch.hub.load": {"repo_or_dir": "FOLDER", "model": "m", "source": "local"},
+    "numpy.load": {"file": "FILE", "allow_pickle": True},
+    "pathlib.Path.write_text": {"_args_": ["FILE", "x"]},
+    "shutil.copy": {"src": "FILE", "dst": "FILE"},
+    "transformers.AutoModel.from_pretrained": {"pretrained_model_name_or_path": "x", "trust_remote_code": True},
+    # what stands for others, and what our modules have merely imported or use themselves
+    "hydra.utils.get_method": {"path": "os.system"},
+    "hydra.utils.get_object": {"path": "os.system"},
+    "hydra.utils.get_class": {"path": "subprocess.Popen"},
+    "hydra.utils.instantiate": {"config": {}},
+    "builtins.exec": {"_args_": ["1"]},
+    "nonmember.store.os.system": {"command": "true"},
+    "nonmember.store.shutil.copy": {"src": "FILE", "dst": "FILE"},
+    "nonmember.store.write_text_atomically": {"path": "FILE", "text": "x"},
+    "nonmember.sync.Ledger": {"path": "FILE", "destination": "x"},
+    "nonmember.corpora.Jsonl.build": {"_args_": [None]},
+    "nonmembers.Thing": {},
+    "lightning.Trainer.fit": {"_args_": [None]},
+}
+
+
+@pytest.fixture(autouse=True)
+def resolvers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(ALLOW_VARIABLE, raising=False)
+    register()
+
+
+@pytest.mark.parametrize("target", ATTACKS)
+def test_no_other_target_is_run_wherever_it_stands(target):
+    evil = {"_target_": target, **ATTACKS[target]}
+    places: dict[str, Any] = {
+        "data": evil,
+        "data.path": CORPUS | {"path": evil},
+        "data.path[1]": CORPUS | {"path": ["a", evil]},
+        "data.path.inner": CORPUS | {"path": {"inner": evil | {"_partial_": True}}},
+        "data._args_[0]": CORPUS | {"_args_": [evil]},
+    }
+    for place, node in places.items():
+        with pytest.raises(ValueError, match="NONMEMBER_ALLOW_TARGETS=my_package") as error:
+            instantiate(OmegaConf.create({"data": node}).data)
+        assert str(error.value).startswith(f"{place}._target_ must name a settings class of nonmember; got {target!r}")
+
+
+def test_interpolations_are_followed_once_and_then_checked():
+    config = {"name": "builtins.print", "evil": {"_target_": "${name}"}, "hidden": "\\${evil}"}
+
+    def built(value: str) -> Any:
+        return instantiate(OmegaConf.create(config | {"data": CORPUS | {"path": value}}).data)
+
+    for value in ("${evil}", "${oc.create:{_target_: '${name}'}}", "${oc.decode:'${hidden}'}"):
+        with pytest.raises(ValueError, match="class of nonmember; got 'builtins"):
+            built(value)
+    assert built("${hidden}").path == ("${evil}",)  # a text, and not a node
+
+
+def test_nothing_is_built_before_all_is_checked(monkeypatch):
+    built = []
+    monkeypatch.setattr(Jsonl, "__post_init__", lambda self: built.append(self), raising=False)
+    with pytest.raises(ValueError, match="list\\[1\\]"):
+        instantiate(OmegaConf.create({"list": [CORPUS, {"_target_": "builtins.print"}]}).list)
+    assert not built
+
+
+def test_what_is_allowed_is_built():
+    assert instantiate(None) is None
+    assert instantiate({"all": [CORPUS, 1, None]}) == {"all": [Jsonl(["a.jsonl"], "id", "text"), 1, None]}
+    assert instantiate(CORPUS | {"_partial_": True})(domain="law") == Jsonl(["a.jsonl"], "id", "text", domain="law")
+    with pytest.raises(ValueError, match="must be a mapping with a `_target_`; got '/some/folder'"):
+        instantiate("/some/folder")
+    with pytest.raises(ValueError, match="there is none 'nonmember"):
+        instantiate(CORPUS | {"_target_": "nonmember.corpora.Jsonn"})
+
+
+def test_modules_that_the_user_names_are_allowed_and_what_they_import_is_not(monkeypatch):
+    monkeypatch.setenv(ALLOW_VARIABLE, "fractions, json.decoder.")
+    assert instantiate({"_target_": "fractions.Fraction", "_args_": [1, 2]}) == 0.5
+    assert instantiate({"_target_": "json.decoder.JSONDecoder"}) is not None
+    for target in ("fractions.math.sqrt", "json.loads", "fractions_of.Fraction"):
+        with pytest.raises(ValueError, match="must name a settings class"):
+            instantiate({"_target_": target, "_args_": [1]})
+
+
+def test_the_environment_is_not_read_but_for_our_own_variables(monkeypatch):
+    monkeypatch.setenv("SOME_SECRET", "sk-secret")
+    monkeypatch.setenv("NONMEMBER_OUTPUTS", "here")
+    config = OmegaConf.create(
+        {
+            "ours": "${oc.env:NONMEMBER_OUTPUTS,outputs}",
+            "absent": "${oc.env:NONMEMBER_NOT_SET,else}",
+            "null": "${oc.env:NONMEMBER_NOT_SET,null}",
+            "secret": "${oc.env:SOME_SECRET}",
+            "around": "${oc.decode:'${oc.env:SOME_SECRET}'}",
+            "default": "${oc.env:SOME_SECRET,x}",
+        }
+    )
+    assert (config.ours, config.absent, config.null) == ("here", "else", None)
+    for name in ("secret", "around", "default"):
+        with pytest.raises(Exception, match="got 'SOME_SECRET', which no config may read") as error:
+            config[name]
+        assert "sk-secret" not in str(error.value)
+
+
+# Hydra's own part -----------------------------------------------------------------------------------------------------
+
+EVIL = {"_target_": "nonmember.store.os.system", "command": "true"}
+HYDRA = {
+    "launcher": {"_target_": "hydra._internal.core_plugins.basic_launcher.BasicLauncher"},
+    "sweeper": {"_target_": "hydra._internal.core_plugins.basic_sweeper.BasicSweeper", "params": None},
+    "callbacks": {"ours": {"_target_": "nonmember.config.RememberSweepFolder"}},
+    "job_logging": {"handlers": {"console": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout"}}},
+    "hydra_logging": None,
+    "job": {"name": "x", "env_set": {}},
+    "overrides": {"hydra": []},
+}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"callbacks": {"evil": EVIL}}, "hydra.callbacks.evil._target_ must name"),
+        ({"callbacks": {"evil": {"_target_": "nonmember.corpora.Jsonl"}}}, "hydra.callbacks.evil._target_ must name"),
+        ({"callbacks": {"evil": "${evil}"}}, "hydra.callbacks.evil must be a value itself"),
+        ({"callbacks": {"evil": "${oc.create:${hydra.job.name}}"}}, "hydra.callbacks.evil must be a value itself"),
+        ({"launcher": {"_target_": "os.system"}}, "hydra.launcher._target_ must name"),
+        ({"launcher": {"setup": ["rm -r x"]}}, "hydra.launcher.setup starts programs"),
+        ({"sweeper": {"_target_": "${name}"}}, "hydra.sweeper._target_ must "),
+        ({"sweeper": {"params": {"+hydra.job.env_set.X": 1}}}, "hydra.sweeper.params may not change Hydra"),
+        ({"job": {"env_set": {ALLOW_VARIABLE: "os"}}}, "hydra.job.env_set starts programs"),
+        ({"job_logging": {"handlers": {"x": {"()": "os.system"}}}}, "hydra.job_logging.handlers.x.() must be one of"),
+        ({"job_logging": {"handlers": {"x": {"class": "logging.handlers.SocketHandler"}}}}, "must be one of"),
+        (
+            {"job_logging": {"handlers": {"console": {"stream": "ext://evil.module"}}}},
+            "must be one of ext://sys.stdout",
+        ),
+    ],
+)
+def test_hydra_runs_nothing_else_either(change, said):
+    config = {"hydra": HYDRA, "evil": EVIL, "name": "os.system"}
+    check_hydra(OmegaConf.create(config))
+    with pytest.raises(ValueError) as error:
+        check_hydra(OmegaConf.merge(OmegaConf.create(config), {"hydra": change}))
+    assert said in str(error.value)
+
+
+def test_what_the_user_says_on_the_command_line_may_start_programs():
+    words = {"overrides": {"hydra": ["hydra.launcher.setup=[module load x]"]}, "launcher": {"setup": ["module load x"]}}
+    check_hydra(OmegaConf.merge(OmegaConf.create({"hydra": HYDRA}), {"hydra": words}))
+
+
+def test_a_stranger_s_primary_config(nonmember, tmp_path):
+    """The whole way, as `--config-dir` takes it."""
+    (tmp_path / "configs").mkdir()
+    stranger = tmp_path / "configs" / "stranger.yaml"
+    head = "defaults: [audit, _self_]\n"
+    copying = "src: FILE, dst: copied}\n"
+    marks = {
+        f"hydra: {{callbacks: {{x: {{_target_: shutil.copy, {copying}}}}}": "hydra.callbacks.x._target_",
+        f"hydra: {{job_logging: {{handlers: {{x: {{'()': shutil.copy, {copying}}}}}}}": "must be one of",
+        f"data: {{corpus: {{_target_: shutil.copy, {copying}}}": "data.corpus._target_ must name",
+        "name: ${oc.env:PATH}\n": "no config may read",
+    }
+    for text, part in marks.items():
+        stranger.write_text(head + text.replace("FILE", str(stranger)))
+        said = nonmember("audit", "--config-dir", stranger.parent, "--config-name", "stranger", "world=micro")
+        assert (said.status, said.err.count("\n")) == (1, 1), said
+        assert part in said.err, said.err
+    assert not list(tmp_path.rglob("copied"))
+    said = nonmember("audit", "--experimental-rerun", Path("x.pickle"))
+    assert "reads a pickle" in said.err
+
+
+@pytest.mark.parametrize("url", ["https://me:hunter2@host/v1", "http://hunter2@host/v1", "http://host/v1?key=hunter2"])
+@pytest.mark.parametrize("many", [(), ("-m", "seed=1,2", "launcher=joblib")])
+def test_a_secret_in_an_address_is_written_nowhere(url, many, nonmember, tmp_path):
+    given = ("model@target=endpoint", f"target.url='{url}'", "target.model=m", "target.form=chat")
+    said = nonmember("audit", *many, *given, "world=micro", "method=decop")
+    assert said.status == 1
+    assert "must be an address without user, password or query" in said.err
+    assert "hunter2" not in said.err + said.out
+    assert not [path for path in tmp_path.rglob("*") if path.is_file() and b"hunter2" in path.read_bytes()]
