@@ -46,8 +46,8 @@ Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "incon
 @dataclass(frozen=True)
 class Roles:
     """Who is who in an audit. heldout: certainly unseen text of the suspect set's kind, for methods that compare.
-    unseen: further such text, for methods that tune the target on it.   general: disjoint text of any kind, for gates and
-    where DC-PDD counts.   obstacle: why no distilled reference is worth making; empty where there is no reason."""
+    unseen: further such text, for methods that tune the target on it.   general: disjoint text of any kind, for gates
+    and where DC-PDD counts.   obstacle: why no distilled reference is worth making; empty where there is no reason."""
 
     target: ModelSpec
     reference: ModelSpec
