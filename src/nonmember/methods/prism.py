@@ -39,7 +39,9 @@ MANY_DOCUMENTS = 1000  # tables 8 and 9: effects as small as those of some train
 MAX_UNDEFINED = 0.01
 SENSITIVITY_MARGIN = 0.1
 SCORED = ("target", "reference", "distilled")
-UNGATED = "No gate was applied (gates=off): this is the paper's test, which a ruined or exchanged distilled reference can pass."
+UNGATED = (
+    "No gate was applied (gates=off): this is the paper's test, which a ruined distilled reference passes as well."
+)
 
 CLAIMS: dict[Verdict, str] = {
     "evidence_of_non_membership": (
