@@ -50,6 +50,8 @@ class AuditConfig:
     asking: Any = MISSING
     logger: Any = MISSING
     general: Any = None
+    gates: Any = None
+    ladder: Any = None
     world: Any = None
     launcher: Any = None
     experiment: Any = None

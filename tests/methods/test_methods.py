@@ -11,6 +11,7 @@ from scipy import stats
 
 import tiny
 from nonmember.methods import Blind, LlmDi, PairedT, Prism, RankAgreement, RankShift, Roles, ScoredDocuments
+from nonmember.methods.prism import UNGATED
 from nonmember.models import Pretrained
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
@@ -74,7 +75,7 @@ def test_a_smaller_agreement_with_the_distilled_reference_is_evidence_of_non_mem
     assert outcome.p_value == pytest.approx(1 / 501)
     assert outcome.statistic > 0.3
     assert outcome.ci_low < outcome.statistic < outcome.ci_high
-    assert outcome.warnings == ()
+    assert outcome.warnings == (UNGATED,)
     assert "not trained on this dataset as a whole" in outcome.allowed_claim
     assert "nothing about single documents" in outcome.allowed_claim
     assert len(outcome.distribution) == 500
@@ -116,7 +117,8 @@ def test_the_margin_must_be_exceeded():
 def test_the_number_of_documents(n, verdict, warning):
     outcome = prism(role_scores(n, **CLEARED), num_resamples=200)
     assert outcome.verdict == verdict
-    assert len(outcome.warnings) == (warning is not None)
+    assert outcome.warnings[-1] == UNGATED
+    assert len(outcome.warnings) == 1 + (warning is not None)
     assert warning is None or outcome.warnings[0].startswith(warning)
     assert ("nothing may be concluded" in outcome.allowed_claim) == (verdict == "invalid")
 

@@ -26,6 +26,7 @@ def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
         keys["corpus" if name == SUSPECT else name] = group.corpus.fingerprint(builder)
         keys |= {other: key_hash(corpus.key(builder)) for other, corpus in other_corpora(group).items()}
         keys |= {f"{name}/{other}": key_hash(one.key(builder)) for other, one in further_corpora(group).items()}
+    keys |= {name: one.fingerprint(builder) for name, one in audit.method.texts_beside(audit.roles).items()}
     if tokenizer := next((model for one in audit.measurements for model in one.counted_by()), None):
         keys["tokenizer"] = key_hash(tokenizer.key(builder))
     if general := next((corpus for one in audit.measurements if (corpus := one.general()) is not None), None):
@@ -42,7 +43,7 @@ def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
 
 def settings_of_method(method: Method) -> dict[str, Any]:
     """The method's parameters as plain JSON, with the names of the classes among them."""
-    described = {name: _described(value) for name, value in vars(method).items()}
+    described = {name: _described(value) for name, value in method.settings().items()}
     # As it will be read again, and failing here rather than when the result is written.
     settings: dict[str, Any] = json.loads(json.dumps({"method": method.name, **described}, allow_nan=False))
     return settings

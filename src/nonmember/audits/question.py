@@ -23,6 +23,7 @@ class Audit:
     corpus_label: how people call the suspect set.   general: text disjoint from it, where DC-PDD counts tokens.
     heldout: certainly unseen text of the same kind, read by the methods that compare.   unseen: further such text, on
     which some methods tune the target.
+    obstacle: what was found to stand in the way of a distilled reference.
     world, sweep, data: where it stands among other audits, as the result records it; nothing depends on them.
     """
 
@@ -41,6 +42,7 @@ class Audit:
     world: str = "own"
     sweep: str = ""
     data: Mapping[str, str | float | bool | None] = field(default_factory=dict)
+    obstacle: str = ""
 
     def __post_init__(self) -> None:
         if self.truth not in (None, "member", "non_member"):
@@ -50,7 +52,9 @@ class Audit:
 
     @cached_property
     def roles(self) -> Roles:
-        return Roles(self.target, self.reference, self.suspect, self.seed, self.heldout, self.unseen, self.general)
+        return Roles(
+            self.target, self.reference, self.suspect, self.seed, self.heldout, self.unseen, self.general, self.obstacle
+        )
 
     @cached_property
     def groups(self) -> dict[str, DocumentGroup]:

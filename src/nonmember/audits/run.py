@@ -17,6 +17,7 @@ import numpy as np
 from nonmember.artifacts import Builder, Counters
 from nonmember.audits.keys import audit_keys, settings_of_method
 from nonmember.audits.measuring import MeasuredGroup, measure
+from nonmember.audits.preparing import prepare
 from nonmember.audits.question import UNSEEN, Audit, further_corpora, other_corpora
 from nonmember.audits.record import versions, write
 from nonmember.methods import TestOutcome
@@ -25,6 +26,7 @@ from nonmember.models import Access, ModelSpec
 from nonmember.models.exposure import truth_about
 from nonmember.processes import process_rank
 from nonmember.records import AuditResult
+from nonmember.store import key_hash
 
 WARN_EXCLUDED, INVALID_EXCLUDED = 0.05, 0.20  # shares of the documents
 
@@ -39,11 +41,16 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     before = replace(builder.counters)
     _require_access(audit, builder)
     _require_documents(audit, builder)
+    keys = keys or audit_keys(audit, builder)
+    prepared = prepare(audit, builder)
+    audit = prepared.audit
     measured = {name: measure(group, builder) for name, group in audit.groups.items()}
     documents = {name: group.documents for name, group in measured.items()}
     outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
+    outcome = prepared.judged(outcome, _health(audit.models, builder))
     outcome = _after_exclusions(outcome, measured, audit, builder)
-    result = _result(audit, measured, outcome, builder, keys or audit_keys(audit, builder), folder)
+    keys = {**keys, **{role: key_hash(model.key(builder)) for role, model in audit.models.items()}}
+    result = _result(audit, measured, outcome, builder, keys, folder)
     result = replace(result, made=_difference(builder.counters, before), seconds=round(time.monotonic() - started, 3))
     if process_rank() == 0:
         write(result, documents, outcome, folder)

@@ -4,6 +4,7 @@ from nonmember.corpora.cleaning import Cleaned, normalise
 from nonmember.corpora.library_docs import LibraryDocs
 from nonmember.corpora.near_duplicates import NearDuplicates
 from nonmember.corpora.nested import NestedMixture
+from nonmember.corpora.neutral import Neutral
 from nonmember.corpora.ordered import Joined, Sharded, Shuffled
 from nonmember.corpora.paraphrases import OtherTexts
 from nonmember.corpora.sources import Hub, Jsonl, TextFiles
@@ -25,6 +26,7 @@ __all__ = [
     "Mixture",
     "NearDuplicates",
     "NestedMixture",
+    "Neutral",
     "OtherTexts",
     "Part",
     "Select",

@@ -46,7 +46,8 @@ Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "incon
 @dataclass(frozen=True)
 class Roles:
     """Who is who in an audit. heldout: certainly unseen text of the suspect set's kind, for methods that compare.
-    unseen: further such text, for methods that tune the target on it.   general: disjoint text, where DC-PDD counts."""
+    unseen: further such text, for methods that tune the target on it.   general: disjoint text of any kind, for gates
+    and where DC-PDD counts.   obstacle: why no distilled reference is worth making; empty where there is no reason."""
 
     target: ModelSpec
     reference: ModelSpec
@@ -55,6 +56,7 @@ class Roles:
     heldout: CorpusSpec | None = None
     unseen: CorpusSpec | None = None
     general: CorpusSpec | None = None
+    obstacle: str = ""
 
     def scored(
         self, score: Score, corpus: CorpusSpec, max_tokens: int, role: str = "target", model: ModelSpec | None = None
@@ -148,6 +150,10 @@ class Method(ABC):
         score = getattr(self, "score", None)
         return score.name if isinstance(score, Score) else ""
 
+    def settings(self) -> dict[str, Any]:
+        """What determines the result besides models and documents."""
+        return dict(vars(self))
+
     @abstractmethod
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         """What to measure, by group of documents; the first is the suspect set.
@@ -155,6 +161,10 @@ class Method(ABC):
         Recipes built from the roles are trained by whoever asks. The order of the measurements is that in which
         models are made and the columns of scores.parquet.
         """
+
+    def texts_beside(self, roles: Roles) -> dict[str, CorpusSpec]:
+        """What the result depends on besides the groups' documents, by name."""
+        return {}
 
     def least(self, group: str) -> int:
         """How many documents a group must have."""

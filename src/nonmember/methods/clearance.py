@@ -19,7 +19,6 @@ import numpy as np
 from nonmember.corpora import CorpusSpec, Part
 from nonmember.methods.base import (
     Access,
-    Diverged,
     DocumentGroup,
     Measurement,
     Method,
@@ -31,10 +30,10 @@ from nonmember.methods.base import (
     units,
 )
 from nonmember.methods.controls import PlantedControls
-from nonmember.methods.gates import KL, LOSS, Finding, Gates, failures, told
+from nonmember.methods.gates import LIKELIHOOD, LOSS, Finding, Gates, failures, health_measurements, told
 from nonmember.models import ModelSpec, Noised, label_of
 from nonmember.models.planting import Reading
-from nonmember.scores import Loss, Score
+from nonmember.scores import Score
 from nonmember.stats.bootstrap import CorrelationDifference, difference_of_dependent_correlations
 from nonmember.stats.detection import DetectionCurve, detection_curve
 from nonmember.stats.margin import Margin, margin
@@ -48,7 +47,6 @@ STAND_IN = "stand_in"
 SHAM_UNRELATED, SHAM_NOISE = "sham_unrelated", "sham_noise"
 THIRD = "third"
 HALVES = "halves of the third text"  # a salt that no recipe of a text has drawn by: else one half would have all
-LIKELIHOOD = Loss()
 POWER = 0.95  # at which a dose counts as detectable
 
 INVALID = "A precondition of the test failed; nothing may be concluded."
@@ -107,8 +105,8 @@ class Clearance(Method):
         suspect: dict[str, Measurement] = {**self._on_suspect(roles)}
         third: dict[str, Measurement] = {}
         for role, model in self._judged(roles).items():
-            suspect |= _health(role, model, roles.target, roles.suspect, self.max_tokens)
-            third |= _health(role, model, roles.target, self._part("gates"), self.max_tokens)
+            suspect |= health_measurements(role, model, roles.target, roles.suspect, self.max_tokens)
+            third |= health_measurements(role, model, roles.target, self._part("gates"), self.max_tokens)
         groups = {"suspect": DocumentGroup(roles.suspect, suspect), THIRD: DocumentGroup(self._part("gates"), third)}
         if roles.heldout is not None:
             groups["heldout"] = DocumentGroup(roles.heldout, self._on_heldout(roles, roles.heldout))
@@ -332,15 +330,6 @@ def _place(reading: Reading) -> tuple[float, float]:
 def _untouched(controls: Mapping[Reading, list[float]]) -> list[float]:
     """Delta of every control that did not read the set."""
     return [delta for reading, deltas in controls.items() if not reading.exposures for delta in deltas]
-
-
-def _health(
-    role: str, model: ModelSpec, target: ModelSpec, corpus: CorpusSpec, max_tokens: int
-) -> dict[str, Measurement]:
-    return {
-        f"{LOSS}/{role}": Scored(role, model, corpus, LIKELIHOOD, max_tokens),
-        f"{KL}/{role}": Diverged(model, corpus, role, target, max_tokens),
-    }
 
 
 def _told_margin(bound: Margin) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """What must hold before a clearance means anything: is the distilled reference what it should be, and were all texts
 prepared alike?
 
-A gate compares one measured number with a bound. The same gates are put to shams, which must fail them.
+A gate compares one measured number with a bound. The same gates are put to shams, which must fail them. PRISM's gates:
+`nonmember.methods.prism_gates`.
 """
 
 from __future__ import annotations
@@ -12,11 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from nonmember.methods.base import ScoredDocuments
+from nonmember.corpora import CorpusSpec
+from nonmember.methods.base import Measurement, ScoredDocuments
+from nonmember.models import ModelSpec
+from nonmember.observations import Diverged, Scored
+from nonmember.scores import Loss
 from nonmember.stats.layout import layout_auc
 from nonmember.stats.rank_correlation import RankMetric, rank_correlation
 
 LOSS, KL = "loss", "kl"  # columns: loss/<role>, kl/<role>
+LIKELIHOOD = Loss()
 
 
 @dataclass(frozen=True)
@@ -44,28 +50,51 @@ class Finding:
         return f"{self.what} is {self.value:.3f}, and must be {verb} {self.bound:.3f}."
 
     def told(self) -> dict[str, Any]:
-        return {"value": self.value, "bound": self.bound, "upper": self.upper, "passed": self.passed}
+        value = self.value if np.isfinite(self.value) else None
+        return {"value": value, "bound": self.bound, "upper": self.upper, "passed": self.passed}
 
 
 @dataclass(frozen=True)
-class Gates:
-    """Bounds. Nats per token, means over documents.
+class HealthBounds:
+    """Bounds on what training did to a distilled reference. Nats per token, means over documents.
 
-    min_ce_gain: by how much the distilled reference must find the suspect set likelier than the reference does.
-    min_ce_share: the same as a share of what the controls' distilled references gain, which were made alike.
-    min_kl_gain: by how much it must have come closer to the target there.   max_kl_rise: how much farther from the
-    target it may be on a third text.   max_nll_rise: how much less likely it may find the third text.
-    min_rank_correlation: with the reference, on the suspect set.   max_seed_sd: of Delta over distillation seeds.
-    max_layout_auc: how well suspect and third text may be told apart by layout; num_folds: of that classifier.
+    min_ce_gain: by how much it must find the suspect set likelier than the reference does.
+    min_kl_gain: by how much it must have come closer to the target there; below 0: how much farther away it may be.
+    max_kl_rise: how much farther from the target it may be on a third text.   max_nll_rise: how much less likely it may
+    find the third text.
+    """
+
+    min_ce_gain: float
+    min_kl_gain: float
+    max_kl_rise: float
+    max_nll_rise: float
+
+    def of_training(self, role: str, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
+        """Of a (distilled) reference by its role; `values` of both groups hold the columns of `health_measurements`."""
+        return [
+            Finding("ce", -_change(suspect, LOSS, role), self.min_ce_gain, False,
+                    f"The gain of {role} in cross-entropy on the suspect set"),
+            Finding("kl", -_change(suspect, KL, role), self.min_kl_gain, False,
+                    f"The fall of {role}'s divergence from the target on the suspect set"),
+            Finding("kl_third", _change(third, KL, role), self.max_kl_rise, True,
+                    f"The rise of {role}'s divergence from the target on the third text"),
+            Finding("nll_third", _change(third, LOSS, role), self.max_nll_rise, True,
+                    f"The rise of {role}'s loss on the third text"),
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Gates(HealthBounds):
+    """Bounds of calibrated clearance.
+
+    min_ce_share: the gain in cross-entropy as a share of what the controls' distilled references gain, which were made
+    alike.   min_rank_correlation: with the reference, on the suspect set.   max_seed_sd: of Delta over distillation
+    seeds.   max_layout_auc: how well suspect and third text may be told apart by layout; num_folds: of that classifier.
     min_separation: how far the mean Delta of controls that read what is excluded must lie below that of controls that
     read nothing. Where reading leaves no trace in Delta, as with a reference too weak for the set, it decides nothing.
     """
 
-    min_ce_gain: float
     min_ce_share: float
-    min_kl_gain: float
-    max_kl_rise: float
-    max_nll_rise: float
     min_rank_correlation: float
     max_seed_sd: float
     max_layout_auc: float
@@ -75,21 +104,16 @@ class Gates:
     def of_model(
         self, role: str, suspect: ScoredDocuments, third: ScoredDocuments, metric: RankMetric, alike: Sequence[str]
     ) -> list[Finding]:
-        """Of a (distilled) reference by its role; columns as named above, its scores under the role itself.   alike:
-        roles of the controls' distilled references."""
-        ce_gain = -_change(suspect, LOSS, role)  # the score `loss` is minus the loss: higher is likelier
+        """Of a (distilled) reference by its role, its scores under the role itself.   alike: roles of the controls'
+        distilled references."""
+        ce, *others = self.of_training(role, suspect, third)
         gain_of_others = float(np.mean([-_change(suspect, LOSS, other) for other in alike]))
-        nll_rise = _change(third, LOSS, role)
         rho = rank_correlation(suspect.values[role], suspect.values["reference"], metric)
         return [
-            Finding("ce", ce_gain, self.min_ce_gain, False, f"The gain of {role} in cross-entropy on the suspect set"),
-            Finding("ce_share", ce_gain / gain_of_others if gain_of_others > 0 else 0.0, self.min_ce_share, False,
+            ce,
+            Finding("ce_share", ce.value / gain_of_others if gain_of_others > 0 else 0.0, self.min_ce_share, False,
                     f"That gain of {role} as a share of what the controls' distilled references gain"),
-            Finding("kl", -_change(suspect, KL, role), self.min_kl_gain, False,
-                    f"The fall of {role}'s divergence from the target on the suspect set"),
-            Finding("kl_third", _change(third, KL, role), self.max_kl_rise, True,
-                    f"The rise of {role}'s divergence from the target on the third text"),
-            Finding("nll_third", nll_rise, self.max_nll_rise, True, f"The rise of {role}'s loss on the third text"),
+            *others,
             Finding("rank_correlation", rho, self.min_rank_correlation, False,
                     f"The rank correlation of {role} with the reference"),
         ]  # fmt: skip
@@ -116,6 +140,16 @@ class Gates:
         auc = layout_auc(suspect.texts, third.texts, num_folds=self.num_folds, seed=seed)
         what = "The AUC with which layout alone tells the suspect set from the third text"
         return [Finding("layout", auc, self.max_layout_auc, True, what)]
+
+
+def health_measurements(
+    role: str, model: ModelSpec, target: ModelSpec, corpus: CorpusSpec, max_tokens: int
+) -> dict[str, Measurement]:
+    """What the gates look at in a model by its role: its loss on a text and its divergence from the target there."""
+    return {
+        f"{LOSS}/{role}": Scored(role, model, corpus, LIKELIHOOD, max_tokens),
+        f"{KL}/{role}": Diverged(model, corpus, role, target, max_tokens),
+    }
 
 
 def _change(documents: ScoredDocuments, what: str, role: str) -> float:

@@ -8,11 +8,12 @@ Delta = rho(R, T) - rho(D, T); evidence of non-membership where Delta > margin b
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import ClassVar, get_args
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 
+from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
     Access,
     DocumentGroup,
@@ -23,6 +24,9 @@ from nonmember.methods.base import (
     Verdict,
     on_suspect,
 )
+from nonmember.methods.gates import Finding, failures, told
+from nonmember.methods.ladder import Ladder
+from nonmember.methods.prism_gates import THIRD, PrismGates
 from nonmember.models import ModelSpec, label_of
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_p_value, difference_of_dependent_correlations
@@ -34,6 +38,10 @@ FEW_DOCUMENTS = 150  # figure 3: the p-value is stable from here on
 MANY_DOCUMENTS = 1000  # tables 8 and 9: effects as small as those of some trained models become significant
 MAX_UNDEFINED = 0.01
 SENSITIVITY_MARGIN = 0.1
+SCORED = ("target", "reference", "distilled")
+UNGATED = (
+    "No gate was applied (gates=off): this is the paper's test, which a ruined distilled reference passes as well."
+)
 
 CLAIMS: dict[Verdict, str] = {
     "evidence_of_non_membership": (
@@ -63,6 +71,8 @@ def distilled_reference(roles: Roles, distillation: Distillation) -> Trained:
 class Prism(Method):
     """score: per-document score (the paper's is Min-K%++).   distillation: how the distilled reference is made.
     rank_metric: spearman or kendall.   num_resamples: B.   margin: Delta must exceed it; 0 is the paper's test.
+    gates: what must hold before a verdict of non-membership; None: nothing, as in the paper.   ladder: how the learning
+    rate of the distillation is chosen; None: it is the recipe's.
     """
 
     score: Score
@@ -72,6 +82,8 @@ class Prism(Method):
     alpha: float
     margin: float
     max_tokens: int
+    gates: PrismGates | None = field(default=None, kw_only=True)
+    ladder: Ladder | None = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "prism"
     target_access: ClassVar[Access] = Access.FULL_LOGITS
@@ -79,6 +91,16 @@ class Prism(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.gates == "off":  # as in method.gates=off, which Hydra takes for a word
+            object.__setattr__(self, "gates", None)
+        if self.gates is not None and not isinstance(self.gates, PrismGates):
+            raise ValueError(
+                f"gates must be PRISM's gates or off; got {self.gates!r}. Choose gates=standard or gates=off."
+            )
+        if self.ladder is not None and self.gates is None:
+            raise ValueError(
+                "ladder tries learning rates until the gates hold; got gates=off. Use ladder=none with it."
+            )
         if self.rank_metric not in get_args(RankMetric):
             raise ValueError(f"rank_metric must be spearman or kendall, but {self.rank_metric!r} came.")
         if not isinstance(self.num_resamples, int) or self.num_resamples < 1:
@@ -86,16 +108,33 @@ class Prism(Method):
         if not isinstance(self.margin, int | float) or not 0 <= self.margin < 2:
             raise ValueError(f"margin must lie in [0, 2), but {self.margin!r} came.")
 
+    def settings(self) -> dict[str, Any]:
+        """Gates and ladder only where there are any, so that keys of what was stored before they came are the same."""
+        settings = super().settings()
+        return {name: value for name, value in settings.items() if name not in ("gates", "ladder") or value is not None}
+
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        models: dict[str, ModelSpec] = {
-            "target": roles.target,
-            "reference": roles.reference,
-            "distilled": distilled_reference(roles, self.distillation),
-        }
-        return on_suspect(roles, self.score, self.max_tokens, models)
+        models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}
+        if roles.obstacle:
+            return on_suspect(roles, self.score, self.max_tokens, models)
+        distilled = self.distilled(roles)
+        groups = on_suspect(roles, self.score, self.max_tokens, {**models, "distilled": distilled})
+        if self.gates is None:
+            return groups
+        gated = self.gates.groups(roles, distilled, self.gates.third(roles), self.max_tokens)
+        suspect = DocumentGroup(roles.suspect, {**groups["suspect"].measured, **gated["suspect"].measured})
+        return {"suspect": suspect, THIRD: gated[THIRD]}
+
+    def distilled(self, roles: Roles) -> Trained:
+        return distilled_reference(roles, self.distillation)
+
+    def texts_beside(self, roles: Roles) -> dict[str, CorpusSpec]:
+        return {} if self.ladder is None else {"practice": self.ladder.practice(self, roles)}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         scores = documents["suspect"]
+        if "distilled" not in scores.values:
+            return self._without_distillation(scores)
         reference, target, distilled = (scores.values[role] for role in ("reference", "target", "distilled"))
         difference = difference_of_dependent_correlations(
             reference, target, distilled,
@@ -120,6 +159,20 @@ class Prism(Method):
                 f"{difference.undefined_fraction:.1%} of the resamples have no rank correlation (constant scores); "
                 f"at most {MAX_UNDEFINED:.0%} may."
             )
+        gated: dict[str, Any] = {}
+        if self.gates is None:
+            warnings.append(UNGATED)
+        else:
+            findings = self._findings(self.gates, documents)
+            if failed := failures(findings):
+                verdict = "invalid"
+                warnings = [*failed, *warnings]
+            elif verdict == "evidence_of_non_membership":
+                findings.append(self.gates.of_delta(difference.statistic))
+                if failed := failures(findings):
+                    verdict = "inconclusive"
+                    warnings = [*failed, *warnings]
+            gated = {"gates": told(findings)}
         return TestOutcome(
             statistic=difference.statistic,
             p_value=difference.p_value,
@@ -135,7 +188,32 @@ class Prism(Method):
                 "rho_distilled_reference": rank_correlation(distilled, reference, self.rank_metric),
                 "p_value_at_margin_0.1": bootstrap_p_value(difference.distribution, SENSITIVITY_MARGIN),
                 "num_undefined_resamples": difference.num_undefined,
-                "num_tied_scores": {role: n - len(np.unique(values)) for role, values in scores.values.items()},
+                "num_tied_scores": {role: n - len(np.unique(scores.values[role])) for role in SCORED},
+                **gated,
             },
             distribution=difference.distribution,
+        )
+
+    def _findings(self, gates: PrismGates, documents: Mapping[str, ScoredDocuments]) -> list[Finding]:
+        suspect, third = documents["suspect"], documents[THIRD]
+        return [
+            *gates.of_training("distilled", suspect, third),
+            *gates.of_models(suspect, third),
+            *gates.of_scores(suspect, SCORED, self.rank_metric),
+        ]
+
+    def _without_distillation(self, scores: ScoredDocuments) -> TestOutcome:
+        """Where the reference is unfit: what can be said of it without a distilled one."""
+        rho = rank_correlation(scores.values["reference"], scores.values["target"], self.rank_metric)
+        findings = [] if self.gates is None else self.gates.of_scores(scores, SCORED[:2], self.rank_metric)
+        return TestOutcome(
+            statistic=np.nan,
+            p_value=np.nan,
+            ci_low=np.nan,
+            ci_high=np.nan,
+            alpha=self.alpha,
+            verdict="invalid",
+            allowed_claim=CLAIMS["invalid"],
+            warnings=tuple(failures(findings)),
+            details={"rho_reference_target": rho, "gates": told(findings)},
         )

@@ -7,6 +7,10 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 
+class RuinedWeights(ValueError):
+    """Training ended with weights that are no finite numbers."""
+
+
 @dataclass(frozen=True)
 class Optimization:
     """AdamW (or SGD) with linear warm-up; gradients are those of the mean over all tokens of a step.

@@ -20,7 +20,7 @@ from nonmember.progress import progress_callbacks, shows_progress
 from nonmember.training.batches import StepLoader, packed_sequences, plan_steps
 from nonmember.training.losses import Ids
 from nonmember.training.modules import AdapterTuningModule, CausalLMModule, DistilledReferenceModule
-from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining
+from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining, RuinedWeights
 from nonmember.training.resume import RandomState, ResumePoint
 
 log = logging.getLogger(__name__)
@@ -205,7 +205,7 @@ def _fit(
 
 def _check_finite(parameters: Iterable[torch.Tensor], optimization: Optimization, description: str) -> None:
     if not all(bool(parameter.isfinite().all()) for parameter in parameters):
-        raise ValueError(
+        raise RuinedWeights(
             f"{description}: the weights are no longer finite numbers. Lower the learning rate "
             f"({optimization.learning_rate}) or the bound on the gradient ({optimization.gradient_clip})."
         )

@@ -1,0 +1,114 @@
+"""What can be found out about an audit before a distilled reference is trained for it.
+
+Tokenizers that do not fit are refused from the tokenizers alone. A reference that is the target, and a ladder of
+learning rates of which none holds, leave nothing worth training: the result is then `invalid` and says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nonmember.artifacts import Builder
+from nonmember.audits.measuring import measure
+from nonmember.audits.question import Audit
+from nonmember.corpora import CorpusSpec
+from nonmember.methods import Prism, TestOutcome
+from nonmember.methods.ladder import climb, with_rate
+from nonmember.models import ModelSpec
+from nonmember.store import key_hash
+from nonmember.training import Trained
+from nonmember.training.recipes import Distillation
+
+INVALID = "A precondition of the test failed; nothing may be concluded."
+UNMEASURED = (
+    "The health of the distilled reference was not measured (trainer.measure_health=false) and no gate was applied, so "
+    "there is no verdict of non-membership. Measure it, or leave the gates on."
+)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The audit as it is carried out: with the learning rate that was chosen, or with what stands in the way of a
+    distilled reference. details: for the result."""
+
+    audit: Audit
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    def judged(self, outcome: TestOutcome, health: Mapping[str, float]) -> TestOutcome:
+        """The outcome with what was found before it, and without a verdict that nothing vouches for."""
+        reasons = [self.audit.obstacle] if self.audit.obstacle else []
+        if outcome.verdict == "evidence_of_non_membership" and self._is_unmeasured(health):
+            reasons.append(UNMEASURED)
+        if reasons:
+            warnings = (*reasons, *outcome.warnings)
+            outcome = replace(outcome, verdict="invalid", allowed_claim=INVALID, warnings=warnings)
+        return replace(outcome, details={**outcome.details, **self.details})
+
+    def _is_unmeasured(self, health: Mapping[str, float]) -> bool:
+        """Whether neither gates nor the training looked at the distilled reference."""
+        if not isinstance(self.audit.method, Prism) or self.audit.method.gates is not None:
+            return False
+        return isinstance(self.audit.models.get("distilled"), Trained) and "kl_after" not in health
+
+
+def prepare(audit: Audit, builder: Builder) -> Prepared:
+    """Raises ValueError where a student and its teacher have different tokenizers."""
+    _require_same_tokens(audit, builder)
+    method = audit.method
+    if not isinstance(method, Prism) or method.gates is None:
+        return Prepared(audit)
+    if weights := _same_weights(audit.reference, audit.target, builder):
+        obstacle = (
+            f"The reference is the target: {audit.reference.readable} and {audit.target.readable} have the same "
+            f"weights ({weights}). Give a reference that has not read the documents and is another model."
+        )
+        return Prepared(replace(audit, obstacle=obstacle))
+    if method.ladder is None:
+        return Prepared(audit)
+    climbed = climb(method, audit.roles, lambda group: measure(group, builder).documents)
+    chosen = method if climbed.rate is None else with_rate(method, climbed.rate)
+    return Prepared(replace(audit, method=chosen, obstacle=climbed.obstacle), {"ladder": climbed.told()})
+
+
+def _same_weights(one: ModelSpec, other: ModelSpec, builder: Builder) -> str:
+    """A mark of the weights if both models have the same, however they are labelled and in whatever precision they are
+    read; else empty."""
+    keys = [_weights_alone(model.key(builder)) for model in (one, other)]
+    return key_hash(keys[0]) if keys[0] == keys[1] else ""
+
+
+def _weights_alone(key: Mapping[str, Any]) -> dict[str, Any]:
+    pretrained = key.get("pretrained")
+    if not isinstance(pretrained, Mapping):
+        return dict(key)
+    return {"pretrained": {name: value for name, value in pretrained.items() if name not in ("dtype", "quantization")}}
+
+
+def _require_same_tokens(audit: Audit, builder: Builder) -> None:
+    seen: list[tuple[ModelSpec, ModelSpec, CorpusSpec]] = []
+    for one in audit.measurements:
+        for base, teacher, corpus, max_tokens in _distillations(one.model):
+            if (base, teacher, corpus) not in seen:
+                seen.append((base, teacher, corpus))
+                _require_alike(base, teacher, corpus, max_tokens, builder)
+
+
+def _require_alike(base: ModelSpec, teacher: ModelSpec, corpus: CorpusSpec, max_tokens: int, builder: Builder) -> None:
+    from nonmember.models.loading import encode, read_alike, require_shared_vocabulary, shared_ids
+
+    texts = [document.text for document in builder.get(corpus).documents]
+    tokenizers = [model.load_tokenizer(builder) for model in (base, teacher)]
+    ours, theirs = (encode(tokenizer, texts, max_tokens) for tokenizer in tokenizers)
+    shared, _ = shared_ids(*tokenizers)
+    _, share = read_alike(ours, theirs, shared)
+    require_shared_vocabulary(share, base.readable, teacher.readable, "distillation needs")
+
+
+def _distillations(model: ModelSpec) -> Iterator[tuple[ModelSpec, ModelSpec, CorpusSpec, int]]:
+    """Student before its training, teacher, corpus and limit of every distillation on the way to a model."""
+    if isinstance(model, Trained) and model.teacher is not None and isinstance(model.training, Distillation):
+        yield model.base, model.teacher, model.corpus, model.training.max_tokens
+    for _, parent in model.made_of():
+        yield from _distillations(parent)

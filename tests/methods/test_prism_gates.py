@@ -1,0 +1,250 @@
+"""PRISM's gates: no verdict of non-membership from a ruined reference, from the target itself, or from empty text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiny
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.preparing import UNMEASURED, Prepared
+from nonmember.audits.question import Audit
+from nonmember.audits.record import finished
+from nonmember.audits.run import run_audit
+from nonmember.methods import Prism, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods.ladder import Ladder
+from nonmember.methods.prism import UNGATED
+from nonmember.methods.prism_gates import PrismGates
+from nonmember.models import Pretrained
+from nonmember.records import AuditResult
+from nonmember.scores import MinKPlusPlus
+from nonmember.training import Trained
+
+pytestmark = tiny.ignore_warnings
+
+GATES = PrismGates(
+    min_ce_gain=0.02, min_kl_gain=-0.1, max_kl_rise=0.2, max_nll_rise=0.35, max_rank_correlation=0.995,
+    max_reference_gain=0.5, min_distinct=0.8, min_spread=0.02, min_delta=0.02, num_documents=30, min_characters=20,
+    max_characters=60, docstrings=["numpy"],
+)  # fmt: skip
+PRISM = Prism(
+    score=MinKPlusPlus(0.2), distillation=tiny.distillation(), rank_metric="spearman", num_resamples=200, alpha=0.05,
+    margin=0.0, max_tokens=64, gates=GATES,
+)  # fmt: skip
+GENERAL = tiny.texts(*tiny.random_texts(300, seed=11), name="other")
+TARGET, REFERENCE = (
+    Trained(tiny.scratch(seed), tiny.pretraining(epochs=8), tiny.GENERAL, seed=seed, label=label)
+    for seed, label in ((1, "target"), (2, "reference"))
+)
+AUDIT = Audit(TARGET, REFERENCE, tiny.SUSPECT, PRISM, seed=7, corpus_label="suspect", general=GENERAL)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("gates") / "store"
+
+
+@pytest.fixture
+def ask(store, tmp_path):
+    def answer(audit: Audit, **compute) -> AuditResult:
+        return run_audit(audit, tiny.builder(store, **compute), tmp_path / "run")
+
+    return answer
+
+
+def at(rate: float, **changes) -> Prism:
+    return replace(PRISM, distillation=tiny.distillation(learning_rate=rate), **changes)
+
+
+def failed(result: AuditResult) -> set[str]:
+    return {name for name, gate in result.details["gates"].items() if not gate["passed"]}
+
+
+# Whole audits -----------------------------------------------------------------------------------------------
+
+
+def test_a_distillation_as_it_should_be_passes(ask):
+    result = ask(AUDIT)
+    assert failed(result) <= {"delta"}
+    assert result.verdict in ("evidence_of_non_membership", "inconclusive")
+    assert UNGATED not in result.warnings
+    assert {"third", "distilled", "audit"} <= result.keys.keys()
+    assert result.settings["gates"]["min_delta"] == 0.02
+    paper = ask(replace(AUDIT, method=replace(PRISM, gates=None)))
+    assert (paper.statistic, paper.p_value) == (result.statistic, result.p_value)
+    assert paper.warnings[-1] == UNGATED
+    assert not {"gates", "ladder"} & paper.settings.keys()
+    assert "third" not in paper.keys
+
+
+@pytest.mark.parametrize(("rate", "gate"), [(1.0, "nll_third"), (1e-4, "ce")])
+def test_a_rate_a_hundred_times_too_high_or_too_low_is_invalid(ask, rate, gate):
+    result = ask(replace(AUDIT, method=at(rate)))
+    assert result.verdict == "invalid"
+    assert gate in failed(result)
+    number = result.details["gates"][gate]["value"]
+    assert any(f"is {number:.3f}, and must be" in warning for warning in result.warnings)
+
+
+def test_a_reference_that_is_the_target_is_invalid_and_nothing_is_trained(make_model, ask):
+    target, copy = Pretrained(str(make_model(5))), Pretrained(str(make_model(5)), dtype="bfloat16")
+    result = ask(replace(AUDIT, target=target, reference=copy), measure_health=False)
+    assert (result.verdict, result.made["models_trained"]) == ("invalid", 0)
+    assert result.warnings[0].startswith("The reference is the target: ")
+    assert result.rho_reference_target > 0.995
+    assert "rank_correlation" in failed(result)
+    assert result.p_value is None
+
+
+def test_texts_without_content_are_invalid(ask):
+    empty = tiny.texts(*("a " * (10 + number % 5) for number in range(40)))
+    result = ask(replace(AUDIT, target=tiny.scratch(1), reference=tiny.scratch(2), suspect=empty))
+    assert result.verdict == "invalid"
+    assert result.details["gates"]["distinct"]["value"] == 1 / 40
+    assert "distinct" in failed(result)
+
+
+def test_another_tokenizer_is_refused_before_weights_are_loaded(make_model, ask, monkeypatch):
+    monkeypatch.setattr(Pretrained, "weights", lambda *_: pytest.fail("weights were loaded"))
+    other = Pretrained(str(make_model(6, words="zq xj vk " * 50)))
+    with pytest.raises(ValueError, match=r"Only .*% of the documents' tokens are the same"):
+        ask(replace(AUDIT, target=Pretrained(str(make_model(5))), reference=other))
+
+
+# The ladder -------------------------------------------------------------------------------------------------
+
+
+def test_the_ladder_takes_the_largest_rate_that_holds(ask, store, tmp_path):
+    audit = replace(AUDIT, method=at(1e-5, ladder=Ladder([1e-2, 3.0])))
+    result = ask(audit)
+    ladder = result.details["ladder"]
+    assert ladder["chosen"] == 1e-2
+    assert [(rung["learning_rate"], rung["passed"]) for rung in ladder["tried"]] == [(3.0, False), (1e-2, True)]
+    straight = ask(AUDIT)
+    assert (result.statistic, result.keys["distilled"]) == (straight.statistic, straight.keys["distilled"])
+    assert result.keys["audit"] != straight.keys["audit"]
+    again = ask(audit)
+    assert (again.details, again.made["models_trained"]) == (result.details, 0)
+    assert finished(tmp_path / "run", audit_keys(audit, tiny.builder(store))["audit"]) is not None
+
+
+def test_a_ladder_without_a_rate_that_holds_is_invalid(ask):
+    result = ask(replace(AUDIT, method=at(1e-2, ladder=Ladder([1e-4]))))
+    assert (result.verdict, result.details["ladder"]["chosen"]) == ("invalid", None)
+    assert (
+        "No learning rate of the ladder passes the gates on general text; at the smallest, 0.0001" in result.warnings[0]
+    )
+
+
+@pytest.mark.parametrize("rates", [[], [0.0], [1e-3, 1e-3], [True]])
+def test_rates_that_are_none_are_refused(rates):
+    with pytest.raises(ValueError, match="different learning rates above 0"):
+        Ladder(rates)
+
+
+def test_a_ladder_needs_gates():
+    with pytest.raises(ValueError, match="ladder=none"):
+        replace(PRISM, gates=None, ladder=Ladder([1e-3]))
+
+
+# Numbers alone ----------------------------------------------------------------------------------------------
+
+
+def documents(n: int = 200, *, rho: float = 0.3, **moved: float) -> dict[str, ScoredDocuments]:
+    """A healthy distilled reference that target and reference disagree with; `moved` adds to columns by name."""
+    rng = np.random.default_rng(0)
+    target = rng.normal(-1, 0.3, size=n)
+    noise = {role: rng.normal(0, 0.3, size=n) for role in ("reference", "distilled")}
+    values = {
+        "target": target,
+        "reference": target + 0.3 * noise["reference"],
+        "distilled": rho * target + noise["distilled"],
+    }
+    level = {
+        "loss/target": -3.0,
+        "loss/reference": -3.2,
+        "loss/distilled": -3.0,
+        "kl/reference": 0.3,
+        "kl/distilled": 0.2,
+    }
+    columns = {name: np.full(n, value + moved.get(name, 0.0)) for name, value in level.items()}
+    third = {name: np.full(n, level[name] + moved.get(f"third/{name}", 0.0)) for name in level}
+    third["loss/distilled"] = third["loss/distilled"] - 0.2
+    texts = tuple(f"text number {place}" for place in range(n))
+    ids = tuple(map(str, range(n)))
+    return {"suspect": ScoredDocuments(ids, {**values, **columns}, texts=texts), "third": ScoredDocuments(ids, third)}
+
+
+def judged(given: dict[str, ScoredDocuments], method: Prism = PRISM) -> TestOutcome:
+    return method.test(given, np.random.default_rng(1))
+
+
+def test_healthy_numbers_give_a_verdict():
+    outcome = judged(documents())
+    assert outcome.verdict == "evidence_of_non_membership"
+    assert all(gate["passed"] for gate in outcome.details["gates"].values())
+
+
+@pytest.mark.parametrize(
+    ("moved", "gate", "number"),
+    [
+        ({"loss/distilled": -0.19}, "ce", "0.010"),
+        ({"kl/distilled": 0.3}, "kl", "-0.200"),
+        ({"third/kl/distilled": 0.4}, "kl_third", "0.300"),
+        ({"third/loss/distilled": -0.5}, "nll_third", "0.500"),
+        ({"loss/reference": 1.0, "loss/distilled": 1.0}, "reference_gain", "1.000"),
+    ],
+)
+def test_each_gate_gives_its_number(moved, gate, number):
+    outcome = judged(documents(**moved))
+    assert outcome.verdict == "invalid"
+    assert [name for name, told in outcome.details["gates"].items() if not told["passed"]] == [gate]
+    assert f"is {number}, and must be" in outcome.warnings[0]
+
+
+def test_the_same_ranks_under_reference_and_target_are_invalid():
+    given = documents()
+    values = given["suspect"].values
+    same = replace(given["suspect"], values={**values, "reference": values["target"] * 1.01})
+    assert judged(given | {"suspect": same}).verdict == "invalid"
+
+
+def test_scores_that_hardly_differ_are_invalid():
+    given = documents()
+    values = {name: -1 + (column + 1) / 1000 if "/" not in name else column
+              for name, column in given["suspect"].values.items()}  # fmt: skip
+    outcome = judged(given | {"suspect": replace(given["suspect"], values=values)})
+    assert outcome.verdict == "invalid"
+    assert "standard deviation of the score" in outcome.warnings[0]
+
+
+def test_a_small_delta_decides_nothing():
+    outcome = judged(documents(), replace(PRISM, gates=replace(GATES, min_delta=1.5)))
+    assert outcome.verdict == "inconclusive"
+    assert outcome.warnings[0].startswith("Delta is ")
+
+
+def test_health_that_was_not_measured_is_no_verdict_of_non_membership():
+    cleared = judged(documents(), replace(PRISM, gates=None))
+    assert cleared.verdict == "evidence_of_non_membership"
+    paper = Prepared(replace(AUDIT, method=replace(PRISM, gates=None)))
+    assert paper.judged(cleared, {"ce_after": 1.0, "kl_after": 1.0}).verdict == cleared.verdict
+    outcome = paper.judged(cleared, {})
+    assert (outcome.verdict, outcome.warnings[0]) == ("invalid", UNMEASURED)
+
+
+def test_off_is_a_word_and_other_words_are_refused():
+    assert replace(PRISM, gates="off").gates is None
+    with pytest.raises(ValueError, match="gates=standard or gates=off"):
+        replace(PRISM, gates="loose")
+    with pytest.raises(ValueError, match=r"gates.min_delta must be a number; got 'x'"):
+        replace(GATES, min_delta="x")
+
+
+def test_the_third_text_is_general_text_or_docstrings():
+    roles = Roles(TARGET, REFERENCE, tiny.SUSPECT, seed=1)
+    assert GATES.third(roles).base.packages == ("numpy",)
+    assert GATES.third(replace(roles, general=GENERAL)).base == GENERAL
