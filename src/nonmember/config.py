@@ -51,6 +51,7 @@ class AuditConfig:
     launcher: Any = None
     experiment: Any = None
     fail_fast: bool = False
+    page_text: bool = False
 
 
 @dataclass

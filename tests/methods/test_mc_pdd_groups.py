@@ -10,7 +10,7 @@ import pytest
 
 import tiny
 from mc_pdd_world import SETTINGS, chat_model, entities, ids, measured
-from nonmember.methods import Scored, Roles
+from nonmember.methods import Roles, Scored
 from nonmember.methods.mc_pdd import HITS, McPdd
 from nonmember.methods.mc_pdd_groups import McPddGroups
 from nonmember.models import Pretrained

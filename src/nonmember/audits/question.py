@@ -24,6 +24,7 @@ class Audit:
     heldout: certainly unseen text of the same kind, read by the methods that compare.   unseen: further such text, on
     which some methods tune the target.
     world, sweep, data: where it stands among other audits, as the result records it; nothing depends on them.
+    page_text: whether the page beside the result shows the first words of the documents.
     """
 
     target: ModelSpec
@@ -41,6 +42,7 @@ class Audit:
     world: str = "own"
     sweep: str = ""
     data: Mapping[str, str | float | bool | None] = field(default_factory=dict)
+    page_text: bool = False
 
     def __post_init__(self) -> None:
         if self.truth not in (None, "member", "non_member"):

@@ -17,6 +17,7 @@ from nonmember.methods.base import (
     Access,
     DocumentGroup,
     Method,
+    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -74,6 +75,8 @@ class Prism(Method):
     max_tokens: int
 
     name: ClassVar[str] = "prism"
+    statistic_name: ClassVar[str] = "Delta"
+    picture: ClassVar[Picture] = "ranks"
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30
 
