@@ -1,4 +1,4 @@
-"""What lies in the folder of an audit: the result, the scores of the documents, the resampled statistic, the answers."""
+"""What lies in the folder of an audit: result, scores of the documents, resampled statistic, answers, command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-import yaml  # type: ignore[import-untyped]
+import yaml
 
 from nonmember.audits.answers import ANSWERS, KINDS
 from nonmember.methods import Method, method_named

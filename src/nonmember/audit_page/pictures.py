@@ -1,4 +1,4 @@
-"""What a method looks at, drawn: one function per kind of picture (`Method.picture`), each from what the folder holds."""
+"""What a method looks at, drawn: a function per kind of picture (`Method.picture`), from what the folder holds."""
 
 from __future__ import annotations
 
@@ -203,7 +203,8 @@ def aucs(evidence: Evidence) -> list[Drawing]:
     )  # fmt: skip
     plot.upright(0.5, "zero")
     for place, (name, value) in enumerate(found.items()):
-        plot.interval(place, *ends[name], value)
+        low, high = ends[name]
+        plot.interval(place, low, high, value)
     told = "; ".join(
         f"{name} {formats.decimals(value)} {formats.interval(*ends[name])}" for name, value in found.items()
     )

@@ -113,8 +113,9 @@ class Plot:
     def interval(self, place: float, low: float, high: float, middle: float, series: int = 0) -> None:
         """A lying interval with its middle."""
         y = self._py(place)
-        shape = Markup('<g class="span s{}"><line x1="{:g}" x2="{:g}" y1="{y:g}" y2="{y:g}"/><circle cx="{:g}" cy="{y:g}" r="4"/></g>')  # fmt: skip
-        self._marks.append(shape.format(series, self._px(low), self._px(high), self._px(middle), y=y))
+        line = Markup('<line x1="{:g}" x2="{:g}" y1="{y:g}" y2="{y:g}"/>').format(self._px(low), self._px(high), y=y)
+        dot = Markup('<circle cx="{:g}" cy="{:g}" r="4"/>').format(self._px(middle), y)
+        self._marks.append(Markup('<g class="span s{}">{}{}</g>').format(series, line, dot))
 
     # The picture ----------------------------------------------------------------------------------------------------
 

@@ -60,12 +60,12 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
         documents=content.documents(evidence, texts),
         exclusions=content.exclusions(result),
         settings={
-            "Settings": content.facts(result.settings | {"seed": result.seed, "score": result.score}),
+            "Settings": content.facts({**result.settings, "seed": result.seed, "score": result.score}),
             "Data": content.facts({"corpus": result.corpus, "heldout": result.heldout, **result.data}),
             "Further numbers": content.facts(result.details),
             "Keys": content.facts(result.keys),
             "Versions": content.facts(result.versions),
-            "What this run made": content.facts(result.made | {"seconds": result.seconds}),
+            "What this run made": content.facts({**result.made, "seconds": result.seconds}),
         },
         command=content.command(evidence),
         style=Markup((HERE.parent / "reporting" / "page.css").read_text(encoding="utf-8"))

@@ -44,8 +44,8 @@ __all__ = [
 
 Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"]
 
-# How an audit's page draws what a method looks at (nonmember.audit_page.pictures): ranks under the target and under other
-# models; pairs of values of each document; values by group; shards of an ordered file; answers; changes of a score by
+# How the page of an audit draws what a method looks at (nonmember.audit_page.pictures): ranks under target and others;
+# pairs of values of each document; values by group; shards of an ordered file; answers; changes of a score by
 # tuning; AUCs with their intervals; else histograms of the scores.
 Picture = Literal["ranks", "pairs", "groups", "shards", "answers", "changes", "aucs", "scores"]
 
@@ -181,14 +181,14 @@ class Method(ABC):
 
 
 def method_named(name: str) -> type[Method]:
-    """The method that a result names, among those that are loaded; the defaults of `Method` for one that is not."""
-    waiting: list[type[Method]] = [Method]
+    """The method that a result names, among those that are loaded; `Method` itself, with its defaults, for another."""
+    waiting: list[type[Method]] = [Method]  # type: ignore[type-abstract]
     while waiting:
         method = waiting.pop()
         if vars(method).get("name") == name:
             return method
         waiting += method.__subclasses__()
-    return Method
+    return Method  # type: ignore[type-abstract]
 
 
 def on_suspect(
