@@ -30,6 +30,11 @@ def config_directory() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "conf"
 
 
+def published_sweeps() -> frozenset[str]:
+    """Names of the sweeps that come with the project: beside the YAML tree."""
+    return frozenset(path.stem for path in (config_directory().parent / "sweeps").glob("*.yaml"))
+
+
 @dataclass
 class AuditConfig:
     """`nonmember audit`."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import sys
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 import hydra
 from omegaconf import DictConfig
 
-from nonmember.config import require_complete, run_with_hydra
+from nonmember.config import published_sweeps, require_complete, run_with_hydra
 
 log = logging.getLogger(__name__)
 
@@ -32,10 +33,13 @@ def report(config: DictConfig) -> Path:
     require_complete(config)
     paper = hydra.utils.instantiate(config.report, _convert_="all")
     from nonmember.reporting.load import Collection, load_runs
+    from nonmember.reporting.own import is_own, table_of_own
     from nonmember.reporting.write import write_report
 
     collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
-    document = paper.build(collection.runs)
+    known = published_sweeps()
+    own = [run for run in collection.runs if is_own(run, known)]
+    document = replace(paper.build([run for run in collection.runs if not is_own(run, known)]), own=table_of_own(own))
     page = write_report(document, collection, Path(config.folder), datetime.now().astimezone())
     log.info("%d results in %s, %d left out.", len(collection.runs), page.parent, len(collection.unreadable))
     return page

@@ -126,7 +126,9 @@ def test_the_command_without_credentials(folder):
         {"path": "/somewhere/sweeps", "provider": "command-line"}]}}  # fmt: skip
     (path / ".hydra/hydra.yaml").write_text(json.dumps({"hydra": source}))
     html = "".join(read(write_page(path).read_text()).text)
-    assert "nonmember audit --config-dir=sweeps --config-name=demo target.url=http://host/v1 'data.path=a b.csv'" in html
+    assert (
+        "nonmember audit --config-dir=sweeps --config-name=demo target.url=http://host/v1 'data.path=a b.csv'" in html
+    )
 
 
 def test_a_page_never_fails_an_audit(folder, caplog):

@@ -167,7 +167,7 @@ class Section:
 @dataclass(frozen=True)
 class Document:
     """A whole report. worlds: name -> what it is.   glance: the few numbers to see first.
-    marks: those that are explained.
+    own: one's own audits, which come before everything else.   marks: those that are explained.
     """
 
     name: str
@@ -178,3 +178,4 @@ class Document:
     glance: Block | None = None
     notes: tuple[str, ...] = field(default=())
     marks: Mapping[str, str] = field(default_factory=lambda: MARKS)
+    own: Block | None = None
