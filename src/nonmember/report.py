@@ -39,7 +39,8 @@ def report(config: DictConfig) -> Path:
     collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
     known = published_sweeps()
     own = [run for run in collection.runs if is_own(run, known)]
-    document = replace(paper.build([run for run in collection.runs if not is_own(run, known)]), own=table_of_own(own))
+    others = [run for run in collection.runs if not is_own(run, known)]
+    document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))
     page = write_report(document, collection, Path(config.folder), datetime.now().astimezone())
     log.info("%d results in %s, %d left out.", len(collection.runs), page.parent, len(collection.unreadable))
     return page

@@ -14,14 +14,13 @@ from nonmember.reporting.load import Run
 OWN = "own"  # the world of one's own models and documents, as results record it; and the key of the table
 COLUMNS = ("p", "verdict", "statistic", "interval", "method", "documents", "truth")
 NOTE = (
-    "Audits of one's own models and documents, or of sweeps of one's own; each has a page, `audit.html` beside its "
-    "`result.json`. They stand in no table below."
+    "Audits of one's own models and documents. Each has a page, `audit.html` beside its `result.json`; they stand in "
+    "no table below."
 )
 
 
 def is_own(run: Run, published_sweeps: Collection[str]) -> bool:
-    """Where the names of the published sweeps are not at hand, its world alone tells."""
-    return run.result.world == OWN or (bool(published_sweeps) and run.result.sweep not in published_sweeps)
+    return run.result.world == OWN and run.result.sweep not in published_sweeps
 
 
 def table_of_own(runs: Sequence[Run]) -> Block | None:

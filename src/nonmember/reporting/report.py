@@ -54,13 +54,11 @@ class Part:
     published: Callable[[], Iterable[Block]] | None = None
     notes: tuple[str, ...] = ()
 
-    def section(self, scopes: Sequence[Scope]) -> Section | None:
-        """World by world, the published tables last. None where there is nothing to show that results should fill."""
+    def section(self, scopes: Sequence[Scope]) -> Section:
+        """World by world, the published tables last."""
         filled = [(scope.world.title, self.fill(scope)) for scope in scopes] if self.fill is not None else []
         published = tuple(self.published()) if self.published is not None else ()
-        found = any(one.blocks or one.figures or one.notes for _, one in filled)
-        if self.fill is not None and not (found or published or self.notes):
-            return None
+        found = published or self.notes or any(one.blocks or one.figures or one.notes for _, one in filled)
         return Section(
             key=self.key,
             title=self.title,
@@ -70,6 +68,7 @@ class Part:
             commands=tuple(dict.fromkeys(scope.command(key) for scope in scopes for key in self.made_by)),
             paper=self.paper,
             notes=(*self.notes, *(note for world, one in filled for note in one.remarks(world))),
+            is_empty=self.fill is not None and not found,
         )
 
 
@@ -117,19 +116,16 @@ class Report:
     marks: ClassVar[Mapping[str, str]] = MARKS
 
     def build(self, runs: Sequence[Run]) -> Document:
-        """All sections that have something to show, from results alone."""
+        """All sections, from results alone."""
         scopes = self.scopes(runs)
-        made = [(part, part.section(scopes)) for part in self.parts]
-        without = [part.title.partition(". ")[0] for part, section in made if section is None]
-        left_out = (f"Left out, for want of results: {', '.join(without)}.",) if without else ()
         return Document(
             name=self.name,
             title=self.title,
             subtitle=self.subtitle,
             worlds={scope.world.title: scope.world.about for scope in scopes},
-            sections=tuple(section for _, section in made if section is not None),
+            sections=tuple(part.section(scopes) for part in self.parts),
             glance=self.glance.block(scopes) if scopes else None,
-            notes=(*self.notes, *left_out),
+            notes=self.notes,
             marks=self.marks,
         )
 
