@@ -188,7 +188,7 @@ def method_named(name: str) -> type[Method]:
         if vars(method).get("name") == name:
             return method
         waiting += method.__subclasses__()
-    return Method  # type: ignore[type-abstract]
+    return Method
 
 
 def on_suspect(
