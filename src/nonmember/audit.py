@@ -60,6 +60,7 @@ def main() -> None:
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     """One audit: skipped where its result is there already."""
     require_complete(config)
+    from nonmember.audit_page.write import PAGE, try_to_write_page
     from nonmember.audits.keys import audit_keys
     from nonmember.audits.record import finished
     from nonmember.audits.run import run_audit
@@ -78,6 +79,8 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     if (result := finished(folder, keys["audit"])) is not None:
         (folder / ERROR).unlink(missing_ok=True)  # of an attempt before, or of another question that was put here
         log.info("%s: found.", title)
+        if process_rank() == 0 and not (folder / PAGE).exists():
+            try_to_write_page(folder)
         return replace(result, made=dict.fromkeys(result.made, 0))
     log.info("%s", title)
     # What of the world is used stands resolved where it is used.
@@ -144,6 +147,7 @@ def build_audit(config: DictConfig) -> Audit:
         world=config.data.get("world", "own"),
         sweep=config.name,
         data={str(name): value for name, value in config.data.items() if _is_plain(value) and name != "world"},
+        page_text=bool(config.get("page_text")),
     )
 
 

@@ -15,6 +15,7 @@ COMMANDS = {
     "score": "membership scores of documents, as a Parquet table",
     "train": "make a model by its recipe",
     "table": "the results of a group of audits in one table",
+    "page": "audit.html of finished audits, made again",
     "plan": "how large an audit by calibrated clearance must be, from a pilot",
     "report": "all results as the tables and figures of a paper, and a page to explore",
     "sync": "copy the audits on disk to W&B",

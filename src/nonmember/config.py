@@ -33,6 +33,11 @@ def config_directory() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "conf"
 
 
+def published_sweeps() -> frozenset[str]:
+    """Names of the sweeps that come with the project: beside the YAML tree."""
+    return frozenset(path.stem for path in (config_directory().parent / "sweeps").glob("*.yaml"))
+
+
 @dataclass
 class AuditConfig:
     """`nonmember audit`."""
@@ -56,6 +61,7 @@ class AuditConfig:
     launcher: Any = None
     experiment: Any = None
     fail_fast: bool = False
+    page_text: bool = False
 
 
 @dataclass

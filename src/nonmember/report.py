@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
 from omegaconf import DictConfig
 
-from nonmember.config import require_complete, run_with_hydra
+from nonmember.config import published_sweeps, require_complete, run_with_hydra
 from nonmember.config_safety import instantiate
 
 log = logging.getLogger(__name__)
@@ -32,10 +33,14 @@ def report(config: DictConfig) -> Path:
     require_complete(config)
     paper = instantiate(config.report)
     from nonmember.reporting.load import Collection, load_runs
+    from nonmember.reporting.own import is_own, table_of_own
     from nonmember.reporting.write import write_report
 
     collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
-    document = paper.build(collection.runs)
+    known = published_sweeps()
+    own = [run for run in collection.runs if is_own(run, known)]
+    others = [run for run in collection.runs if not is_own(run, known)]
+    document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))
     page = write_report(document, collection, Path(config.folder), datetime.now().astimezone())
     log.info("%d results in %s, %d left out.", len(collection.runs), page.parent, len(collection.unreadable))
     return page

@@ -71,6 +71,9 @@ def test_sections_are_filled_world_by_world_and_the_published_stand_last(report)
     assert picture.notes == tuple(f"{world}: no results for this figure yet." for world in document.worlds)
     assert only_notes.notes == ("Micro world: as printed", "Pile world: as printed")
     assert (empty.blocks, empty.figures, empty.notes, empty.commands) == ((), (), (), ())
+    shown = document.without_empty_sections()
+    assert [one.key for one in shown.sections] == ["scores", "told", "empty"], "which waits for no results"
+    assert shown.notes == ("A note.", "Left out, for want of results: A picture.")
 
 
 def test_results_of_other_methods_do_not_count(report):

@@ -23,7 +23,7 @@ class MeasuredGroup:
     capability: role -> negative log-likelihood (nats per token) and number of parameters, as far as known.
     num_tokens: scored tokens under the first model, None where no text was scored.   failed: name of a measurement that
     asks -> reason -> questions that were not answered at all.   counters: name of a measurement -> what its score
-    guarded against -> number or share.
+    guarded against -> number or share.   found: name of a measurement -> its values of all documents.
     """
 
     documents: ScoredDocuments
@@ -32,6 +32,7 @@ class MeasuredGroup:
     num_tokens: int | None
     failed: Mapping[str, Mapping[str, int]]
     counters: Mapping[str, Mapping[str, int | float]]
+    found: Mapping[str, DocumentScores | Embeddings]
 
 
 def measure(group: DocumentGroup, builder: Builder) -> MeasuredGroup:
@@ -53,6 +54,7 @@ def measure(group: DocumentGroup, builder: Builder) -> MeasuredGroup:
         next((one.num_tokens for one in found.values() if one.num_tokens), None),
         {name: reasons for name, reasons in failed.items() if reasons},
         {name: one.counters for name, one in values.items() if isinstance(one, DocumentScores) and one.counters},
+        values,
     )
 
 

@@ -25,6 +25,7 @@ class Audit:
     which some methods tune the target.
     obstacle: what was found to stand in the way of a distilled reference.
     world, sweep, data: where it stands among other audits, as the result records it; nothing depends on them.
+    page_text: whether the page beside the result shows the first words of the documents.
     """
 
     target: ModelSpec
@@ -43,6 +44,7 @@ class Audit:
     sweep: str = ""
     data: Mapping[str, str | float | bool | None] = field(default_factory=dict)
     obstacle: str = ""
+    page_text: bool = False
 
     def __post_init__(self) -> None:
         if self.truth not in (None, "member", "non_member"):

@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from nonmember.artifacts import Builder, Counters
+from nonmember.audit_page.write import try_to_write_page
+from nonmember.audits import answers
 from nonmember.audits.keys import audit_keys, settings_of_method
 from nonmember.audits.measuring import MeasuredGroup, measure
 from nonmember.audits.preparing import prepare
@@ -32,7 +34,8 @@ WARN_EXCLUDED, INVALID_EXCLUDED = 0.05, 0.20  # shares of the documents
 
 
 def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, str] | None = None) -> AuditResult:
-    """Answer the question and leave result.json, scores.parquet and the resampled statistics in `folder`.
+    """Answer the question and leave result.json, scores.parquet, the resampled statistics, the answers of models that
+    were asked and the page in `folder`.
 
     keys: of the audit, where the caller has them.   The result is on disk before the builder's tracker hears of it.
     Raises ValueError where the question cannot be put.
@@ -52,9 +55,11 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     keys = {**keys, **{role: key_hash(model.key(builder)) for role, model in audit.models.items()}}
     result = _result(audit, measured, outcome, builder, keys, folder)
     result = replace(result, made=_difference(builder.counters, before), seconds=round(time.monotonic() - started, 3))
+    texts = {name: dict(zip(group.doc_ids, group.texts, strict=True)) for name, group in documents.items()}
     if process_rank() == 0:
         write(result, documents, outcome, folder)
-    texts = {name: dict(zip(group.doc_ids, group.texts, strict=True)) for name, group in documents.items()}
+        answers.write(_answers(audit, measured, builder), folder)
+        try_to_write_page(folder, texts if audit.page_text else None)
     mirror(builder.tracker, result, folder, texts)
     return result
 
@@ -107,6 +112,7 @@ def _result(
         *_health_warnings(health, models),
         *_unseen_warnings(audit, builder),
         *_failed_warnings(measured),
+        *answers.warnings_about(_answers(audit, measured, builder)),
         *builder.warnings(),
     ]
     uses_reference = not models.keys().isdisjoint(("reference", "distilled", "control")) or audit.compared_with()
@@ -147,6 +153,13 @@ def _result(
         made={},
         seconds=0.0,
     )
+
+
+def _answers(audit: Audit, measured: Mapping[str, MeasuredGroup], builder: Builder) -> Iterator[answers.Row]:
+    """What the models answered, where the method asks any: also about documents that could not be scored for it."""
+    for group, one in measured.items():
+        for name, values in one.found.items():
+            yield from answers.rows_of(group, name, audit.groups[group].measured[name], values, builder)
 
 
 def _excluded(measured: Mapping[str, MeasuredGroup]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from nonmember.methods.base import (
     Scored,
     ScoredDocuments,
     TestOutcome,
+    method_named,
 )
 from nonmember.methods.blind import Blind
 from nonmember.methods.clearance import Clearance
@@ -66,4 +67,5 @@ __all__ = [
     "Scored",
     "ScoredDocuments",
     "TestOutcome",
+    "method_named",
 ]

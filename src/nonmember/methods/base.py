@@ -30,17 +30,24 @@ __all__ = [
     "Measurement",
     "Method",
     "OrderQuantity",
+    "Picture",
     "Reordered",
     "Roles",
     "Scored",
     "ScoredDocuments",
     "TestOutcome",
     "Verdict",
+    "method_named",
     "on_suspect",
     "units",
 ]
 
 Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"]
+
+# How the page of an audit draws what a method looks at (nonmember.audit_page.pictures): ranks under target and others;
+# pairs of values of each document; values by group; shards of an ordered file; answers; changes of a score by
+# tuning; AUCs with their intervals; else histograms of the scores.
+Picture = Literal["ranks", "pairs", "groups", "shards", "answers", "changes", "aucs", "scores"]
 
 
 @dataclass(frozen=True)
@@ -129,9 +136,14 @@ class TestOutcome:
 
 
 class Method(ABC):
-    """One file and one YAML per method."""
+    """One file and one YAML per method.
+
+    statistic_name: what the statistic is called where results are shown.   picture: of what the method looks at.
+    """
 
     name: ClassVar[str]
+    statistic_name: ClassVar[str] = "statistic"
+    picture: ClassVar[Picture] = "scores"
     target_access: ClassVar[Access | None]  # None: the method looks at texts alone
     min_documents: ClassVar[int]
     alpha: float
@@ -176,6 +188,17 @@ class Method(ABC):
     @abstractmethod
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """Decide. documents: by group.   Random draws come from `rng` alone."""
+
+
+def method_named(name: str) -> type[Method]:
+    """The method that a result names, among those that are loaded; `Method` itself, with its defaults, for another."""
+    waiting: list[type[Method]] = [Method]  # type: ignore[type-abstract]
+    while waiting:
+        method = waiting.pop()
+        if vars(method).get("name") == name:
+            return method
+        waiting += method.__subclasses__()
+    return Method
 
 
 def on_suspect(

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nonmember.methods.base import DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods.base import DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindAuc, BlindBaseline, blind_baseline
 
 
@@ -28,6 +28,8 @@ class Blind(Method):
     max_tokens: int
 
     name: ClassVar[str] = "blind"
+    statistic_name: ClassVar[str] = "AUC"
+    picture: ClassVar[Picture] = "aucs"
     target_access: ClassVar[None] = None
     min_documents: ClassVar[int] = 30
 

@@ -22,6 +22,7 @@ from nonmember.methods.base import (
     DocumentGroup,
     Measurement,
     Method,
+    Picture,
     Roles,
     Scored,
     ScoredDocuments,
@@ -86,6 +87,8 @@ class Clearance(Method):
     max_tokens: int
 
     name: ClassVar[str] = "clearance"
+    statistic_name: ClassVar[str] = "Delta"
+    picture: ClassVar[Picture] = "ranks"
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30
 

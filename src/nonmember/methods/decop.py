@@ -27,6 +27,7 @@ from nonmember.methods.base import (
     Asked,
     DocumentGroup,
     Method,
+    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -106,6 +107,8 @@ class Decop(Method):
     max_tokens: int
 
     name: ClassVar[str] = "decop"
+    statistic_name: ClassVar[str] = "difference in accuracy"
+    picture: ClassVar[Picture] = "answers"
     target_access: ClassVar[Access] = Access.TEXT
     min_documents: ClassVar[int] = FEWEST_UNITS
 

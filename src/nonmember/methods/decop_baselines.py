@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nonmember.methods.asked import by_unit
-from nonmember.methods.base import Access, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome
 from nonmember.methods.decop_answers import comparison
 from nonmember.scores import Score
 from nonmember.stats.multiplicity import holm
@@ -38,6 +38,8 @@ class DecopBaselines(Method):
     max_tokens: int
 
     name: ClassVar[str] = "decop_baselines"
+    statistic_name: ClassVar[str] = "AUC"
+    picture: ClassVar[Picture] = "groups"
     target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
     min_documents: ClassVar[int] = 5
 

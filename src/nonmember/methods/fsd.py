@@ -22,6 +22,7 @@ from nonmember.methods.base import (
     Access,
     DocumentGroup,
     Method,
+    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -74,6 +75,8 @@ class Fsd(Method):
     max_tokens: int
 
     name: ClassVar[str] = "fsd"
+    statistic_name: ClassVar[str] = "AUC"
+    picture: ClassVar[Picture] = "changes"
     target_access: ClassVar[Access] = Access.WEIGHTS
     min_documents: ClassVar[int] = 30
 

@@ -20,6 +20,7 @@ from nonmember.methods.base import (
     Embedded,
     Measurement,
     Method,
+    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -70,6 +71,8 @@ class Kds(Method):
     max_tokens: int
 
     name: ClassVar[str] = "kds"
+    statistic_name: ClassVar[str] = "KDS"
+    picture: ClassVar[Picture] = "changes"
     target_access: ClassVar[Access] = Access.WEIGHTS
     min_documents: ClassVar[int] = 1  # fewer than 3 have a result, which says that it is invalid
 

@@ -15,7 +15,7 @@ from typing import ClassVar, get_args
 import numpy as np
 
 from nonmember.corpora import CorpusSpec
-from nonmember.methods.base import Access, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
+from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.records import FloatArray
 from nonmember.scores import MaxK, MinK, Perplexity, Perturbed, ReferenceDifference, ReferenceRatio, Score, Zlib
 from nonmember.scores.perturbed import Quantity
@@ -69,6 +69,8 @@ class LlmDi(Method):
     max_tokens: int
 
     name: ClassVar[str] = "llm_di"
+    statistic_name: ClassVar[str] = "median t"
+    picture: ClassVar[Picture] = "groups"
     target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
     min_documents: ClassVar[int] = 30
 

@@ -26,6 +26,7 @@ from nonmember.methods.base import (
     Asked,
     DocumentGroup,
     Method,
+    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -96,6 +97,8 @@ class McPdd(Method):
     max_tokens: int
 
     name: ClassVar[str] = "mc_pdd"
+    statistic_name: ClassVar[str] = "difference in hit rate"
+    picture: ClassVar[Picture] = "answers"
     target_access: ClassVar[Access] = Access.TEXT
     min_documents: ClassVar[int] = 30
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from nonmember.methods.base import Access, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome
 from nonmember.methods.mc_pdd import McPdd
 from nonmember.models import label_of
 from nonmember.records import Corpus
@@ -29,6 +29,8 @@ class McPddContaminated(Method):
     max_tokens: int
 
     name: ClassVar[str] = "mc_pdd_contaminated"
+    statistic_name: ClassVar[str] = McPdd.statistic_name
+    picture: ClassVar[Picture] = McPdd.picture
     target_access: ClassVar[Access] = Access.WEIGHTS
     min_documents: ClassVar[int] = McPdd.min_documents
 

@@ -19,6 +19,7 @@ from nonmember.methods.base import (
     DocumentGroup,
     Measurement,
     Method,
+    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -65,6 +66,8 @@ class McPddGroups(Method):
     max_tokens: int
 
     name: ClassVar[str] = "mc_pdd_groups"
+    statistic_name: ClassVar[str] = "AUC"
+    picture: ClassVar[Picture] = "answers"
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30
 

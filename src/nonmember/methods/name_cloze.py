@@ -26,6 +26,7 @@ from nonmember.methods.base import (
     DocumentGroup,
     Measurement,
     Method,
+    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -167,6 +168,8 @@ class NameCloze(Method):
     max_tokens: int
 
     name: ClassVar[str] = "name_cloze"
+    statistic_name: ClassVar[str] = "right names"
+    picture: ClassVar[Picture] = "answers"
     target_access: ClassVar[Access] = Access.TEXT
     min_documents: ClassVar[int] = 2
 

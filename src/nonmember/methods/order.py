@@ -21,6 +21,7 @@ from nonmember.methods.base import (
     Measurement,
     Method,
     OrderQuantity,
+    Picture,
     Reordered,
     Roles,
     ScoredDocuments,
@@ -69,6 +70,8 @@ class OrderTest(Method):
     max_tokens: int
 
     name: ClassVar[str] = "order"
+    statistic_name: ClassVar[str] = "t"
+    picture: ClassVar[Picture] = "shards"
     target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
     min_documents: ClassVar[int] = 2  # shards
 

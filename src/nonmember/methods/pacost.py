@@ -16,7 +16,7 @@ import numpy as np
 
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.rephrased import Rephrasings, Written
-from nonmember.methods.base import Access, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
+from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.pacost_prompts import IS_IT_CORRECT, REPHRASE
 from nonmember.models import ModelSpec
 from nonmember.records import FloatArray, Prompt, Question
@@ -59,6 +59,8 @@ class Pacost(Method):
     max_tokens: int
 
     name: ClassVar[str] = "pacost"
+    statistic_name: ClassVar[str] = "t"
+    picture: ClassVar[Picture] = "pairs"
     rephrase: ClassVar[Prompt] = REPHRASE
     question: ClassVar[Question] = IS_IT_CORRECT
     target_access: ClassVar[Access] = Access.TOP_LOGPROBS

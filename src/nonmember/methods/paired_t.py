@@ -12,7 +12,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from nonmember.methods.base import Access, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, on_suspect
+from nonmember.methods.base import (
+    Access,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    on_suspect,
+)
 from nonmember.methods.prism import distilled_reference
 from nonmember.models import ModelSpec
 from nonmember.scores import Score
@@ -30,6 +39,8 @@ class PairedT(Method):
     max_tokens: int
 
     name: ClassVar[str] = "paired_t"
+    statistic_name: ClassVar[str] = "t"
+    picture: ClassVar[Picture] = "pairs"
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30
 

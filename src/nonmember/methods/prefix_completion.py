@@ -20,7 +20,17 @@ from nonmember.asking import Answer, Completion, Judged, Probe, Questions, Reque
 from nonmember.asking.tokens import Spans, first_tokens, words
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.asked import by_unit
-from nonmember.methods.base import Access, Asked, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
+from nonmember.methods.base import (
+    Access,
+    Asked,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+)
 from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
 from nonmember.methods.prefix_completion_prompts import continue_text
 from nonmember.models import ModelSpec
@@ -139,6 +149,8 @@ class PrefixCompletion(Method):
     max_tokens: int
 
     name: ClassVar[str] = "prefix_completion"
+    statistic_name: ClassVar[str] = "share matched"
+    picture: ClassVar[Picture] = "answers"
     target_access: ClassVar[Access] = Access.TEXT
     min_documents: ClassVar[int] = 2
 

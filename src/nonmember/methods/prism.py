@@ -18,6 +18,7 @@ from nonmember.methods.base import (
     Access,
     DocumentGroup,
     Method,
+    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -86,6 +87,8 @@ class Prism(Method):
     ladder: Ladder | None = field(default=None, kw_only=True)
 
     name: ClassVar[str] = "prism"
+    statistic_name: ClassVar[str] = "Delta"
+    picture: ClassVar[Picture] = "ranks"
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30
 

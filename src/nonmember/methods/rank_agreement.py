@@ -15,6 +15,7 @@ from nonmember.methods.base import (
     Access,
     DocumentGroup,
     Method,
+    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -39,6 +40,8 @@ class RankAgreement(Method):
     max_tokens: int
 
     name: ClassVar[str] = "rank_agreement"
+    statistic_name: ClassVar[str] = "rho"
+    picture: ClassVar[Picture] = "ranks"
     target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
     min_documents: ClassVar[int] = 30
 

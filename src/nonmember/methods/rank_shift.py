@@ -20,6 +20,7 @@ from nonmember.methods.base import (
     Access,
     DocumentGroup,
     Method,
+    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -47,6 +48,8 @@ class RankShift(Method):
     max_tokens: int
 
     name: ClassVar[str] = "rank_shift"
+    statistic_name: ClassVar[str] = "rho"
+    picture: ClassVar[Picture] = "ranks"
     target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
     min_documents: ClassVar[int] = 30
 

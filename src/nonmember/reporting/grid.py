@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nonmember.reporting.formats import DASH
 
@@ -147,6 +147,7 @@ class Section:
     """One table or figure of the paper with all that belongs to it.
 
     commands: what makes its results.   lead: what it shows and how to read it.   paper: what the paper found.
+    is_empty: it waits for results, and has nothing else to show.
     """
 
     key: str
@@ -157,6 +158,7 @@ class Section:
     commands: tuple[str, ...] = ()
     paper: str = ""
     notes: tuple[str, ...] = ()
+    is_empty: bool = False
 
     def used(self) -> set[str]:
         """Anchors of the results that stand in it."""
@@ -167,7 +169,7 @@ class Section:
 @dataclass(frozen=True)
 class Document:
     """A whole report. worlds: name -> what it is.   glance: the few numbers to see first.
-    marks: those that are explained.
+    own: one's own audits, which come before everything else.   marks: those that are explained.
     """
 
     name: str
@@ -178,3 +180,15 @@ class Document:
     glance: Block | None = None
     notes: tuple[str, ...] = field(default=())
     marks: Mapping[str, str] = field(default_factory=lambda: MARKS)
+    own: Block | None = None
+
+    def without_empty_sections(self) -> Document:
+        """As a reader sees it; which sections were left out is said."""
+        empty = [section.title.partition(". ")[0] for section in self.sections if section.is_empty]
+        if not empty:
+            return self
+        return replace(
+            self,
+            sections=tuple(section for section in self.sections if not section.is_empty),
+            notes=(*self.notes, f"Left out, for want of results: {', '.join(empty)}."),
+        )

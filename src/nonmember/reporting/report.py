@@ -57,7 +57,8 @@ class Part:
     def section(self, scopes: Sequence[Scope]) -> Section:
         """World by world, the published tables last."""
         filled = [(scope.world.title, self.fill(scope)) for scope in scopes] if self.fill is not None else []
-        published = self.published() if self.published is not None else ()
+        published = tuple(self.published()) if self.published is not None else ()
+        found = published or self.notes or any(one.blocks or one.figures or one.notes for _, one in filled)
         return Section(
             key=self.key,
             title=self.title,
@@ -67,6 +68,7 @@ class Part:
             commands=tuple(dict.fromkeys(scope.command(key) for scope in scopes for key in self.made_by)),
             paper=self.paper,
             notes=(*self.notes, *(note for world, one in filled for note in one.remarks(world))),
+            is_empty=self.fill is not None and not found,
         )
 
 
@@ -122,7 +124,7 @@ class Report:
             subtitle=self.subtitle,
             worlds={scope.world.title: scope.world.about for scope in scopes},
             sections=tuple(part.section(scopes) for part in self.parts),
-            glance=self.glance.block(scopes),
+            glance=self.glance.block(scopes) if scopes else None,
             notes=self.notes,
             marks=self.marks,
         )

@@ -53,8 +53,9 @@ def facts_of(document: Document, collection: Collection, now: datetime) -> dict[
         "Made": f"{now:%-d %B %Y, %H:%M} {now.tzname() or ''}".strip(),
         "Version": f"nonmember {__version__}",
         "Results": f"{len(collection.runs):,} from {len(sweeps)} sweep{'s' * (len(sweeps) != 1)}",
-        "Worlds": listed(list(document.worlds)),
     }
+    if document.worlds:
+        facts["Worlds"] = listed(list(document.worlds))
     if not collection.runs:
         facts = {name: facts[name] for name in ("Made", "Version")} | {"Results": "none; published numbers alone"}
     if collection.unreadable:

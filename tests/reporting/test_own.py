@@ -1,0 +1,33 @@
+"""One's own audits: first in a report, in no table of a paper."""
+
+from __future__ import annotations
+
+import made_up
+
+from nonmember.reporting.load import Run
+from nonmember.reporting.markdown import cell_text
+from nonmember.reporting.own import is_own, table_of_own
+
+
+def run(**given):
+    return Run(made_up.result(**given), f"audits/{given.get('cell', 'x')}/result.json", "0" * 64)
+
+
+def test_what_is_ones_own():
+    sweeps = {"table2"}
+    assert is_own(run(world="own", sweep="audits"), sweeps)
+    assert not is_own(run(world="own", sweep="table2"), sweeps)
+    assert not is_own(run(world="micro", sweep="audits"), sweeps)
+
+
+def test_a_row_per_audit_with_p_and_verdict_first():
+    found = table_of_own([
+        run(world="own", corpus="docs", target="model", cell="one"),
+        run(world="own", corpus="docs", target="model", cell="two", p_value=0.5, verdict="inconclusive"),
+        run(world="own", corpus="docs", target="model", method="llm_di", ci_low=None, ci_high=None, statistic=2.5),
+    ])  # fmt: skip
+    assert [row.name for row in found.rows] == ["docs under model (one)", "docs under model (two)", "docs under model"]
+    assert [cell_text(cell) for cell in found.rows[2].cells[:4]] == [
+        "1.0e-4", "evidence of non-membership", "median t +2.500", "–",
+    ]  # fmt: skip
+    assert table_of_own([]) is None

@@ -1,0 +1,63 @@
+"""The closing table: one per method, the statistic under its own name, nothing cut, labels as they are."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from nonmember.records import Failure
+from nonmember.table import show
+
+sys.path.insert(0, str(Path(__file__).parent / "reporting"))
+import made_up
+
+T = {"ci_low": None, "ci_high": None, "rho_reference_target": None, "rho_distilled_target": None}
+PRISM = made_up.result(corpus="docs")
+LLM_DI = made_up.result(method="llm_di", corpus="docs", statistic=2.5, **T)
+KDS = made_up.result(method="kds", corpus="docs", statistic=0.5, p_value=None, verdict="score_only", **T)
+
+
+def said(*cells, terminal=False, width=80):
+    stream = io.StringIO()
+    show(cells, console=Console(file=stream, force_terminal=terminal, width=width, no_color=True))
+    return stream.getvalue()
+
+
+def headings(text):
+    lines = [line for line in text.splitlines() if line.startswith("┃")]
+    return [[cell.strip() for cell in line.strip("┃").split("┃")] for line in lines]
+
+
+def test_each_method_has_its_own_table_and_only_its_own_columns():
+    text = said(PRISM, LLM_DI, KDS, Failure("other", "No room.", "OSError"))
+    assert headings(text) == [
+        ["cell", "n", "rho_RT", "rho_DT", "Delta [95% interval]", "p", "verdict", "truth"],
+        ["cell", "n", "median t", "p", "verdict", "truth"],
+        ["cell", "n", "KDS", "verdict", "truth"],
+        ["cell", "verdict"],
+    ]
+    assert "failed  other: No room." in text
+
+
+def test_one_method_alone_keeps_its_failures_beside_the_others():
+    (heading,) = headings(text := said(PRISM, Failure("other", "No room.", "OSError")))
+    assert "rho_RT" in heading
+    assert text.count("failed") == 2
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_no_verdict_is_cut_at_80_columns(terminal):
+    text = said(PRISM, made_up.result(corpus="a" * 90), terminal=terminal)
+    assert text.count("evidence_of_non_membership") == 2
+    assert "a" * 90 in text
+    assert "…" not in text
+
+
+def test_labels_with_markup_stay_what_they_are():
+    text = said(made_up.result(corpus="[/x] [draft] docs", allowed_claim="[/y]"))
+    assert "[/x] [draft] docs under target" in text
+    assert "[/y]" in text
