@@ -24,6 +24,7 @@ from nonmember.mirror import SUSPECT, mirror
 from nonmember.models import Access, ModelSpec
 from nonmember.models.exposure import truth_about
 from nonmember.processes import process_rank
+from nonmember.progress import Stage
 from nonmember.records import AuditResult
 
 WARN_EXCLUDED, INVALID_EXCLUDED = 0.05, 0.20  # shares of the documents
@@ -41,7 +42,8 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     _require_documents(audit, builder)
     measured = {name: measure(group, builder) for name, group in audit.groups.items()}
     documents = {name: group.documents for name, group in measured.items()}
-    outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
+    with Stage(f"testing by {audit.method.name}"):
+        outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
     outcome = _after_exclusions(outcome, measured, audit, builder)
     result = _result(audit, measured, outcome, builder, keys or audit_keys(audit, builder), folder)
     result = replace(result, made=_difference(builder.counters, before), seconds=round(time.monotonic() - started, 3))
