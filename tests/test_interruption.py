@@ -14,10 +14,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 import tiny
 from command_line import only, question, rows_of, write_rows
-from nonmember import interruption, progress
+from nonmember import expectations, interruption, progress
 from nonmember.progress import Stage, duration
 
 pytestmark = tiny.ignore_warnings
@@ -151,6 +152,20 @@ def test_a_stage_without_a_terminal(monkeypatch, capsys):
     assert "tokens a second" in lines[1]
     assert lines[-1].startswith("observing m: 4,000 tokens, 1,000 of them done before, done in ")
     assert len(lines) >= 4
+
+
+@pytest.mark.parametrize(
+    ("operations", "memory", "text"),
+    [
+        (1e13, 2**30, ""),
+        (1e14, 2**30, "expected: about 33 min 20 s"),
+        (1e13, 3 * 2**30, "expected: about 3.0 of 4.0 GiB of memory"),
+    ],
+)
+def test_what_a_stage_is_expected_to_take(monkeypatch, operations, memory, text):
+    monkeypatch.setattr(expectations, "speed", lambda *_: 1e11)
+    monkeypatch.setattr(expectations, "memory_of", lambda _: 4.0 * 2**30)
+    assert expectations.expectation(operations, memory, torch.device("cpu")) == text
 
 
 def test_a_short_stage_says_nothing(capsys):
