@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 
+from nonmember.interruption import check, pending
 from nonmember.training.points import ResumePoints
 
 
@@ -28,9 +29,6 @@ class PlainCheckpointIO(TorchCheckpointIO):
         except OSError as error:
             Path(path).unlink(missing_ok=True)  # half a point on a full disk
             raise OSError(error.errno, error.strerror, str(path)) from error
-
-
-from nonmember.interruption import check, pending
 
 
 class ResumePoint(lightning.Callback):
