@@ -27,7 +27,9 @@ def nonmember(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Iterator[Callable[..., Said]]:
     """nonmember("audit", "seed=1"): the command line in this process, in a folder of the test's own."""
-    from nonmember import cli
+    from nonmember import cli, progress
+
+    monkeypatch.setattr(progress, "A_MOMENT", 1e6)  # on a busy machine every stage would have something to say
 
     def call(*arguments: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["nonmember", *map(str, arguments)])

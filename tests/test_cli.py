@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -188,14 +189,26 @@ def test_a_bug_is_never_told_as_a_mistake_of_the_user(nonmember, monkeypatch):
         nonmember("audit")
 
 
-def test_interrupted(nonmember, monkeypatch):
+@pytest.mark.parametrize(("number", "status", "name"), [(2, 130, "Ctrl-C"), (15, 143, "SIGTERM")])
+def test_interrupted(nonmember, monkeypatch, tmp_path, number, status, name):
+    """In the second audit of three."""
+    handlers, begun = [signal.getsignal(one) for one in (2, 15)], []
+
     def interrupt(*_):
-        raise KeyboardInterrupt
+        begun.append(1)
+        if len(begun) == 1:
+            raise ValueError("a failure is no end")
+        os.kill(os.getpid(), number)
 
     monkeypatch.setattr("nonmember.audit.run_cell", interrupt)
-    said = nonmember("audit")
-    assert said.status == 130
-    assert said.err == "nonmember: interrupted; what was made is kept, start again to go on.\n"
+    said = nonmember("audit", "-m", "seed=1,2,3", "method.alpha=0.01", "name=three")
+    assert (said.status, len(begun)) == (status, 2)
+    assert said.err == (
+        f"nonmember: interrupted ({name}); everything finished before is kept, start the same command again to go on.\n"
+    )
+    assert "not run  seed=2\nnot run  seed=3\n1 of 3 audits ended, 2 are left.\n" in said.out
+    assert len(list(tmp_path.glob("outputs/audits/three/*/error.json"))) == 1
+    assert [signal.getsignal(one) for one in (2, 15)] == handlers
 
 
 def test_the_script_itself(tmp_path):

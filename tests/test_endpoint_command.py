@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from command_line import Said, only, rows_of, write_rows
 from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
 from nonmember.asking import sending
 from test_cli import in_one_sentence
+from test_interruption import signal_at
 
 pytestmark = tiny.ignore_warnings
 
@@ -72,6 +74,18 @@ def test_a_budget_that_is_spent_and_the_way_on(nonmember, lab, pacost, tmp_path)
     assert lab.ledger()["received"] == 50
     assert nonmember(*pacost).status == 0
     assert lab.ledger()["twice"] == 0
+
+
+def test_interrupted_while_answers_are_under_way(nonmember, lab, pacost, monkeypatch, tmp_path):
+    with monkeypatch.context() as patched:
+        signal_at(patched, "nonmember.asking.table.CompletionsTable.add", signal.SIGTERM, call=20)
+        said = nonmember(*pacost, "asking.concurrency=4")
+    assert said.status == 143
+    assert said.err.startswith("nonmember: interrupted (SIGTERM); ")
+    assert not list(tmp_path.glob("outputs/audits/*/*/error.json"))
+    assert 19 <= answers_kept(tmp_path) <= 24
+    assert nonmember(*pacost).status == 0
+    assert lab.ledger()["twice"] <= 4, "what was under way"
 
 
 def test_a_wrong_key(nonmember, lab, pacost, monkeypatch, tmp_path):

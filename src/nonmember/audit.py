@@ -6,6 +6,7 @@ import functools
 import json
 import logging
 import time
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from omegaconf import DictConfig
 from nonmember.config import plain, require_complete, run_with_hydra
 from nonmember.config_safety import instantiate
 from nonmember.explain import explain
+from nonmember.interruption import check, interruption_of
 from nonmember.processes import process_rank
 
 if TYPE_CHECKING:
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
     from nonmember.store import Store
 
 log = logging.getLogger(__name__)
+
+WORKER_KILLED = (
+    "A worker of the launcher was killed, most often because memory ran out. Start the same command again to go on, "
+    "with fewer workers (hydra.launcher.n_jobs) if memory is short."
+)
 
 
 def main() -> None:
@@ -35,6 +42,7 @@ def main() -> None:
     shared.cache_clear()
 
     def run(config: DictConfig, folder: Path) -> None:
+        cells.begun(folder)
         if config.fail_fast and cells.has_failure():
             log.warning("Not run, because an earlier audit failed (fail_fast=true): %s", folder.name)
             return
@@ -42,12 +50,23 @@ def main() -> None:
             try:
                 result = run_cell(config, folder)
             except Exception as error:
+                check()  # a library may have made an error of an interruption
                 cells.failed(record_failure(folder, error), folder)
                 raise
         cells.done(result, folder)
 
+    interrupted = False
     try:
         run_with_hydra("audit", run)
+    except BrokenProcessPool as error:
+        check()  # else it is not we who ended the workers
+        lost = [record_failure(folder, ValueError(WORKER_KILLED)) for folder in cells.unfinished()]
+        cells.here += lost
+        names = ", ".join(failure.cell for failure in lost) or "none"
+        raise ValueError(f"{WORKER_KILLED} Audits that were under way: {names}.") from error
+    except BaseException as error:
+        interrupted = interruption_of(error) is not None
+        raise
     finally:
         # Why a single audit failed is told once, by the error itself.
         done = cells.all() if process_rank() == 0 else []
@@ -55,6 +74,8 @@ def main() -> None:
             from nonmember.table import show
 
             show(done)
+        if interrupted and process_rank() == 0:
+            cells.say_what_is_left()
 
 
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:

@@ -8,8 +8,10 @@ import os
 import sys
 
 from nonmember import __version__
+from nonmember.interruption import interruptible, interruption_of, watch_parent
 from nonmember.processes import process_rank
 
+INTERRUPTED = (130, 143)  # exit status after Ctrl-C and SIGTERM
 COMMANDS = {
     "audit": "one audit, or a grid of them (-m): was the dataset used to train the model?",
     "score": "membership scores of documents, as a Parquet table",
@@ -35,11 +37,18 @@ usage: nonmember COMMAND [key=value ...]
 
 def main() -> None:
     """Entry of the console script."""
-    sys.exit(run(sys.argv[1:]))
+    status = run(sys.argv[1:])
+    if status in INTERRUPTED:  # at once: taking the libraries apart needs seconds
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command and return the exit status: 0 done, 1 an error, told in a sentence, 2 no such command."""
+    """Run a command and return the exit status: 0 done, 1 an error, told in a sentence, 2 no such command, 130 after
+    Ctrl-C and 143 after SIGTERM."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         sys.stdout.write(HELP)
         return 0
@@ -59,19 +68,25 @@ def run(arguments: list[str]) -> int:
     os.environ["NONMEMBER_COMMAND"] = command
     logging.raiseExceptions = False  # where a log file cannot be written, the work itself says so
     sys.argv[1:] = rest
-    try:
-        importlib.import_module(f"nonmember.{command.replace('-', '_')}").main()
-    except KeyboardInterrupt:
-        sys.stderr.write("nonmember: interrupted; what was made is kept, start again to go on.\n")
-        return 130
-    except Exception as error:
-        from nonmember.explain import explain, is_for_the_user
-        from nonmember.terminal import visible
+    if process_rank() > 0:
+        watch_parent()
+    with interruptible():
+        try:
+            importlib.import_module(f"nonmember.{command.replace('-', '_')}").main()
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            if (interruption := interruption_of(error)) is not None:
+                if process_rank() == 0:
+                    sys.stderr.write(f"nonmember: {interruption}\n")
+                return interruption.status
+            if isinstance(error, SystemExit):
+                raise
+            from nonmember.explain import explain, is_for_the_user
+            from nonmember.terminal import visible
 
-        if wants_trace or not is_for_the_user(error):
-            raise
-        sys.stderr.write(f"nonmember {command}: {visible(explain(error))}\n")
-        return 1
+            if wants_trace or not is_for_the_user(error):
+                raise
+            sys.stderr.write(f"nonmember {command}: {visible(explain(error))}\n")
+            return 1
     return 0
 
 

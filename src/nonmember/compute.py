@@ -66,6 +66,9 @@ class Compute:
         """A trainer of its own strategy object. Raises ValueError where this machine lacks the devices."""
         from lightning.fabric.utilities.exceptions import MisconfigurationException
 
+        from nonmember.callbacks import InterruptionGuard
+
+        arguments["callbacks"] = [*arguments.get("callbacks", ()), InterruptionGuard()]  # type: ignore[misc]
         if not isinstance(self._strategy, str):
             arguments["strategy"] = copy.deepcopy(self._strategy)
         try:

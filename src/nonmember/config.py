@@ -5,6 +5,7 @@ The leaves (target, data, method ...) stay YAML; `_target_` decides what they be
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import os
@@ -22,6 +23,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from nonmember.config_safety import checked_composition, environment
+from nonmember.interruption import Interrupted, check, interruption_of, worker
 
 LONGEST_FOLDER_NAME = 120
 FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
@@ -101,6 +103,32 @@ class RememberSweepFolder(Callback):
         os.environ[FOLDER_VARIABLE] = str(Path(config.hydra.sweep.dir).absolute())
 
 
+def number_of_cell() -> int:
+    """The place in the sweep of the cell that runs; 0 where there is no sweep."""
+    job = HydraConfig.get().job
+    return 0 if OmegaConf.is_missing(job, "num") else int(job.num)
+
+
+def cells_of_sweep() -> list[str]:
+    """What is given for each cell of this run's grid beside the others, by their places; [] where there is no grid.
+
+    Read from what Hydra keeps of a sweep, and taken apart as its basic sweeper does.
+    """
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if not folder or not (kept := Path(folder) / "multirun.yaml").is_file():
+        return []
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    config = OmegaConf.load(kept)
+    params = OmegaConf.select(config, "hydra.sweeper.params", default=None) or {}
+    given = [f"{key}={value}" for key, value in params.items()]
+    given += OmegaConf.select(config, "hydra.overrides.task", default=None) or []
+    (cells,) = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides(given), None)
+    everywhere = set.intersection(*map(set, cells))
+    return [",".join(part for part in cell if part not in everywhere) or "the only one" for cell in cells]
+
+
 @dataclass
 class ReportConfig:
     """`nonmember report`."""
@@ -170,7 +198,8 @@ def register() -> None:
 def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> None:
     """Compose the command's config and run `task(config, run folder)`; with -m once per cell, come what may.
 
-    The first error is raised when all is done, and by us: Hydra would write a line of its own before it.
+    The first error is raised when all is done, and by us: Hydra would write a line of its own before it. An
+    interruption ends the sweep; in a launcher's worker it ends the cell, and those after it are not begun.
     """
     register()
     here, errors = os.getpid(), []
@@ -178,17 +207,26 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> 
     @hydra.main(config_path=str(config_directory()), config_name=command, version_base=None)
     @functools.wraps(task)
     def run(config: DictConfig) -> None:
+        folder = Path(HydraConfig.get().runtime.output_dir)
+        if os.getpid() != here:  # in a launcher's worker only Hydra can carry the error home
+            with contextlib.suppress(Interrupted), worker():
+                check()
+                try:
+                    task(config, folder)
+                except (KeyboardInterrupt, SystemExit) as error:
+                    raise interruption_of(error) or error from None
+            return
         try:
-            task(config, Path(HydraConfig.get().runtime.output_dir))
+            task(config, folder)
         except Exception as error:
-            if os.getpid() != here:  # in a launcher's worker only Hydra can carry the error home
-                raise
+            check()
             errors.append(error)
 
     if any(word.startswith("--experimental-rerun") for word in sys.argv[1:]):
         raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")
     with checked_composition():
         run()
+    check()
     if errors:
         raise errors[0]
 

@@ -11,13 +11,14 @@ import importlib
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonmember.files import file_hash, write_text_atomically
 from nonmember.outcomes import outcome_paths, read_outcome
+from nonmember.progress import tracked
 from nonmember.records import CONFIG, AuditResult, Failure
 from nonmember.terminal import visible
 
@@ -118,7 +119,7 @@ def sync(
     directory.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(directory / f".{LEDGER}.lock", timeout=0):
-            for path in _with_progress(paths):
+            for path in tracked(paths, "syncing", "results"):
                 try:
                     content = file_hash(path) + ("" if given is None else "+text")
                     cell = _load(path)
@@ -246,11 +247,3 @@ def _method_of(config: Mapping[str, Any]) -> str:
         return str(getattr(importlib.import_module(module), name).name)
     except (ImportError, AttributeError):
         return "audit"
-
-
-def _with_progress(paths: list[Path]) -> Iterator[Path]:
-    from rich.console import Console
-    from rich.progress import track
-
-    console = Console(stderr=True)
-    yield from track(paths, "syncing", console=console, disable=not console.is_terminal, transient=True)

@@ -17,6 +17,7 @@ import pytest
 import torch
 
 import tiny
+from nonmember.interruption import Interrupted, interruptible, interruption_of
 from nonmember.training.points import ResumePoints
 from nonmember.training.run import Teacher, train
 
@@ -41,6 +42,23 @@ class StopAfter(lightning.Callback):
             if self.kill:
                 os.kill(os.getpid(), signal.SIGKILL)
             raise RuntimeError("interrupted")
+
+
+class SignalAt(lightning.Callback):
+    """Sends this process a signal within a micro-batch, counted from 1, of a training or a health pass."""
+
+    def __init__(self, place: int, number: int = signal.SIGTERM, stage: str = "train"):
+        self.place, self.number, self.stage = place, number, stage
+
+    def on_train_batch_start(self, trainer, module, batch, batch_idx):
+        self._at("train", batch_idx)
+
+    def on_validation_batch_start(self, trainer, module, batch, batch_idx, *_):
+        self._at("health", batch_idx)
+
+    def _at(self, stage, batch_idx):
+        if (stage, batch_idx + 1) == (self.stage, self.place):
+            os.kill(os.getpid(), self.number)
 
 
 class SeeSteps(lightning.Callback):
@@ -227,6 +245,45 @@ def test_the_teacher_is_neither_in_the_checkpoint_nor_changed(tmp_path):
     assert set(point["state_dict"]) == {f"model.{name}" for name in student.state_dict()}
     num_optimized = sum(len(group["params"]) for group in point["optimizer_states"][0]["param_groups"])
     assert num_optimized == len(list(student.parameters()))
+
+
+@pytest.mark.parametrize(("place", "number", "step"), [(3, 2, 1), (5, 15, 1), (6, 15, 2), (11, 2, 3)])
+def test_a_signal_leaves_the_point_of_the_last_step(uninterrupted, tmp_path, place, number, step):
+    """Also within a step, after some of its micro-batches, with dropout; and twice."""
+    recipe, weights, facts, _ = uninterrupted
+    for at, reached in ((place, step), (place + 4, (place + 4) // 3)):
+        end = ended_by_signal(recipe, tmp_path, SignalAt(at, number), checkpoint_seconds=1000.0)
+        assert end.status == 128 + number
+        assert f"start the same command again to go on from step {reached} of {facts['num_steps']} (training)." in str(
+            end
+        )
+        assert (
+            torch.load(max(points(tmp_path), key=lambda one: one.stat().st_mtime_ns), weights_only=True)["global_step"]
+            == reached
+        )
+        disturb_generators()
+    again, facts_again, *_ = trained(recipe, tmp_path)
+    tiny.assert_equal_weights(again, weights)
+    assert facts_again == facts
+
+
+def test_a_signal_before_the_first_step_or_in_a_health_pass(uninterrupted, tmp_path):
+    recipe, weights, *_ = uninterrupted
+    end = ended_by_signal(recipe, tmp_path, SignalAt(2))
+    assert "start the same command again to train from the first step" in str(end)
+    assert not list(tmp_path.iterdir())
+    if recipe is RECIPES["distillation"]:
+        end = ended_by_signal(recipe, tmp_path, SignalAt(2, stage="health"))
+        assert (end.status, list(tmp_path.iterdir())) == (143, [])
+    tiny.assert_equal_weights(trained(recipe, tmp_path)[0], weights)
+
+
+def ended_by_signal(recipe, folder: Path, *arguments, **changes) -> Interrupted:
+    with interruptible(), pytest.raises((Interrupted, SystemExit)) as caught:
+        trained(recipe, folder, *arguments, **changes)
+    end = interruption_of(caught.value)  # Lightning makes an exit of it
+    assert end is not None
+    return end
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
@@ -20,8 +19,6 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
-
-from tqdm import tqdm
 
 from nonmember.asking.budget import Spent
 from nonmember.asking.errors import EndpointError
@@ -34,8 +31,8 @@ from nonmember.asking.table import CompletionsTable, now, opened
 from nonmember.files import locked
 from nonmember.models import label_of
 from nonmember.processes import process_rank, run_id
+from nonmember.progress import Stage
 from nonmember.store import POLL_SECONDS, Store
-from nonmember.terminal import visible
 
 log = logging.getLogger(__name__)
 
@@ -185,13 +182,9 @@ class EndpointClient:
             advance()
 
         def advance() -> None:
-            progress.set_postfix_str(_so_far(spent, limits), refresh=False)
-            progress.update()
+            stage.advance(note=_so_far(spent, limits))
 
-        with tqdm(
-            desc=visible(description), total=len(missing), disable=probing or not sys.stderr.isatty(), leave=False,
-            dynamic_ncols=True, file=sys.stderr, smoothing=0,
-        ) as progress:  # fmt: skip
+        with Stage(description, len(missing), "questions") as stage:
             try:
                 sending = Sending(
                     self.endpoint, limits, spent, receive, refuse, probing=probing, namespace=table.identity

@@ -27,6 +27,7 @@ from nonmember.mirror import SUSPECT, mirror
 from nonmember.models import Access, ModelSpec
 from nonmember.models.exposure import truth_about
 from nonmember.processes import process_rank
+from nonmember.progress import Stage
 from nonmember.records import AuditResult
 from nonmember.store import key_hash
 
@@ -49,7 +50,8 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     audit = prepared.audit
     measured = {name: measure(group, builder) for name, group in audit.groups.items()}
     documents = {name: group.documents for name, group in measured.items()}
-    outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
+    with Stage(f"testing by {audit.method.name}"):
+        outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
     outcome = prepared.judged(outcome, _health(audit.models, builder))
     outcome = _after_exclusions(outcome, measured, audit, builder)
     keys = {**keys, **{role: key_hash(model.key(builder)) for role, model in audit.models.items()}}

@@ -21,7 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.specs import CorpusSpec, progress, require_choice, require_count, require_spec
+from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
+from nonmember.progress import tracked
 from nonmember.records import Corpus, Document
 
 SHINGLE_WORDS = 5
@@ -115,7 +116,7 @@ class Cleaned(CorpusSpec):
 
     def _within_limits(self, documents: Sequence[Document], dropped: Counter[str]) -> list[Document]:
         kept = []
-        for document in progress(documents, "cleaning"):
+        for document in tracked(documents, "cleaning"):
             words = normalise(document.text).split()
             if len(words) < self.min_words:
                 dropped["too_short" if words else "empty"] += 1
@@ -144,7 +145,7 @@ def near_duplicates(texts: Sequence[str], threshold: float, num_perm: int) -> np
     values = ((codes >> np.uint64(32)).tolist() for codes in shingles)
     sketches = MinHash.generator(values, num_perm=num_perm, seed=PERMUTATION_SEED, hashfunc=int)
     repeated = np.zeros(len(texts), dtype=bool)
-    for number, sketch in enumerate(progress(sketches, "finding near duplicates", total=len(texts))):
+    for number, sketch in enumerate(tracked(sketches, "finding near duplicates", total=len(texts))):
         candidates = index.query(sketch)
         if any(_jaccard(shingles[number], shingles[other]) >= threshold for other in candidates):
             repeated[number] = True

@@ -19,7 +19,8 @@ from sys import stdlib_module_names
 from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.specs import CorpusSpec, as_names, digest_files, document, progress
+from nonmember.corpora.specs import CorpusSpec, as_names, digest_files, document
+from nonmember.progress import tracked
 from nonmember.records import Corpus, Document
 
 STDLIB = "stdlib"
@@ -65,7 +66,7 @@ class LibraryDocs(CorpusSpec):
         seen: Counter[str] = Counter()
         num_unparsable = 0
         with _collector_paused():
-            for package, module, path in progress(modules, "reading docstrings"):
+            for package, module, path in tracked(modules, "reading docstrings", "modules"):
                 tree = _parse(path)
                 if tree is None:
                     num_unparsable += 1

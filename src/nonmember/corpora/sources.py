@@ -28,9 +28,9 @@ from nonmember.corpora.specs import (
     digest_file,
     digest_files,
     document,
-    progress,
     require_count,
 )
+from nonmember.progress import tracked
 from nonmember.records import Corpus, Document
 
 Row = Mapping[str, object]
@@ -123,7 +123,7 @@ class Jsonl(CorpusSpec):
 
     def build(self, builder: Builder) -> Corpus:
         files = _files(self.path)
-        return Corpus(tuple(doc for path in progress(files, "reading JSON lines") for doc in self._read(path)))
+        return Corpus(tuple(tracked((doc for path in files for doc in self._read(path)), "reading JSON lines")))
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -235,7 +235,7 @@ class TextFiles(CorpusSpec):
     stored: ClassVar[bool] = False
 
     def build(self, builder: Builder) -> Corpus:
-        files = progress(self._files(), "reading text files")
+        files = tracked(self._files(), "reading text files", "files")
         return Corpus(tuple(document(name, _read_text(path), "", self.domain) for name, path in files))
 
     def identity(self) -> dict[str, Any]:
@@ -356,7 +356,7 @@ class Hub(CorpusSpec):
         dropped: Counter[str] = Counter()
         with _hub_errors(self.path, self.revision):
             kept = islice(self._kept(self._rows(), dropped), self.num_documents)
-            rows = progress(kept, f"reading {self.path}", total=self.num_documents)
+            rows = tracked(kept, f"reading {self.path}", total=self.num_documents)
             documents = tuple(self._document(row, number) for number, row in rows)
         wanted = 1 if self.num_documents is None else self.num_documents
         if len(documents) < wanted:

@@ -9,24 +9,17 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
-
-from rich.console import Console
-from rich.progress import track
+from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.records import Corpus, Document
 from nonmember.store import Entry
-from nonmember.terminal import for_rich
 
 log = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 FORMAT = 1  # raise it when a change of code moves what corpora hold: older entries are then left alone
 DOCUMENTS = "documents.parquet"
@@ -124,10 +117,3 @@ def digest_file(path: Path) -> str:
 def _digest_file(path: Path, modified: int, size: int) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def progress(items: Iterable[T], description: str, total: int | None = None) -> Iterable[T]:
-    """A progress bar on a terminal; nothing at all in a log file."""
-    if not sys.stderr.isatty():
-        return items
-    return track(items, for_rich(description), total=total, console=Console(stderr=True), transient=True)

@@ -27,11 +27,13 @@ from nonmember.files import share_mode
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
+from nonmember.progress import Stage
 from nonmember.records import Corpus
 from nonmember.training.losses import Ids
 
 END_OF_TEXT = "<|endoftext|>"
 SMALLEST_SHARED_VOCABULARY = 0.99  # of the tokens of the suspect set
+ENCODED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
@@ -106,10 +108,11 @@ def load_pretrained(spec: Pretrained) -> LoadedModel:
     where = _location(spec)
     tokenizer = load_tokenizer(spec)
     try:
-        answer: Any = AutoModelForCausalLM.from_pretrained(
-            spec.path, dtype=spec.dtype, use_safetensors=True, output_loading_info=True, ignore_mismatched_sizes=True,
-            **where, **quantized,
-        )  # fmt: skip
+        with Stage(f"loading {spec.path}"):
+            answer: Any = AutoModelForCausalLM.from_pretrained(
+                spec.path, dtype=spec.dtype, use_safetensors=True, output_loading_info=True,
+                ignore_mismatched_sizes=True, **where, **quantized,
+            )  # fmt: skip
         model, found = answer
         # Where transformers would go on with random weights.
         if wrong := sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]])):
@@ -170,9 +173,12 @@ def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list
     """Ids of each text alone, with the tokenizer's own special tokens, cut on the right (methods: text to tokens)."""
     if not texts:
         return []
-    encoded: list[list[int]] = tokenizer(list(texts), truncation=max_tokens is not None, max_length=max_tokens)[
-        "input_ids"
-    ]
+    encoded: list[list[int]] = []
+    with Stage("encoding", len(texts), "documents") as stage:
+        for start in range(0, len(texts), ENCODED_AT_ONCE):  # in parts, so that a signal is heard
+            part = list(texts[start : start + ENCODED_AT_ONCE])
+            encoded += tokenizer(part, truncation=max_tokens is not None, max_length=max_tokens)["input_ids"]
+            stage.advance(len(part))
     return encoded
 
 

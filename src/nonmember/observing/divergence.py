@@ -87,6 +87,10 @@ class Comparer(Reader):
         self._outside = (other, shared_ids)
         self._block_bytes = block_bytes
 
+    @property
+    def models(self) -> tuple[Any, ...]:
+        return (self.model, self._outside[0].model)
+
     def setup(self, stage: str) -> None:
         other, shared_ids = self._outside
         if not getattr(other.model, "hf_device_map", None):

@@ -23,6 +23,8 @@ import torch
 from lightning.pytorch.callbacks import BasePredictionWriter
 from torch import Tensor
 
+from nonmember.callbacks import StageProgress
+from nonmember.expectations import BYTES_PER_TOKEN_ROW, FORWARD, expectation, num_bytes, num_parameters
 from nonmember.models.forward import SplitForward, split_forward
 from nonmember.observing.vocabulary import (
     DEFAULT_BLOCK_BYTES,
@@ -30,7 +32,6 @@ from nonmember.observing.vocabulary import (
     Workspace,
     token_statistics,
 )
-from nonmember.progress import progress_callbacks, shows_progress
 from nonmember.records import TOKEN_SCHEMA
 from nonmember.sharding import ShardableModule
 
@@ -102,11 +103,18 @@ def write_parts(
     reader: Reader, writer: PartWriter, make_trainer: Callable[..., lightning.Trainer], description: str
 ) -> dict[str, int]:
     """Let `reader` read its documents and `writer` write what comes of it. The writer's counts, over all processes."""
+    sizes = reader.sizes()
+
+    def expected(trainer: lightning.Trainer) -> str:
+        operations = FORWARD * num_parameters(*reader.models) * sum(sizes)
+        memory = num_bytes(*reader.models) + BYTES_PER_TOKEN_ROW * sum(sizes)
+        return expectation(operations, memory, trainer.strategy.root_device, trainer.world_size)
+
     trainer = make_trainer(
-        callbacks=[writer, *progress_callbacks(description)],
+        callbacks=[writer, StageProgress(description, "tokens", sizes, shared=True, expected=expected)],
         logger=False,
         enable_checkpointing=False,
-        enable_progress_bar=shows_progress(),
+        enable_progress_bar=False,
         enable_model_summary=False,
     )
     with warnings.catch_warnings():
@@ -199,7 +207,21 @@ class Reader(ShardableModule):
 
     def batches(self) -> list[list[int]]:
         """Indices of the documents."""
-        return length_buckets([len(ids) for ids in self._sequences], self._max_batch_tokens)
+        return length_buckets(self.lengths(), self._max_batch_tokens)
+
+    def lengths(self) -> list[int]:
+        """Tokens of each document."""
+        return [len(ids) for ids in self._sequences]
+
+    def sizes(self) -> list[int]:
+        """Tokens of each batch, padding left out."""
+        lengths = self.lengths()
+        return [sum(lengths[index] for index in batch) for batch in self.batches()]
+
+    @property
+    def models(self) -> tuple[Any, ...]:
+        """All that read."""
+        return (self.model,)
 
     def predict_dataloader(self) -> PaddedBatches:
         share = share_of_rank(self.batches(), self.trainer.global_rank, self.trainer.world_size)

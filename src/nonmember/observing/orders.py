@@ -25,7 +25,7 @@ from torch import Tensor
 
 from nonmember.corpora.ordered import Orders
 from nonmember.models.forward import SplitForward, split_forward
-from nonmember.observing.observer import PartWriter, Reader, check_readable, length_buckets, write_parts
+from nonmember.observing.observer import PartWriter, Reader, check_readable, write_parts
 from nonmember.observing.vocabulary import Workspace, token_log_probs
 from nonmember.records import ORDER_SCHEMA
 
@@ -154,8 +154,9 @@ class OrderReader(Reader):
         self._block_bytes = block_bytes
         self._workspace = Workspace()
 
-    def batches(self) -> list[list[int]]:
-        return length_buckets((self._windows.stop_W - self._windows.start_W).tolist(), self._max_batch_tokens)
+    def lengths(self) -> list[int]:
+        lengths: list[int] = (self._windows.stop_W - self._windows.start_W).tolist()
+        return lengths
 
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> WindowSums:
         """batch: input_ids [B, T] padded on the right, the ids after the windows among them; lengths, doc_index [B]."""

@@ -21,9 +21,9 @@ from lightning.pytorch.strategies import ModelParallelStrategy
 from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
+from nonmember.callbacks import StageProgress
 from nonmember.observing.observer import length_buckets, share_of_rank
 from nonmember.observing.written import Written, line_of, part_of, read_all, read_part
-from nonmember.progress import progress_callbacks, shows_progress
 
 
 def write_texts(
@@ -85,8 +85,8 @@ def write(
         model, tokenizer, prompts, seeds, folder, temperature, max_new_tokens, top_logprobs, max_batch_tokens
     )
     trainer = make_trainer(
-        callbacks=progress_callbacks(description), logger=False, enable_checkpointing=False,
-        enable_progress_bar=shows_progress(), enable_model_summary=False,
+        callbacks=[StageProgress(description, "texts", writer.sizes(), shared=True)], logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
     )  # fmt: skip
     if isinstance(trainer.strategy, ModelParallelStrategy):
         raise ValueError("Models in shards cannot write texts. Use trainer=gpu or trainer=ddp.")
@@ -128,11 +128,19 @@ class Writer(lightning.LightningModule):
         self._top_logprobs = top_logprobs
         self._max_batch_tokens = max_batch_tokens
 
-    def predict_dataloader(self) -> PromptBatches:
+    def batches(self) -> list[list[int]]:
+        """Indices of the prompts."""
         sizes = [len(ids) + self._max_new_tokens for ids in self._prompts]
+        return length_buckets(sizes, self._max_batch_tokens)
+
+    def sizes(self) -> list[int]:
+        """Texts of each batch that no earlier run has written."""
+        there = read_all(self._folder)
+        return [sum(self._names[index] not in there for index in batch) for batch in self.batches()]
+
+    def predict_dataloader(self) -> PromptBatches:
         # Batches and shares are those of a run from the start, so no process depends on how far others had come.
-        batches = length_buckets(sizes, self._max_batch_tokens)
-        share = share_of_rank(batches, self.trainer.global_rank, self.trainer.world_size)
+        share = share_of_rank(self.batches(), self.trainer.global_rank, self.trainer.world_size)
         there = read_part(self._part)
         waiting = [[index for index in batch if self._names[index] not in there] for batch in share]
         return PromptBatches(self._prompts, waiting)

@@ -80,6 +80,10 @@ class StepLoader:
             mine = [self.sequences[index] for index in indices[self.rank :: self.world_size]]
             yield collate(mine or [[self.padding_id]], self.padding_id) | {"step_tokens": torch.tensor(step_tokens)}
 
+    def sizes(self) -> list[int]:
+        """Tokens of each micro-batch, over all processes."""
+        return [sum(len(self.sequences[index]) for index in indices) for indices, _ in self.micro_batches]
+
     def share(self, rank: int, world_size: int) -> StepLoader:
         """Give only this process's part of every micro-batch."""
         self.rank, self.world_size = rank, world_size

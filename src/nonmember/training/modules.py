@@ -14,6 +14,7 @@ from torch import Tensor
 
 from nonmember.models.adapters import RankSchedule
 from nonmember.models.forward import SplitForward
+from nonmember.progress import shows_bars
 from nonmember.sharding import ShardableModule
 from nonmember.training.batches import StepLoader
 from nonmember.training.losses import Ids, cross_entropy_terms, distillation_terms, sum_over_chunks
@@ -56,11 +57,16 @@ class CausalLMModule(ShardableModule):
         self._loader = loader
         self._optimization = optimization
         self._num_steps = num_steps
-        self._budget = logits_budget_bytes
+        self.budget = logits_budget_bytes
 
     @property
     def train_steps(self) -> StepLoader:
         return self._loader
+
+    @property
+    def teachers(self) -> tuple[Any, ...]:
+        """Models that read along and are not trained."""
+        return ()
 
     def train_dataloader(self) -> StepLoader:
         return self._loader.share(self.trainer.global_rank, self.trainer.world_size)
@@ -85,7 +91,7 @@ class CausalLMModule(ShardableModule):
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
         terms, num_tokens = self.summed_terms(batch)
         loss = self.combine(terms)
-        if self.trainer.loggers or self.trainer.progress_bar_callback:  # of a small model, logging is a tenth of a step
+        if self.trainer.loggers or shows_bars():  # of a small model, logging is a tenth of a step
             shown = {name: value.detach() / max(1, num_tokens) for name, value in (terms | {"loss": loss}).items()}
             self.log_dict({f"train/{name}": value for name, value in shown.items()}, prog_bar=True)
             self.log("train/learning_rate", self.optimizers().param_groups[0]["lr"])  # type: ignore[union-attr]
@@ -119,7 +125,7 @@ class CausalLMModule(ShardableModule):
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
     def _in_chunks(self, terms: Any, *rows: Tensor) -> Tensor:
-        return sum_over_chunks(terms, rows, vocab_size=self._split.head.vocab_size, budget_bytes=self._budget)
+        return sum_over_chunks(terms, rows, vocab_size=self._split.head.vocab_size, budget_bytes=self.budget)
 
 
 class DistilledReferenceModule(CausalLMModule):
@@ -137,6 +143,10 @@ class DistilledReferenceModule(CausalLMModule):
         )
         self._outside = (teacher, shared_ids)
         self._recipe = recipe
+
+    @property
+    def teachers(self) -> tuple[Any, ...]:
+        return (self._outside[0].model,)
 
     def setup(self, stage: str) -> None:
         teacher, shared_ids = self._outside

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import time
 from pathlib import Path
@@ -12,6 +13,7 @@ import numpy as np
 import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 
+from nonmember.interruption import check, pending
 from nonmember.training.points import ResumePoints
 
 
@@ -30,37 +32,74 @@ class PlainCheckpointIO(TorchCheckpointIO):
 
 
 class ResumePoint(lightning.Callback):
-    """Every so many seconds, after a complete optimizer step, leave a resume point.
+    """Every so many seconds, and at an interruption, leave a resume point.
+
+    It is always that of a complete optimizer step: between two steps neither weights nor optimizer change, so a run
+    that is interrupted within a step saves them with the place and the random state of the step before.
 
     accumulate: micro-batches of a step. They are what a checkpoint counts, so a run that divides its steps differently
     (less memory, say) cannot go on from it and has points of its own.
     """
 
-    def __init__(self, folder: Path, every_seconds: float, accumulate: int):
+    def __init__(
+        self, folder: Path, every_seconds: float, accumulate: int, *, random_state: RandomState, num_steps: int,
+        description: str,
+    ):  # fmt: skip
         self.points = ResumePoints(folder, accumulate)
         self.every_seconds = every_seconds
+        self._accumulate, self._num_steps, self._description = accumulate, num_steps, description
+        self._random = random_state
         self._last = time.monotonic()
+        self._saved_step = 0
+        self._place: dict[str, Any] | None = None  # of the last complete step, while a later one is under way
+
+    def on_train_start(self, trainer: lightning.Trainer, *_: object) -> None:
+        self._saved_step = trainer.global_step
 
     def setup(self, trainer: lightning.Trainer, *_: object, **__: object) -> None:
         trainer.strategy.checkpoint_io = PlainCheckpointIO()
 
     def on_train_batch_end(self, trainer: lightning.Trainer, *_: object) -> None:
         if trainer.fit_loop._should_accumulate():
+            if pending() and trainer.world_size == 1:  # several processes agree at the end of a step
+                self._end(trainer)
             return
-        due = time.monotonic() - self._last >= self.every_seconds
+        self._place = None
+        due, interrupted = time.monotonic() - self._last >= self.every_seconds, bool(pending())
         if trainer.world_size > 1:
-            due = bool(trainer.strategy.broadcast(due))
+            due, interrupted = trainer.strategy.broadcast((due, interrupted))
         if due:
             self._save(trainer)
+        if interrupted:
+            self._end(trainer)
+        if self._accumulate > 1:
+            self._place = {
+                "fit_loop": copy.deepcopy(trainer.fit_loop.state_dict()),
+                "random": {self._random.state_key: self._random.state_dict()},
+            }
+
+    def on_save_checkpoint(self, trainer: lightning.Trainer, module: object, checkpoint: dict[str, Any]) -> None:
+        if self._place is not None:
+            checkpoint["loops"]["fit_loop"] = self._place["fit_loop"]
+            checkpoint["callbacks"] |= self._place["random"]
+
+    def _end(self, trainer: lightning.Trainer) -> None:
+        step = trainer.global_step
+        if step > self._saved_step:
+            self._save(trainer)
+        going_on = f"to go on from step {step} of {self._num_steps}" if step else "to train from the first step"
+        check(f"start the same command again {going_on} ({self._description}).")
+        raise KeyboardInterrupt  # the signal reached the first process alone
 
     def _save(self, trainer: lightning.Trainer) -> None:
-        """Leave a point now; all processes together, after a complete optimizer step."""
+        """Leave a point now; all processes together."""
         if trainer.is_global_zero:
             self.points.make_room()
         trainer.save_checkpoint(self.points.temporary)
         if trainer.is_global_zero:
             self.points.keep(trainer.global_step)
         self._last = time.monotonic()
+        self._saved_step = trainer.global_step
 
 
 class RandomState(lightning.Callback):

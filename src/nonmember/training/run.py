@@ -13,10 +13,12 @@ import lightning
 import torch
 from peft import PeftModel
 
+from nonmember.callbacks import StageProgress
 from nonmember.compute import MIB, Compute
+from nonmember.expectations import FORWARD, TRAINING, expectation, num_bytes, num_parameters, training_bytes
+from nonmember.interruption import postponed
 from nonmember.models.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
 from nonmember.models.forward import split_forward
-from nonmember.progress import progress_callbacks, shows_progress
 from nonmember.training.batches import StepLoader, packed_sequences, plan_steps
 from nonmember.training.losses import Ids
 from nonmember.training.modules import AdapterTuningModule, CausalLMModule, DistilledReferenceModule
@@ -80,7 +82,7 @@ def train(
     facts = _facts(sequences, loader, len(steps))
     with_health = isinstance(recipe, Distillation) and compute.measure_health
     if with_health:
-        health = _health(module_to_work_on(), sequences, end_of_text, compute)
+        health = _health(module_to_work_on(), sequences, end_of_text, compute, f"health before {description}")
         facts |= {f"{name}_before": value for name, value in health.items()}
 
     module = module_to_work_on()
@@ -89,7 +91,7 @@ def train(
         _gather_weights(trainer, model, folder)
     _check_finite(model.parameters(), optimization, description)
     if with_health:
-        health = _health(module_to_work_on(), sequences, end_of_text, compute)
+        health = _health(module_to_work_on(), sequences, end_of_text, compute, f"health after {description}")
         facts |= {f"{name}_after": value for name, value in health.items()}
     model.eval()
     return facts
@@ -175,14 +177,28 @@ def _fit(
     if compute.gradient_checkpointing:
         module.model.gradient_checkpointing_enable()
     accumulate = module.train_steps.accumulate
-    resume_point = ResumePoint(folder, compute.checkpoint_seconds, accumulate)
+    random_state = RandomState()
+    resume_point = ResumePoint(
+        folder, compute.checkpoint_seconds, accumulate, random_state=random_state, num_steps=num_steps,
+        description=description,
+    )  # fmt: skip
+
+    def expected(trainer: lightning.Trainer) -> str:
+        forward_only = num_parameters(*module.teachers)
+        operations = (TRAINING * num_parameters(module.model) + FORWARD * forward_only) * sum(sizes)
+        moments = 2 if optimization.optimizer == "adamw" else 0
+        memory = num_bytes(module.model, *module.teachers) + training_bytes(module.model, moments=moments)
+        return expectation(operations, memory + module.budget, trainer.strategy.root_device, trainer.world_size)
+
+    sizes = module.train_steps.sizes()
+    shown = StageProgress(description, "tokens", sizes, expected=expected)
     trainer = compute.trainer(
         max_epochs=1,
         accumulate_grad_batches=accumulate,
         gradient_clip_val=optimization.gradient_clip,
-        callbacks=[resume_point, RandomState(), *progress_callbacks(description)],
+        callbacks=[resume_point, random_state, shown],
         logger=list(loggers) or False,
-        enable_progress_bar=shows_progress(),
+        enable_progress_bar=False,
         log_every_n_steps=max(1, num_steps // 200),
         num_sanity_val_steps=0,
         limit_val_batches=0,
@@ -192,7 +208,8 @@ def _fit(
     point = resume_point.points.newest(description, first_process=trainer.is_global_zero)
     if point is not None:
         log.info("%s: going on from the point an earlier run had reached.", description)
-    trainer.fit(module, ckpt_path=point, weights_only=True)
+    with postponed():
+        trainer.fit(module, ckpt_path=point, weights_only=True)
     if trainer.interrupted:
         raise KeyboardInterrupt  # some versions of Lightning swallow it; a half-trained model must never be stored
     if trainer.global_step != num_steps:
@@ -222,12 +239,16 @@ def _gather_weights(trainer: lightning.Trainer, model: Any, folder: Path) -> Non
 
 
 def _health(
-    module: CausalLMModule, sequences: Sequence[Sequence[int]], padding_id: int, compute: Compute
+    module: CausalLMModule, sequences: Sequence[Sequence[int]], padding_id: int, compute: Compute, description: str
 ) -> dict[str, float]:
     once = [list(range(len(sequences)))]
     loader = StepLoader(sequences, once, micro_batch_size=compute.micro_batch_size, padding_id=padding_id)
     trainer = compute.trainer(
-        logger=False, enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False
+        callbacks=[StageProgress(description, "tokens", loader.sizes())],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
     )
     (values,) = trainer.validate(module, loader, verbose=False)
     return {name.removeprefix("health/"): float(value) for name, value in values.items()}
