@@ -17,6 +17,7 @@ import numpy as np
 from nonmember.artifacts import Builder, Counters
 from nonmember.audits.keys import audit_keys, settings_of_method
 from nonmember.audits.measuring import MeasuredGroup, measure
+from nonmember.audits.preparation import cut_warnings, require_one_layout
 from nonmember.audits.question import UNSEEN, Audit, further_corpora, other_corpora
 from nonmember.audits.record import versions, write
 from nonmember.methods import TestOutcome
@@ -42,6 +43,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     measured = {name: measure(group, builder) for name, group in audit.groups.items()}
     documents = {name: group.documents for name, group in measured.items()}
     outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
+    outcome = require_one_layout(outcome, documents, audit.max_layout_auc, audit.seed)
     outcome = _after_exclusions(outcome, measured, audit, builder)
     result = _result(audit, measured, outcome, builder, keys or audit_keys(audit, builder), folder)
     result = replace(result, made=_difference(builder.counters, before), seconds=round(time.monotonic() - started, 3))
@@ -101,6 +103,7 @@ def _result(
         *_unseen_warnings(audit, builder),
         *_failed_warnings(measured),
         *builder.warnings(),
+        *(cut_warnings(audit.groups, builder) if audit.scored_text else ()),
     ]
     uses_reference = not models.keys().isdisjoint(("reference", "distilled", "control")) or audit.compared_with()
     return AuditResult(
