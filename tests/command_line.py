@@ -34,7 +34,6 @@ def question(target: Path, reference: Path, documents: Path, *more: str) -> list
         f"reference.path={reference}",
         "data=jsonl",
         f"data.path={documents}",
-        "data.min_words=5",
         "method.num_resamples=200",
         "logger=none",
         *more,

@@ -98,7 +98,7 @@ def test_empty_corpus(nonmember, ask, documents, nothing_is_lost):
 
 def test_all_filtered_out(nonmember, ask, nothing_is_lost):
     refused(
-        nonmember(*ask("data.min_words=50")),
+        nonmember(*ask("cleaning=paper", "cleaning.min_words=50")),
         "left none of 40 documents",
         "too_short 40",
         "Change the word limits",
@@ -107,12 +107,12 @@ def test_all_filtered_out(nonmember, ask, nothing_is_lost):
 
 def test_fewer_than_30_left(nonmember, ask, documents, texts, nothing_is_lost):
     rows = [*rows_of(texts[:29]), {"id": "short", "text": "moss fern"}]
-    said = nonmember(*ask(documents=documents(rows)))
+    said = nonmember(*ask("cleaning.min_words=5", documents=documents(rows)))
     refused(said, "has 29 documents", "needs at least 30", "'too_short': 1", "Give more documents or loosen")
 
 
 def test_a_document_of_one_token_is_excluded(nonmember, ask, documents, texts, tmp_path):
-    said = nonmember(*ask("data.min_words=1", documents=documents([*rows_of(texts), {"id": "short", "text": "a"}])))
+    said = nonmember(*ask(documents=documents([*rows_of(texts), {"id": "short", "text": "a"}])))
     assert (said.status, said.err) == (0, "")
     result = json.loads(only(tmp_path, "outputs/audits/*/*/result.json").read_text())
     assert (result["num_documents"], result["num_excluded"]) == (40, 1)
@@ -122,7 +122,7 @@ def test_a_document_of_one_token_is_excluded(nonmember, ask, documents, texts, t
 
 def test_many_documents_of_one_token_make_the_result_invalid(nonmember, ask, documents, texts, tmp_path):
     rows = rows_of(texts[:30]) + [{"id": letter, "text": letter} for letter in "abcdefghijk"]
-    said = nonmember(*ask("data.min_words=1", documents=documents(rows)))
+    said = nonmember(*ask(documents=documents(rows)))
     assert said.status == 0
     result = json.loads(only(tmp_path, "outputs/audits/*/*/result.json").read_text())
     assert (result["num_excluded"], result["verdict"]) == (11, "invalid")
@@ -131,7 +131,7 @@ def test_many_documents_of_one_token_make_the_result_invalid(nonmember, ask, doc
 
 def test_only_documents_of_one_token(nonmember, ask, documents):
     letters = [chr(number) for number in (*range(ord("a"), ord("z") + 1), *range(ord("A"), ord("Z") + 1))]
-    said = nonmember(*ask("data.min_words=1", documents=documents(rows_of(letters))))
+    said = nonmember(*ask(documents=documents(rows_of(letters))))
     refused(said, "52 of 52 documents could not be scored", "fewer than two tokens", "Give longer texts")
 
 

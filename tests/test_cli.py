@@ -92,7 +92,7 @@ def test_unknown_command(nonmember):
     [
         (["nme=x"], "no key nme; did you mean name?"),
         (["trainer.precison=32-true"], "no key trainer.precison; did you mean precision? trainer has "),
-        (["data=jsonl", "data.corpus.base.min_wrds=3"], "did you mean min_words or max_words?"),
+        (["data=jsonl", "cleaning.min_wrds=3"], "did you mean min_words or max_words?"),
         (["data.pth=x"], "no key data.pth. data has domain, half, "),
         (["data=jsnl"], "no data=jsnl; did you mean jsonl? data can be arxiv_monthly, "),
         (["model@target=pythia_410"], "no model=pythia_410; did you mean pythia_410m "),
@@ -142,7 +142,7 @@ def test_what_must_be_given_is_named(nonmember, command, overrides, expected):
         ("method.distillation.tau=0", "method.distillation: tau must be positive"),
         ("trainer.micro_batch_size=0", "trainer: trainer.micro_batch_size must be a whole number"),
         ("target.dtype=float8", "target: dtype must be one of float32, "),
-        ("data.long_documents=shorten", "`long_documents` of Cleaned must be one of 'cut', 'drop'"),
+        ("cleaning.long_documents=shorten", "cleaning.long_documents must be one of 'cut', 'drop'"),
         ("+method.bogus=1", "method: "),
     ],
 )

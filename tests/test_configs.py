@@ -74,7 +74,7 @@ GIVEN = {
     "labelled/arxivtection": [f"PLACE.revision={SOME_COMMIT}"],
     "labelled/wikimia_length": ["PLACE.length=32"],
     "model/opt_6_7b": [f"PLACE.revision={SOME_COMMIT}"],
-    "data/cleaned": [
+    "data/prepared": [
         "data.label=x",
         "data.corpus.base.source={_target_: nonmember.corpora.TextFiles, path: x, pattern: '*'}",
     ],
@@ -110,6 +110,7 @@ GIVEN = {
     "experiment/mc_pdd_bbc": BBC,
     "experiment/mc_pdd_arxiv": ARXIV,
     "data/text_files": ["data.path=folder"],
+    "data/documents": ["data.path=folder"],
     "model/pretrained": ["PLACE.path=folder"],
     "model/endpoint": ["PLACE.url=http://localhost:8000/v1", "PLACE.model=name"],
     "model/recorded": ["PLACE.path=answers.csv", "PLACE.model=name"],
@@ -590,8 +591,9 @@ def test_what_kds_mixes_is_what_fsd_tells_apart(world):
 
 
 def test_the_papers_documents():
-    data = composed("audit", ["data=jsonl", "data.path=x"]).data
-    assert (data.min_words, data.max_words) == (100, 200)
+    config = composed("audit", ["data=jsonl", "data.path=x", "cleaning=paper"])
+    cleaned = build(config.data.corpus.base)._same()
+    assert (cleaned.min_words, cleaned.max_words, cleaned.near_duplicate_threshold) == (100, 200, 0.7)
 
 
 COMMIT = re.compile("[0-9a-f]{40}")
@@ -760,3 +762,15 @@ def test_scientific_settings_have_no_default_in_python():
 def _missing(item: ast.AnnAssign) -> bool:
     assert item.value is not None
     return ast.unparse(item.value) in ("MISSING", "None") or ast.unparse(item.annotation).startswith("ClassVar")
+
+
+def test_texts_of_ones_own_are_as_they_are_and_those_of_the_worlds_as_their_numbers_were_made():
+    for data in ("documents", "jsonl", "text_files", "wikimia"):
+        config = composed("audit", [f"data={data}", *([] if data == "wikimia" else ["data.path=x"])])
+        assert config.cleaning.name == "as_is"
+        assert config.data.cleaning == config.cleaning, "and the result says so"
+    for world in ("micro", "pile", "study", "pythia"):
+        config = composed("audit", [f"world={world}"])
+        assert (config.max_layout_auc, config.zlib_text) == (None, "whole")
+    own = build(composed("audit", ["data=ordered", "data.path=examples.txt"]).data.corpus)
+    assert own.split == "lines"

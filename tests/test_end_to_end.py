@@ -11,14 +11,11 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from command_line import only, rows_of, write_rows
+from command_line import only, write_rows
 from nonmember.records import AuditResult
-
-SCORES = ["doc_id", "loss", "zlib", "lowercase", "min_k", "min_k_plus_plus"]
 
 
 def result_of(name: str = "audits") -> dict:
@@ -193,38 +190,6 @@ def test_wandb_offline(nonmember, ask, texts, monkeypatch, tmp_path):
     assert not (tmp_path / "no").exists()
 
 
-# --------------------------------------------------------------------------------------------- score
-
-
-@pytest.mark.parametrize("with_reference", [False, True])
-def test_scores_alone(nonmember, make_model, texts, tmp_path, with_reference):
-    path = write_rows(tmp_path / "documents.jsonl", [*rows_of(texts), {"id": "one", "text": "a"}])
-    arguments = [
-        "model=pretrained",
-        f"model.path={make_model(0)}",
-        "data=jsonl",
-        f"data.path={path}",
-        "data.min_words=1",
-    ]
-    if with_reference:
-        arguments += ["model@reference=pretrained", f"reference.path={make_model(1)}"]
-    said = nonmember("score", *arguments)
-    assert (said.status, said.err) == (0, "")
-    assert Path(said.last_line).is_absolute()
-    table = pq.read_table(said.last_line)
-    assert table.column_names == SCORES + (["ref_diff", "ref_ratio"] if with_reference else [])
-    assert table["doc_id"].to_pylist() == [f"d{number}" for number in range(40)] + ["one"]
-    for name in table.column_names[1:]:
-        values = table[name].to_numpy()
-        assert np.isfinite(values[:40]).all(), name
-        assert np.isnan(values[40]), name
-        assert f"{name} is undefined for 1 documents" in said.out
-    assert (table["loss"].to_numpy()[:40] < 0).all(), "higher = more likely a member"
-    share = pq.read_table(nonmember("score", *arguments, "k=1").last_line)
-    np.testing.assert_allclose(share["min_k"].to_numpy(), share["loss"].to_numpy(), rtol=1e-12)
-    np.testing.assert_array_equal(share["zlib"].to_numpy(), table["zlib"].to_numpy())
-
-
 # ------------------------------------------------------------------------------- held-out text
 
 
@@ -236,8 +201,8 @@ def test_methods_that_compare_take_held_out_text(nonmember, ask, tmp_path):
     plain = [one for one in ask("name=compared") if not one.startswith("method.")]
     refused = nonmember(*plain, "method=blind")
     assert refused.status == 1
-    assert "+data@data.heldout=jsonl data.heldout.path=unseen.jsonl.gz" in refused.err
-    given = ["+data@data.heldout=jsonl", f"data.heldout.path={unseen}", "data.heldout.min_words=5"]
+    assert "+data@data.heldout=documents data.heldout.path=unseen.jsonl" in refused.err
+    given = ["+data@data.heldout=jsonl", f"data.heldout.path={unseen}"]
     for method in ("blind", "llm_di"):
         said = nonmember(*plain, *given, f"method={method}", f"name={method}")
         assert (said.status, said.err) == (0, "")

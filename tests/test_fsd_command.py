@@ -24,7 +24,7 @@ def ask_fsd(ask, tmp_path):
             if texts is not None:
                 rows = [{**row, "id": f"{role}-{row['id']}"} for row in rows_of(texts)]
                 path = write_rows(tmp_path / f"{role}.jsonl", rows)
-                given += [f"+data@data.{role}=jsonl", f"data.{role}.path={path}", f"data.{role}.min_words=5"]
+                given += [f"+data@data.{role}=jsonl", f"data.{role}.path={path}"]
         return ask("method=fsd", "method.training.max_tokens=64", *given, *more)
 
     return arguments

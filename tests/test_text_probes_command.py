@@ -46,7 +46,7 @@ def asked(lab: RunningLab, tmp_path: Path) -> list[str]:
         seed=3,
     )
     paths = [write_rows(tmp_path / f"{name}.jsonl", rows) for name, (rows, _) in zip(("old", "new"), sets, strict=True)]
-    columns = ("cluster_field=book", "title_field=title", "author_field=author", "min_words=5")
+    columns = ("cluster_field=book", "title_field=title", "author_field=author")
     return [
         *("audit", "logger=none", "data=jsonl", f"data.path={paths[0]}", *(f"data.{one}" for one in columns)),
         *("+data@data.heldout=jsonl", f"data.heldout.path={paths[1]}", *(f"data.heldout.{one}" for one in columns)),

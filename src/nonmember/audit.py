@@ -165,11 +165,22 @@ def build_audit(config: DictConfig) -> Audit:
         heldout_label=heldout.label if heldout else None,
         unseen=build(unseen.corpus) if unseen else None,
         unseen_label=unseen.label if unseen else None,
+        max_layout_auc=config.max_layout_auc,
+        scored_text=config.zlib_text == "scored",
         world=config.data.get("world", "own"),
         sweep=config.name,
-        data={str(name): value for name, value in config.data.items() if _is_plain(value) and name != "world"},
+        data={str(name): value for name, value in config.data.items() if _is_plain(value) and name != "world"}
+        | _cleaning(config),
         page_text=bool(config.get("page_text")),
     )
+
+
+def _cleaning(config: DictConfig) -> dict[str, Any]:
+    """What was done to the texts, where that was left to the group `cleaning`."""
+    if "cleaning" not in config.data:
+        return {}
+    settings = {name: value for name, value in config.cleaning.items() if name not in ("_target_", "name")}
+    return {"cleaning": config.cleaning.name} | {f"cleaning.{name}": value for name, value in settings.items()}
 
 
 def _is_plain(value: Any) -> bool:

@@ -55,10 +55,13 @@ class AuditConfig:
     method: Any = MISSING
     trainer: Any = MISSING
     asking: Any = MISSING
+    cleaning: Any = None
     logger: Any = MISSING
     general: Any = None
     gates: Any = None
     ladder: Any = None
+    max_layout_auc: float | None = None
+    zlib_text: str = MISSING
     world: Any = None
     launcher: Any = None
     experiment: Any = None
@@ -72,12 +75,17 @@ class ScoreConfig:
 
     outputs: str = MISSING
     store: str = MISSING
-    k: float = MISSING
-    max_tokens: int = MISSING
+    k: Any = MISSING
+    max_tokens: int | None = None
+    most_tokens: int = MISSING
+    perturbations: list[str] = MISSING
+    dc_pdd: Any = MISSING
     model: Any = MISSING
     data: Any = MISSING
     trainer: Any = MISSING
     asking: Any = MISSING
+    cleaning: Any = None
+    general: Any = None
     reference: Any = None
     world: Any = None
 
@@ -92,6 +100,7 @@ class TrainConfig:
     merge: bool = False
     model: Any = MISSING
     trainer: Any = MISSING
+    cleaning: Any = None
     logger: Any = MISSING
     world: Any = None
 
@@ -172,9 +181,12 @@ def folder_name(text: str) -> str:
     return f"{name[: LONGEST_FOLDER_NAME - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
 
+FILE_SUFFIXES = "jsonl|ndjson|json|csv|tsv|parquet|arrow|feather|txt|gz|bz2|xz|zst|lz4"
+
+
 def file_stem(path: object) -> str:
     """wikipedia for folder/wikipedia.jsonl.gz; the last part of a hub name."""
-    return re.sub(r"(\.(jsonl|json|gz|txt))+$", "", str(path).rstrip("/").rsplit("/", 1)[-1]) or "documents"
+    return re.sub(rf"(\.({FILE_SUFFIXES}))+$", "", str(path).rstrip("/").rsplit("/", 1)[-1]) or "documents"
 
 
 def number_seen(num_documents: int, rate: float) -> int:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, ListConfig
 
-from nonmember.config import require_complete, run_with_hydra
+from nonmember.config import plain, require_complete, run_with_hydra
 from nonmember.config_safety import instantiate
-
-log = logging.getLogger(__name__)
 
 
 def main() -> None:
@@ -24,44 +21,30 @@ def main() -> None:
 
 
 def score(config: DictConfig, folder: Path) -> Path:
-    """Write scores.parquet: doc_id, loss, zlib, lowercase, min_k, min_k_plus_plus (not for an endpoint); with a
-    reference, also ref_diff and ref_ratio. NaN where a score is undefined; how many, and why, is logged."""
+    """Write scores.parquet: a row per document with a column per score, token counts and, where a score is undefined,
+    the reason; what it was made with is in the file's metadata."""
     require_complete(config)
-    from nonmember import scores as family
     from nonmember.artifacts import Builder
-    from nonmember.asking.models import Endpoint
-    from nonmember.audits.record import table_of_scores, write_table
-    from nonmember.observations import Scored
     from nonmember.quiet import quieten
+    from nonmember.scoring import Scoring, write_scores
     from nonmember.store import Store
     from nonmember.tracking import NoTracker
 
     quieten()
-    model, reference, corpus, compute, asking = (
+    has_general = config.general is not None and config.general.get("path") is not None
+    model, reference, corpus, compute, asking, dc_pdd, general = (
         instantiate(node)
-        for node in (config.model, config.reference, config.data.corpus, config.trainer, config.asking)
+        for node in (
+            *(config.model, config.reference, config.data.corpus, config.trainer, config.asking, config.dc_pdd),
+            config.general.corpus if has_general else None,
+        )
     )
+    scoring = Scoring(
+        model, corpus, list(config.k) if isinstance(config.k, ListConfig) else [config.k], config.max_tokens,
+        config.most_tokens, dc_pdd, reference=reference, general=general, perturbations=list(config.perturbations),
+    )  # fmt: skip
     builder = Builder(Store(Path(config.store)), compute, NoTracker(), asking=asking)
-    wanted: dict[str, family.Score] = {
-        "loss": family.Loss(),
-        "zlib": family.Zlib(),
-        "lowercase": family.Lowercase(),
-        "min_k": family.MinK(config.k),
-        "min_k_plus_plus": family.MinKPlusPlus(config.k),
-    }
-    if reference is not None:
-        wanted |= {"ref_diff": family.ReferenceDifference(), "ref_ratio": family.ReferenceRatio()}
-    if isinstance(model, Endpoint):  # which does not tell whole distributions
-        wanted = {name: one for name, one in wanted.items() if not one.needs_distribution}
-    scored = [
-        score(Scored("model", model, corpus, score, config.max_tokens, reference).inputs(builder))
-        for score in wanted.values()
-    ]
-    columns, reasons = table_of_scores(list(wanted), scored)
-    for name, why in reasons.items():
-        if why:
-            log.warning("%s is undefined for %d documents: %s.", name, len(why), ", ".join(sorted(set(why.values()))))
-    folder.mkdir(parents=True, exist_ok=True)
     path = (folder / "scores.parquet").resolve()
-    write_table(columns, path)
+    settings = {"cleaning": plain(config.cleaning)} if "cleaning" in config.data else {}
+    write_scores(scoring, builder, path, settings)
     return path

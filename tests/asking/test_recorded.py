@@ -12,7 +12,7 @@ import tiny
 from nonmember.asking import Completion, Request
 from nonmember.asking.asked import complete
 from nonmember.asking.models import Recorded
-from nonmember.asking.recorded import NO_ROW, prompt_hash, recorded_completions, recorded_identity
+from nonmember.asking.recorded import NO_ROW, NOT_ASKED, prompt_hash, recorded_completions, recorded_identity
 
 CSV = """book,passage,query,says,p_a,p_b
 Emma,0,0,A,0.75,0.25
@@ -42,6 +42,17 @@ def test_answers_are_found_by_name_in_the_order_of_the_questions(path):
     assert found[3].reason == NO_ROW
     assert found[1].top_logprobs == ((("A", math.log(0.75)), ("B", math.log(0.25))),)
     assert found[0].top_logprobs == ((("A", math.log(0.5)),),), "what is not there has no probability"
+
+
+def test_a_document_without_any_answer_was_not_asked_about(tmp_path):
+    """In DE-COP a book that the model was never shown would otherwise have a share of right answers of 0."""
+    path = tmp_path / "answers.csv"
+    path.write_text("book,passage,query,says\nEmma,0,0,\nEmma,0,1, \nEmma,1,0,\nEmma,1,1,B\n")
+    columns = {"doc_id": "{book}, {passage}", "name": "query", "text": "says"}
+    about = asked(*((f"Emma, {passage}", query) for passage in "01" for query in "01"))
+    found = recorded_completions(Recorded(str(path), "m", columns), about)
+    assert [one.outcome for one in found] == ["failed", "failed", "empty", "answered"]
+    assert {one.reason for one in found[:2]} == {NOT_ASKED}
 
 
 def test_answers_are_found_by_their_prompt(tmp_path):

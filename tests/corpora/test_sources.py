@@ -93,7 +93,7 @@ def test_jsonl_gzip_truncated_damaged_or_no_gzip_at_all(write_lines, build):
     path = write_lines("cut.jsonl.gz", *rows)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match=r"must be a complete gzip file, but it breaks off .* after line 1\d\d"):
+    with pytest.raises(ValueError, match=r"must be a complete gzip file; it breaks off .* after line 1\d\d"):
         build(Jsonl(str(path), "id", "text"))
     path.write_bytes(whole[:2000] + b"\xff" * 200 + whole[2200:])
     with pytest.raises(ValueError, match=r"must be a complete gzip file|must be UTF-8|must be one JSON object"):

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import tiny
-from nonmember.models import Pretrained
+from nonmember.models import Pretrained, reading
 from nonmember.models.loading import (
     LoadedModel,
     encode,
@@ -287,3 +287,28 @@ def test_what_two_tokenizers_read_alike():
     assert read_alike(ours, [[0, 1, 2], [3, 4], [5]], slice(6)) == ([[0, 1, 2], [5]], 4 / 6)
     assert read_alike(ours, ours, torch.tensor([0, 1, 3])) == (ours, 4 / 6)
     assert read_alike([[], []], [[], []], slice(6)) == ([[], []], 1.0)
+
+
+def test_a_word_without_end_is_read_only_as_far_as_it_is_needed(monkeypatch, make_model):
+    """Tokenizers take minutes for a word of millions of letters; of what is kept nothing may change."""
+    tokenizer = load_folder(make_model(0)).tokenizer
+    endless, spaced = "mossfern" * 5000, "moss fern " * 5000
+    whole = [tokenizer(text)["input_ids"] for text in (endless, spaced)]
+    lengths = []
+    monkeypatch.setattr(reading, "SURELY_WHOLE", 1000)
+    monkeypatch.setattr(reading, "LONGEST_COUNTED", 20_000)
+
+    class Watched:
+        is_fast = True
+
+        def __call__(self, text, **settings):
+            lengths.extend(map(len, [text] if isinstance(text, str) else text))
+            return tokenizer(text, **settings)
+
+    read = reading.texts_read(Watched(), [endless, spaced, "moss"], 8)
+    assert reading.encode_beginnings(Watched(), [endless, spaced], 8) == [ids[:8] for ids in whole]
+    assert max(lengths) <= 4000
+    assert read.num_all[:2] == (None, None)
+    assert read.is_cut == (True, True, False)
+    assert read.parts[1] == tokenizer.decode(whole[1][:8])
+    assert read.parts[2] == "moss"

@@ -572,7 +572,7 @@ def test_an_adapter_is_exported_alone_or_merged(tune_it, make_model):
     [
         (["model.training.optimization.batch_size=64"], r"whole batches of 64 documents, and only 20 of two"),
         (["model.training.adapter.target_modules=[q_proj]"], "no modules called q_proj that lora can adapt"),
-        (["model.corpus.min_words=500"], "nothing|No document|no document|0 documents"),
+        (["cleaning.min_words=500"], "nothing|No document|no document|0 documents"),
         (["model.base.quantization=4bit"], "loaded in 4bit, which needs a CUDA GPU|Key 'quantization' is not"),
         (["merge=true"], r"it needs export=FOLDER"),
         (["trainer.precision=bf16-true"], "Choose precision 32-true or bf16-mixed"),

@@ -68,7 +68,7 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
         if isinstance(answer, Refused):
             raise EndpointError(
                 f"{client.name} does not score the document {doc_id!r} ({answer.reason}). If it is too long, cut the "
-                "documents (data.max_words, say) or leave it out."
+                "documents (cleaning.max_words, say) or leave it out."
             )
     rows = [answers.get(doc_id, []) for doc_id in shown.doc_ids]
     return _table(shown.doc_ids, [row[: max_tokens - 1] for row in rows if not isinstance(row, Refused)])
@@ -135,7 +135,7 @@ def _not_too_long(name: str, doc_id: str, text: str, max_tokens: int) -> str:
     if (num_words := len(text.split())) > max_tokens:
         raise ValueError(
             f"The document {doc_id!r} has {num_words} words and max_tokens is {max_tokens}, but the tokenizer of "
-            f"{name} is not at hand to cut it. Cut the documents (data.max_words, say), or raise max_tokens."
+            f"{name} is not at hand to cut it. Cut the documents (cleaning.max_words, say), or raise max_tokens."
         )
     return text
 

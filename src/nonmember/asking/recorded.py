@@ -5,7 +5,7 @@ a pattern in which columns stand in braces ("{book}, passage {passage}"):
 
     doc_id, name     of the question that the row answers: `Request.doc_id` and `Request.name`
     prompt_sha256    in place of these two: the hash of its text, as `prompt_hash` makes it
-    text             the answer; empty where there was none
+    text             the answer; empty where there was none. A document without any answer was not asked about
     p(X)             the probability of X as the first token of the answer, as p(A), p(B), ...; any number of them
     served_model, date    who answered, and when; may be absent
 """
@@ -31,12 +31,13 @@ from nonmember.corpora.tables import Pattern, table_files, table_rows
 log = logging.getLogger(__name__)
 
 NO_ROW = "no answer to it is recorded"
+NOT_ASKED = "all answers about its document are empty: it was not asked about"
 PLAIN = ("doc_id", "name", "prompt_sha256", "text", "served_model", "date")
 
 
 def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Completion]:
-    """The recorded answers to the requests, in their order. One without a row has failed; rows of other questions are
-    passed over.
+    """The recorded answers to the requests, in their order. One without a row, or about a document without any answer,
+    has failed; rows of other questions are passed over.
 
     Raises ValueError for a file or a column that is not there, two different answers to one question, and where none of
     the requests is answered.
@@ -57,7 +58,18 @@ def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Co
             f"{len(recorded)} answers is to {next(iter(recorded), None)!r}. Correct `columns` of the recorded model."
         )
     log.info("%s: %d of %d questions are answered.", path.name, num_found, len(wanted))
-    return [recorded.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
+    found = [recorded.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
+    return _without_unasked(requests, found)
+
+
+def _without_unasked(requests: Sequence[Request], found: Sequence[Completion]) -> list[Completion]:
+    """An empty answer is wrong where the document has others; where it has none, nobody asked."""
+    asked = {request.doc_id for request, one in zip(requests, found, strict=True) if one.outcome == "answered"}
+    asked |= {request.doc_id for request, one in zip(requests, found, strict=True) if one.top_logprobs}
+    return [
+        Completion("", "failed", reason=NOT_ASKED) if one.outcome == "empty" and request.doc_id not in asked else one
+        for request, one in zip(requests, found, strict=True)
+    ]
 
 
 @lru_cache(maxsize=1)  # the groups of an audit are asked one after the other

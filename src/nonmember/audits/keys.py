@@ -12,6 +12,7 @@ from nonmember.audits.question import Audit, further_corpora, other_corpora
 from nonmember.methods import Method
 from nonmember.mirror import SUSPECT
 from nonmember.models import ModelSpec
+from nonmember.observations import Scored
 from nonmember.store import key_hash
 
 FORMAT = 1  # raise it when a change of code moves results
@@ -31,6 +32,10 @@ def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
         keys["tokenizer"] = key_hash(tokenizer.key(builder))
     if general := next((corpus for one in audit.measurements if (corpus := one.general()) is not None), None):
         keys["general"] = general.fingerprint(builder)
+    if any(isinstance(one, Scored) and one.scored_text for one in audit.measurements):
+        keys["texts"] = "as scored"
+    if audit.max_layout_auc is not None and len(audit.groups) > 1:
+        keys["max_layout_auc"] = str(audit.max_layout_auc)
     parts = {
         "format": FORMAT,
         "parts": keys,

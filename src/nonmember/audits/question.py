@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import DocumentGroup, Method, Roles
 from nonmember.mirror import SUSPECT
 from nonmember.models import ModelSpec
-from nonmember.observations import Measurement
+from nonmember.observations import Measurement, Scored
 
 UNSEEN = "unseen"  # the group of documents that a target is tuned on
 
@@ -24,6 +24,8 @@ class Audit:
     heldout: certainly unseen text of the same kind, read by the methods that compare.   unseen: further such text, on
     which some methods tune the target.
     obstacle: what was found to stand in the way of a distilled reference.
+    max_layout_auc: how well suspect and held-out text may be told apart by layout alone; None: not looked at.
+    scored_text: texts that are compressed (zlib) go as far as they are read, and how many are cut is said.
     world, sweep, data: where it stands among other audits, as the result records it; nothing depends on them.
     page_text: whether the page beside the result shows the first words of the documents.
     """
@@ -40,6 +42,8 @@ class Audit:
     heldout_label: str | None = None
     unseen: CorpusSpec | None = None
     unseen_label: str | None = None
+    max_layout_auc: float | None = None
+    scored_text: bool = False
     world: str = "own"
     sweep: str = ""
     data: Mapping[str, str | float | bool | None] = field(default_factory=dict)
@@ -61,7 +65,8 @@ class Audit:
     @cached_property
     def groups(self) -> dict[str, DocumentGroup]:
         """What the method measures, by group of documents; the suspect set first."""
-        return self.method.groups(self.roles)
+        groups = self.method.groups(self.roles)
+        return {name: _with_scored_text(group) for name, group in groups.items()} if self.scored_text else groups
 
     @cached_property
     def measurements(self) -> list[Measurement]:
@@ -81,6 +86,14 @@ class Audit:
     def compared_with(self) -> ModelSpec | None:
         """The reference model of scores that compare with one."""
         return next((model for one in self.measurements for model in one.compared_with()), None)
+
+
+def _with_scored_text(group: DocumentGroup) -> DocumentGroup:
+    measured = {
+        name: replace(one, scored_text=True) if isinstance(one, Scored) and one.score.needs_texts else one
+        for name, one in group.measured.items()
+    }
+    return replace(group, measured=measured)
 
 
 def other_corpora(group: DocumentGroup) -> dict[str, CorpusSpec]:

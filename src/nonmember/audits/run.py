@@ -19,6 +19,7 @@ from nonmember.audit_page.write import try_to_write_page
 from nonmember.audits import answers
 from nonmember.audits.keys import audit_keys, settings_of_method
 from nonmember.audits.measuring import MeasuredGroup, measure
+from nonmember.audits.preparation import cut_warnings, require_one_layout
 from nonmember.audits.preparing import prepare
 from nonmember.audits.question import UNSEEN, Audit, further_corpora, other_corpora
 from nonmember.audits.record import versions, write
@@ -53,6 +54,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     with Stage(f"testing by {audit.method.name}"):
         outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
     outcome = prepared.judged(outcome, _health(audit.models, builder))
+    outcome = require_one_layout(outcome, documents, audit.max_layout_auc, audit.seed)
     outcome = _after_exclusions(outcome, measured, audit, builder)
     keys = {**keys, **{role: key_hash(model.key(builder)) for role, model in audit.models.items()}}
     result = _result(audit, measured, outcome, builder, keys, folder)
@@ -116,6 +118,7 @@ def _result(
         *_failed_warnings(measured),
         *answers.warnings_about(_answers(audit, measured, builder)),
         *builder.warnings(),
+        *(cut_warnings(audit.groups, builder) if audit.scored_text else ()),
     ]
     uses_reference = not models.keys().isdisjoint(("reference", "distilled", "control")) or audit.compared_with()
     return AuditResult(

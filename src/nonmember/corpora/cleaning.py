@@ -84,7 +84,7 @@ class Cleaned(CorpusSpec):
         source = builder.get(self.source)
         dropped: Counter[str] = Counter()
         documents = self._within_limits(source.documents, dropped)
-        documents = _without_exact_duplicates(documents, dropped)
+        documents = without_exact_duplicates(documents, dropped)
         if self.near_duplicate_threshold is not None:
             repeated = near_duplicates([d.text for d in documents], self.near_duplicate_threshold, self.num_perm)
             dropped["near_duplicate"] += int(repeated.sum())
@@ -127,7 +127,7 @@ class Cleaned(CorpusSpec):
         return kept
 
 
-def _without_exact_duplicates(documents: Sequence[Document], dropped: Counter[str]) -> list[Document]:
+def without_exact_duplicates(documents: Sequence[Document], dropped: Counter[str]) -> list[Document]:
     first: dict[str, Document] = {}
     for document in documents:
         first.setdefault(document.text, document)

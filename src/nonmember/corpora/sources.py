@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from nonmember.artifacts import Builder
+from nonmember.corpora.compressed import DamagedFileError, opened
 from nonmember.corpora.specs import (
     CorpusSpec,
     as_names,
@@ -34,6 +35,9 @@ from nonmember.progress import tracked
 from nonmember.records import Corpus, Document
 
 Row = Mapping[str, object]
+
+LONGEST_LINE = 2**28  # bytes; what is longer is no line of JSON but something endless
+MOST_BLANK_LINES = 10**6  # one after the other
 
 
 def _name(row: Row, field: str, where: str) -> str:
@@ -185,17 +189,37 @@ def _kind(value: object) -> str:
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    number = 0
+    for number, line in _json_lines(path):
+        yield number, _json_row(line, f"{path}, line {number}")
+
+
+def _json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not blank, with their numbers from 1."""
+    number = num_blank = 0
     try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            for number, line in enumerate(file, start=1):
-                if line := line.strip(b" \t\r\n"):
-                    yield number, _json_row(line, f"{path}, line {number}")
-    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        with opened(path) as file:
+            while line := file.readline(LONGEST_LINE + 1):
+                number += 1
+                if len(line) > LONGEST_LINE:
+                    raise ValueError(
+                        f"{path}, line {number} must have at most {LONGEST_LINE:,} bytes; it has more. Write one JSON "
+                        "object a line."
+                    )
+                num_blank = 0 if (content := line.strip(b" \t\r\n")) else num_blank + 1
+                require_few_blank_lines(num_blank, number, path)
+                if content:
+                    yield number, content
+    except DamagedFileError as error:
+        raise DamagedFileError(path, error.compression, error.reason, f" after line {number}") from error
+
+
+def require_few_blank_lines(num_blank: int, number: int, path: Path) -> None:
+    """num_blank: lines one after the other, up to line `number`."""
+    if num_blank > MOST_BLANK_LINES:
         raise ValueError(
-            f"{path} must be a complete gzip file, but it breaks off or is damaged after line {number} "
-            f"({error}). Fetch or write it again."
-        ) from error
+            f"{path} has more than {MOST_BLANK_LINES:,} blank lines one after the other, up to line {number}. Check "
+            "how it was written."
+        )
 
 
 def _json_row(line: bytes, where: str) -> Row:
@@ -210,6 +234,8 @@ def _json_value(line: bytes, where: str) -> object:
         return json.loads(line.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ValueError(f"{where} must be UTF-8, but it is not ({error.reason}). Convert the file.") from error
+    except RecursionError as error:
+        raise ValueError(f"{where} must be one JSON object; it is nested too deeply to be read. Flatten it.") from error
     except json.JSONDecodeError as error:
         raise ValueError(
             f"{where} must be one JSON object, but it cannot be read ({error.msg}, column {error.colno}). "

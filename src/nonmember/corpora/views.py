@@ -32,7 +32,10 @@ View = Literal[
     "years_deleted",
     "years_replaced",
     "wrapped",
+    "prepend_eos",
 ]
+
+BEHIND_END_OF_TEXT: View = "prepend_eos"  # the text itself, read behind the model's end-of-text token
 
 YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")  # what the blind baseline's classifier of years sees
 ONE_YEAR = "2023"  # that all are replaced by
@@ -48,7 +51,7 @@ NEIGHBOURS = {
 def apply_view(corpus: Corpus, view: str) -> Corpus:
     """The same documents, their texts changed by a view of `View`; raises ValueError for any other."""
     require_choice(view, get_args(View), "A view")
-    if view == "original":
+    if view in ("original", BEHIND_END_OF_TEXT):
         return corpus
     change = VIEWS[view]
 
@@ -70,7 +73,7 @@ class Viewed(CorpusSpec):
 
     def __post_init__(self) -> None:
         require_spec(self.base, "`base` of Viewed")
-        require_choice(self.view, get_args(View), "`view` of Viewed")
+        require_choice(self.view, ("original", *VIEWS), "`view` of Viewed")
 
     def build(self, builder: Builder) -> Corpus:
         return apply_view(builder.get(self.base), self.view)

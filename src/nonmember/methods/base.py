@@ -76,7 +76,7 @@ class Roles:
         if self.heldout is None:
             raise ValueError(
                 f"{method} compares the suspect set with held-out text of the same kind, and none was given. "
-                "Name it, as in +data@data.heldout=jsonl data.heldout.path=unseen.jsonl.gz"
+                "Name it, as in +data@data.heldout=documents data.heldout.path=unseen.jsonl"
             )
         return self.heldout
 
@@ -84,7 +84,7 @@ class Roles:
         if self.unseen is None:
             raise ValueError(
                 f"{method} tunes the target on documents that it has certainly not read, and none were given. "
-                "Name them, as in +data@data.unseen=jsonl data.unseen.path=unseen.jsonl.gz"
+                "Name them, as in +data@data.unseen=documents data.unseen.path=unseen.jsonl"
             )
         return self.unseen
 

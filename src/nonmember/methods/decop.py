@@ -255,7 +255,7 @@ def _for_calibration(roles: Roles) -> CorpusSpec:
     if roles.unseen is None:
         raise ValueError(
             "DE-COP calibrates the letters on further works that the target has certainly not read, and none were "
-            "given. Name them, as in +data@data.unseen=jsonl data.unseen.path=unseen.jsonl.gz, or set "
+            "given. Name them, as in +data@data.unseen=documents data.unseen.path=unseen.jsonl, or set "
             "method.calibrate=false."
         )
     return roles.unseen

@@ -27,6 +27,7 @@ from nonmember.files import share_mode
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
+from nonmember.models.reading import encode_beginnings
 from nonmember.progress import Stage
 from nonmember.records import Corpus
 from nonmember.training.losses import Ids
@@ -171,13 +172,11 @@ def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
 
 def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:
     """Ids of each text alone, with the tokenizer's own special tokens, cut on the right (methods: text to tokens)."""
-    if not texts:
-        return []
     encoded: list[list[int]] = []
     with Stage("encoding", len(texts), "documents") as stage:
         for start in range(0, len(texts), ENCODED_AT_ONCE):  # in parts, so that a signal is heard
-            part = list(texts[start : start + ENCODED_AT_ONCE])
-            encoded += tokenizer(part, truncation=max_tokens is not None, max_length=max_tokens)["input_ids"]
+            part = texts[start : start + ENCODED_AT_ONCE]
+            encoded += encode_beginnings(tokenizer, part, max_tokens)
             stage.advance(len(part))
     return encoded
 
@@ -185,6 +184,18 @@ def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list
 def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
     """Ids of each document, in the corpus's order; see `encode`."""
     return encode(loaded.tokenizer, [document.text for document in corpus.documents], max_tokens)
+
+
+def encode_behind_end_of_text(loaded: LoadedModel, corpus: Corpus, max_tokens: int) -> list[list[int]]:
+    """The same with the end-of-text id in front, so that a text's first token is scored too. A tokenizer that puts a
+    special token there by itself is left alone."""
+    end_of_text, special = loaded.tokenizer.eos_token_id, set(loaded.tokenizer.all_special_ids)
+    if end_of_text is None:
+        raise ValueError("The tokenizer has no end-of-text token to put before texts. Use prepend_eos=false.")
+    return [
+        ids if ids and ids[0] in special else [end_of_text, *ids][:max_tokens]
+        for ids in encode_corpus(loaded, corpus, max_tokens)
+    ]
 
 
 def require_shared_vocabulary(share: float, label: str, other: str, purpose: str) -> None:

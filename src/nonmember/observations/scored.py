@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +11,7 @@ from nonmember.artifacts import Builder
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
+from nonmember.models.reading import texts_read
 from nonmember.observations.base import Measured, Measurement, texts_of
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics, token_counts_in
 from nonmember.scores import Score, ScoreInputs
@@ -22,7 +23,8 @@ class Scored(Measurement):
     """`score` of every document of `corpus` under `model`.
 
     max_tokens: documents are cut to so many ids.   reference: the model that scores such as ref_ratio compare with.
-    counted_in: general text in which DC-PDD counts tokens.
+    counted_in: general text in which DC-PDD counts tokens.   scored_text: a score that reads texts (zlib) is given them
+    as far as the model reads them, and not whole.
     """
 
     role: str
@@ -32,6 +34,7 @@ class Scored(Measurement):
     max_tokens: int
     reference: ModelSpec | None = None
     counted_in: CorpusSpec | None = None
+    scored_text: bool = False
 
     @property
     def access(self) -> Access:
@@ -79,9 +82,16 @@ class Scored(Measurement):
             tokens=tables[0],
             other_view=tables[1] if len(tables) > 1 else None,
             reference=reference,
-            texts=texts_of(builder.get(self.corpus)) if self.score.needs_texts else None,
+            texts=self._texts(builder) if self.score.needs_texts else None,
             counts=counts,
         )
+
+    def _texts(self, builder: Builder) -> Sequence[str]:
+        """Of a model whose tokenizer is elsewhere nobody knows how far it reads: whole."""
+        texts = texts_of(builder.get(self.corpus))
+        if not self.scored_text or not self.model.has_weights:
+            return texts
+        return texts_read(self.model.load_tokenizer(builder), texts, self.max_tokens).parts
 
 
 def access_of(score: Score) -> Access:

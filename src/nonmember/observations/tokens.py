@@ -13,7 +13,7 @@ import numpy.typing as npt
 from nonmember.artifacts import Builder
 from nonmember.compute import MIB
 from nonmember.corpora.specs import CorpusSpec
-from nonmember.corpora.views import apply_view
+from nonmember.corpora.views import BEHIND_END_OF_TEXT, apply_view
 from nonmember.models.base import ModelSpec
 from nonmember.observations.base import Observation, parts_of, texts_of
 from nonmember.records import Prompt, Question, TokenTable
@@ -39,13 +39,14 @@ class TokenStatistics(Observation[TokenTable]):
         return {"view": self.view, "max_tokens": self.max_tokens}
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        from nonmember.models.loading import encode_corpus
+        from nonmember.models.loading import encode_behind_end_of_text, encode_corpus
         from nonmember.observing.observer import observe
 
         shown = apply_view(builder.get(self.corpus), self.view)
+        encode = encode_behind_end_of_text if self.view == BEHIND_END_OF_TEXT else encode_corpus
         return observe(
             builder.model_for_trainer(loaded.model),
-            dict(zip(shown.doc_ids, encode_corpus(loaded, shown, self.max_tokens), strict=True)),
+            dict(zip(shown.doc_ids, encode(loaded, shown, self.max_tokens), strict=True)),
             folder, builder.compute.trainer,
             max_batch_tokens=builder.compute.max_batch_tokens, block_bytes=builder.compute.block_mib * MIB,
             description=f"observing {self.model.readable}",

@@ -21,7 +21,7 @@ _PATTERNS = {
     "indentation": r"(?m)^[ \t]+(?=\S)",
     "tab": r"\t",
     "double_space": r"(?<=\S)  +(?=\S)",
-    "trailing_space": r"(?m)[ \t]+$",
+    "trailing_space": r"(?m)(?<![ \t])[ \t]+$",
     "carriage_return": r"\r",
     "no_break_space": r"[\u00a0\u2007\u202f]",
     "curly_quote": r"[\u2018\u2019\u201c\u201d]",

@@ -1,0 +1,65 @@
+"""Were an audit's texts prepared alike, and were they read whole? What every method is asked about its documents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from nonmember.artifacts import Builder
+from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
+from nonmember.models.reading import texts_read
+from nonmember.observations import Scored
+from nonmember.observations.base import texts_of
+from nonmember.stats.layout import layout_auc
+
+COMPARED_WITH = {"heldout": "held-out", "unseen": "unseen"}  # groups of documents beside the suspect ones
+NUM_FOLDS = 5
+CLAIM = "A precondition of the test failed; nothing may be concluded."
+
+
+def require_one_layout(
+    outcome: TestOutcome, documents: Mapping[str, ScoredDocuments], bound: float | None, seed: int
+) -> TestOutcome:
+    """`invalid`, with the number, where layout alone tells the suspect set from what it is compared with.
+
+    bound: of the cross-validated AUC; None: not looked at. Its values are in the details, under `layout_auc`. Sets of
+    fewer documents than folds are left alone.
+    """
+    if bound is None:
+        return outcome
+    suspect = documents["suspect"].texts
+    found = {
+        name: layout_auc(suspect, documents[name].texts, num_folds=NUM_FOLDS, seed=seed)
+        for name in COMPARED_WITH
+        if name in documents and min(len(suspect), len(documents[name].texts)) >= NUM_FOLDS
+    }
+    if not found:
+        return outcome
+    outcome = replace(outcome, details={**outcome.details, "layout_auc": found})
+    reasons = [
+        "Layout alone (line breaks, indentation, capitals and the like) tells the suspect from the "
+        f"{COMPARED_WITH[name]} set with an AUC of {auc:.3f}; it must be at most {bound:.3f}. Prepare both alike: from "
+        "like files, or with cleaning.white_space=normalised."
+        for name, auc in found.items()
+        if auc > bound
+    ]
+    if not reasons:
+        return outcome
+    return replace(outcome, verdict="invalid", allowed_claim=CLAIM, warnings=(*outcome.warnings, *reasons))
+
+
+def cut_warnings(groups: Mapping[str, DocumentGroup], builder: Builder) -> list[str]:
+    """How many documents of each group a model reads only the beginning of."""
+    warnings = []
+    for name, group in groups.items():
+        scored = [one for one in group.measured.values() if isinstance(one, Scored) and one.score.asks is None]
+        if not scored or not scored[0].model.has_weights:
+            continue
+        corpus, limit = builder.get(group.corpus), scored[0].max_tokens
+        num_cut = sum(texts_read(scored[0].model.load_tokenizer(builder), texts_of(corpus), limit).is_cut)
+        if num_cut:
+            warnings.append(
+                f"{num_cut} of {len(corpus)} documents of the {name} set are longer than {limit} tokens (max_tokens); "
+                "only their beginnings were read."
+            )
+    return warnings

@@ -1,0 +1,87 @@
+"""How much of each text a model reads: the part that is scored, and what is cut off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+CHARACTERS_PER_TOKEN = 100  # more than any ordinary text has; what is longer is looked at piece by piece
+SURELY_WHOLE = 100_000  # characters: so much is always given to the tokenizer at once
+SURE_TOKENS = 16  # a cut text must have so many more tokens than are kept, so that none of these lies at the cut
+LONGEST_COUNTED = 1_000_000  # characters: of longer texts that are cut the tokens are not counted
+LARGEST_LIMIT = 10**9  # some configurations and tokenizers name absurd numbers for "no limit"
+
+
+@dataclass(frozen=True)
+class TextsRead:
+    """Per document, in the order of the texts.
+
+    parts: what is read of each; the very text where nothing is cut.   num_read: tokens read, the first one and special
+    ones included.   num_all: tokens there are; None for a cut text too long to be counted.
+    """
+
+    parts: tuple[str, ...]
+    num_read: tuple[int, ...]
+    num_all: tuple[int | None, ...]
+
+    @property
+    def is_cut(self) -> tuple[bool, ...]:
+        return tuple(read != there for read, there in zip(self.num_read, self.num_all, strict=True))
+
+
+def texts_read(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> TextsRead:
+    """What is left of texts that are cut behind `max_tokens` tokens."""
+    kept = encode_beginnings(tokenizer, texts, max_tokens)
+    parts, num_all = list(texts), [len(ids) for ids in kept]
+    counts: list[int | None] = [*num_all]
+    for place, ids in enumerate(kept):
+        if len(ids) < max_tokens:
+            continue
+        long = len(texts[place]) > LONGEST_COUNTED
+        counts[place] = None if long else len(tokenizer(texts[place])["input_ids"])
+        if counts[place] != len(ids):
+            parts[place] = _beginning(tokenizer, texts[place], ids, max_tokens)
+    return TextsRead(tuple(parts), tuple(num_all), tuple(counts))
+
+
+def _beginning(tokenizer: Any, text: str, ids: Sequence[int], max_tokens: int) -> str:
+    """The text up to the end of the last token kept; where the tokenizer does not say where that is, as it is written
+    by the tokens."""
+    if not getattr(tokenizer, "is_fast", False):
+        return str(tokenizer.decode(ids, skip_special_tokens=True))
+    head = text if len(text) <= LONGEST_COUNTED else sure_beginning(tokenizer, text, max_tokens)
+    offsets = tokenizer(head, truncation=True, max_length=max_tokens, return_offsets_mapping=True)["offset_mapping"]
+    return text[: max((end for _, end in offsets), default=0)]
+
+
+def encode_beginnings(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:
+    """Ids of each text alone, with the tokenizer's own special tokens, cut on the right behind `max_tokens`.
+
+    Tokenizers read a text to its end before they cut it, and one endless word can take them minutes: of a text that is
+    absurdly long for so many tokens, only a beginning that surely holds them is read.
+    """
+    if not texts:
+        return []
+    if max_tokens is not None:
+        texts = [sure_beginning(tokenizer, text, max_tokens) for text in texts]
+    encoded: list[list[int]] = tokenizer(list(texts), truncation=max_tokens is not None, max_length=max_tokens)[
+        "input_ids"
+    ]
+    return encoded
+
+
+def sure_beginning(tokenizer: Any, text: str, max_tokens: int) -> str:
+    """The text, or a beginning of it with the same first `max_tokens` tokens."""
+    length = max(SURELY_WHOLE, CHARACTERS_PER_TOKEN * max_tokens)
+    while length < len(text):
+        if len(tokenizer(text[:length])["input_ids"]) >= max_tokens + SURE_TOKENS:
+            return text[:length]
+        length *= 4
+    return text
+
+
+def most_readable(config: Any, at_most: int) -> int:
+    """Tokens that a model of this transformers configuration reads at once, at most so many."""
+    most = getattr(config.get_text_config(), "max_position_embeddings", None)
+    return at_most if not isinstance(most, int) or most > LARGEST_LIMIT else min(most, at_most)

@@ -1,0 +1,115 @@
+"""`nonmember score` on a tiny model: a row per document, several scores at once, and what became of each document."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from command_line import rows_of, write_rows
+from nonmember import scoring
+
+SCORES = ["loss", "perplexity", "zlib", "lowercase", "min_k", "min_k_plus_plus", "max_k"]
+COUNTS = ["num_tokens", "num_tokens_uncut", "is_cut", "reason"]
+
+
+@pytest.fixture
+def score(nonmember, make_model):
+    """score(path, ...): what the command said, and its table."""
+
+    def run(path, *more):
+        said = nonmember(
+            "score", "model=pretrained", f"model.path={make_model(0)}", "data=documents", f"data.path={path}", *more
+        )
+        assert (said.status, said.err) == (0, "")
+        return said, pq.read_table(said.last_line)
+
+    return run
+
+
+def test_a_row_per_document_or_a_reason(score, make_model, texts, tmp_path):
+    path = write_rows(tmp_path / "documents.jsonl", [*rows_of(texts), {"id": "one", "text": "a"}])
+    said, table = score(path, "model@reference=pretrained", f"reference.path={make_model(1)}", "k=1")
+    assert table.column_names == ["doc_id", *SCORES, "ref_diff", "ref_ratio", *COUNTS]
+    assert table["doc_id"].to_pylist() == [f"d{number}" for number in range(40)] + ["one"]
+    for name in (*SCORES, "ref_diff", "ref_ratio"):
+        values = table[name].to_numpy()
+        assert np.isfinite(values[:40]).all(), name
+        assert np.isnan(values[40]), name
+    assert (table["loss"].to_numpy()[:40] < 0).all(), "higher = more likely a member"
+    np.testing.assert_allclose(table["min_k"].to_numpy(), table["loss"].to_numpy(), rtol=1e-12)
+    assert table["reason"].to_pylist()[:40] == [None] * 40
+    assert "fewer than two tokens" in table["reason"][40].as_py()
+    assert "1 documents have no loss, perplexity, zlib" in said.out
+    assert "41 read, 41 kept, 0 dropped" in said.out
+
+
+def test_texts_are_raw_and_what_is_cut_is_said(score, make_model, tmp_path):
+    """Against transformers itself: line breaks are the model's, zlib has the bytes that are scored."""
+    raw = ["moss  fern\n\n\treed\n", "lark wren\r\n" * 12, "hare\n" * 4]
+    path = write_rows(tmp_path / "raw.jsonl", [{"text": text} for text in raw])
+    general = write_rows(tmp_path / "general.jsonl", [{"text": "moss fern reed pine"}])
+    said, table = score(path, "k=[0.2,0.5]", "max_tokens=16", f"general.path={general}", "dc_pdd.prepend_eos=true")
+    rows = table.to_pydict()
+    assert rows["doc_id"] == ["raw:1", "raw:2", "raw:3"]
+    assert rows["is_cut"] == [False, True, False]
+    assert {"min_k_0.2", "min_k_0.5", "min_k_plus_plus_0.2", "max_k_0.5", "dc_pdd"} <= set(rows)
+    assert np.isfinite(rows["dc_pdd"]).all()
+    tokenizer = AutoTokenizer.from_pretrained(make_model(0))
+    model = AutoModelForCausalLM.from_pretrained(make_model(0)).eval()
+    for place, text in enumerate(raw):
+        ids = tokenizer(text)["input_ids"]
+        assert rows["num_tokens_uncut"][place] == len(ids)
+        ids = ids[:16]
+        with torch.no_grad():
+            log_probs = torch.log_softmax(model(torch.tensor([ids])).logits[0, :-1], -1)
+        loss = float(log_probs.gather(1, torch.tensor(ids[1:])[:, None]).mean())
+        assert rows["loss"][place] == pytest.approx(loss, abs=1e-4)
+        num_bytes = len(zlib.compress(tokenizer.decode(ids).encode()))
+        assert rows["zlib"][place] == pytest.approx(loss / num_bytes, abs=1e-6)
+        assert rows["num_tokens"][place] == len(ids) - 1
+    assert "1 documents are longer than 16 tokens (max_tokens) and were cut there" in said.out
+    about = json.loads(table.schema.metadata[b"nonmember"])
+    assert (about["k"], about["max_tokens"], about["num_cut"], about["cleaning"]["name"]) == (
+        [0.2, 0.5],
+        16,
+        1,
+        "as_is",
+    )
+    assert about["views"]["dc_pdd"] == ["prepend_eos"]
+    assert len(about["model_key"]) == 16
+
+
+def test_what_cleaning_drops_is_counted(score, texts, tmp_path):
+    path = write_rows(tmp_path / "twice.jsonl", rows_of([*texts[:4], texts[0], "moss"]))
+    said, table = score(path, "cleaning=deduplicated", "cleaning.min_words=2")
+    assert len(table) == 4
+    assert "6 read, 4 kept, 2 dropped (exact_duplicate 1, too_short 1)" in said.out
+
+
+def test_memory_that_will_not_do_is_said_before(score, texts, tmp_path, monkeypatch):
+    monkeypatch.setattr(scoring, "memory_of_machine", lambda: 10_000)
+    said, _ = score(write_rows(tmp_path / "documents.jsonl", rows_of(texts)))
+    assert "will take about" in said.out
+    assert "Score the documents in parts" in said.out
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("k=[0.2,0.2]", "k must be a share of the tokens or a list of different ones"),
+        ("max_tokens=1", "max_tokens must be a whole number of at least 2; got 1"),
+        ("perturbations=[typos]", "perturbations must be of butter_fingers"),
+    ],
+)
+def test_settings_are_refused_before_anything_is_loaded(nonmember, tmp_path, setting, sentence):
+    said = nonmember("score", "model=pretrained", "model.path=gone", "data=documents", "data.path=gone.csv", setting)
+    assert said.status == 1
+    assert sentence in said.err
+    assert not Path("outputs/store").exists()
