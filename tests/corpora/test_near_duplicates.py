@@ -48,7 +48,7 @@ def test_exchanges_are_by_document_and_salt():
 
 
 def test_what_cannot_be():
-    with pytest.raises(ValueError, match=r"must lie in \(0, 1\], but 0"):
+    with pytest.raises(ValueError, match=r"must be a number in \(0, 1\]; got 0"):
         replace(SPEC, share=0)
     with pytest.raises(ValueError, match="needs a `salt`"):
         replace(SPEC, salt=None)

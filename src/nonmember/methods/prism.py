@@ -13,6 +13,7 @@ from typing import ClassVar, get_args
 
 import numpy as np
 
+from nonmember.checks import require_choice, require_number
 from nonmember.methods.base import (
     Access,
     DocumentGroup,
@@ -22,13 +23,15 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
     on_suspect,
+    require_resamples,
+    require_score,
 )
 from nonmember.models import ModelSpec, label_of
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_p_value, difference_of_dependent_correlations
 from nonmember.stats.rank_correlation import RankMetric, rank_correlation
 from nonmember.training import Trained
-from nonmember.training.recipes import Distillation
+from nonmember.training.recipes import Distillation, require_distillation
 
 FEW_DOCUMENTS = 150  # figure 3: the p-value is stable from here on
 MANY_DOCUMENTS = 1000  # tables 8 and 9: effects as small as those of some trained models become significant
@@ -79,12 +82,11 @@ class Prism(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rank_metric not in get_args(RankMetric):
-            raise ValueError(f"rank_metric must be spearman or kendall, but {self.rank_metric!r} came.")
-        if not isinstance(self.num_resamples, int) or self.num_resamples < 1:
-            raise ValueError(f"num_resamples must be a whole number of at least 1, but {self.num_resamples!r} came.")
-        if not isinstance(self.margin, int | float) or not 0 <= self.margin < 2:
-            raise ValueError(f"margin must lie in [0, 2), but {self.margin!r} came.")
+        require_score(self.score)
+        require_distillation(self.distillation)
+        require_choice(self.rank_metric, get_args(RankMetric), "rank_metric")
+        require_resamples(self.num_resamples, self.alpha)
+        require_number(self.margin, "[0, 2)", "margin", hint="It is a difference of rank correlations.")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models: dict[str, ModelSpec] = {

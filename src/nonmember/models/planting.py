@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from nonmember.checks import require_count, require_number
 from nonmember.corpora import Component, CorpusSpec, Mixture, Part
 from nonmember.models.base import ModelSpec, label_of
 from nonmember.training import Trained
@@ -23,10 +24,8 @@ class Reading:
     exposures: int
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise ValueError(f"share of a reading must lie in (0, 1], but {self.share!r} came.")
-        if isinstance(self.exposures, bool) or not isinstance(self.exposures, int) or self.exposures < 0:
-            raise ValueError(f"exposures of a reading must be a whole number from 0 on, but {self.exposures!r} came.")
+        require_number(self.share, "(0, 1]", "share of a reading")
+        require_count(self.exposures, 0, "exposures of a reading")
 
     @property
     def label(self) -> str:
