@@ -17,27 +17,18 @@ import pytest
 from hydra.utils import get_class
 from omegaconf import OmegaConf
 
+from nonmember.asking.models import Endpoint, MaskedModel, Recorded
 from nonmember.checks import require_count, require_number, require_text
 from nonmember.compute import Compute
 from nonmember.config import config_directory
 from nonmember.corpora import LibraryDocs
 from nonmember.corpora.rephrased import Rephrasings, Written
 from nonmember.methods.shams import Damaged, OnOtherText
-from nonmember.models.planting import Reading
-from nonmember.asking.models import Endpoint, MaskedModel, Recorded
 from nonmember.models import Noised, PerturbedOutputs, Pretrained, TrainedTokenizer
-from nonmember.training import Trained
-    Endpoint,
-    MaskedModel,
-    Noised,
-    Pretrained,
-    Recorded,
-    Served,
-    Trained,
-    TrainedTokenizer,
-)
+from nonmember.models.planting import Reading
 from nonmember.records import Prompt
 from nonmember.scores import DcPdd, MinK
+from nonmember.training import Trained
 from nonmember.training.recipes import AdaLora, Lora, Optimization, Pretraining
 
 MODEL = Pretrained("a-model")

@@ -112,7 +112,7 @@ def test_some_controls_of_runs_that_carry_more():
 def test_controls_must_differ_and_one_must_read():
     with pytest.raises(ValueError, match="must differ, and one of them must have exposures"):
         replace(CONTROLS, readings=[NONE])
-    with pytest.raises(ValueError, match="audited must be one of b, a|audited must be one of a, b"):
+    with pytest.raises(ValueError, match=r"audited must be one of .*; got 'd'"):
         replace(CONTROLS, sets=SETS, audited="d")
     with pytest.raises(ValueError, match=r"exclude must be one of the planted readings \(2x, 8x\)"):
         replace(METHOD, exclude=Reading(1.0, 4))
@@ -252,7 +252,7 @@ def test_a_target_that_is_another_model_than_the_stand_in_needs_a_larger_margin(
     assert far.details["margin"] > near.details["margin"] + 0.05
     points = [point for point in far.details["detection"]["points"] if point["exposures"] == 2]
     assert points[0]["p_value"] > 0.05
-    with pytest.raises(ValueError, match="deviation of the controls must be a number of at least 0; got -0.1"):
+    with pytest.raises(ValueError, match=r"deviation of the controls must be a number of at least 0; got -0\.1"):
         replace(CONTROLS, deviation=-0.1)
 
 

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from nonmember.artifacts import Builder
+from nonmember.checks import require_text
 from nonmember.corpora.specs import (
     CorpusSpec,
     as_names,
@@ -233,6 +234,15 @@ class TextFiles(CorpusSpec):
     domain: str = ""
 
     stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_text(self.path, "`path` of TextFiles")
+        require_text(self.pattern, "`pattern` of TextFiles", hint='It is relative to the folder, as in "**/*.txt".')
+        if Path(self.pattern).is_absolute() or self.pattern.startswith("~") or ".." in Path(self.pattern).parts:
+            raise ValueError(
+                f"`pattern` of TextFiles must be relative and lead below `path`; got {self.pattern!r}. Give the folder "
+                'as `path`, and what is wanted of it as `pattern`, such as "**/*.txt".'
+            )
 
     def build(self, builder: Builder) -> Corpus:
         files = progress(self._files(), "reading text files")
@@ -566,6 +576,14 @@ def _hub_errors(path: str, revision: str) -> Iterator[None]:
     unreachable: tuple[Any, ...] = (OSError, *HfHubHTTPError.__bases__)
     try:
         yield
+    except RuntimeError as error:
+        if "scripts are no longer supported" not in str(error):
+            raise
+        raise ValueError(
+            f"{path!r} is a data set script, a program that would have to be run; data sets must be files (Parquet, "
+            "JSON Lines, CSV, text). Take a revision with Parquet files, such as that of refs/convert/parquet, or name "
+            "the files in `data_files`."
+        ) from error
     except (*broken, *unreachable) as error:
         if _is_gated(error):
             raise ValueError(
