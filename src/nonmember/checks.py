@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 LARGEST_COUNT = 2**31 - 1  # what fits wherever counts end up: lengths of tensors, ids, file formats
@@ -97,10 +97,10 @@ def shown(value: object) -> str:
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
         text = f"a mapping with the keys {', '.join(map(str, value))}" if value else "an empty mapping"
-    elif isinstance(value, list | tuple):
-        text = f"[{', '.join(map(shown, value))}]"
     elif isinstance(value, str | int | float):
         text = repr(value)
+    elif isinstance(value, Sequence):
+        text = f"[{', '.join(map(shown, value))}]"
     else:
         text = f"{'an' if type(value).__name__[0] in 'AEIOU' else 'a'} {type(value).__name__}"
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
