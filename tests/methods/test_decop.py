@@ -145,7 +145,7 @@ def test_recorded_questions_are_known_by_name():
     assert [(one.doc_id, one.name, one.expected) for one in found.requests] == [("Moss, 0", "Moss, 0, 7", "B")]
     assert found.reasons == {"Fern, 0": "no question about it was recorded"}
     wrong = Corpus((Document("Moss, 0, 7", "E", cluster_id="Moss, 0"),))
-    with pytest.raises(ValueError, match="must be one of A, B, C and D, but 'E' came"):
+    with pytest.raises(ValueError, match="must be one of A, B, C and D; got 'E'"):
         asked.ask(Corpus((book("Moss"),)), {"questions": wrong})
 
 

@@ -292,7 +292,7 @@ def test_nothing_to_tune_on(tmp_path, documents):
 
 
 def test_fewer_documents_than_a_batch(tmp_path):
-    with pytest.raises(ValueError, match=r"whole batches of 8 documents, and only 7 of two tokens or more came"):
+    with pytest.raises(ValueError, match=r"whole batches of 8 documents; got 7 of two tokens or more"):
         tuned(tuning(batch_size=8), tmp_path, documents=[*DOCUMENTS[:7], [1]])
     _, facts, _ = tuned(tuning(batch_size=8, drop_last=False), tmp_path, documents=DOCUMENTS[:7])
     assert facts["num_steps"] == 4

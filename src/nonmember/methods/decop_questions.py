@@ -169,7 +169,7 @@ def _letter(recorded: Document) -> str:
     letter = recorded.text.strip()
     if letter not in tuple(LETTERS):
         raise ValueError(
-            f"The right option of the recorded question {recorded.doc_id!r} must be one of A, B, C and D, but "
-            f"{recorded.text!r} came. Correct the pattern `text` of method.questions."
+            f"The right option of the recorded question {recorded.doc_id!r} must be one of A, B, C and D; got "
+            f"{recorded.text!r}. Correct the pattern `text` of method.questions."
         )
     return letter

@@ -152,7 +152,7 @@ def stop_words_of(named: str | list[str] | tuple[str, ...] | None) -> tuple[str,
     """english: scikit-learn's list; a list: these; None: none. In one case."""
     if isinstance(named, str):
         if named != "english":
-            raise ValueError(f"stop_words must be english, a list of words, or null, but {named!r} came.")
+            raise ValueError(f"stop_words must be english, a list of words, or null; got {named!r}.")
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # takes seconds
 
         return tuple(sorted(ENGLISH_STOP_WORDS))
