@@ -72,7 +72,7 @@ def _read(path: Path) -> Mapping[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path.name} must be one JSON object; it cannot be read ({_short(error)}).") from error
     if not isinstance(found, Mapping):
-        kind = "null" if found is None else {list: "a list", str: "text"}.get(type(found), "a number")
+        kind = "null" if found is None else "a list" if isinstance(found, list) else "text or a number"
         raise ValueError(f"{path.name} must be one JSON object; got {kind}.")
     return found
 
