@@ -13,7 +13,7 @@ import pytest
 import tiny
 from nonmember.models import Pretrained
 from nonmember.models.folders import check_folder
-from nonmember.models.loading import LoadedModel, load_pretrained, pretrained_identity, save, train_tokenizer
+from nonmember.models.loading import LoadedModel, load_pretrained, save, train_tokenizer
 
 INDEX = "model.safetensors.index.json"
 
@@ -102,7 +102,7 @@ DAMAGES = [
 @pytest.mark.parametrize(("damage", "sentence"), DAMAGES, ids=[sentence for _, sentence in DAMAGES])
 def test_a_damaged_folder_is_one_sentence(folder, damage, sentence):
     damage(folder)
-    for refuse in (check_folder, lambda path: pretrained_identity(Pretrained(path))):
+    for refuse in (check_folder, lambda path: Pretrained(path).key(None)):
         with pytest.raises(
             ValueError, match=r"No model could be loaded from .*a-model: .* Expected a folder"
         ) as caught:

@@ -146,7 +146,6 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     # Part of the key only where there is any, so that keys of what was stored before it came are the same.
     quantized = {} if spec.quantization == "none" else {"quantization": spec.quantization}
     folder = Path(spec.path)
-    check_folder(spec.path)
     if folder.is_dir():
         base = base_of_adapter(folder)
         return {**folder_identity(folder), "dtype": spec.dtype, **quantized, **_adapted(base, spec)}

@@ -9,6 +9,7 @@ from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
 from nonmember.checks import require_choice, require_flag, require_text
 from nonmember.models.base import ModelSpec, last_part
+from nonmember.models.folders import check_folder
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -48,6 +49,7 @@ class Pretrained(ModelSpec):
         return settings_of(self)
 
     def key(self, builder: Builder) -> dict[str, Any]:
+        check_folder(self.path)
         from nonmember.models.loading import pretrained_identity
 
         return {"pretrained": pretrained_identity(self)}
