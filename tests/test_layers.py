@@ -100,7 +100,7 @@ def within(*folders: str) -> pytest.MarkDecorator:
 def test_mathematics_takes_arrays(path):
     assert packages(path) <= {"__future__", "nonmember", *sys.stdlib_module_names, "numpy", "scipy", "sklearn"}
     others = {name.partition(".")[0] for name in own(path)}
-    assert others <= {"records", path.relative_to(SOURCE).parts[0]}
+    assert others <= {"records", "checks", path.relative_to(SOURCE).parts[0]}
 
 
 @within("records.py", "store.py", "processes.py")

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from nonmember.checks import require_count, require_flag, require_number, require_text
+
 if TYPE_CHECKING:
     import lightning
     import torch
@@ -40,11 +42,12 @@ class Compute:
     measure_health: bool = True
 
     def __post_init__(self) -> None:
+        require_text(self.precision, "trainer.precision", hint="Lightning's names, such as 32-true or bf16-mixed.")
         for name in ("micro_batch_size", "max_batch_tokens", "logits_budget_mib", "block_mib"):
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1:
-                raise ValueError(
-                    f"trainer.{name} must be a whole number of at least 1, but {getattr(self, name)!r} came."
-                )
+            require_count(getattr(self, name), 1, f"trainer.{name}")
+        require_number(self.checkpoint_seconds, "[0, inf)", "trainer.checkpoint_seconds")
+        for name in ("gradient_checkpointing", "measure_health"):
+            require_flag(getattr(self, name), f"trainer.{name}")
 
     @property
     def alters_models(self) -> bool:

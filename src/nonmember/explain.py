@@ -1,4 +1,4 @@
-"""The last word on an error: what was expected, what came and what to do, without a traceback."""
+"""The last word on an error: what was expected, what was given and what to do, without a traceback."""
 
 from __future__ import annotations
 

@@ -114,8 +114,8 @@ class FromAudits:
         excluded = self.exclude or found[0]
         if excluded not in readings:
             raise ValueError(
-                f"exclude must be one of the readings that the audits planted ({', '.join(readings)}), but "
-                f"{excluded!r} came."
+                f"exclude must be one of the readings that the audits planted ({', '.join(readings)}); got "
+                f"{excluded!r}."
             )
         return excluded
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
+from nonmember.checks import require_count, require_number
 from nonmember.config import require_complete, run_with_hydra
 from nonmember.config_safety import instantiate
 from nonmember.terminal import for_rich
@@ -42,8 +43,11 @@ def plan_audit(config: DictConfig, folder: Path) -> Path:
     from nonmember.stats.planning import Rule, plan, power_ceiling
     from nonmember.store import write_text_atomically
 
-    if not 0 < config.error < 0.5:
-        raise ValueError(f"error must lie between 0 and 0.5, but {config.error} came. For 5% pass 0.05.")
+    require_number(config.error, "(0, 0.5)", "error", hint="For 5% pass 0.05.")
+    require_number(config.power, "(0, 1)", "power", hint="The usual is 0.8.")
+    require_number(config.confidence, "[0.5, 1)", "confidence", or_null=True)
+    for name in ("min_documents", "max_documents", "max_seeds", "max_controls"):
+        require_count(config[name], 1, name)
     known: Known = instantiate(config.pilot).known(Path(config.store))
     rule = Rule(1 - config.error, config.confidence, known.num_readings, negatives=True)
     seconds = seconds_of(config, known)

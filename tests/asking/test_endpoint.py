@@ -315,16 +315,6 @@ def test_costs_are_kept_only_where_prices_are_known(lab, client):
     assert [row["cost"] for row in without_probes(client().folder)] == [None]
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("concurrency", 0), ("concurrency", 2.5), ("timeout", 0), ("max_retries", -1), ("max_requests", 0),
-     ("max_cost", "much"), ("requests_per_minute", 0), ("timeout", None), ("max_tokens", True)],
-)  # fmt: skip
-def test_limits_that_make_no_sense_are_refused(name, value):
-    with pytest.raises(ValueError, match=rf"asking\.{name} must be .*, but {value!r} came"):
-        replace(UNLIMITED, **{name: value})
-
-
 def test_limits_are_needed_where_something_has_to_be_asked(lab, client):
     nothing = EndpointClient(lab.endpoint(), client()._store, None, Session())
     with pytest.raises(ValueError, match="within limits, and none were given"):

@@ -146,13 +146,13 @@ def test_identity_holds_what_matters_and_nothing_else(given):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"min_words": 0}, "`min_words` of Cleaned must be a whole number of at least 1, but 0"),
-        ({"max_words": 4}, "`max_words` of Cleaned .* at least 5, but 4"),
+        ({"min_words": 0}, "`min_words` of Cleaned must be a whole number of at least 1; got 0"),
+        ({"max_words": 4}, "`max_words` of Cleaned .* at least 5; got 4"),
         ({"max_words": 9.5}, "whole number"),
-        ({"long_documents": "split"}, "one of 'cut', 'drop', but 'split'"),
-        ({"near_duplicate_threshold": 80}, "between 0.1 and 1, but 80"),
-        ({"num_perm": 8}, "at least 16, but 8"),
-        ({"source": {"packages": ["torch"]}}, "`source` of Cleaned must be a corpus recipe, but a dict came"),
+        ({"long_documents": "split"}, "one of cut, drop; got 'split'"),
+        ({"near_duplicate_threshold": 80}, r"in \[0.1, 1\] or null; got 80"),
+        ({"num_perm": 8}, "at least 16; got 8"),
+        ({"source": {"packages": ["torch"]}}, "`source` of Cleaned must be a corpus recipe; got a mapping"),
     ],
 )
 def test_bad_settings(given, changes, message):

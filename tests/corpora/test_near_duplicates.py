@@ -48,9 +48,9 @@ def test_exchanges_are_by_document_and_salt():
 
 
 def test_what_cannot_be():
-    with pytest.raises(ValueError, match=r"must lie in \(0, 1\], but 0"):
+    with pytest.raises(ValueError, match=r"must be a number in \(0, 1\]; got 0"):
         replace(SPEC, share=0)
-    with pytest.raises(ValueError, match="needs a `salt`"):
+    with pytest.raises(ValueError, match="`salt` of NearDuplicates must be any text"):
         replace(SPEC, salt=None)
     with pytest.raises(ValueError, match="does not have two different ones"):
         build(NearDuplicates(Texts((Document("A", "word word"),)), share=0.5, salt="s"))

@@ -83,10 +83,10 @@ def test_too_few_documents_are_refused_with_numbers(changes, told):
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"rate": 1.5}, "`rate` of NestedMixture is a share between 0 and 1, but 1.5 came"),
-        ({"rate": "half"}, "but 'half' came"),
+        ({"rate": 1.5}, "`rate` of NestedMixture must be a number in .0, 1.; got 1.5"),
+        ({"rate": "half"}, "got 'half'"),
         ({"number": 0}, "`num_documents` of NestedMixture must be a whole number of at least 1"),
-        ({"salt": None}, "needs a `salt`"),
+        ({"salt": None}, "`salt` of NestedMixture must be any text"),
         ({"seen": "text"}, "`seen` of NestedMixture must be a corpus recipe"),
     ],
 )

@@ -39,7 +39,7 @@ def test_limits_are_within():
     base = tiny.texts("abcdef", "abcdef")
     texts = tiny.texts("abc", "abcdefghijkl")
     assert len(build(Rephrasings(base, texts, 0.5, 2.0))) == 2
-    with pytest.raises(ValueError, match="min_length_ratio must lie between 0 and 1"):
+    with pytest.raises(ValueError, match=r"`min_length_ratio` of Rephrasings must be a number in \[0, 1\]; got 1\.5"):
         Rephrasings(base, texts, 1.5, 2.0)
 
 

@@ -119,12 +119,12 @@ def test_a_larger_first_part_contains_the_smaller(given, build):
         ({"sizes": {}}, "whole number"),
         ({"sizes": {"a": 10, "rest": 5}}, "none may be called 'rest'"),
         ({"sizes": {"a": 0.6, "b": 0.5}}, "sum to at most 1"),
-        ({"take": "c"}, "one of 'a', 'b', 'rest', but 'c'"),
-        ({"by": "book"}, "one of 'document', 'cluster'"),
-        ({"per": "file"}, "one of 'corpus', 'domain'"),
+        ({"take": "c"}, "one of a, b, rest; got 'c'"),
+        ({"by": "book"}, "one of document, cluster"),
+        ({"per": "file"}, "one of corpus, domain"),
         ({"domains": ["x"]}, "only with `per: domain`"),
-        ({"salt": None}, "needs a `salt`"),
-        ({"base": "general"}, "`base` of Part must be a corpus recipe, but a str"),
+        ({"salt": None}, "`salt` of Part must be any text"),
+        ({"base": "general"}, "`base` of Part must be a corpus recipe; got 'general'"),
     ],
 )
 def test_bad_parts(given, changes, message):
@@ -173,9 +173,9 @@ def test_bad_selections(given, build):
         build(Select(base, domains=["x"], num_documents=10, salt="s"))
     with pytest.raises(ValueError, match="does not have: q"):
         build(Select(base, domains=["q"]))
-    with pytest.raises(ValueError, match="needs a `salt`"):
+    with pytest.raises(ValueError, match="`salt` of Select must be any text"):
         Select(base, num_documents=3)
-    with pytest.raises(ValueError, match="at least 1, but 0"):
+    with pytest.raises(ValueError, match="at least 1; got 0"):
         Select(base, num_documents=0, salt="s")
 
 
@@ -212,9 +212,9 @@ def test_bad_mixtures(given, build):
         ([Component(base, 0)], "at least one component"),
         ([base], "must each have a `corpus` and its `exposures`"),
         ([{"corpus": base}], "must each have a `corpus` and its `exposures`"),
-        ({"corpus": base, "exposures": 1}, "must be a list, but a dict"),
-        ([{"corpus": "general", "exposures": 1}], "must be a corpus recipe, but a str"),
-        ([{"corpus": base, "exposures": 1.5}], "whole number of at least 0, but 1.5"),
+        ({"corpus": base, "exposures": 1}, "must be a list; got a mapping"),
+        ([{"corpus": "general", "exposures": 1}], "must be a corpus recipe; got 'general'"),
+        ([{"corpus": base, "exposures": 1.5}], "whole number of at least 0; got 1.5"),
     ):
         with pytest.raises(ValueError, match=message):
             Mixture(components)

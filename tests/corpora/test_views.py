@@ -87,5 +87,5 @@ def test_a_view_as_a_corpus_of_its_own():
 
 
 def test_unknown_view():
-    with pytest.raises(ValueError, match=r"one of 'original', 'lowercase', .*but 'reversed'"):
+    with pytest.raises(ValueError, match=r"one of original, lowercase, .*; got 'reversed'"):
         apply_view(Corpus(()), "reversed")

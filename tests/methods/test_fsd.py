@@ -242,12 +242,12 @@ def test_leaks_are_counted_and_printed():
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"scores": []}, "scores must name at least one score"),
-        ({"scores": [MinK(0.2), MinK(0.2)]}, "none twice"),
+        ({"scores": []}, "scores must be different scores; got"),
+        ({"scores": [MinK(0.2), MinK(0.2)]}, "scores must be different scores; got .'mink"),
         ({"view": "reversed"}, "view must be one of original"),
         ({"num_resamples": 0}, "num_resamples must be a whole number"),
-        ({"validation_share": 1.0}, "validation_share must lie between 0 and 1"),
-        ({"alpha": 0}, "alpha must lie between 0 and 1"),
+        ({"validation_share": 1.0}, "validation_share must be a number in"),
+        ({"alpha": 0}, "alpha must be a number in"),
     ],
 )
 def test_settings_are_refused_in_a_sentence(changes, told):

@@ -58,9 +58,9 @@ def test_without_a_reference_corpus_it_says_what_to_give():
         ({"strategy": "random"}, "use control=false"),
         ({"strategy": "least"}, "strategy must be one of max, random"),
         ({"num_words": 0}, "num_words must be"),
-        ({"max_invalid": 1}, "max_invalid is a share"),
+        ({"max_invalid": 1}, "max_invalid must be a number in"),
         ({"stop_words": "german"}, "stop_words must be english"),
-        ({"alpha": 0}, "alpha must lie"),
+        ({"alpha": 0}, "alpha must be a number in"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused_at_once(changes, message):

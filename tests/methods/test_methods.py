@@ -91,9 +91,11 @@ def test_no_evidence_is_inconclusive_and_never_the_opposite(agreement):
 
 def test_p_equal_to_alpha_is_not_below_it():
     scores = role_scores(200, **CLEARED)
-    p_value = prism(scores).p_value
-    assert prism(scores, alpha=p_value).verdict == "inconclusive"
-    assert prism(scores, alpha=p_value * 1.001).verdict == "evidence_of_non_membership"
+    margin = prism(scores).statistic * 0.7
+    p_value = prism(scores, margin=margin).p_value
+    assert 0.003 < p_value < 0.5
+    assert prism(scores, margin=margin, alpha=p_value).verdict == "inconclusive"
+    assert prism(scores, margin=margin, alpha=p_value * 1.001).verdict == "evidence_of_non_membership"
 
 
 def test_the_margin_must_be_exceeded():

@@ -269,7 +269,7 @@ def test_five_in_a_hundred_worlds_without_a_difference_are_rejected():
     number, small, evidence = 300, 0, 0
     for world in range(number):
         rates = rng.beta(2, 4, size=(2, 15))
-        outcome = outcome_of(*(group_of(rates[side], seed=2 * world + side) for side in (0, 1)), num_resamples=10)
+        outcome = outcome_of(*(group_of(rates[side], seed=2 * world + side) for side in (0, 1)), num_resamples=20)
         small += outcome.p_value < 0.05
         evidence += outcome.verdict == "evidence_of_membership"
     assert 0.025 <= small / number <= 0.08, small

@@ -77,7 +77,7 @@ def test_questions_without_an_answer_are_dropped_and_counted():
 
 def test_settings_that_make_no_sense_are_refused():
     for number in (0, 60, 1.5, True):
-        with pytest.raises(ValueError, match="max_answer_tokens must be a whole number of at least 1 and below"):
+        with pytest.raises(ValueError, match=r"max_answer_tokens must be a whole number .*; got"):
             replace(PACOST, max_answer_tokens=number)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import copy
+import sys
 
 import pytest
 
 import tiny
+from nonmember.models import templates
 from nonmember.models.loading import train_tokenizer
 from nonmember.models.prompting import answer_ids, prompt_ids, room_for_text, shortened
 from nonmember.records import Prompt, Question
@@ -80,3 +82,29 @@ def test_the_room_for_a_text_is_what_prompt_and_answer_leave(tokenizer):
     assert room_for_text(tokenizer, model, prompt, num_new_tokens=10) == 128 - taken - 10 - 2
     with pytest.raises(ValueError, match="reads at most 128 tokens, and the prompt with 120 new ones"):
         room_for_text(tokenizer, model, prompt, num_new_tokens=120)
+
+
+LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "sentence"),
+    [
+        (LOOPS, "it did not end within 200,000 steps"),
+        ("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "recursion"),
+        ("{% for turn in messages %}", "Unexpected end of template"),
+        ("{{ messages.nothing.here }}", "has no attribute 'nothing'"),
+        ("{{ range(10 ** 9) }}", "Range too big"),
+        ("{{ ''.__class__.__mro__ }}", "unsafe"),
+        ("{{ raise_exception('not with me') }}", "not with me"),
+        ("{{ 1 / 0 }}", "division by zero"),
+    ],
+)
+def test_a_hostile_template_ends_in_one_sentence(tokenizer, monkeypatch, template, sentence):
+    monkeypatch.setattr(templates, "MOST_LINES", 200_000)
+    before = sys.gettrace()
+    with pytest.raises(ValueError, match=r"^The chat template of .* cannot be used: .*remove it to ask") as caught:
+        prompt_ids(with_template(tokenizer, template), SAY, ["moss"])
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert sys.gettrace() is before

@@ -123,7 +123,7 @@ def test_a_zero_vector_stays_one_and_has_a_reason(tmp_path):
 
 def test_what_cannot_be_embedded_is_said_in_a_sentence(tmp_path):
     model = tiny.model(0)
-    with pytest.raises(ValueError, match=r"layer must lie between 0 .* and 2 .* but 3 came"):
+    with pytest.raises(ValueError, match=r"layer must be from 0 .* to 2 .*; got 3"):
         embedded(model, documents(), tmp_path, layer=3)
     embedded(model, documents(), tmp_path)
     with pytest.raises(ValueError, match="They belong to another corpus"):

@@ -221,7 +221,7 @@ def test_numbers_that_are_missing_are_named(nonmember):
 @pytest.mark.parametrize(
     ("more", "told"),
     [
-        (["error=5"], "error must lie between 0 and 0.5, but 5.0 came. For 5% pass 0.05"),
+        (["error=5"], "error must be a number in (0, 0.5); got 5.0. For 5% pass 0.05"),
         (["power=1"], "power above the error"),
         (["pilot.tau=-1"], "0 or more"),
         (["seconds.control=3"], "Give both seconds.control and seconds.distillation"),
@@ -238,7 +238,7 @@ def test_audits_that_do_not_tell_enough(nonmember, folder):
     assert "no result of calibrated clearance below audits/table2" in in_one_sentence(
         nonmember("plan", "pilot.folders=[audits/table2]")
     )
-    assert "one of the readings that the audits planted (1x, 4x, 8x50%, 12x), but '3x' came" in in_one_sentence(
+    assert "one of the readings that the audits planted (1x, 4x, 8x50%, 12x); got '3x'" in in_one_sentence(
         nonmember(*FROM_AUDITS, "pilot.exclude=3x")
     )
     (folder / "audits" / "calibration" / "0000" / "scores.parquet").unlink()

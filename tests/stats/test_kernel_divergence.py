@@ -187,9 +187,9 @@ def test_problems_are_named():
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"bandwidth": "median"}, "bandwidth must be one of per_kernel_median, pre_only, fixed, but 'median' came"),
-        ({"bandwidth": "fixed"}, "bandwidth=fixed needs gamma, a positive number, but None came"),
-        ({"bandwidth": "fixed", "gamma": 0.0}, "a positive number, but 0.0 came"),
+        ({"bandwidth": "median"}, "bandwidth must be one of per_kernel_median, pre_only, fixed; got 'median'"),
+        ({"bandwidth": "fixed"}, "gamma of bandwidth=fixed must be a number above 0; got null"),
+        ({"bandwidth": "fixed", "gamma": 0.0}, "a number above 0; got 0.0"),
         ({"bandwidth": "pre_only", "gamma": 1.0}, "gamma is for bandwidth=fixed"),
     ],
 )

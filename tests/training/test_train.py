@@ -237,22 +237,6 @@ def test_a_trainer_that_stops_early_is_no_interruption(tmp_path, limit):
         )
 
 
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda: tiny.optimization(schedule="step"), "schedule must be linear, cosine or constant"),
-        (lambda: tiny.optimization(warmup=1.0), "warmup is a share"),
-        (lambda: tiny.optimization(batch_size=0), "batch_size must be at least 1"),
-        (lambda: tiny.optimization(epochs=0), "epochs must be at least 1"),
-        (lambda: tiny.distillation(lambda_=1.2), "lambda must lie in"),
-        (lambda: tiny.distillation(tau=0.0), "tau must be positive"),
-    ],
-)
-def test_recipes_that_make_no_sense(make, message):
-    with pytest.raises(ValueError, match=message):
-        make()
-
-
 # The schedule -----------------------------------------------------------------------------------------------
 
 

@@ -146,7 +146,7 @@ def _find_echo(client: EndpointClient) -> int | None:
     def read(_: Sent, response: Mapping[str, Any], date: str) -> list[float]:
         scores = read_prompt_scores(response, TEXT, number)
         if len(scores) < 2 or len(set(scores)) == 1:
-            raise Unusable("what cannot be log-probabilities came")
+            raise Unusable("got what cannot be log-probabilities")
         return scores
 
     for number in NEW_TOKENS_WITH_ECHO:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
-AT_LEAST_ONE = ("concurrency", "max_requests", "max_tokens")
-ABOVE_ZERO = ("requests_per_minute", "tokens_per_minute", "timeout")
-NOT_BELOW_ZERO = ("max_retries", "max_cost", "input_price", "output_price")
-WHOLE = ("concurrency", "max_retries", "max_requests", "max_tokens")
-ALWAYS_GIVEN = ("concurrency", "timeout", "max_retries")
+from nonmember.checks import require_count, require_number
+
+LARGEST_BUDGET = 2**63 - 1
+MOST_AT_ONCE = 10_000  # connections; no server takes more
+MOST_RETRIES = 1_000
 
 
 @dataclass(frozen=True)
@@ -34,14 +34,15 @@ class Limits:
     output_price: float | None
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            name, value = field.name, getattr(self, field.name)
-            if value is None and name not in ALWAYS_GIVEN:
-                continue
-            kind: type = int if name in WHOLE else int | float  # type: ignore[assignment]
-            right = isinstance(value, kind) and not isinstance(value, bool)
-            if not (right and self._in_range(name, value)):
-                raise ValueError(f"asking.{name} must be {_wanted(name)}, but {value!r} came.")
+        require_count(self.concurrency, 1, "asking.concurrency", at_most=MOST_AT_ONCE)
+        require_count(self.max_retries, 0, "asking.max_retries", at_most=MOST_RETRIES)
+        for name in ("max_requests", "max_tokens"):
+            require_count(getattr(self, name), 1, f"asking.{name}", at_most=LARGEST_BUDGET, or_null=True)
+        require_number(self.timeout, "(0, inf)", "asking.timeout")
+        for name in ("requests_per_minute", "tokens_per_minute"):
+            require_number(getattr(self, name), "(0, inf)", f"asking.{name}", or_null=True)
+        for name in ("max_cost", "input_price", "output_price"):
+            require_number(getattr(self, name), "[0, inf)", f"asking.{name}", or_null=True)
         if (self.input_price is None) != (self.output_price is None):
             raise ValueError("asking.input_price and asking.output_price go together: give both, or neither.")
         if self.max_cost is not None and self.input_price is None:
@@ -50,23 +51,8 @@ class Limits:
                 "asking.output_price, of a million tokens each."
             )
 
-    @staticmethod
-    def _in_range(name: str, value: float) -> bool:
-        if name in AT_LEAST_ONE:
-            return value >= 1
-        return value > 0 if name in ABOVE_ZERO else value >= 0
-
     def cost(self, prompt_tokens: int, completion_tokens: int) -> float | None:
         """None where prices are unknown."""
         if self.input_price is None or self.output_price is None:
             return None
         return (prompt_tokens * self.input_price + completion_tokens * self.output_price) / 1e6
-
-
-def _wanted(name: str) -> str:
-    number = "a whole number" if name in WHOLE else "a number"
-    if name in AT_LEAST_ONE:
-        wanted = f"{number} of at least 1"
-    else:
-        wanted = f"{number} above 0" if name in ABOVE_ZERO else f"{number} of at least 0"
-    return wanted if name in ALWAYS_GIVEN else f"{wanted} or null"

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
+from nonmember.checks import require_choice, require_text
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, last_part
 
@@ -37,8 +38,9 @@ class Endpoint(ModelSpec):
     has_weights: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.form not in FORMS:
-            raise ValueError(f"form of an endpoint must be one of {', '.join(FORMS)}; got {self.form!r}.")
+        require_choice(self.form, FORMS, "form of an endpoint")
+        for name in ("url", "model", "key_variable"):
+            require_text(getattr(self, name), f"{name} of an endpoint")
         if any(mark in self.url for mark in "@?#"):  # where secrets may stand, which are not repeated here
             raise ValueError(
                 "url of an endpoint must have no user, password or query: a secret belongs into the environment "
@@ -105,6 +107,10 @@ class Recorded(ModelSpec):
     has_weights: ClassVar[bool] = False
     answers_by_name: ClassVar[bool] = True
 
+    def __post_init__(self) -> None:
+        require_text(self.path, "path of recorded answers")
+        require_text(self.model, "model of recorded answers")
+
     @property
     def readable(self) -> str:
         return last_part(self.model)
@@ -140,6 +146,10 @@ class MaskedModel(ModelSpec):
     revision: str | None = None
 
     has_weights: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_text(self.path, "path of a masked model")
+        require_text(self.revision, "revision of a masked model", or_null=True)
 
     @property
     def readable(self) -> str:

@@ -117,7 +117,7 @@ class Columns:
         named = {name: found[1] for name in names if (found := re.fullmatch(r"p\((.+)\)", name))}
         if unknown := [name for name in names if name not in PLAIN and name not in named]:
             raise ValueError(
-                f"columns of a recorded model are {', '.join(PLAIN)} and p(TOKEN), but {unknown[0]!r} came."
+                f"columns of a recorded model must be among {', '.join(PLAIN)} and p(TOKEN); got {unknown[0]!r}."
             )
         by_prompt = "prompt_sha256" in names
         given = {name: name for name in (("text",) if by_prompt else ("doc_id", "name", "text"))} | dict(names)
@@ -163,5 +163,5 @@ def _log(text: str, where: str) -> float:
     except ValueError:
         probability = math.nan
     if not 0 <= probability <= 1:
-        raise ValueError(f"{where}: a probability must lie between 0 and 1, but {text!r} came.")
+        raise ValueError(f"{where}: a probability must be a number in [0, 1]; got {text!r}.")
     return math.log(probability) if probability else -math.inf

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from nonmember.checks import require_choice, require_kind, require_seed, require_text
 from nonmember.corpora import CorpusSpec
+from nonmember.corpora.specs import require_spec
 from nonmember.methods import DocumentGroup, Method, Roles
 from nonmember.mirror import SUSPECT
 from nonmember.models import ModelSpec
@@ -51,10 +53,14 @@ class Audit:
     page_text: bool = False
 
     def __post_init__(self) -> None:
-        if self.truth not in (None, "member", "non_member"):
-            raise ValueError(f"truth must be member, non_member or null (unknown); got {self.truth!r}.")
-        if self.seed < 0:
-            raise ValueError(f"seed must be at least 0; got {self.seed}.")
+        require_kind(self.method, Method, "method", "a method of auditing", hint="Name one: method=prism.")
+        require_spec(self.suspect, "data.corpus")
+        require_text(self.corpus_label, "data.label", hint="It is the name of the data set in tables.")
+        for group, label in (("heldout", self.heldout_label), ("unseen", self.unseen_label)):
+            require_text(label, f"data.{group}.label", or_null=True)
+        if self.truth is not None:
+            require_choice(self.truth, ("member", "non_member"), "truth", hint="null stands for unknown.")
+        require_seed(self.seed)
 
     @cached_property
     def roles(self) -> Roles:

@@ -21,12 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
+from nonmember.checks import require_number
 from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
 from nonmember.progress import tracked
 from nonmember.records import Corpus, Document
 
 SHINGLE_WORDS = 5
 PERMUTATION_SEED = 1
+MOST_PERMUTATIONS = 65_536
 # Candidates are compared exactly, so a false one only costs time, while a missed one is a duplicate that
 # stays: look for them well below the threshold.
 CANDIDATE_MARGIN = 0.8
@@ -72,13 +74,11 @@ class Cleaned(CorpusSpec):
         require_count(self.min_words, 1, "`min_words` of Cleaned")
         require_count(self.max_words, self.min_words, "`max_words` of Cleaned (no less than `min_words`)")
         require_choice(self.long_documents, ("cut", "drop"), "`long_documents` of Cleaned")
-        require_count(self.num_perm, 16, "`num_perm` of Cleaned")
-        threshold = self.near_duplicate_threshold
-        if threshold is not None and not 0.1 <= threshold <= 1:
-            raise ValueError(
-                f"`near_duplicate_threshold` of Cleaned must lie between 0.1 and 1, but {threshold!r} came; "
-                "use null to keep near duplicates."
-            )
+        require_count(self.num_perm, 16, "`num_perm` of Cleaned", at_most=MOST_PERMUTATIONS)
+        require_number(
+            self.near_duplicate_threshold, "[0.1, 1]", "`near_duplicate_threshold` of Cleaned", or_null=True,
+            hint="null keeps near duplicates.",
+        )  # fmt: skip
 
     def build(self, builder: Builder) -> Corpus:
         source = builder.get(self.source)

@@ -86,7 +86,8 @@ class Documents(CorpusSpec):
             return builder.get(self._hub())
         files = self._files()
         text_field = self.text_field or self._text_column(files)
-        rows = [(file, row) for file in tracked(files, "reading documents", "files") for row in self._rows(file, text_field)]
+        files_read = tracked(files, "reading documents", "files")
+        rows = [(file, row) for file in files_read for row in self._rows(file, text_field)]
         if not rows:
             raise ValueError(f"{self._where()} has no documents. Check how it was written.")
         id_field = self.id_field or self._id_column(rows)

@@ -55,8 +55,8 @@ class LibraryDocs(CorpusSpec):
         for package in packages:
             if not package.isidentifier():
                 raise ValueError(
-                    f"LibraryDocs takes names of top-level packages, as imported, but {package!r} came; "
-                    "name the part before the first dot."
+                    f"`packages` of LibraryDocs must be names of top-level packages, as imported; got {package!r}. "
+                    "Name the part before the first dot."
                 )
         object.__setattr__(self, "packages", tuple(sorted(packages)))
 

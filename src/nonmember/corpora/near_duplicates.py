@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nonmember.artifacts import Builder
+from nonmember.checks import require_number
 from nonmember.corpora.specs import CorpusSpec, require_spec
 from nonmember.corpora.splits import require_salt
 from nonmember.records import Corpus
@@ -32,8 +33,7 @@ class NearDuplicates(CorpusSpec):
 
     def __post_init__(self) -> None:
         require_spec(self.base, "`base` of NearDuplicates")
-        if isinstance(self.share, bool) or not isinstance(self.share, int | float) or not 0 < self.share <= 1:
-            raise ValueError(f"`share` of NearDuplicates must lie in (0, 1], but {self.share!r} came.")
+        require_number(self.share, "(0, 1]", "`share` of NearDuplicates")
         object.__setattr__(self, "salt", require_salt(self.salt, "NearDuplicates"))
 
     def build(self, builder: Builder) -> Corpus:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
+from nonmember.checks import require_number
 from nonmember.corpora.specs import CorpusSpec, require_count, require_spec
-from nonmember.corpora.splits import position
+from nonmember.corpora.splits import position, require_salt
 from nonmember.records import Corpus, Document
 
 
@@ -43,10 +44,8 @@ class NestedMixture(CorpusSpec):
         for name in ("seen", "unseen"):
             require_spec(getattr(self, name), f"`{name}` of NestedMixture")
         require_count(self.num_documents, 1, "`num_documents` of NestedMixture")
-        if isinstance(self.rate, bool) or not isinstance(self.rate, int | float) or not 0 <= self.rate <= 1:
-            raise ValueError(f"`rate` of NestedMixture is a share between 0 and 1, but {self.rate!r} came.")
-        if isinstance(self.salt, bool) or not isinstance(self.salt, str | int):
-            raise ValueError(f"NestedMixture needs a `salt`, the name of this draw, but {self.salt!r} came.")
+        require_number(self.rate, "[0, 1]", "`rate` of NestedMixture")
+        require_salt(self.salt, "NestedMixture")
 
     def build(self, builder: Builder) -> Corpus:
         sides = {"seen": builder.get(self.seen), "unseen": builder.get(self.unseen)}

@@ -45,7 +45,7 @@ class Picked(CorpusSpec):
         require_count(self.num_documents, 1, "`num_documents` of Picked")
         if self.score.needs_reference or self.score.needs_counts or self.score.needs_texts or len(self.score.views) > 1:
             raise ValueError(
-                f"Picked needs a score of what one model says of a text itself, but {self.score.name} came."
+                f"`score` of Picked must be of what one model says of a text itself; got {self.score.name}."
             )
 
     def build(self, builder: Builder) -> Corpus:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
+from nonmember.checks import require_number, require_seed
 from nonmember.corpora.cleaning import normalise
 from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec, require_count, require_spec
 from nonmember.models import ModelSpec
@@ -46,8 +47,8 @@ class Written(CorpusSpec):
         require_spec(self.base, "`base` of Written")
         require_count(self.max_new_tokens, 1, "`max_new_tokens` of Written")
         require_count(self.max_tokens, 1, "`max_tokens` of Written")
-        if not 0 <= self.temperature < 10:
-            raise ValueError(f"`temperature` of Written must lie in [0, 10), but {self.temperature!r} came.")
+        require_number(self.temperature, "[0, 10)", "`temperature` of Written")
+        require_seed(self.seed, "`seed` of Written")
 
     @property
     def readable(self) -> str:
@@ -131,11 +132,8 @@ class Rephrasings(CorpusSpec):
     def __post_init__(self) -> None:
         require_spec(self.base, "`base` of Rephrasings")
         require_spec(self.texts, "`texts` of Rephrasings")
-        if not 0 <= self.min_length_ratio <= 1 <= self.max_length_ratio:
-            raise ValueError(
-                "min_length_ratio must lie between 0 and 1 and max_length_ratio be at least 1, but "
-                f"{self.min_length_ratio!r} and {self.max_length_ratio!r} came."
-            )
+        require_number(self.min_length_ratio, "[0, 1]", "`min_length_ratio` of Rephrasings")
+        require_number(self.max_length_ratio, "[1, inf)", "`max_length_ratio` of Rephrasings")
 
     def key(self, builder: Builder) -> dict[str, Any]:
         parts = {"base": self.base.fingerprint(builder), "texts": dict(self.texts.key(builder))}

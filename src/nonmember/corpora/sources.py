@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 from urllib.parse import quote
 
 from nonmember.artifacts import Builder
+from nonmember.checks import require_text, shown
 from nonmember.corpora.compressed import DamagedFileError, opened
 from nonmember.corpora.specs import (
     CorpusSpec,
@@ -260,6 +261,15 @@ class TextFiles(CorpusSpec):
 
     stored: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        require_text(self.path, "`path` of TextFiles")
+        require_text(self.pattern, "`pattern` of TextFiles", hint='It is relative to the folder, as in "**/*.txt".')
+        if Path(self.pattern).is_absolute() or self.pattern.startswith("~") or ".." in Path(self.pattern).parts:
+            raise ValueError(
+                f"`pattern` of TextFiles must be relative and lead below `path`; got {self.pattern!r}. Give the folder "
+                'as `path`, and what is wanted of it as `pattern`, such as "**/*.txt".'
+            )
+
     def build(self, builder: Builder) -> Corpus:
         files = tracked(self._files(), "reading text files", "files")
         return Corpus(tuple(document(name, _read_text(path), "", self.domain) for name, path in files))
@@ -354,15 +364,15 @@ class Hub(CorpusSpec):
             require_count(self.num_documents, 1, "`num_documents` of Hub")
         if self._folder() is None and self.revision in MOVING_REVISIONS:
             raise ValueError(
-                f"Hub data set {self.path!r} needs a pinned `revision`, but {self.revision!r} came, which "
-                "may mean other data tomorrow; give the commit hash from the history of its files."
+                f"Hub data set {self.path!r} needs a pinned `revision`; got {shown(self.revision)}, which may mean "
+                "other data tomorrow. Give the commit hash from the history of its files."
             )
         if self.data_files is not None:
             object.__setattr__(self, "data_files", as_names(self.data_files, "`data_files` of Hub"))
             if self.name is not None:
                 raise ValueError(
-                    f"Hub reads either a configuration (`name`) or single files (`data_files`) of {self.path!r}, "
-                    "but both came; leave one out."
+                    f"Hub reads either a configuration (`name`) or single files (`data_files`) of {self.path!r}; "
+                    "got both. Leave one out."
                 )
         if self.at_least is not None:
             object.__setattr__(self, "at_least", _smallest_values(self.at_least))
@@ -373,7 +383,7 @@ class Hub(CorpusSpec):
             if self.cluster_field is not None:
                 raise ValueError(
                     "Hub finds clusters either in a column (`cluster_field`) or by the first words of the texts "
-                    "(`cluster_words`), but both came; leave one out."
+                    "(`cluster_words`); got both. Leave one out."
                 )
         if self.drop_ids is not None and self.id_field is None:
             raise ValueError("`drop_ids` of Hub names documents by the column `id_field`, but none is given; name it.")
@@ -558,8 +568,8 @@ def _wanted_values(values: object) -> tuple[tuple[str, str], ...]:
     named = all(isinstance(column, str) and column for column in pairs)
     if not pairs or not named or not all(isinstance(value, str | int) and value != "" for value in pairs.values()):
         raise ValueError(
-            "`where` of Hub must give columns the value that their rows are to have, as in {label: 1}, "
-            f"but {values!r} came."
+            "`where` of Hub must give columns the value that their rows are to have, as in {label: 1}; "
+            f"got {shown(values)}."
         )
     return tuple(sorted((column, str(value)) for column, value in pairs.items()))
 
@@ -568,8 +578,8 @@ def _smallest_values(values: object) -> tuple[tuple[str, str], ...]:
     pairs = dict(values) if isinstance(values, Mapping | tuple) else {}
     if not pairs or not all(isinstance(part, str) and part for pair in pairs.items() for part in pair):
         raise ValueError(
-            '`at_least` of Hub must give columns their smallest values as text, as in {created: "2021-02"}, '
-            f"but {values!r} came."
+            '`at_least` of Hub must give columns their smallest values as text, as in {created: "2021-02"}; '
+            f"got {shown(values)}."
         )
     return tuple(sorted(pairs.items()))
 
@@ -592,6 +602,14 @@ def _hub_errors(path: str, revision: str) -> Iterator[None]:
     unreachable: tuple[Any, ...] = (OSError, *HfHubHTTPError.__bases__)
     try:
         yield
+    except RuntimeError as error:
+        if "scripts are no longer supported" not in str(error):
+            raise
+        raise ValueError(
+            f"{path!r} is a data set script, a program that would have to be run; data sets must be files (Parquet, "
+            "JSON Lines, CSV, text). Take a revision with Parquet files, such as that of refs/convert/parquet, or name "
+            "the files in `data_files`."
+        ) from error
     except (*broken, *unreachable) as error:
         if _is_gated(error):
             raise ValueError(

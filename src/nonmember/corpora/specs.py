@@ -16,6 +16,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
+from nonmember.checks import require_choice as require_choice
+from nonmember.checks import require_count as require_count
+from nonmember.checks import require_kind, wrong
 from nonmember.records import Corpus, Document
 from nonmember.store import Entry
 
@@ -68,28 +71,15 @@ class CorpusSpec(Spec[Corpus]):
 
 
 def require_spec(value: object, where: str) -> None:
-    if not isinstance(value, CorpusSpec):
-        raise ValueError(
-            f"{where} must be a corpus recipe, but a {type(value).__name__} came; "
-            "is its `_target_` missing, or `_convert_: all` on the outermost node?"
-        )
-
-
-def require_choice(value: object, choices: tuple[str, ...], where: str) -> None:
-    if value not in choices:
-        raise ValueError(f"{where} must be one of {', '.join(map(repr, choices))}, but {value!r} came.")
-
-
-def require_count(value: object, minimum: int, where: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < minimum:
-        raise ValueError(f"{where} must be a whole number of at least {minimum}, but {value!r} came.")
+    hint = "Is its `_target_` missing, or `_convert_: all` on the outermost node?"
+    require_kind(value, CorpusSpec, where, "a corpus recipe", hint=hint)
 
 
 def as_names(value: str | Iterable[str], where: str) -> tuple[str, ...]:
     """One name or several, as a tuple without repetition."""
-    names = (value,) if isinstance(value, str) else tuple(value)
+    names = (value,) if isinstance(value, str) else tuple(value) if isinstance(value, list | tuple) else ()
     if not names or not all(isinstance(name, str) and name for name in names):
-        raise ValueError(f"{where} must be a name or a list of names, but {value!r} came.")
+        raise ValueError(wrong(where, "a name or a list of names", value))
     if len(set(names)) < len(names):
         raise ValueError(f"{where} names something twice: {', '.join(names)}. Remove the repetition.")
     return names

@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, Literal
 
 from nonmember.artifacts import Builder
+from nonmember.checks import require_kind, shown, wrong
 from nonmember.corpora.specs import CorpusSpec, as_names, require_choice, require_count, require_spec
 from nonmember.records import Corpus, Document
 
@@ -66,6 +67,7 @@ class Part(CorpusSpec):
         require_spec(self.base, "`base` of Part")
         require_choice(self.by, ("document", "cluster"), "`by` of Part")
         require_choice(self.per, ("corpus", "domain"), "`per` of Part")
+        require_kind(self.sizes, Mapping | tuple, "`sizes` of Part", "a mapping from names to sizes")
         sizes = dict(self.sizes)
         _check_sizes(sizes)
         require_choice(self.take, (*sizes, REST), "`take` of Part")
@@ -283,13 +285,13 @@ class Mixture(CorpusSpec):
 
 def require_salt(value: object, who: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(f"{who} needs a `salt` (any text or whole number, the name of this draw), but {value!r} came.")
+        raise ValueError(wrong(f"`salt` of {who}", "any text or whole number, the name of this draw", value))
     return str(value)
 
 
 def _listed(value: object) -> Iterable[Any]:
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise ValueError(f"`components` of Mixture must be a list, but a {type(value).__name__} came.")
+        raise ValueError(wrong("`components` of Mixture", "a list", value))
     return value
 
 
@@ -300,7 +302,7 @@ def _check_sizes(sizes: Mapping[str, int | float]) -> None:
     if not values or REST in sizes or len(values) not in (len(counts), len(shares)):
         raise ValueError(
             "`sizes` of Part must give each part a whole number of documents, or each a fraction between "
-            f"0 and 1, and none may be called {REST!r}; but {dict(sizes)} came."
+            f"0 and 1, and none may be called {REST!r}; got {shown(dict(sizes))}."
         )
     if shares and sum(shares) > 1 + 1e-9:
         raise ValueError(f"Fractions in `sizes` of Part must sum to at most 1, but {dict(sizes)} sum to {sum(shares)}.")

@@ -12,8 +12,18 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from nonmember.asking import Answer, Answers
-from nonmember.methods.base import ScoredDocuments, units
+from nonmember.checks import require_count
+from nonmember.methods.base import ScoredDocuments, require_resamples, units
 from nonmember.records import FloatArray
+
+TEMPERATURES = "[0, 10)"  # of writing; 0: the likeliest token each time
+
+
+def require_few(num_few: object, num_resamples: object, alpha: float) -> None:
+    """The first few of the resamples are what a paper took."""
+    require_resamples(num_resamples, alpha)
+    assert isinstance(num_resamples, int)
+    require_count(num_few, 2, "num_few", at_most=num_resamples, hint="They are the first of num_resamples.")
 
 
 def counts(answers_by_document: Iterable[Answers]) -> dict[str, int]:

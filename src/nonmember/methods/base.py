@@ -6,6 +6,7 @@ A method never trains, downloads or opens a file. It says what is to be measured
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import numpy as np
 
 from nonmember.asking import Access, Answers
 from nonmember.asking.asked import Asked
+from nonmember.checks import require_count, require_distinct, require_kind, require_number, wrong
 from nonmember.corpora import CorpusSpec
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantity, Reordered, Scored
@@ -39,8 +41,13 @@ __all__ = [
     "Verdict",
     "method_named",
     "on_suspect",
+    "require_resamples",
+    "require_score",
+    "require_scores",
     "units",
 ]
+
+MOST_RESAMPLES = 10_000_000
 
 Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"]
 
@@ -151,10 +158,8 @@ class Method(ABC):
 
     def __post_init__(self) -> None:
         """Settings are refused before anything is trained for them."""
-        if not isinstance(self.alpha, int | float) or not 0 < self.alpha < 1:
-            raise ValueError(f"alpha must lie between 0 and 1, but {self.alpha!r} came.")
-        if not isinstance(self.max_tokens, int) or self.max_tokens < 2:
-            raise ValueError(f"max_tokens must be a whole number of at least 2, but {self.max_tokens!r} came.")
+        require_number(self.alpha, "(0, 1)", "alpha", hint="The usual level is 0.05.")
+        require_count(self.max_tokens, 2, "max_tokens")
 
     @property
     def score_name(self) -> str:
@@ -199,6 +204,25 @@ def method_named(name: str) -> type[Method]:
             return method
         waiting += method.__subclasses__()
     return Method
+
+
+def require_score(value: object) -> None:
+    require_kind(value, Score, "score", "a membership score", hint="Name one: +score@method.score=min_k_plus_plus.")
+
+
+def require_scores(values: object, name: str, *, may_be_empty: bool = False) -> None:
+    """A list of scores, no two with the same name."""
+    if not isinstance(values, list | tuple) or not all(isinstance(one, Score) for one in values):
+        raise ValueError(wrong(name, "a list of membership scores", values))
+    require_distinct([one.name for one in values], name, "different scores", may_be_empty=may_be_empty)
+
+
+def require_resamples(value: object, alpha: float, name: str = "num_resamples") -> None:
+    """As many that the smallest p-value, 1 / (number + 1), is below alpha; quantiles of intervals need no fewer."""
+    least = math.floor(1 / alpha + 1e-9)
+    require_count(
+        value, least, name, at_most=MOST_RESAMPLES, hint=f"With fewer, p cannot fall below alpha ({alpha:g})."
+    )
 
 
 def on_suspect(

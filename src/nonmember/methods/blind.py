@@ -12,8 +12,19 @@ from typing import ClassVar
 
 import numpy as np
 
-from nonmember.methods.base import DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome
+from nonmember.checks import require_count, require_number
+from nonmember.methods.base import (
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    require_resamples,
+)
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindAuc, BlindBaseline, blind_baseline
+
+MOST_FOLDS = 1_000
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,12 @@ class Blind(Method):
     picture: ClassVar[Picture] = "aucs"
     target_access: ClassVar[None] = None
     min_documents: ClassVar[int] = 30
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_folds(self.num_folds)
+        require_number(self.inverse_penalty, "(0, inf)", "inverse_penalty")
+        require_resamples(self.num_resamples, self.alpha)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return {"suspect": DocumentGroup(roles.suspect), "heldout": DocumentGroup(roles.need_heldout(self.name))}
@@ -71,6 +88,11 @@ class Blind(Method):
                 "num_heldout": len(heldout.doc_ids),
             },
         )
+
+
+def require_folds(value: object) -> None:
+    """Of a cross-validation."""
+    require_count(value, 2, "num_folds", at_most=MOST_FOLDS)
 
 
 def kinds_of(blind: BlindBaseline) -> dict[str, BlindAuc]:

@@ -16,6 +16,7 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
+from nonmember.checks import require_choice, require_distinct, require_flag, require_number, require_seed
 from nonmember.corpora import CorpusSpec, Part
 from nonmember.methods.base import (
     Access,
@@ -28,6 +29,8 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    require_resamples,
+    require_score,
     units,
 )
 from nonmember.methods.controls import PlantedControls
@@ -41,7 +44,7 @@ from nonmember.stats.margin import Margin, margin
 from nonmember.stats.rank_correlation import RankMetric, rank_correlation
 from nonmember.stats.two_way import TwoWay, two_way
 from nonmember.training import Trained
-from nonmember.training.recipes import Distillation
+from nonmember.training.recipes import Distillation, require_distillation
 
 TARGET, REFERENCE, DISTILLED = "target", "reference", "distilled"
 STAND_IN = "stand_in"
@@ -94,13 +97,20 @@ class Clearance(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.rank_metric not in get_args(RankMetric):
-            raise ValueError(f"rank_metric must be spearman or kendall, but {self.rank_metric!r} came.")
-        if not self.distillation_seeds or len(set(self.distillation_seeds)) < len(self.distillation_seeds):
-            raise ValueError(f"distillation_seeds must be different numbers, but {self.distillation_seeds} came.")
+        require_score(self.score)
+        require_distillation(self.distillation)
+        require_choice(self.rank_metric, get_args(RankMetric), "rank_metric")
+        require_distinct(self.distillation_seeds, "distillation_seeds", "different whole numbers")
+        for seed in self.distillation_seeds:
+            require_seed(seed, "each of distillation_seeds")
+        require_flag(self.shams, "shams")
+        require_number(self.noise, "(0, inf)", "noise")
+        require_resamples(self.num_resamples, self.alpha)
+        require_number(self.content, "(0.5, 1)", "content", hint="For an error of 5% it is 0.95.")
+        require_number(self.confidence, "[0.5, 1)", "confidence", or_null=True)
         if self.exclude not in self.controls.readings or not self.exclude.exposures:
             planted = ", ".join(reading.label for reading in self.controls.readings if reading.exposures)
-            raise ValueError(f"exclude must be one of the planted readings ({planted}), but {self.exclude.label} came.")
+            raise ValueError(f"exclude must be one of the planted readings ({planted}); got {self.exclude.label}.")
 
     # What is measured ---------------------------------------------------------------------------------------------
 

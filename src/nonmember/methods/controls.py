@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from nonmember.checks import require_choice, require_distinct, require_number, require_seed
 from nonmember.corpora import CorpusSpec
 from nonmember.models import ModelSpec
 from nonmember.models.planting import Reading, planted
@@ -54,18 +55,13 @@ class PlantedControls:
     def __post_init__(self) -> None:
         if len(set(self.readings)) < len(self.readings) or not any(one.exposures for one in self.readings):
             raise ValueError("readings of the controls must differ, and one of them must have exposures.")
-        if not self.seeds or len(set(self.seeds)) < len(self.seeds):
-            raise ValueError(f"seeds of the controls must be one or several different numbers, but {self.seeds} came.")
-        if self.sets and self.audited not in self.sets:
-            raise ValueError(
-                f"audited must name the planted set that is audited, one of {', '.join(self.sets)}, but "
-                f"{self.audited!r} came."
-            )
-        if self.deviation < 0 or (self.deviation_df is not None and not self.deviation_df > 0):
-            raise ValueError(
-                "deviation must be 0 or more, on more than 0 degrees of freedom, but "
-                f"{self.deviation} on {self.deviation_df} came."
-            )
+        require_distinct(self.seeds, "seeds of the controls", "one or several different whole numbers")
+        for seed in self.seeds:
+            require_seed(seed, "each of the controls' seeds")
+        if self.sets:
+            require_choice(self.audited, self.sets, "audited", hint="It names the planted set that is audited.")
+        require_number(self.deviation, "[0, inf)", "deviation of the controls")
+        require_number(self.deviation_df, "(0, inf)", "deviation_df of the controls", or_null=True)
 
     @property
     def extra(self) -> Extra:
@@ -97,7 +93,7 @@ class SharedControls(PlantedControls):
     def __post_init__(self) -> None:
         super().__post_init__()
         if others := [reading.label for reading in self.readings if reading not in self.rotation]:
-            raise ValueError(f"readings must be among those of the rotation, but {', '.join(others)} came.")
+            raise ValueError(f"readings must be among those of the rotation; got {', '.join(others)} beside them.")
 
     def models(self, suspect: CorpusSpec) -> list[Control]:
         whole = PlantedControls(

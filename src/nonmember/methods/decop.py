@@ -17,11 +17,12 @@ from typing import ClassVar
 
 import numpy as np
 
+from nonmember.checks import require_count, require_flag, require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.paraphrases import Paraphrases
 from nonmember.corpora.rephrased import Written
 from nonmember.corpora.specs import require_choice
-from nonmember.methods.asked import counts, valid_share
+from nonmember.methods.asked import TEMPERATURES, counts, require_few, valid_share
 from nonmember.methods.base import (
     Access,
     Asked,
@@ -121,12 +122,11 @@ class Decop(Method):
         require_choice(self.passage_length, tuple(PARAPHRASE), "`passage_length` of DE-COP")
         if self.calibrate and self.reading != "probabilities":
             raise ValueError("Calibration needs the letters' probabilities: set method.reading=probabilities with it.")
-        if not 2 <= self.num_few <= self.num_resamples:
-            raise ValueError(
-                f"num_few must lie between 2 and num_resamples, but {self.num_few} and {self.num_resamples} came."
-            )
-        if not 0 <= self.min_valid_share <= 1:
-            raise ValueError(f"min_valid_share must lie between 0 and 1, but {self.min_valid_share!r} came.")
+        require_number(self.temperature, TEMPERATURES, "temperature")
+        require_count(self.max_new_tokens, 1, "max_new_tokens")
+        require_flag(self.calibrate, "calibrate")
+        require_few(self.num_few, self.num_resamples, self.alpha)
+        require_number(self.min_valid_share, "[0, 1]", "min_valid_share")
 
     # What is asked --------------------------------------------------------------------------------------------------
 

@@ -13,8 +13,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from nonmember.methods.asked import by_unit
-from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods.asked import by_unit, require_few
+from nonmember.methods.base import (
+    Access,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    require_scores,
+)
 from nonmember.methods.decop_answers import comparison
 from nonmember.scores import Score
 from nonmember.stats.multiplicity import holm
@@ -45,9 +54,8 @@ class DecopBaselines(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names = [score.name for score in self.scores]
-        if not names or len(set(names)) < len(names):
-            raise ValueError(f"scores of decop_baselines must be one or several different ones, but {names} came.")
+        require_scores(self.scores, "scores")
+        require_few(self.num_few, self.num_resamples, self.alpha)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return {

@@ -8,10 +8,10 @@ from itertools import permutations
 from typing import ClassVar, Literal, get_args
 
 from nonmember.asking import Completion, Judged, Probe, Questions, Request
+from nonmember.checks import require_choice, require_count, wrong
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.cleaning import normalise
 from nonmember.corpora.paraphrases import paraphrase_id
-from nonmember.corpora.specs import require_choice, require_count
 from nonmember.methods.decop_prompts import (
     INSTRUCTION,
     Exam,
@@ -39,12 +39,8 @@ def balanced(num_orders: int) -> list[int]:
 
     Raises ValueError for a number that is not 4, 8, ... 24.
     """
-    if (
-        isinstance(num_orders, bool)
-        or not isinstance(num_orders, int)
-        or num_orders not in range(4, len(ORDERS) + 1, 4)
-    ):
-        raise ValueError(f"num_orders must be one of 4, 8, 12, 16, 20 and 24, but {num_orders!r} came.")
+    if isinstance(num_orders, bool | float) or num_orders not in range(4, len(ORDERS) + 1, 4):
+        raise ValueError(wrong("num_orders", "one of 4, 8, 12, 16, 20 and 24", num_orders))
     turns = [(1, 2, 3), (2, 3, 1), (3, 1, 2), (1, 3, 2), (3, 2, 1), (2, 1, 3)][: num_orders // len(LETTERS)]
     wanted = {(*turn[:place], 0, *turn[place:]) for turn in turns for place in range(len(LETTERS))}
     return [number for number, order in enumerate(ORDERS) if order in wanted]
@@ -173,7 +169,7 @@ def _letter(recorded: Document) -> str:
     letter = recorded.text.strip()
     if letter not in tuple(LETTERS):
         raise ValueError(
-            f"The right option of the recorded question {recorded.doc_id!r} must be one of A, B, C and D, but "
-            f"{recorded.text!r} came. Correct the pattern `text` of method.questions."
+            f"The right option of the recorded question {recorded.doc_id!r} must be one of A, B, C and D; got "
+            f"{recorded.text!r}. Correct the pattern `text` of method.questions."
         )
     return letter

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
+from nonmember.checks import require_choice, require_flag, require_number
 from nonmember.corpora import CorpusSpec, View, Viewed
 from nonmember.corpora.splits import position
 from nonmember.corpora.views import YEAR
@@ -27,9 +28,11 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    require_resamples,
+    require_scores,
     units,
 )
-from nonmember.methods.blind import clusters_for_folds, kinds_of, most_telling
+from nonmember.methods.blind import clusters_for_folds, kinds_of, most_telling, require_folds
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import Corpus, FloatArray
 from nonmember.scores import Loss, Score
@@ -82,15 +85,13 @@ class Fsd(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        names = [score.name for score in self.scores]
-        if not names or len(set(names)) < len(names):
-            raise ValueError(f"scores must name at least one score, and none twice, but {names} came.")
-        if self.view not in get_args(View):
-            raise ValueError(f"view must be one of {', '.join(get_args(View))}, but {self.view!r} came.")
-        if not isinstance(self.num_resamples, int) or self.num_resamples < 1:
-            raise ValueError(f"num_resamples must be a whole number of at least 1, but {self.num_resamples!r} came.")
-        if not 0 < self.validation_share < 1:
-            raise ValueError(f"validation_share must lie between 0 and 1, but {self.validation_share!r} came.")
+        require_scores(self.scores, "scores")
+        require_choice(self.view, get_args(View), "view")
+        require_resamples(self.num_resamples, self.alpha)
+        require_number(self.validation_share, "(0, 1)", "validation_share")
+        require_folds(self.num_folds)
+        require_number(self.inverse_penalty, "(0, inf)", "inverse_penalty")
+        require_flag(self.compat, "compat")
 
     @property
     def score_name(self) -> str:

@@ -14,6 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from nonmember.checks import require_count, require_flag
 from nonmember.methods.base import (
     Access,
     DocumentGroup,
@@ -25,6 +26,7 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    require_scores,
 )
 from nonmember.methods.fsd import deviation, finite
 from nonmember.methods.order import OrderTest, statistic_of
@@ -38,6 +40,7 @@ from nonmember.training.recipes import AdapterTuning, TrainingRecipe
 TARGET, TUNED, FSD = "target", "tuned", "fsd"  # roles; fsd: tuned as that method tunes
 ORDER = "order"  # the group of shards
 EMBEDDING = "embedding"
+MOST_LAYERS = 10_000
 SMALLEST_SCORE = 1e-6  # below it the tuning has not moved the model (methods, section 8.2)
 
 CLAIM = (
@@ -79,11 +82,9 @@ class Kds(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_bandwidth(self.bandwidth, self.gamma)
-        if isinstance(self.layer, bool) or not isinstance(self.layer, int):
-            raise ValueError(f"layer must be a whole number, as of the hidden states, but {self.layer!r} came.")
-        names = [score.name for score in self.baselines]
-        if len(set(names)) < len(names):
-            raise ValueError(f"baselines must name no score twice, but {names} came.")
+        require_count(self.layer, -MOST_LAYERS, "layer", at_most=MOST_LAYERS, hint="-1 is the last hidden state.")
+        require_scores(self.baselines, "baselines", may_be_empty=True)
+        require_flag(self.compat, "compat")
         if self.compat and not isinstance(self.training, AdapterTuning):
             raise ValueError("compat=true lets an adapter drop out, and this training has none. Use compat=false.")
 

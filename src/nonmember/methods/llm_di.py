@@ -14,6 +14,7 @@ from typing import ClassVar, get_args
 
 import numpy as np
 
+from nonmember.checks import require_choice, require_count, require_flag, require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.records import FloatArray
@@ -21,6 +22,7 @@ from nonmember.scores import MaxK, MinK, Perplexity, Perturbed, ReferenceDiffere
 from nonmember.scores.perturbed import Quantity
 from nonmember.stats.dataset_inference import OutlierMode, dataset_inference
 
+MOST_SPLITS, MOST_STEPS = 10_000, 1_000_000
 FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)  # of tokens, in the program's features
 
 SAME_DISTRIBUTION = (
@@ -76,8 +78,14 @@ class LlmDi(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.outliers not in get_args(OutlierMode):
-            raise ValueError(f"outliers must be one of {', '.join(get_args(OutlierMode))}; got {self.outliers!r}.")
+        require_choice(self.outliers, get_args(OutlierMode), "outliers")
+        require_number(self.tail_fraction, "[0, 1)", "tail_fraction", hint="0.05 is 2.5% on each side.")
+        require_count(self.fit_size, 2, "fit_size")
+        require_count(self.num_splits, 1, "num_splits", at_most=MOST_SPLITS)
+        require_count(self.num_steps, 1, "num_steps", at_most=MOST_STEPS)
+        require_number(self.learning_rate, "(0, inf)", "learning_rate", hint="The program's is 0.01.")
+        for name in ("reference_features", "equal_variances", "trim_predictions", "compat"):
+            require_flag(getattr(self, name), name)
         self.features()
 
     def features(self) -> list[Score]:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
+from nonmember.checks import require_choice, require_count, require_distinct, require_flag, require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.splits import position
 from nonmember.methods.asked import counts, valid_share
@@ -31,6 +32,7 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    require_resamples,
     units,
 )
 from nonmember.methods.fsd import finite
@@ -104,15 +106,16 @@ class McPdd(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, kinds in (("reference", ReferenceKind), ("idf_corpus", IdfCorpus)):
-            if getattr(self, name) not in get_args(kinds):
-                raise ValueError(
-                    f"{name} must be one of {', '.join(get_args(kinds))}, but {getattr(self, name)!r} came."
-                )
+        require_choice(self.reference, get_args(ReferenceKind), "reference")
+        require_choice(self.idf_corpus, get_args(IdfCorpus), "idf_corpus")
+        require_flag(self.control, "control")
         if self.control and self.strategy == "random":
             raise ValueError("Random words are the control themselves: with strategy=random use control=false.")
-        if not 0 <= self.max_invalid < 1:
-            raise ValueError(f"max_invalid is a share in [0, 1), but {self.max_invalid!r} came.")
+        require_number(self.max_invalid, "[0, 1)", "max_invalid")
+        require_resamples(self.num_resamples, self.alpha)
+        require_distinct(self.sizes, "sizes", "numbers of documents", may_be_empty=True)
+        for size in self.sizes:
+            require_count(size, 1, "each of sizes")
         self._probe(self.strategy, None, seed=0)  # refuses what it does not know
 
     # What is asked ------------------------------------------------------------------------------------------------

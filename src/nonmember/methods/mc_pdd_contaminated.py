@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from nonmember.checks import require_count
 from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome
 from nonmember.methods.mc_pdd import McPdd
 from nonmember.models import label_of
@@ -36,8 +37,7 @@ class McPddContaminated(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.epochs, bool) or not isinstance(self.epochs, int) or self.epochs < 0:
-            raise ValueError(f"epochs must be a whole number of at least 0, but {self.epochs!r} came.")
+        require_count(self.epochs, 0, "epochs")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return self.mc_pdd.groups(replace(roles, target=self.tuned(roles)) if self.epochs else roles)

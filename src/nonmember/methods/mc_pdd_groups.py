@@ -14,6 +14,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from nonmember.checks import require_count, require_number
 from nonmember.methods.base import (
     Access,
     DocumentGroup,
@@ -24,8 +25,9 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    require_resamples,
 )
-from nonmember.methods.blind import clusters_for_folds, kinds_of
+from nonmember.methods.blind import clusters_for_folds, kinds_of, require_folds
 from nonmember.methods.fsd import finite
 from nonmember.methods.mc_pdd import HELDOUT, HITS, SUSPECT, McPdd, hits_of
 from nonmember.records import Corpus, FloatArray
@@ -74,8 +76,10 @@ class McPddGroups(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("group_size", "num_reference", "num_repetitions"):
-            if isinstance(value := getattr(self, name), bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number of at least 1, but {value!r} came.")
+            require_count(getattr(self, name), 1, name)
+        require_folds(self.num_folds)
+        require_number(self.inverse_penalty, "(0, inf)", "inverse_penalty")
+        require_resamples(self.num_blind_resamples, self.alpha, "num_blind_resamples")
         if self.mc_pdd.control:
             raise ValueError("Groups are compared without random words: use method.mc_pdd.control=false.")
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal, get_args
 
 from nonmember.asking import Completion, Judged, Probe, Questions, Request
+from nonmember.checks import require_choice, require_count, require_number, require_seed
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.mc_pdd_words import Strategy, chosen, document_frequencies, masked, occurs
 from nonmember.records import Corpus, Document
@@ -102,13 +103,12 @@ class MaskedWords(Probe):
     name: ClassVar[str] = "mc_pdd"
 
     def __post_init__(self) -> None:
-        for name, kinds in (("strategy", Strategy), ("match", Match)):
-            if getattr(self, name) not in get_args(kinds):
-                raise ValueError(
-                    f"{name} must be one of {', '.join(get_args(kinds))}, but {getattr(self, name)!r} came."
-                )
-        if isinstance(self.num_words, bool) or not isinstance(self.num_words, int) or self.num_words < 1:
-            raise ValueError(f"num_words must be a whole number of at least 1, but {self.num_words!r} came.")
+        require_choice(self.strategy, get_args(Strategy), "strategy")
+        require_choice(self.match, get_args(Match), "match")
+        require_count(self.num_words, 1, "num_words")
+        require_count(self.max_new_tokens, 1, "max_new_tokens")
+        require_number(self.temperature, "[0, 10)", "temperature")
+        require_seed(self.seed)
 
     @property
     def corpora(self) -> Mapping[str, CorpusSpec]:
@@ -152,7 +152,7 @@ def stop_words_of(named: str | list[str] | tuple[str, ...] | None) -> tuple[str,
     """english: scikit-learn's list; a list: these; None: none. In one case."""
     if isinstance(named, str):
         if named != "english":
-            raise ValueError(f"stop_words must be english, a list of words, or null, but {named!r} came.")
+            raise ValueError(f"stop_words must be english, a list of words, or null; got {named!r}.")
         from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS  # takes seconds
 
         return tuple(sorted(ENGLISH_STOP_WORDS))

@@ -19,7 +19,8 @@ import numpy as np
 from nonmember.asking import Answer, Completion, Judged, Probe, Questions, Request
 from nonmember.asking.models import MaskedModel
 from nonmember.asking.names import ByRules, Choice, NameFinder, Tagged, blanked, is_named
-from nonmember.methods.asked import by_unit, mean_by
+from nonmember.checks import require_count, require_flag, require_number
+from nonmember.methods.asked import by_unit, mean_by, require_few
 from nonmember.methods.base import (
     Access,
     Asked,
@@ -175,15 +176,10 @@ class NameCloze(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        least = {"max_new_tokens": 1, "num_few": 2, "num_resamples": self.num_few}
-        for name, smallest in least.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < smallest:
-                raise ValueError(f"{name} must be a whole number of at least {smallest}, but {value!r} came.")
-
-        share = self.min_valid_share
-        if isinstance(share, bool) or not isinstance(share, int | float) or not 0 <= share <= 1:
-            raise ValueError(f"min_valid_share must lie in [0, 1], but {share!r} came.")
+        require_flag(self.with_title, "with_title")
+        require_count(self.max_new_tokens, 1, "max_new_tokens")
+        require_few(self.num_few, self.num_resamples, self.alpha)
+        require_number(self.min_valid_share, "[0, 1]", "min_valid_share")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         corpora = {"suspect": roles.suspect} | ({"heldout": roles.heldout} if roles.heldout is not None else {})

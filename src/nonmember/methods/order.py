@@ -14,6 +14,7 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
+from nonmember.checks import require_count, require_flag
 from nonmember.corpora import CorpusSpec, Sharded
 from nonmember.methods.base import (
     Access,
@@ -77,10 +78,10 @@ class OrderTest(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in {"num_shards": 2, "num_orders": 1, "window": 2, "stride": 1}.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, but {value!r} came.")
+        for name, least in {"num_shards": 2, "num_orders": 1, "window": 2, "stride": 1, "max_examples": 2}.items():
+            require_count(getattr(self, name), least, name)
+        for name in ("control", "compat"):
+            require_flag(getattr(self, name), name)
         if self.stride > self.window:
             raise ValueError(
                 f"stride ({self.stride}) must be at most the window ({self.window}), or tokens would be left out."

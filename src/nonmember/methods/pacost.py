@@ -14,8 +14,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from nonmember.checks import require_count, require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.rephrased import Rephrasings, Written
+from nonmember.methods.asked import TEMPERATURES
 from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.pacost_prompts import IS_IT_CORRECT, REPHRASE
 from nonmember.models import ModelSpec
@@ -70,9 +72,11 @@ class Pacost(Method):
         super().__post_init__()
         if self.rephraser is None and self.rephrasings is None:
             raise ValueError("PaCoST needs a rephraser, or rephrasings in a file; name one of them.")
-        mass = self.min_answer_mass
-        if isinstance(mass, bool) or not isinstance(mass, int | float) or not 0 <= mass < 1:
-            raise ValueError(f"min_answer_mass must lie in [0, 1), but {mass!r} came.")
+        require_number(self.temperature, TEMPERATURES, "temperature")
+        require_count(self.max_new_tokens, 1, "max_new_tokens")
+        require_number(self.min_length_ratio, "[0, 1]", "min_length_ratio")
+        require_number(self.max_length_ratio, "[1, inf)", "max_length_ratio")
+        require_number(self.min_answer_mass, "[0, 1)", "min_answer_mass")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         corpora = self.judged(roles)

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from nonmember.checks import require_count
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.answered import Answered
 from nonmember.corpora.rephrased import Written
@@ -36,12 +37,10 @@ class PacostQa(Pacost):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        number = self.max_answer_tokens
-        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number < self.max_tokens:
-            raise ValueError(
-                f"max_answer_tokens must be a whole number of at least 1 and below max_tokens ({self.max_tokens}), "
-                f"but {number!r} came."
-            )
+        require_count(
+            self.max_answer_tokens, 1, "max_answer_tokens", at_most=self.max_tokens - 1,
+            hint=f"The question needs room beside it in max_tokens ({self.max_tokens}).",
+        )  # fmt: skip
 
     @property
     def max_text_tokens(self) -> int:

@@ -21,12 +21,13 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     on_suspect,
+    require_score,
 )
 from nonmember.methods.prism import distilled_reference
 from nonmember.models import ModelSpec
 from nonmember.scores import Score
 from nonmember.stats.paired import paired_t_less
-from nonmember.training.recipes import Distillation
+from nonmember.training.recipes import Distillation, require_distillation
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,11 @@ class PairedT(Method):
     picture: ClassVar[Picture] = "pairs"
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_score(self.score)
+        require_distillation(self.distillation)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models: dict[str, ModelSpec] = {

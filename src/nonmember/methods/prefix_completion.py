@@ -18,6 +18,7 @@ from rapidfuzz import fuzz
 
 from nonmember.asking import Answer, Completion, Judged, Probe, Questions, Request
 from nonmember.asking.tokens import Spans, first_tokens, words
+from nonmember.checks import require_count, require_distinct, require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.asked import by_unit
 from nonmember.methods.base import (
@@ -30,6 +31,7 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    require_resamples,
 )
 from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
 from nonmember.methods.prefix_completion_prompts import continue_text
@@ -156,15 +158,13 @@ class PrefixCompletion(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in {"k": 1, "num_permutations": 1}.items():
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ValueError(f"{name} must be a whole number of at least {least}, but {value!r} came.")
-        for one in (self.threshold, *self.thresholds):
-            if isinstance(one, bool) or not isinstance(one, int) or not 0 <= one < 100:
-                raise ValueError(f"A threshold of similarity must be a whole number in [0, 100), but {one!r} came.")
-        if not self.new_tokens >= 1:
-            raise ValueError(f"new_tokens must be at least 1 per token of k, but {self.new_tokens!r} came.")
+        require_count(self.k, 1, "k")
+        require_resamples(self.num_permutations, self.alpha, "num_permutations")
+        require_count(self.threshold, 0, "threshold", at_most=99)
+        require_distinct(self.thresholds, "thresholds", "similarities", may_be_empty=True)
+        for threshold in self.thresholds:
+            require_count(threshold, 0, "each of thresholds", at_most=99)
+        require_number(self.new_tokens, "[1, 100]", "new_tokens", hint="It is a number of new tokens per token of k.")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         probe = self._probe(roles.target)

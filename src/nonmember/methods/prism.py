@@ -13,6 +13,7 @@ from typing import Any, ClassVar, get_args
 
 import numpy as np
 
+from nonmember.checks import require_choice, require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
     Access,
@@ -24,6 +25,8 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
     on_suspect,
+    require_resamples,
+    require_score,
 )
 from nonmember.methods.gates import Finding, failures, told
 from nonmember.methods.ladder import Ladder
@@ -33,7 +36,7 @@ from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_p_value, difference_of_dependent_correlations
 from nonmember.stats.rank_correlation import RankMetric, rank_correlation
 from nonmember.training import Trained
-from nonmember.training.recipes import Distillation
+from nonmember.training.recipes import Distillation, require_distillation
 
 FEW_DOCUMENTS = 150  # figure 3: the p-value is stable from here on
 MANY_DOCUMENTS = 1000  # tables 8 and 9: effects as small as those of some trained models become significant
@@ -104,12 +107,11 @@ class Prism(Method):
             raise ValueError(
                 "ladder tries learning rates until the gates hold; got gates=off. Use ladder=none with it."
             )
-        if self.rank_metric not in get_args(RankMetric):
-            raise ValueError(f"rank_metric must be spearman or kendall, but {self.rank_metric!r} came.")
-        if not isinstance(self.num_resamples, int) or self.num_resamples < 1:
-            raise ValueError(f"num_resamples must be a whole number of at least 1, but {self.num_resamples!r} came.")
-        if not isinstance(self.margin, int | float) or not 0 <= self.margin < 2:
-            raise ValueError(f"margin must lie in [0, 2), but {self.margin!r} came.")
+        require_score(self.score)
+        require_distillation(self.distillation)
+        require_choice(self.rank_metric, get_args(RankMetric), "rank_metric")
+        require_resamples(self.num_resamples, self.alpha)
+        require_number(self.margin, "[0, 2)", "margin", hint="It is a difference of rank correlations.")
 
     def settings(self) -> dict[str, Any]:
         """Gates and ladder only where there are any, so that keys of what was stored before they came are the same."""

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, get_args
 
 import numpy as np
 
+from nonmember.checks import require_choice
 from nonmember.methods.base import (
     Access,
     DocumentGroup,
@@ -21,10 +22,12 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
     on_suspect,
+    require_resamples,
+    require_score,
 )
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_correlation
-from nonmember.stats.rank_correlation import RankMetric, check_metric
+from nonmember.stats.rank_correlation import RankMetric
 
 CLAIM = "None: a rank correlation has no decision rule of its own. Compare it between targets, on the same documents."
 
@@ -47,7 +50,9 @@ class RankAgreement(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_metric(self.rank_metric)
+        require_score(self.score)
+        require_choice(self.rank_metric, get_args(RankMetric), "rank_metric")
+        require_resamples(self.num_resamples, self.alpha)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return on_suspect(roles, self.score, self.max_tokens, {"target": roles.target, "reference": roles.reference})

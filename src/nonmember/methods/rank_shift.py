@@ -16,6 +16,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import stats
 
+from nonmember.checks import require_count
 from nonmember.methods.base import (
     Access,
     DocumentGroup,
@@ -26,6 +27,8 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
     on_suspect,
+    require_resamples,
+    require_score,
 )
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_correlation
@@ -55,10 +58,9 @@ class RankShift(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.num_bins, int) or not 2 <= self.num_bins <= self.min_documents // 2:
-            raise ValueError(
-                f"num_bins must be a whole number from 2 to {self.min_documents // 2}; got {self.num_bins!r}."
-            )
+        require_score(self.score)
+        require_count(self.num_bins, 2, "num_bins", at_most=self.min_documents // 2)
+        require_resamples(self.num_resamples, self.alpha)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return on_suspect(roles, self.score, self.max_tokens, {"target": roles.target, "reference": roles.reference})

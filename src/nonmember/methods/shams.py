@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TypeGuard
 
+from nonmember.checks import require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import DocumentGroup, Measurement, Method, Roles
 from nonmember.methods.clearance import Clearance
@@ -29,6 +30,9 @@ class OnOtherText:
     corpus: CorpusSpec
     lambda_: float
 
+    def __post_init__(self) -> None:
+        require_number(self.lambda_, "[0, 1]", "lambda_")
+
     def __call__(self, distilled: Trained) -> ModelSpec:
         assert isinstance(distilled.training, Distillation)
         training = replace(distilled.training, lambda_=self.lambda_)
@@ -40,6 +44,9 @@ class Damaged:
     """The distilled reference with noise on its weights, of `scale` times the standard deviation of each tensor."""
 
     scale: float
+
+    def __post_init__(self) -> None:
+        require_number(self.scale, "(0, inf)", "scale of the noise")
 
     def __call__(self, distilled: Trained) -> ModelSpec:
         return Noised(distilled, self.scale, distilled.seed)

@@ -24,6 +24,7 @@ from transformers.utils import find_adapter_config_file
 
 from nonmember.asking.tokens import Spans
 from nonmember.files import share_mode
+from nonmember.models.folders import EXPECTED, check_folder
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
@@ -95,7 +96,7 @@ def load_tokenizer(spec: Pretrained) -> Any:
         tokenizer.truncation_side = "right"
         if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
             raise ValueError("It has no vocabulary.")
-    except (OSError, ValueError, KeyError) as error:
+    except Exception as error:  # whatever transformers and tokenizers say of files that are not ours
         raise ValueError(
             f"No tokenizer could be loaded from {spec.path}: {_first_line(error)} Expected tokenizer.json (or another "
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
@@ -105,6 +106,7 @@ def load_tokenizer(spec: Pretrained) -> Any:
 
 def load_pretrained(spec: Pretrained) -> LoadedModel:
     """From a folder or the hub; says in a sentence what is missing."""
+    check_folder(spec.path)
     quantized = _quantization(spec)
     where = _location(spec)
     tokenizer = load_tokenizer(spec)
@@ -118,10 +120,9 @@ def load_pretrained(spec: Pretrained) -> LoadedModel:
         # Where transformers would go on with random weights.
         if wrong := sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]])):
             raise ValueError(f"{len(wrong)} weights are missing or of another shape, first {wrong[0]}.")
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
+    except Exception as error:  # likewise
         raise ValueError(
-            f"No causal language model could be loaded from {spec.path}: {_first_line(error)} "
-            "Expected a folder or hub name with config.json and safetensors weights that belong to it."
+            f"No causal language model could be loaded from {spec.path}: {_first_line(error)} {EXPECTED}"
         ) from error
     if len(tokenizer) > model.get_input_embeddings().num_embeddings:
         raise ValueError(

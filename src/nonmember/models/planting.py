@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from nonmember.checks import require_count, require_number, wrong
 from nonmember.corpora import Component, CorpusSpec, Mixture, Part
 from nonmember.models.base import ModelSpec, label_of
 from nonmember.training import Trained
@@ -23,10 +24,8 @@ class Reading:
     exposures: int
 
     def __post_init__(self) -> None:
-        if not 0 < self.share <= 1:
-            raise ValueError(f"share of a reading must lie in (0, 1], but {self.share!r} came.")
-        if isinstance(self.exposures, bool) or not isinstance(self.exposures, int) or self.exposures < 0:
-            raise ValueError(f"exposures of a reading must be a whole number from 0 on, but {self.exposures!r} came.")
+        require_number(self.share, "(0, 1]", "share of a reading")
+        require_count(self.exposures, 0, "exposures of a reading")
 
     @property
     def label(self) -> str:
@@ -63,9 +62,9 @@ def planted(
     """
     planted_sets = {name: one for name, one in sets.items() if one is not None}
     if audited not in planted_sets:
-        raise ValueError(f"audited must name one of the planted sets {', '.join(planted_sets)}, but {audited!r} came.")
+        raise ValueError(wrong("audited", f"one of the planted sets {', '.join(planted_sets)}", audited))
     if not 0 <= reading < len(readings):
-        raise ValueError(f"reading must be the place of one of {len(readings)} readings, from 0, but {reading} came.")
+        raise ValueError(wrong("reading", f"the place of one of {len(readings)} readings, from 0", reading))
     rotation = reading - list(planted_sets).index(audited)
     components = [
         readings[(place + rotation) % len(readings)].of(one) for place, one in enumerate(planted_sets.values())

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from nonmember.models.loading import encode
+from nonmember.models.templates import refused, rendered
 from nonmember.records import Prompt, Question
 
 Turns = list[dict[str, str]]
@@ -88,17 +89,19 @@ def _chat(tokenizer: Any, said: Said, answer: str | None = None) -> str:
     system = [{"role": "system", "content": said.instruction}] if said.instruction else []
     try:
         return _templated(tokenizer, [*system, {"role": "user", "content": said.request}], answer)
-    except TemplateError:
+    except TemplateError as error:
         if not system:
-            raise
+            raise refused(tokenizer, error) from error
+    try:
         return _templated(tokenizer, [{"role": "user", "content": _joined(said.instruction, said.request)}], answer)
+    except TemplateError as error:
+        raise refused(tokenizer, error) from error
 
 
 def _templated(tokenizer: Any, turns: Turns, answer: str | None) -> str:
     if answer is not None:
         turns = [*turns, {"role": "assistant", "content": answer}]
-    text: str = tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=answer is None)
-    return text
+    return rendered(tokenizer, turns, add_generation_prompt=answer is None)
 
 
 def _encoded_chat(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:

@@ -155,6 +155,6 @@ def _check_layer(split: SplitForward, layer: int) -> None:
     num_blocks = config.get_text_config().num_hidden_layers
     if not -num_blocks - 1 <= layer <= num_blocks:
         raise ValueError(
-            f"layer must lie between 0 (the embedded tokens) and {num_blocks} (the last block of this model), or be -1 "
-            f"for the last, -2 for the one before, down to {-num_blocks - 1}; but {layer} came."
+            f"layer must be from 0 (the embedded tokens) to {num_blocks} (the last block of this model), or -1 "
+            f"for the last, -2 for the one before, down to {-num_blocks - 1}; got {layer}."
         )

@@ -76,7 +76,7 @@ class PublishedMargins:
 
     def __post_init__(self) -> None:
         if not self.margins or list(self.margins) != sorted({0.0, *self.margins}):
-            raise ValueError(f"margins must begin with 0 and ascend, such as [0, 0.05, 0.1], but {self.margins} came.")
+            raise ValueError(f"margins must begin with 0 and ascend, such as [0, 0.05, 0.1]; got {self.margins}.")
 
     def build(self, runs: Sequence[Run]) -> Document:
         """From the printed numbers alone."""

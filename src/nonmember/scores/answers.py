@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from nonmember.checks import require_choice
 from nonmember.records import Question
 from nonmember.scores.base import DocumentScores, Score, ScoreInputs
 
@@ -24,8 +25,7 @@ class AnswerProbability(Score):
     answer: str
 
     def __post_init__(self) -> None:
-        if self.answer not in self.question.answers:
-            raise ValueError(f"answer must be one of {', '.join(self.question.answers)}, but {self.answer!r} came.")
+        require_choice(self.answer, self.question.answers, "answer")
 
     @property
     def name(self) -> str:

@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from nonmember.checks import require_flag, require_number
 from nonmember.scores.base import (
     DocumentScores,
     Score,
@@ -54,8 +55,8 @@ class DcPdd(Score):
     needs_counts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if not self.a > 0:
-            raise ValueError(f"The clip a must be above 0; got {self.a}.")
+        require_number(self.a, "(0, inf)", "a", hint="It clips the score of a token; the paper's is 0.01.")
+        require_flag(self.prepend_eos, "prepend_eos")
 
     @property
     def name(self) -> str:

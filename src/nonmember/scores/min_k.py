@@ -8,6 +8,7 @@ from typing import ClassVar, Literal
 import numpy as np
 import numpy.typing as npt
 
+from nonmember.checks import require_choice, require_number
 from nonmember.records import FloatArray, TokenTable
 from nonmember.scores.base import (
     DocumentScores,
@@ -19,6 +20,8 @@ from nonmember.scores.base import (
 )
 
 Compat = Literal["none", "official"]
+
+SHARES = "[0.001, 1]"  # less than a token in a thousand is the one least likely token at any length that models read
 
 # A standard deviation below this (a one-hot or a uniform distribution) is not divided by.
 SIGMA_EPS = 1e-6
@@ -52,10 +55,8 @@ class _MinKFamily(Score):
     compat: Compat = "none"
 
     def __post_init__(self) -> None:
-        if not 0 < self.k <= 1:
-            raise ValueError(f"k is a fraction of the tokens, above 0 and at most 1; got {self.k}.")
-        if self.compat not in ("none", "official"):
-            raise ValueError(f"compat is 'none' or 'official'; got {self.compat!r}.")
+        require_number(self.k, SHARES, "k", hint="It is a share of the tokens; the usual are 0.1 to 1.")
+        require_choice(self.compat, ("none", "official"), "compat")
 
     def _score(self, table: TokenTable, values: FloatArray, counters: dict[str, int | float]) -> DocumentScores:
         num_kept = num_smallest(table.num_tokens, self.k, self.compat)

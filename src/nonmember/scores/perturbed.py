@@ -7,6 +7,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from nonmember.checks import require_choice
 from nonmember.scores.base import (
     NO_TOKENS,
     DocumentScores,
@@ -36,9 +37,8 @@ class Perturbed(Score):
     quantity: Quantity
 
     def __post_init__(self) -> None:
-        for name, choices in (("perturbation", get_args(Perturbation)), ("quantity", get_args(Quantity))):
-            if getattr(self, name) not in choices:
-                raise ValueError(f"{name} must be one of {', '.join(choices)}, but {getattr(self, name)!r} came.")
+        require_choice(self.perturbation, get_args(Perturbation), "perturbation")
+        require_choice(self.quantity, get_args(Quantity), "quantity")
 
     @property
     def name(self) -> str:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from nonmember.checks import require_count
 from nonmember.stats._arrays import FloatArray, IntArray
 
 _BLOCK_ELEMENTS = 2**22  # resamples times kinds of a block
@@ -83,8 +84,7 @@ def difference_of_rates(
     Source: MC-PDD says "bootstrap" and no more. This was recovered from its tables VI, XI and XIII, whose p-values are
     multiples of 1/50,000 (without the 1 of ours) and whose bounds are these quantiles.
     """
-    if isinstance(num_resamples, bool) or not isinstance(num_resamples, int) or num_resamples < 1:
-        raise ValueError(f"num_resamples must be a whole number of at least 1, but {num_resamples!r} came.")
+    require_count(num_resamples, 1, "num_resamples")
     numbers = [len(side.hits) if size is None else size for side in (less, more)]
     (hits_less, asked_less), (hits_more, asked_more) = (
         _resampled(side, number, num_resamples, rng) for side, number in zip((less, more), numbers, strict=True)

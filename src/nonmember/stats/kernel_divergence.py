@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from nonmember.checks import require_choice, require_number
 from nonmember.records import VectorArray
 from nonmember.stats._arrays import FloatArray, IntArray
 
@@ -57,12 +58,11 @@ class KernelDivergence:
 
 def check_bandwidth(bandwidth: str, gamma: float | None) -> None:
     """`ValueError` unless `bandwidth` is one of the three and `gamma` a positive number for `fixed` alone."""
-    if bandwidth not in get_args(Bandwidth):
-        raise ValueError(f"bandwidth must be one of {', '.join(get_args(Bandwidth))}, but {bandwidth!r} came.")
+    require_choice(bandwidth, get_args(Bandwidth), "bandwidth")
     if bandwidth != "fixed" and gamma is not None:
         raise ValueError(f"gamma is for bandwidth=fixed; {bandwidth} finds its own. Leave it null.")
-    if bandwidth == "fixed" and not (isinstance(gamma, int | float) and 0 < gamma < math.inf):
-        raise ValueError(f"bandwidth=fixed needs gamma, a positive number, but {gamma!r} came.")
+    if bandwidth == "fixed":
+        require_number(gamma, "(0, inf)", "gamma of bandwidth=fixed")
 
 
 def kernel_divergence(

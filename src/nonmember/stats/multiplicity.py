@@ -64,7 +64,7 @@ def intersection_union(p_values: Sequence[float]) -> float:
 def _check(p_values: Sequence[float]) -> None:
     for p in p_values:
         if not 0 <= p <= 1:
-            raise ValueError(f"A p-value lies in [0, 1], but {p} came. Leave out tests without a p-value.")
+            raise ValueError(f"A p-value must be in [0, 1]; got {p}. Leave out tests without a p-value.")
 
 
 def _ascending(p_values: Sequence[float]) -> list[int]:

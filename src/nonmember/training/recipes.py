@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
+
+from nonmember.checks import require_choice, require_count, require_flag, require_kind, require_number, wrong
+
+# Of tau: below, either side is one token and nothing else; above, both are uniform over the vocabulary.
+TEMPERATURES = "[0.1, 100]"
+MOST_SEQUENCES = 1_000_000  # a step: no study comes near it, and 1e9 is a slip
+LARGEST_RANK = 1_000_000
 
 
 class RuinedWeights(ValueError):
@@ -34,18 +41,33 @@ class Optimization:
     optimizer: Literal["adamw", "sgd"] = "adamw"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "betas", tuple(self.betas))
-        if self.schedule not in ("linear", "cosine", "constant"):
-            raise ValueError(f"schedule must be linear, cosine or constant, not {self.schedule!r}.")
-        if self.optimizer not in ("adamw", "sgd"):
-            raise ValueError(f"optimizer must be adamw or sgd, not {self.optimizer!r}.")
-        if isinstance(self.warmup, bool) or self.warmup < 0 or (isinstance(self.warmup, float) and self.warmup >= 1):
+        require_number(self.learning_rate, "(0, inf)", "learning_rate", hint="The paper's is 5e-5.")
+        require_count(self.batch_size, 1, "batch_size", at_most=MOST_SEQUENCES)
+        require_count(self.epochs, 1, "epochs")
+        self._check_warmup()
+        require_choice(self.schedule, ("linear", "cosine", "constant"), "schedule")
+        require_number(
+            self.final_fraction, "[0, 1]", "final_fraction", hint="It is a share of learning_rate; 0.0 ends at nothing."
+        )
+        if not isinstance(self.betas, list | tuple) or len(self.betas) != 2:
             raise ValueError(
-                f"warmup is a share of the steps in [0, 1), or a whole number of steps, not {self.warmup}."
+                wrong("betas", "a list of two numbers in [0, 1)", self.betas, "The usual are [0.9, 0.999].")
             )
-        for name in ("batch_size", "epochs"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, not {getattr(self, name)}.")
+        for beta in self.betas:
+            require_number(beta, "[0, 1)", "each of betas")
+        object.__setattr__(self, "betas", tuple(self.betas))
+        require_number(self.epsilon, "(0, 1]", "epsilon", hint="The usual is 1e-8.")
+        require_number(self.weight_decay, "[0, 1]", "weight_decay")
+        require_number(
+            self.gradient_clip, "(0, inf)", "gradient_clip", or_null=True, hint="null leaves gradients as they are."
+        )
+        require_choice(self.optimizer, ("adamw", "sgd"), "optimizer")
+
+    def _check_warmup(self) -> None:
+        if isinstance(self.warmup, float):
+            require_number(self.warmup, "[0, 1)", "warmup, as a share of the steps,")
+        else:
+            require_count(self.warmup, 0, "warmup, as a number of steps,", hint="0.05 would be a share of them.")
 
 
 @dataclass(frozen=True)
@@ -57,6 +79,10 @@ class Pretraining:
 
     optimization: Optimization
     sequence_length: int
+
+    def __post_init__(self) -> None:
+        _require_optimization(self.optimization)
+        require_count(self.sequence_length, 2, "sequence_length")
 
 
 @dataclass(frozen=True)
@@ -73,10 +99,10 @@ class Distillation:
     max_tokens: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.lambda_ <= 1:
-            raise ValueError(f"lambda must lie in [0, 1], not {self.lambda_}.")
-        if self.tau <= 0:
-            raise ValueError(f"tau must be positive, not {self.tau}.")
+        _require_optimization(self.optimization)
+        require_number(self.lambda_, "[0, 1]", "lambda_", hint="The paper's is 0.7.")
+        require_number(self.tau, TEMPERATURES, "tau", hint="The paper's is 2.0; its ablation goes from 0.5 to 6.")
+        require_count(self.max_tokens, 2, "max_tokens")
 
 
 @dataclass(frozen=True)
@@ -86,17 +112,11 @@ class _Adapter:
     target_modules: Sequence[str] | None
 
     def __post_init__(self) -> None:
-        if isinstance(self.target_modules, str):
-            raise ValueError(f"target_modules is a list of names, or null, not {self.target_modules!r}.")
-        if self.target_modules is not None:
-            object.__setattr__(self, "target_modules", tuple(sorted(self.target_modules)))
-            if not self.target_modules:
-                raise ValueError("target_modules names no module; name some, or give null for the usual ones.")
-        for name in ("initial_rank", "rank", "alpha", "interval"):
-            if not getattr(self, name, 1) >= 1:
-                raise ValueError(f"{name} of the adapter must be at least 1, not {getattr(self, name)}.")
-        if not 0 <= getattr(self, "dropout", 0) < 1:
-            raise ValueError(f"dropout of the adapter must lie in [0, 1), not {getattr(self, 'dropout', 0)}.")
+        object.__setattr__(self, "target_modules", _names(self.target_modules, "target_modules"))
+        for name in ("initial_rank", "rank", "interval"):
+            require_count(getattr(self, name, 1), 1, f"{name} of the adapter", at_most=LARGEST_RANK)
+        require_number(getattr(self, "alpha", 1), "[1, inf)", "alpha of the adapter")
+        require_number(getattr(self, "dropout", 0), "[0, 1)", "dropout of the adapter")
 
 
 @dataclass(frozen=True)
@@ -132,13 +152,16 @@ class AdaLora(_Adapter):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.initial_rank <= self.rank:
-            raise ValueError(f"initial_rank ({self.initial_rank}) must be larger than rank ({self.rank}).")
-        if min(self.before, self.after) < 0 or self.before + self.after >= 1:
+            raise ValueError(wrong("initial_rank", f"larger than rank ({self.rank})", self.initial_rank))
+        for name in ("before", "after"):
+            require_number(getattr(self, name), "[0, 1)", name)
+        if self.before + self.after >= 1:
             raise ValueError(
-                f"before ({self.before}) and after ({self.after}) are shares of the steps that leave some in between."
+                f"before and after must be shares of the steps that leave some in between; got {self.before} and "
+                f"{self.after}."
             )
-        if not 0 < self.beta < 1 or self.orthogonality < 0:
-            raise ValueError(f"beta ({self.beta}) must lie in (0, 1), orthogonality ({self.orthogonality}) be >= 0.")
+        require_number(self.beta, "(0, 1)", "beta")
+        require_number(self.orthogonality, "[0, inf)", "orthogonality")
 
 
 @dataclass(frozen=True)
@@ -154,11 +177,12 @@ class Ia3(_Adapter):
     def __post_init__(self) -> None:
         super().__post_init__()
         if (self.target_modules is None) != (self.feedforward_modules is None):
-            raise ValueError("target_modules and feedforward_modules of IA3 are given both or neither.")
-        if self.feedforward_modules is not None:
-            object.__setattr__(self, "feedforward_modules", tuple(sorted(self.feedforward_modules)))
-            if others := set(self.feedforward_modules) - set(self.target_modules or ()):
-                raise ValueError(f"feedforward_modules {', '.join(sorted(others))} are none of the target_modules.")
+            raise ValueError("target_modules and feedforward_modules of IA3 must be given both or neither; got one.")
+        object.__setattr__(self, "feedforward_modules", _names(self.feedforward_modules, "feedforward_modules"))
+        if others := set(self.feedforward_modules or ()) - set(self.target_modules or ()):
+            raise ValueError(
+                f"feedforward_modules must be among the target_modules; got {', '.join(sorted(others))} beside them."
+            )
 
 
 @dataclass(frozen=True)
@@ -176,8 +200,34 @@ class AdapterTuning:
     drop_last: bool
 
     def __post_init__(self) -> None:
-        if self.max_tokens < 2:
-            raise ValueError(f"max_tokens must be at least 2, not {self.max_tokens}.")
+        _require_optimization(self.optimization)
+        require_kind(self.adapter, Lora | AdaLora | Ia3, "adapter", "an adapter (Lora, AdaLora or Ia3)")
+        require_count(self.max_tokens, 2, "max_tokens")
+        require_flag(self.drop_last, "drop_last")
 
 
 TrainingRecipe = Pretraining | Distillation | AdapterTuning
+
+
+def require_distillation(value: object) -> None:
+    """What a method's `distillation` must be."""
+    require_kind(
+        value,
+        Distillation,
+        "distillation",
+        "a distillation",
+        hint="Name one: +training@method.distillation=distillation.",
+    )
+
+
+def _require_optimization(value: object) -> None:
+    require_kind(value, Optimization, "optimization", "an Optimization", hint="Is its `_target_` missing?")
+
+
+def _names(value: Any, name: str) -> tuple[str, ...] | None:
+    """Names of modules in one order; None for the usual ones."""
+    if value is None:
+        return None
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(one, str) and one for one in value):
+        raise ValueError(wrong(name, "a list of names or null", value, "null stands for the usual modules."))
+    return tuple(sorted(value))

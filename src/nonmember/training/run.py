@@ -154,8 +154,8 @@ def _check_enough(sequences: Sequence[Sequence[int]], recipe: AdapterTuning) -> 
         raise ValueError("There is nothing to tune on: no document has two tokens or more.")
     if recipe.drop_last and len(sequences) < batch_size:
         raise ValueError(
-            f"Tuning takes whole batches of {batch_size} documents, and only {len(sequences)} of two tokens or more "
-            "came. Give more documents, or lower optimization.batch_size."
+            f"Tuning takes whole batches of {batch_size} documents; got {len(sequences)} of two tokens or more. "
+            "Give more documents, or lower optimization.batch_size."
         )
 
 

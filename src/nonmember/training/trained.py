@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.settings import settings_of
+from nonmember.checks import require_seed
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.access import Access
 from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
@@ -41,6 +42,9 @@ class Trained(ModelSpec):
     resumable = True
     joint = True
     stored: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_seed(self.seed)
 
     @property
     def adapts(self) -> bool:

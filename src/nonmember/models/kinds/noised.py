@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder
+from nonmember.checks import require_number, require_seed
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 
@@ -26,8 +27,8 @@ class Noised(ModelSpec):
     seed: int
 
     def __post_init__(self) -> None:
-        if not self.scale > 0:
-            raise ValueError(f"scale of the noise must be above 0; got {self.scale!r}.")
+        require_number(self.scale, "(0, inf)", "scale of the noise")
+        require_seed(self.seed)
 
     @property
     def readable(self) -> str:

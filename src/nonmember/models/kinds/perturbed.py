@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder
+from nonmember.checks import require_count, require_number, require_seed
 from nonmember.models.base import ModelSpec
 
 if TYPE_CHECKING:
@@ -29,8 +30,9 @@ class PerturbedOutputs(ModelSpec):
     seed: int
 
     def __post_init__(self) -> None:
-        if not 0 <= self.noise < float("inf"):
-            raise ValueError(f"noise of perturbed outputs must be at least 0; got {self.noise!r}.")
+        require_number(self.noise, "[0, inf)", "noise of perturbed outputs")
+        require_count(self.decimals, 0, "decimals of perturbed outputs", or_null=True)
+        require_seed(self.seed)
         if not self.noise and self.decimals is None:
             raise ValueError("Outputs without noise and with all decimals are the model's own; name that model.")
 

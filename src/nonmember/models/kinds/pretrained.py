@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
+from nonmember.checks import require_choice, require_flag, require_text
 from nonmember.models.base import ModelSpec, last_part
+from nonmember.models.folders import check_folder
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -33,10 +35,11 @@ class Pretrained(ModelSpec):
     quantization: str = "none"
 
     def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise ValueError(f"dtype must be one of {', '.join(DTYPES)}; got {self.dtype!r}.")
-        if self.quantization not in QUANTIZATIONS:
-            raise ValueError(f"quantization must be one of {', '.join(QUANTIZATIONS)}; got {self.quantization!r}.")
+        require_text(self.path, "path of a model")
+        require_text(self.revision, "revision of a model", or_null=True)
+        require_choice(self.dtype, DTYPES, "dtype")
+        require_choice(self.quantization, QUANTIZATIONS, "quantization")
+        require_flag(self.trust_remote_code, "trust_remote_code")
 
     @property
     def readable(self) -> str:
@@ -46,6 +49,7 @@ class Pretrained(ModelSpec):
         return settings_of(self)
 
     def key(self, builder: Builder) -> dict[str, Any]:
+        check_folder(self.path)
         from nonmember.models.loading import pretrained_identity
 
         return {"pretrained": pretrained_identity(self)}

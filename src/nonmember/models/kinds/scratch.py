@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder, Spec
+from nonmember.checks import require_count, require_seed, require_text
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
 from nonmember.store import Entry
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
 
 TOKENIZER_FORMAT = 1
+SMALLEST_VOCABULARY = 257  # a byte each, and the end of the text
 
 
 @dataclass(frozen=True)
@@ -26,6 +28,9 @@ class TrainedTokenizer(Spec[Any]):
     vocab_size: int
 
     kind = "tokenizers"
+
+    def __post_init__(self) -> None:
+        require_count(self.vocab_size, SMALLEST_VOCABULARY, "vocab_size of a tokenizer")
 
     @property
     def readable(self) -> str:
@@ -57,6 +62,10 @@ class Scratch(ModelSpec):
     architecture: Mapping[str, Any]
     tokenizer: TrainedTokenizer
     seed: int
+
+    def __post_init__(self) -> None:
+        require_text(self.model_type, "model_type")
+        require_seed(self.seed)
 
     @property
     def readable(self) -> str:
