@@ -39,7 +39,7 @@ def options(group: str) -> list[str]:
 GROUPS = sorted(path.name for path in CONF.iterdir() if path.is_dir())
 COMMANDS = ("audit", "score", "train", "report", "plan")
 STUDIES = ["study"]  # worlds made for a sweep of their own, with axes of their own
-WORLDS = [name for name in options("world") if name not in STUDIES]
+WORLDS = [name for name in options("world") if name not in (*STUDIES, "own")]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
 WORLDS_OF_SWEEP = {
     "demo": ["micro"],
@@ -110,6 +110,10 @@ GIVEN = {
     "experiment/mc_pdd_arxiv": ARXIV,
     "data/text_files": ["data.path=folder"],
     "model/pretrained": ["PLACE.path=folder"],
+    **{f"model/own_{role}": ["PLACE.path=folder"] for role in ("target", "reference", "rephraser", "stand_in")},
+    "data/own_suspect": [
+        f"data.{place}path={name}.jsonl" for place, name in {"": "docs", "heldout.": "other", "unseen.": "more"}.items()
+    ],
     "model/endpoint": ["PLACE.url=http://localhost:8000/v1", "PLACE.model=name"],
     "model/recorded": ["PLACE.path=answers.csv", "PLACE.model=name"],
     "model/masked": ["PLACE.path=folder"],
@@ -146,7 +150,7 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    return [name for name in options(group) if not name.startswith(("pythia_", "study_"))]
+    return [name for name in options(group) if not name.startswith(("pythia_", "study_", "own_"))]
 
 
 MODELS = options_elsewhere("model")
@@ -209,8 +213,22 @@ PLACES = [
     ),
     *deck("audit", {"training@method.training": ADAPTERS}, "method=fsd", "data=micro_fsd"),
     *deck("audit", {"labelled@data.sets": LABELLED}, "method=fsd", "data=benchmark"),
-    *deck("audit", {"world": options("world")}),
+    *deck("audit", {"world": [name for name in options("world") if name != "own"]}),
     *deck("audit", {"experiment": options("experiment")}),
+    *deck(
+        "audit",
+        {
+            "model@target": ["own_target"],
+            "model@reference": ["own_reference"],
+            "data": ["own_suspect"],
+            "controls@method.controls": ["own_controls"],
+            "world": ["own"],
+        },
+        "method=clearance",
+        "method.controls.stand_in.path=folder",
+        "world.general.path=general.jsonl",
+    ),
+    *deck("audit", {"model@method.rephraser": ["own_rephraser", "own_stand_in"]}, "method=pacost"),
     *deck("score", {"model": MODELS[::2], "model@reference": MODELS[1::2], "data": DATA}),
     *deck("train", {"model": MODELS[1::2], "logger": options("logger"), "trainer": options("trainer")}),
     *deck("train", {"model": ["pythia_410m_cpt"]}, "world=pythia"),
@@ -280,12 +298,23 @@ def compose_quickly():
 
 
 def composed(command: str, overrides: list[str], *, beside: Path | None = None, **more: Any) -> DictConfig:
-    """As the command composes it. beside: the folder of the primary config where it is not conf/."""
+    """As the command composes it, in the micro world where no other is named. beside: the folder of the primary config
+    where it is not conf/."""
     register()
+    if command in ("audit", "score", "train") and not any(map(names_world, overrides)):
+        overrides = ["world=micro", *overrides]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(beside or CONF), version_base=None):
         added = [f"hydra.searchpath=[file://{CONF}]"] if beside else []
         return compose(command, overrides=[*added, *overrides], **more)
+
+
+def names_world(override: str) -> bool:
+    """An override of the world, or an experiment that belongs to one."""
+    key, _, name = override.partition("=")
+    if key == "experiment":
+        return name.startswith("red_") or "override /world" in (CONF / "experiment" / f"{name}.yaml").read_text()
+    return key == "world"
 
 
 def nodes(config: Any, key: str = "") -> Iterator[tuple[str, Any]]:
@@ -333,6 +362,8 @@ def build_all(command: str, config: DictConfig) -> None:
 @pytest.mark.parametrize(("covered", "command", "overrides"), PLACES)
 def test_every_option_composes_binds_and_builds(covered, command, overrides):
     config = composed(command, overrides)
+    if command == "score" and OmegaConf.is_missing(config.reference, "path"):
+        config.reference = None  # which is then not asked for
     require_complete(config)
     check_targets(config)
     build_all(command, config)
@@ -348,6 +379,8 @@ def test_every_cell_composes_and_builds_in_other_worlds(covered, command, overri
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_composes(command):
     config = composed(command, [])
+    if command == "score":
+        config.reference = None
     require_complete(config)
     check_targets(config)
     build_all(command, config)

@@ -8,18 +8,17 @@ import logging
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import hydra
 from omegaconf import DictConfig
 
-from nonmember.config import plain, require_complete, run_with_hydra
+from nonmember.config import plain, run_with_hydra
 from nonmember.explain import explain
 from nonmember.processes import process_rank
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder, Memory
-    from nonmember.audits.question import Audit
     from nonmember.records import AuditResult, Failure
     from nonmember.store import Store
 
@@ -59,7 +58,12 @@ def main() -> None:
 
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     """One audit: skipped where its result is there already."""
-    require_complete(config)
+    from nonmember.checks import check_places, check_settings
+    from nonmember.given import given
+
+    config, audit = given(config)
+    check_settings(config)
+    check_places(audit.groups)
     from nonmember.audits.keys import audit_keys
     from nonmember.audits.record import finished
     from nonmember.audits.run import run_audit
@@ -70,9 +74,9 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     from nonmember.tracking import NoLogging, RunInfo, run_id_of
 
     quieten()
-    audit = build_audit(config)
     builder = builder_of(config)
-    title = f"{audit.method.name}: {config.data.label} under {label_of(audit.target)}"
+    names = [config.data.label, *([label_of(audit.target)] if config.target is not None else [])]
+    title = f"{audit.method.name}: {' under '.join(names)}"
     started = time.monotonic()
     keys = audit_keys(audit, builder)
     if (result := finished(folder, keys["audit"])) is not None:
@@ -88,7 +92,7 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
         name=folder.name,
         group=config.name,
         job_type=audit.method.name,
-        tags=[config.data.label, label_of(audit.target)],
+        tags=names,
         config=settings,
         folder=folder,
         run_id=run_id_of(config.name, folder.name, keys["audit"]),
@@ -118,37 +122,6 @@ def shared(store: Path) -> tuple[Store, Memory]:
     from nonmember.store import Store
 
     return Store(store), Memory()
-
-
-def build_audit(config: DictConfig) -> Audit:
-    """The question as specs. Nothing is read or made yet."""
-    from nonmember.audits.question import Audit
-
-    def build(node: Any) -> Any:
-        return hydra.utils.instantiate(node, _convert_="all")
-
-    heldout, unseen = config.data.get("heldout"), config.data.get("unseen")
-    return Audit(
-        target=build(config.target),
-        reference=build(config.reference),
-        suspect=build(config.data.corpus),
-        method=build(config.method),
-        seed=config.seed,
-        corpus_label=config.data.label,
-        truth=config.truth,
-        general=build(config.general),
-        heldout=build(heldout.corpus) if heldout else None,
-        heldout_label=heldout.label if heldout else None,
-        unseen=build(unseen.corpus) if unseen else None,
-        unseen_label=unseen.label if unseen else None,
-        world=config.data.get("world", "own"),
-        sweep=config.name,
-        data={str(name): value for name, value in config.data.items() if _is_plain(value) and name != "world"},
-    )
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
 
 
 def record_failure(folder: Path, error: Exception) -> Failure:

@@ -6,8 +6,7 @@ import logging
 import sys
 from pathlib import Path
 
-import hydra
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from nonmember.config import require_complete, run_with_hydra
 
@@ -26,8 +25,25 @@ def main() -> None:
 def score(config: DictConfig, folder: Path) -> Path:
     """Write scores.parquet: doc_id, loss, zlib, lowercase, min_k, min_k_plus_plus (not for an endpoint); with a
     reference, also ref_diff and ref_ratio. NaN where a score is undefined; how many, and why, is logged."""
+    if OmegaConf.is_missing(config.reference or {}, "path"):
+        config.reference = None
     require_complete(config)
     from nonmember import scores as family
+    from nonmember.checks import check_places, check_settings
+    from nonmember.corpora.specs import require_count
+    from nonmember.question import build
+
+    check_settings(config)
+    model, reference, corpus = (build(node) for node in (config.model, config.reference, config.data.corpus))
+    check_places(model, reference, corpus)
+    require_count(config.max_tokens, 2, "max_tokens")
+    wanted: dict[str, family.Score] = {
+        "loss": family.Loss(),
+        "zlib": family.Zlib(),
+        "lowercase": family.Lowercase(),
+        "min_k": family.MinK(config.k),
+        "min_k_plus_plus": family.MinKPlusPlus(config.k),
+    }
     from nonmember.artifacts import Builder
     from nonmember.asking.models import Endpoint
     from nonmember.audits.record import table_of_scores, write_table
@@ -37,18 +53,8 @@ def score(config: DictConfig, folder: Path) -> Path:
     from nonmember.tracking import NoTracker
 
     quieten()
-    model, reference, corpus, compute, asking = (
-        hydra.utils.instantiate(node, _convert_="all")
-        for node in (config.model, config.reference, config.data.corpus, config.trainer, config.asking)
-    )
+    compute, asking = build(config.trainer), build(config.asking)
     builder = Builder(Store(Path(config.store)), compute, NoTracker(), asking=asking)
-    wanted: dict[str, family.Score] = {
-        "loss": family.Loss(),
-        "zlib": family.Zlib(),
-        "lowercase": family.Lowercase(),
-        "min_k": family.MinK(config.k),
-        "min_k_plus_plus": family.MinKPlusPlus(config.k),
-    }
     if reference is not None:
         wanted |= {"ref_diff": family.ReferenceDifference(), "ref_ratio": family.ReferenceRatio()}
     if isinstance(model, Endpoint):  # which does not tell whole distributions

@@ -184,8 +184,9 @@ def texts_of(cell: Cell) -> Texts:
         )
     from omegaconf import OmegaConf
 
-    from nonmember.audit import build_audit, builder_of
+    from nonmember.audit import builder_of
     from nonmember.config import register
+    from nonmember.question import build_audit
 
     assert isinstance(cell.outcome, AuditResult)
     register()

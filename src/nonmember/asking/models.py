@@ -10,6 +10,7 @@ from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, last_part
+from nonmember.naming import label_of_path
 
 if TYPE_CHECKING:
     from nonmember.asking.endpoint import EndpointClient
@@ -143,7 +144,7 @@ class MaskedModel(ModelSpec):
 
     @property
     def readable(self) -> str:
-        return last_part(self.path)
+        return label_of_path(self.path)
 
     def recipe(self) -> dict[str, Any]:
         return settings_of(self)

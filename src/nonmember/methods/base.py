@@ -43,6 +43,14 @@ __all__ = [
 Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"]
 
 
+class NotGiven(ValueError):
+    """A method needs text that was not given. role: heldout or unseen."""
+
+    def __init__(self, role: str, message: str):
+        super().__init__(message)
+        self.role = role
+
+
 @dataclass(frozen=True)
 class Roles:
     """Who is who in an audit. heldout: certainly unseen text of the suspect set's kind, for methods that compare.
@@ -65,17 +73,19 @@ class Roles:
 
     def need_heldout(self, method: str) -> CorpusSpec:
         if self.heldout is None:
-            raise ValueError(
+            raise NotGiven(
+                "heldout",
                 f"{method} compares the suspect set with held-out text of the same kind, and none was given. "
-                "Name it, as in +data@data.heldout=jsonl data.heldout.path=unseen.jsonl.gz"
+                "Name it, as in +data@data.heldout=jsonl data.heldout.path=unseen.jsonl.gz",
             )
         return self.heldout
 
     def need_unseen(self, method: str) -> CorpusSpec:
         if self.unseen is None:
-            raise ValueError(
+            raise NotGiven(
+                "unseen",
                 f"{method} tunes the target on documents that it has certainly not read, and none were given. "
-                "Name them, as in +data@data.unseen=jsonl data.unseen.path=unseen.jsonl.gz"
+                "Name them, as in +data@data.unseen=jsonl data.unseen.path=unseen.jsonl.gz",
             )
         return self.unseen
 

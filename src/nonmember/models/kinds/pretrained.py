@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os.path import expanduser
 from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
-from nonmember.models.base import ModelSpec, last_part
+from nonmember.models.base import ModelSpec
+from nonmember.naming import label_of_path
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -33,6 +35,7 @@ class Pretrained(ModelSpec):
     quantization: str = "none"
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "path", expanduser(self.path))  # shells leave the ~ of key=~/folder
         if self.dtype not in DTYPES:
             raise ValueError(f"dtype must be one of {', '.join(DTYPES)}; got {self.dtype!r}.")
         if self.quantization not in QUANTIZATIONS:
@@ -40,7 +43,7 @@ class Pretrained(ModelSpec):
 
     @property
     def readable(self) -> str:
-        return last_part(self.path)
+        return label_of_path(self.path)
 
     def recipe(self) -> dict[str, Any]:
         return settings_of(self)
