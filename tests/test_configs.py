@@ -25,7 +25,8 @@ from hydra.utils import get_object, instantiate
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nonmember.artifacts.settings import settings_of
-from nonmember.config import config_directory, file_stem, folder_name, register, require_complete
+from nonmember.config import config_directory, register, require_complete
+from nonmember.naming import folder_name, label_of_path
 from nonmember.reporting.published_fsd import TABLE_1, TABLE_4_AUC, TABLE_12, TABLE_15
 
 CONF = config_directory()
@@ -750,16 +751,39 @@ def test_what_must_be_given_is_named(data):
 def test_labels_come_from_names_of_files():
     config = composed("audit", ["data=jsonl", "data.path=../data/pile/wikipedia.jsonl.gz"])
     assert config.data.label == "wikipedia"
-    assert file_stem("EleutherAI/the_pile/") == "the_pile"
-    assert file_stem(".jsonl") == "documents"
+    said = {
+        "EleutherAI/the_pile/": "the_pile", "SmolLM2/checkpoint-100": "SmolLM2", "a/mine/final_model": "mine",
+        f"hub/models--EleutherAI--pythia-70m/snapshots/{'0f' * 20}": "pythia-70m", "novels/data.jsonl.gz": "novels",
+        "novels/train-00000-of-00002.parquet": "novels", "/月.jsonl": "月", "/": "documents",
+    }  # fmt: skip
+    assert {path: label_of_path(path) for path in said} == said
+    assert label_of_path(["a.jsonl", "b.jsonl"]) == "a+1"
 
 
 def test_folder_names_are_safe_and_tell_apart():
+    """A hash wherever a character is replaced or a name is cut."""
     assert folder_name("") == "default"
-    assert folder_name("data.path=a/b c,seed=1") == "data.path=a_b_c,seed=1"
-    long = [folder_name("x" * 300 + end) for end in "ab"]
-    assert long[0] != long[1]
-    assert max(map(len, long)) <= 120
+    assert folder_name("data.domain=scipy,seed=1") == "data.domain=scipy,seed=1"
+    odd = [
+        "data.path=x/a.jsonl",
+        "data.path=x_a.jsonl",
+        "日",
+        "月",
+        "_",
+        "/",
+        "..",
+        *(f"{'x' * 300}{end}" for end in "ab"),
+    ]
+    names = [folder_name(text) for text in odd]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z0-9_.,=@+-]{1,120}", name) and name.strip(".") for name in names)
+
+
+@pytest.mark.parametrize(("name", "world"), SWEEPS_IN_WORLDS)
+def test_cells_of_sweeps_keep_their_names(name, world):
+    """No value in them is one that a folder name must replace."""
+    cells = [f"{key}={value}" for key, values in axes_of(name, world).items() for value in values]
+    assert [folder_name(cell) for cell in cells] == cells
 
 
 # ------------------------------------------------------------------- no scientific setting in Python

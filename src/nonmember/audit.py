@@ -84,8 +84,7 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
         log.info("%s: found.", title)
         return replace(result, made=dict.fromkeys(result.made, 0))
     log.info("%s", title)
-    # What of the world is used stands resolved where it is used.
-    settings = {name: value for name, value in plain(config).items() if name != "world"}
+    settings = plain(config)
     if process_rank() == 0:
         write_text_atomically(folder / CONFIG, json.dumps(settings, indent=1) + "\n")
     info = RunInfo(

@@ -212,7 +212,9 @@ def _missing(node: object, key: str = "") -> Iterator[str]:
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The resolved config as plain containers."""
-    container = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(container, dict)
-    return {str(name): value for name, value in container.items()}
+    """The resolved config as plain containers. What of the world is used stands resolved where it is used."""
+    values = {str(name): config[name] for name in config if name != "world"}
+    return {
+        name: OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+        for name, value in values.items()
+    }

@@ -38,6 +38,12 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     if not isinstance(spec, Trained):
         raise ValueError("model must be a recipe of a training. Choose one of `nonmember list models`.")
     check_places(spec)
+    if config.merge and (config.export is None or not spec.adapts):
+        what = "a model with an adapter" if config.export is not None else "export=FOLDER"
+        raise ValueError(f"merge=true writes an adapter and its base as one model; it needs {what}.")
+    export = None if config.export is None else Path(config.export).resolve()
+    if export is not None and export.exists():
+        raise ValueError(f"{export} exists already; name a new folder in export=...")
     from nonmember.artifacts import Builder
     from nonmember.models.loading import save
     from nonmember.quiet import quieten
@@ -45,12 +51,6 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     from nonmember.tracking import NoLogging, RunInfo
 
     quieten()
-    if config.merge and (config.export is None or not spec.adapts):
-        what = "a model with an adapter" if config.export is not None else "export=FOLDER"
-        raise ValueError(f"merge=true writes an adapter and its base as one model; it needs {what}.")
-    export = None if config.export is None else Path(config.export).resolve()
-    if export is not None and export.exists():
-        raise ValueError(f"{export} exists already; name a new folder in export=...")
     compute = build(config.trainer)
     info = RunInfo(folder.name, "train", "train", [spec.label], plain(config), folder)
     logger = build(config.logger) if process_rank() == 0 else NoLogging()
