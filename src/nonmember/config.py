@@ -22,7 +22,8 @@ from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from nonmember.naming import cell_name, folder_name, label_of_path, place
+from nonmember.naming import folder_name, label_of_path, place
+from nonmember.run_names import cell_name
 
 FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
 
