@@ -29,7 +29,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 demo: $(READY)  ## build the world with known truth and audit it with PRISM (minutes; continues where it was stopped)
-	$(BIN)/nonmember audit -m --config-dir sweeps --config-name demo
+	$(BIN)/nonmember audit -m --config-name demo
 
 test: $(READY)  ## the fast tests
 	$(BIN)/python -m pytest -n auto --maxprocesses 4
@@ -43,7 +43,7 @@ bench: $(READY)  ## benchmarks: ratios measured side by side, JSON in outputs/be
 	  $(BIN)/python $$script --json outputs/benchmarks/$$(basename $$script .py).json || failed=1; done; test -z "$$failed"
 
 sweep: $(READY)  ## a sweep by name: make sweep SWEEP=table2 (ARGS="launcher=joblib"; ARGS="world=pythia trainer=gpu")
-	$(BIN)/nonmember audit -m --config-dir sweeps --config-name $(SWEEP) $(ARGS)
+	$(BIN)/nonmember audit -m --config-name $(SWEEP) $(ARGS)
 
 report: $(READY)  ## tables, figures and a page from all results: make report REPORT=prism
 	$(BIN)/nonmember report report=$(REPORT)

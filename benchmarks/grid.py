@@ -25,10 +25,11 @@ from typing import Any
 
 from hydra import compose, initialize_config_dir
 
-from nonmember.audit import build_audit, builder_of
+from nonmember.audit import builder_of
 from nonmember.config import config_directory, register
 from nonmember.models.loading import encode_corpus
 from nonmember.observing.observer import observe
+from nonmember.question import build_audit
 from nonmember.quiet import quieten
 from nonmember.training.run import train
 from nonmember.training.trained import end_of_text_id
@@ -52,10 +53,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
         command = ["audit", "-m", "--config-dir", "sweeps", "--config-name", "lambda_tau"]
-        base = ["logger=none", "data.domain=scipy", f"store={root / 'store'}", f"outputs={root}"]
-        run(
-            ["audit", "logger=none", "data.domain=scipy", f"store={outputs / 'store'}", f"outputs={root}"]
-        )  # makes the models
+        base = ["world=micro", "logger=none", "data.domain=scipy", f"store={root / 'store'}", f"outputs={root}"]
+        run(["audit", *base[:-2], f"store={outputs / 'store'}", f"outputs={root}"])  # makes the models
         take_along(outputs / "store", root / "store")
         alone = seconds_alone(cells[: len(cells) // 2], base, root)
         grid = run([*command, *base, f"method.distillation.lambda_={','.join(lambdas)}",

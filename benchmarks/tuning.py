@@ -116,7 +116,9 @@ def random_target(folder: Path, *, hidden: int, layers: int, heads: int) -> Pret
 
 def recipe_of(kind: str) -> AdapterTuning:
     with initialize_config_dir(str(config_directory()), version_base=None):
-        config = compose("train", overrides=["model=micro_target_high", f"training@model.training=fsd_{kind}"])
+        config = compose(
+            "train", overrides=["world=micro", "model=micro_target_high", f"training@model.training=fsd_{kind}"]
+        )
     return replace(instantiate(config.model.training, _convert_="all"), max_tokens=MAX_TOKENS)
 
 

@@ -53,9 +53,23 @@ def test_help_of_a_command(nonmember, command, tmp_path):
     said = nonmember(command, "--help")
     assert (said.status, said.err) == (0, "")
     assert said.out.startswith(f"nonmember {command}: ")
-    for choices in ("model: ", "trainer: cpu, ddp, fsdp, gpu", "world: "):
-        assert choices in said.out
+    assert said.out.count("\n") <= 14
+    assert "nonmember list models" in said.out
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [("models", "micro_target "), ("methods", "prism "), ("data", "jsonl "), ("worlds", "own "), ("sweeps", "table2 ")],
+)
+def test_list_has_a_line_for_each(nonmember, kind, line):
+    said = nonmember("list", kind)
+    (found,) = [one for one in said.out.splitlines() if one.startswith(line)]
+    assert len(found.split()) > 3
+
+
+def test_list_of_nothing(nonmember):
+    assert "no list of modls; did you mean models?" in in_one_sentence(nonmember("list", "modls"), "list")
 
 
 def test_help_of_the_table(nonmember):
@@ -72,8 +86,8 @@ def test_looking_at_the_config_makes_nothing(nonmember, tmp_path):
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in SWEEPS.glob("*.yaml")))
-def test_a_sweep_is_named_by_folder_and_name(nonmember, name):
-    said = nonmember("audit", "--config-dir", SWEEPS, "--config-name", name, "--cfg", "job")
+def test_a_sweep_is_named(nonmember, name):
+    said = nonmember("audit", "--config-name", name, "--cfg", "job")
     assert (said.status, said.err) == (0, "")
     assert f"name: {name}\n" in said.out
 
@@ -84,7 +98,9 @@ def test_a_sweep_is_named_by_folder_and_name(nonmember, name):
 def test_unknown_command(nonmember):
     said = nonmember("adit", "seed=1")
     assert said.status == 2
-    assert said.err == f"nonmember: there is no command 'adit'; choose from {', '.join(cli.COMMANDS)}.\n"
+    assert said.err == (
+        f"nonmember: there is no command 'adit'; did you mean audit? The commands are {', '.join(cli.COMMANDS)}.\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -93,11 +109,17 @@ def test_unknown_command(nonmember):
         (["nme=x"], "no key nme; did you mean name?"),
         (["trainer.precison=32-true"], "no key trainer.precison; did you mean precision? trainer has "),
         (["data=jsonl", "cleaning.min_wrds=3"], "did you mean min_words or max_words?"),
-        (["data.pth=x"], "no key data.pth. data has domain, half, "),
+        (["data.pth=x"], "no key data.pth; did you mean path? data has label, "),
         (["data=jsnl"], "no data=jsnl; did you mean jsonl? data can be arxiv_monthly, "),
         (["model@target=pythia_410"], "no model=pythia_410; did you mean pythia_410m "),
         (["score@method.score=min_kk"], "no score=min_kk; did you mean min_k"),
         (["experiment=no_such"], "no experiment=no_such. experiment can be "),
+        (["model@target=/some/folder"], "for a path use target.path=/some/folder."),
+        (["model=/some/folder"], "for a path use target.path=/some/folder for the model in question, reference.path"),
+        (["data=docs.jsonl"], "for a path use data.path=docs.jsonl."),
+        (["outputs="], "outputs must be a folder; got nothing."),
+        (["name=../.."], "name must be a folder below the outputs; got '../..'."),
+        (["name=/abs"], "name must be a folder below the outputs; got '/abs'."),
         (["modl@target=pythia_70m"], "no group modl; did you mean model or method? The groups are asking, "),
         (["model=pythia_70m"], "Did you mean to override one of model@reference, model@target?"),
         (["training@method.distilation=distillation"], "training@method.distillation"),
@@ -118,11 +140,39 @@ def test_a_slip_gets_a_sentence_with_the_nearest(nonmember, tmp_path, overrides,
 @pytest.mark.parametrize(
     ("command", "overrides", "expected"),
     [
-        ("audit", ["data=jsonl"], "No value was given for data.path; add data.path=VALUE to the command."),
-        ("audit", ["data=hub"], "add data.path=VALUE data.revision=VALUE to"),
-        ("audit", ["model@target=pretrained"], "add target.path=VALUE to"),
-        ("score", ["data=text_files", "model=pretrained"], "add model.path=VALUE data.path=VALUE to"),
-        ("train", ["model=pretrained"], "add model.path=VALUE to"),
+        (
+            "audit",
+            [],
+            "prism needs a target model, a reference model that has not read the documents and documents; add "
+            "target.path=FOLDER_OR_HUB_NAME reference.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.",
+        ),
+        ("audit", ["target.path=a", "data.path=b"], "add reference.path=FOLDER_OR_HUB_NAME to"),
+        ("audit", ["data=hub"], "a value for data.revision; add "),
+        ("audit", ["method=kds"], "kds needs a target model and documents; add "),
+        (
+            "audit",
+            ["method=blind"],
+            "blind needs documents and unread text of the same kind to compare with; add "
+            "data.path=FILE data.heldout.path=FILE to",
+        ),
+        ("audit", ["method=fsd", "data=jsonl"], "+data@data.unseen=jsonl data.unseen.path=FILE to"),
+        (
+            "audit",
+            ["method=decop", "target.path=a", "data.path=b"],
+            "decop needs a model that paraphrases and unread "
+            "text of the same kind to compare with; add method.paraphraser.path=",
+        ),
+        (
+            "audit",
+            ["method=pacost", "target.path=a", "data.path=b"],
+            "pacost needs a model that rephrases; add method.rephraser.path=FOLDER_OR_HUB_NAME to",
+        ),
+        ("audit", ["method=fsd_all"], "general text without the documents; add "),
+        ("audit", ["method=clearance"], "a model of the target's size for its controls, documents and general text"),
+        ("audit", ["model@target=endpoint"], "a value for target.url and a value for target.model; add "),
+        ("audit", ["model@target=micro_target", "reference.path=x", "data.path=y"], "add world=micro or world=pile"),
+        ("score", [], "add model.path=VALUE data.path=VALUE to"),
+        ("train", [], "model must be a recipe of a training; got a finished model. Use model=tuned"),
     ],
 )
 def test_what_must_be_given_is_named(nonmember, command, overrides, expected):
@@ -157,7 +207,7 @@ def test_settings_are_refused_before_anything_is_read(nonmember, override, expec
 
 
 def test_a_failed_audit_leaves_the_reason_in_its_folder(nonmember, tmp_path):
-    said = nonmember("audit", "data=jsonl", "name=mine")
+    said = nonmember("audit", "name=mine")
     (path,) = tmp_path.glob("outputs/audits/mine/*/error.json")
     reason = json.loads(path.read_text())
     assert reason["cell"] == path.parent.name
@@ -176,8 +226,8 @@ def test_table_of_nothing(nonmember, tmp_path):
 
 def test_full_error_shows_the_traceback(nonmember, monkeypatch):
     monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
-    with pytest.raises(ValueError, match="No value was given for data"):
-        nonmember("audit", "data=jsonl")
+    with pytest.raises(ValueError, match="prism needs a target model"):
+        nonmember("audit")
 
 
 def test_a_bug_is_never_told_as_a_mistake_of_the_user(nonmember, monkeypatch):

@@ -25,8 +25,9 @@ from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nonmember.artifacts.settings import settings_of
-from nonmember.config import config_directory, file_stem, folder_name, register, require_complete
+from nonmember.config import config_directory, register, require_complete
 from nonmember.config_safety import instantiate
+from nonmember.naming import folder_name, label_of_path
 from nonmember.reporting.published_fsd import TABLE_1, TABLE_4_AUC, TABLE_12, TABLE_15
 
 CONF = config_directory()
@@ -40,7 +41,7 @@ def options(group: str) -> list[str]:
 GROUPS = sorted(path.name for path in CONF.iterdir() if path.is_dir())
 COMMANDS = ("audit", "score", "train", "report", "plan")
 STUDIES = ["study"]  # worlds made for a sweep of their own, with axes of their own
-WORLDS = [name for name in options("world") if name not in STUDIES]
+WORLDS = [name for name in options("world") if name not in (*STUDIES, "own")]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
 WORLDS_OF_SWEEP = {
     "demo": ["micro"],
@@ -112,6 +113,10 @@ GIVEN = {
     "data/text_files": ["data.path=folder"],
     "data/documents": ["data.path=folder"],
     "model/pretrained": ["PLACE.path=folder"],
+    **{f"model/own_{role}": ["PLACE.path=folder"] for role in ("target", "reference", "rephraser", "stand_in")},
+    "data/own_suspect": [
+        f"data.{place}path={name}.jsonl" for place, name in {"": "docs", "heldout.": "other", "unseen.": "more"}.items()
+    ],
     "model/endpoint": ["PLACE.url=http://localhost:8000/v1", "PLACE.model=name"],
     "model/recorded": ["PLACE.path=answers.csv", "PLACE.model=name"],
     "model/masked": ["PLACE.path=folder"],
@@ -148,7 +153,7 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    return [name for name in options(group) if not name.startswith(("pythia_", "study_"))]
+    return [name for name in options(group) if not name.startswith(("pythia_", "study_", "own_"))]
 
 
 MODELS = options_elsewhere("model")
@@ -211,8 +216,22 @@ PLACES = [
     ),
     *deck("audit", {"training@method.training": ADAPTERS}, "method=fsd", "data=micro_fsd"),
     *deck("audit", {"labelled@data.sets": LABELLED}, "method=fsd", "data=benchmark"),
-    *deck("audit", {"world": options("world")}),
+    *deck("audit", {"world": [name for name in options("world") if name != "own"]}),
     *deck("audit", {"experiment": options("experiment")}),
+    *deck(
+        "audit",
+        {
+            "model@target": ["own_target"],
+            "model@reference": ["own_reference"],
+            "data": ["own_suspect"],
+            "controls@method.controls": ["own_controls"],
+            "world": ["own"],
+        },
+        "method=clearance",
+        "method.controls.stand_in.path=folder",
+        "world.general.path=general.jsonl",
+    ),
+    *deck("audit", {"model@method.rephraser": ["own_rephraser", "own_stand_in"]}, "method=pacost"),
     *deck("score", {"model": MODELS[::2], "model@reference": MODELS[1::2], "data": DATA}),
     *deck("train", {"model": MODELS[1::2], "logger": options("logger"), "trainer": options("trainer")}),
     *deck("train", {"model": ["pythia_410m_cpt"]}, "world=pythia"),
@@ -282,12 +301,23 @@ def compose_quickly():
 
 
 def composed(command: str, overrides: list[str], *, beside: Path | None = None, **more: Any) -> DictConfig:
-    """As the command composes it. beside: the folder of the primary config where it is not conf/."""
+    """As the command composes it, in the micro world where no other is named. beside: the folder of the primary config
+    where it is not conf/."""
     register()
+    if command in ("audit", "score", "train") and not any(map(names_world, overrides)):
+        overrides = ["world=micro", *overrides]
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(beside or CONF), version_base=None):
         added = [f"hydra.searchpath=[file://{CONF}]"] if beside else []
         return compose(command, overrides=[*added, *overrides], **more)
+
+
+def names_world(override: str) -> bool:
+    """An override of the world, or an experiment that belongs to one."""
+    key, _, name = override.partition("=")
+    if key == "experiment":
+        return name.startswith("red_") or "override /world" in (CONF / "experiment" / f"{name}.yaml").read_text()
+    return key == "world"
 
 
 def nodes(config: Any, key: str = "") -> Iterator[tuple[str, Any]]:
@@ -335,6 +365,8 @@ def build_all(command: str, config: DictConfig) -> None:
 @pytest.mark.parametrize(("covered", "command", "overrides"), PLACES)
 def test_every_option_composes_binds_and_builds(covered, command, overrides):
     config = composed(command, overrides)
+    if command == "score" and OmegaConf.is_missing(config.reference, "path"):
+        config.reference = None  # which is then not asked for
     require_complete(config)
     check_targets(config)
     build_all(command, config)
@@ -350,6 +382,8 @@ def test_every_cell_composes_and_builds_in_other_worlds(covered, command, overri
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_composes(command):
     config = composed(command, [])
+    if command == "score":
+        config.reference = None
     require_complete(config)
     check_targets(config)
     build_all(command, config)
@@ -720,16 +754,39 @@ def test_what_must_be_given_is_named(data):
 def test_labels_come_from_names_of_files():
     config = composed("audit", ["data=jsonl", "data.path=../data/pile/wikipedia.jsonl.gz"])
     assert config.data.label == "wikipedia"
-    assert file_stem("EleutherAI/the_pile/") == "the_pile"
-    assert file_stem(".jsonl") == "documents"
+    said = {
+        "EleutherAI/the_pile/": "the_pile", "SmolLM2/checkpoint-100": "SmolLM2", "a/mine/final_model": "mine",
+        f"hub/models--EleutherAI--pythia-70m/snapshots/{'0f' * 20}": "pythia-70m", "novels/data.jsonl.gz": "novels",
+        "novels/train-00000-of-00002.parquet": "novels", "/月.jsonl": "月", "/": "documents",
+    }  # fmt: skip
+    assert {path: label_of_path(path) for path in said} == said
+    assert label_of_path(["a.jsonl", "b.jsonl"]) == "a+1"
 
 
 def test_folder_names_are_safe_and_tell_apart():
+    """A hash wherever a character is replaced or a name is cut."""
     assert folder_name("") == "default"
-    assert folder_name("data.path=a/b c,seed=1") == "data.path=a_b_c,seed=1"
-    long = [folder_name("x" * 300 + end) for end in "ab"]
-    assert long[0] != long[1]
-    assert max(map(len, long)) <= 120
+    assert folder_name("data.domain=scipy,seed=1") == "data.domain=scipy,seed=1"
+    odd = [
+        "data.path=x/a.jsonl",
+        "data.path=x_a.jsonl",
+        "日",
+        "月",
+        "_",
+        "/",
+        "..",
+        *(f"{'x' * 300}{end}" for end in "ab"),
+    ]
+    names = [folder_name(text) for text in odd]
+    assert len(set(names)) == len(names)
+    assert all(re.fullmatch(r"[A-Za-z0-9_.,=@+-]{1,120}", name) and name.strip(".") for name in names)
+
+
+@pytest.mark.parametrize(("name", "world"), SWEEPS_IN_WORLDS)
+def test_cells_of_sweeps_keep_their_names(name, world):
+    """No value in them is one that a folder name must replace."""
+    cells = [f"{key}={value}" for key, values in axes_of(name, world).items() for value in values]
+    assert [folder_name(cell) for cell in cells] == cells
 
 
 # ------------------------------------------------------------------- no scientific setting in Python

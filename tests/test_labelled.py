@@ -126,10 +126,11 @@ def folders(tmp_path_factory) -> Iterator[dict[str, Folder]]:
 
 
 def composed(*overrides: str) -> Any:
+    world = [] if any(text.startswith("world=") for text in overrides) else ["world=micro"]
     register()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_directory()), version_base=None):
-        return compose("audit", overrides=["method=fsd", *overrides])
+        return compose("audit", overrides=[*world, "method=fsd", *overrides])
 
 
 def built(node: Any) -> Corpus:

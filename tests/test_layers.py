@@ -26,6 +26,10 @@ HEAVY = (
 )
 ENTRIES = {
     "audit.py",
+    "checks.py",
+    "given.py",
+    "question.py",
+    "run_names.py",
     "score.py",
     "train.py",
     "plan.py",

@@ -11,12 +11,12 @@ from dataclasses import replace
 import pytest
 from omegaconf import OmegaConf
 
-from nonmember.audit import build_audit
 from nonmember.audits.question import Audit
 from nonmember.corpora import Mixture, NearDuplicates, Part, Viewed
 from nonmember.corpora.picked import Picked
 from nonmember.methods.shams import Damaged, OnOtherText
 from nonmember.models import PerturbedOutputs
+from nonmember.question import build_audit
 from nonmember.records import Corpus, Document
 from nonmember.training import Trained
 from test_configs import CONF, SWEEPS, compose_quickly, composed  # noqa: F401 (the fixture of that name is for all here)

@@ -9,11 +9,11 @@ import time
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
-from nonmember.config import plain, require_complete, run_with_hydra
+from nonmember.config import plain, run_with_hydra
 from nonmember.config_safety import instantiate
 from nonmember.explain import explain
 from nonmember.interruption import check, interruption_of
@@ -21,7 +21,6 @@ from nonmember.processes import process_rank
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder, Memory
-    from nonmember.audits.question import Audit
     from nonmember.records import AuditResult, Failure
     from nonmember.store import Store
 
@@ -80,8 +79,13 @@ def main() -> None:
 
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     """One audit: skipped where its result is there already."""
-    require_complete(config)
     from nonmember.audit_page.write import PAGE, try_to_write_page
+    from nonmember.given import given
+    from nonmember.inputs import check_places, check_settings
+
+    config, audit = given(config)
+    check_settings(config)
+    check_places(audit.groups)
     from nonmember.audits.keys import audit_keys
     from nonmember.audits.record import finished
     from nonmember.audits.run import run_audit
@@ -92,9 +96,9 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     from nonmember.tracking import NoLogging, RunInfo, run_id_of
 
     quieten()
-    audit = build_audit(config)
     builder = builder_of(config)
-    title = f"{audit.method.name}: {config.data.label} under {label_of(audit.target)}"
+    names = [config.data.label, *([label_of(audit.target)] if config.target is not None else [])]
+    title = f"{audit.method.name}: {' under '.join(names)}"
     started = time.monotonic()
     keys = audit_keys(audit, builder)
     if (result := finished(folder, keys["audit"])) is not None:
@@ -104,15 +108,14 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
             try_to_write_page(folder)
         return replace(result, made=dict.fromkeys(result.made, 0))
     log.info("%s", title)
-    # What of the world is used stands resolved where it is used.
-    settings = {name: value for name, value in plain(config).items() if name != "world"}
+    settings = plain(config)
     if process_rank() == 0:
         write_text_atomically(folder / CONFIG, json.dumps(settings, indent=1) + "\n")
     info = RunInfo(
         name=folder.name,
         group=config.name,
         job_type=audit.method.name,
-        tags=[config.data.label, label_of(audit.target)],
+        tags=names,
         config=settings,
         folder=folder,
         run_id=run_id_of(config.name, folder.name, keys["audit"]),
@@ -142,49 +145,6 @@ def shared(store: Path) -> tuple[Store, Memory]:
     from nonmember.store import Store
 
     return Store(store), Memory()
-
-
-def build_audit(config: DictConfig) -> Audit:
-    """The question as specs. Nothing is read or made yet."""
-    from nonmember.audits.question import Audit
-
-    def build(node: Any) -> Any:
-        return instantiate(node)
-
-    heldout, unseen = config.data.get("heldout"), config.data.get("unseen")
-    return Audit(
-        target=build(config.target),
-        reference=build(config.reference),
-        suspect=build(config.data.corpus),
-        method=build(config.method),
-        seed=config.seed,
-        corpus_label=config.data.label,
-        truth=config.truth,
-        general=build(config.general),
-        heldout=build(heldout.corpus) if heldout else None,
-        heldout_label=heldout.label if heldout else None,
-        unseen=build(unseen.corpus) if unseen else None,
-        unseen_label=unseen.label if unseen else None,
-        max_layout_auc=config.max_layout_auc,
-        scored_text=config.zlib_text == "scored",
-        world=config.data.get("world", "own"),
-        sweep=config.name,
-        data={str(name): value for name, value in config.data.items() if _is_plain(value) and name != "world"}
-        | _cleaning(config),
-        page_text=bool(config.get("page_text")),
-    )
-
-
-def _cleaning(config: DictConfig) -> dict[str, Any]:
-    """What was done to the texts, where that was left to the group `cleaning`."""
-    if "cleaning" not in config.data:
-        return {}
-    settings = {name: value for name, value in config.cleaning.items() if name not in ("_target_", "name")}
-    return {"cleaning": config.cleaning.name} | {f"cleaning.{name}": value for name, value in settings.items()}
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
 
 
 def record_failure(folder: Path, error: Exception) -> Failure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import logging
 import os
@@ -16,6 +17,7 @@ COMMANDS = {
     "audit": "one audit, or a grid of them (-m): was the dataset used to train the model?",
     "score": "membership scores of documents, as a Parquet table",
     "train": "make a model by its recipe",
+    "list": "what there is to choose from: models, methods, data, worlds, sweeps",
     "table": "the results of a group of audits in one table",
     "page": "audit.html of finished audits, made again",
     "plan": "how large an audit by calibrated clearance must be, from a pilot",
@@ -58,7 +60,9 @@ def run(arguments: list[str]) -> int:
     # Lightning starts the further processes of a run with the arguments that follow the command.
     command, *rest = [os.environ["NONMEMBER_COMMAND"], *arguments] if process_rank() > 0 else arguments
     if command not in COMMANDS:
-        sys.stderr.write(f"nonmember: there is no command {command!r}; choose from {', '.join(COMMANDS)}.\n")
+        near = difflib.get_close_matches(command, COMMANDS, n=1)
+        meant = f"did you mean {near[0]}? The commands are" if near else "choose from"
+        sys.stderr.write(f"nonmember: there is no command {command!r}; {meant} {', '.join(COMMANDS)}.\n")
         return 2
     # Waiting threads must not spin: on shared cores that costs up to sixty times the work itself.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")

@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import hashlib
 import os
-import re
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -17,15 +15,19 @@ from pathlib import Path
 from typing import Any
 
 import hydra
+from hydra.core.config_search_path import ConfigSearchPath
 from hydra.core.config_store import ConfigStore
 from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
 from hydra.experimental.callback import Callback
+from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from nonmember.config_safety import checked_composition, environment
 from nonmember.interruption import Interrupted, check, interruption_of, worker
+from nonmember.naming import folder_name, label_of_path, place
+from nonmember.run_names import cell_name
 
-LONGEST_FOLDER_NAME = 120
 FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
 
 
@@ -35,9 +37,22 @@ def config_directory() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "conf"
 
 
+def sweeps_directory() -> Path:
+    """The sweeps: inside the installed package, or at the top of the repository."""
+    packaged = Path(__file__).parent / "sweeps"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "sweeps"
+
+
 def published_sweeps() -> frozenset[str]:
-    """Names of the sweeps that come with the project: beside the YAML tree."""
-    return frozenset(path.stem for path in (config_directory().parent / "sweeps").glob("*.yaml"))
+    """Names of the sweeps that come with the project."""
+    return frozenset(path.stem for path in sweeps_directory().glob("*.yaml"))
+
+
+class SweepsInSearchPath(SearchPathPlugin):
+    """Lets `--config-name table2` find the sweeps of the package, without --config-dir."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        search_path.append("nonmember-sweeps", f"file://{sweeps_directory()}")
 
 
 @dataclass
@@ -173,22 +188,6 @@ class PlanConfig:
     seconds: SecondsConfig = field(default_factory=SecondsConfig)
 
 
-def folder_name(text: str) -> str:
-    """A safe name that still reads: slashes and spaces replaced, long names cut and told apart by a hash."""
-    name = re.sub(r"[^A-Za-z0-9_.,=@+-]+", "_", text).strip("_") or "default"
-    if len(name) <= LONGEST_FOLDER_NAME:
-        return name
-    return f"{name[: LONGEST_FOLDER_NAME - 9]}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
-
-
-FILE_SUFFIXES = "jsonl|ndjson|json|csv|tsv|parquet|arrow|feather|txt|gz|bz2|xz|zst|lz4"
-
-
-def file_stem(path: object) -> str:
-    """wikipedia for folder/wikipedia.jsonl.gz; the last part of a hub name."""
-    return re.sub(rf"(\.({FILE_SUFFIXES}))+$", "", str(path).rstrip("/").rsplit("/", 1)[-1]) or "documents"
-
-
 def number_seen(num_documents: int, rate: float) -> int:
     """How many documents of a mixture have been read."""
     from nonmember.corpora import nested
@@ -201,8 +200,11 @@ def register() -> None:
     store = ConfigStore.instance()
     for schema in (AuditConfig, ScoreConfig, TrainConfig, ReportConfig, PlanConfig):
         store.store(name=f"{schema.__name__.removesuffix('Config').lower()}_schema", node=schema)
+    Plugins.instance().register(SweepsInSearchPath)
     OmegaConf.register_new_resolver("folder_name", folder_name, replace=True)
-    OmegaConf.register_new_resolver("file_stem", file_stem, replace=True)
+    OmegaConf.register_new_resolver("cell_name", cell_name, replace=True)
+    OmegaConf.register_new_resolver("place", place, replace=True)
+    OmegaConf.register_new_resolver("file_stem", label_of_path, replace=True)
     OmegaConf.register_new_resolver("number_seen", number_seen, replace=True)
     OmegaConf.register_new_resolver("oc.env", environment, replace=True)
 
@@ -213,6 +215,9 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> 
     The first error is raised when all is done, and by us: Hydra would write a line of its own before it. An
     interruption ends the sweep; in a launcher's worker it ends the cell, and those after it are not begun.
     """
+    from nonmember.slips import refuse_paths_as_choices
+
+    refuse_paths_as_choices(command, sys.argv[1:])
     register()
     here, errors = os.getpid(), []
 
@@ -243,12 +248,20 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> 
         raise errors[0]
 
 
+# What no command but an audit looks at, and of an audit only some methods (nonmember.given).
+NOT_ALWAYS_NEEDED = ("world.", "data.heldout.", "data.unseen.")
+
+
 def require_complete(config: DictConfig) -> None:
     """Name the values that the YAML leaves to the user (`???`) and that were not given."""
-    missing = list(_missing(OmegaConf.to_container(config, resolve=False)))
-    if missing:
+    if missing := [key for key in missing_keys(config) if not key.startswith(NOT_ALWAYS_NEEDED)]:
         given = " ".join(f"{key}=VALUE" for key in missing)
         raise ValueError(f"No value was given for {' and '.join(missing)}; add {given} to the command.")
+
+
+def missing_keys(config: DictConfig) -> Iterator[str]:
+    """The keys of the values that the YAML leaves to the user and that were not given."""
+    yield from _missing(OmegaConf.to_container(config, resolve=False))
 
 
 def _missing(node: object, key: str = "") -> Iterator[str]:
@@ -260,7 +273,9 @@ def _missing(node: object, key: str = "") -> Iterator[str]:
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The resolved config as plain containers."""
-    container = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(container, dict)
-    return {str(name): value for name, value in container.items()}
+    """The resolved config as plain containers. What of the world is used stands resolved where it is used."""
+    values = {str(name): config[name] for name in config if name != "world"}
+    return {
+        name: OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+        for name, value in values.items()
+    }

@@ -15,12 +15,21 @@ from hydra.errors import (
     MissingConfigException,
     OverrideParseException,
 )
-from omegaconf.errors import ConfigAttributeError, ConfigKeyError, OmegaConfBaseException, ValidationError
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    InterpolationKeyError,
+    InterpolationResolutionError,
+    OmegaConfBaseException,
+    ValidationError,
+)
 
 from nonmember.config import config_directory
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MAX_LISTED = 30
+_NOT_IN_THE_WORLD = re.compile(r"Interpolation key 'world\.([\w.]+)' not found")
+_REFUSED = re.compile(r"ValueError raised while resolving interpolation: (.*)")  # by a resolver of ours
 _UNKNOWN_GROUP = re.compile(r"config group '(.+)' does not exist")
 # Hydra adds hints that lead elsewhere: how to append a new key, where it looked, a page of its manual.
 _NOT_FOR_US = (
@@ -55,6 +64,10 @@ def explain(error: BaseException) -> str:
             above = str(error.full_key).rpartition(".")[0]
             start = f"{above} has" if above else "The keys are"
             return f"There is no key {error.full_key}{_meant(str(error.key), known)} {start} {_listed(known)}."
+        case InterpolationKeyError() if unknown := _NOT_IN_THE_WORLD.search(str(error)):
+            return _of_a_world(unknown[1])
+        case InterpolationResolutionError() if refused := _REFUSED.match(str(error)):
+            return refused[1]
         case ValidationError() if error.full_key:
             return f"{error.full_key} cannot be that: {str(error).splitlines()[0]}."
         case OverrideParseException():
@@ -65,6 +78,15 @@ def explain(error: BaseException) -> str:
         case OSError(errno=int(number)):
             return _of_the_disk(error, number)
     return _flat(str(error)) or type(error).__name__
+
+
+def _of_a_world(key: str) -> str:
+    """What a sweep, a preset or a model of one world finds missing in another."""
+    wanted = re.compile(rf"^{key.partition('.')[0]}:", re.MULTILINE)
+    files = sorted((config_directory() / "world").glob("*.yaml"))
+    worlds = [path.stem for path in files if wanted.search(path.read_text(encoding="utf-8"))]
+    choice = " or ".join(f"world={name}" for name in worlds)
+    return f"This needs world.{key}, which the chosen world has not: add {choice or 'another world'} to the command."
 
 
 def _of_the_disk(error: OSError, number: int) -> str:

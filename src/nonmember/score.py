@@ -5,10 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from omegaconf import DictConfig, ListConfig
+from omegaconf import DictConfig, ListConfig, OmegaConf
 
 from nonmember.config import plain, require_complete, run_with_hydra
-from nonmember.config_safety import instantiate
 
 
 def main() -> None:
@@ -23,26 +22,30 @@ def main() -> None:
 def score(config: DictConfig, folder: Path) -> Path:
     """Write scores.parquet: a row per document with a column per score, token counts and, where a score is undefined,
     the reason; what it was made with is in the file's metadata."""
+    for name in ("reference", "general"):  # there or not
+        if config[name] is not None and (OmegaConf.is_missing(config[name], "path") or config[name].path is None):
+            config[name] = None
     require_complete(config)
+    from nonmember.inputs import check_places, check_settings
+    from nonmember.question import build, corpus_of
+    from nonmember.scoring import Scoring, write_scores
+
+    check_settings(config)
+    model, reference, corpus, dc_pdd = map(build, (config.model, config.reference, config.data.corpus, config.dc_pdd))
+    general = build(corpus_of(config.general))
+    ks = list(config.k) if isinstance(config.k, ListConfig) else [config.k]
+    scoring = Scoring(
+        model, corpus, ks, config.max_tokens, config.most_tokens, dc_pdd,
+        reference=reference, general=general, perturbations=list(config.perturbations),
+    )  # fmt: skip
+    check_places(model, reference, corpus, general)
     from nonmember.artifacts import Builder
     from nonmember.quiet import quieten
-    from nonmember.scoring import Scoring, write_scores
     from nonmember.store import Store
     from nonmember.tracking import NoTracker
 
     quieten()
-    has_general = config.general is not None and config.general.get("path") is not None
-    model, reference, corpus, compute, asking, dc_pdd, general = (
-        instantiate(node)
-        for node in (
-            *(config.model, config.reference, config.data.corpus, config.trainer, config.asking, config.dc_pdd),
-            config.general.corpus if has_general else None,
-        )
-    )
-    scoring = Scoring(
-        model, corpus, list(config.k) if isinstance(config.k, ListConfig) else [config.k], config.max_tokens,
-        config.most_tokens, dc_pdd, reference=reference, general=general, perturbations=list(config.perturbations),
-    )  # fmt: skip
+    compute, asking = build(config.trainer), build(config.asking)
     builder = Builder(Store(Path(config.store)), compute, NoTracker(), asking=asking)
     path = (folder / "scores.parquet").resolve()
     settings = {"cleaning": plain(config.cleaning)} if "cleaning" in config.data else {}

@@ -27,12 +27,11 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from lightning.pytorch.loggers.logger import Logger
-
 from nonmember.online import require_online
 from nonmember.store import write_text_atomically
 
 if TYPE_CHECKING:
+    from lightning.pytorch.loggers.logger import Logger
     from matplotlib.figure import Figure
 
 RUN_NOTE = "wandb.json"  # beside the result, where W&B knows the run under another id than `run_id_of`
@@ -112,6 +111,8 @@ class Tracker(ABC):
     @contextlib.contextmanager
     def training(self, role: str) -> Iterator[list[Logger]]:
         """Loggers for a Lightning trainer whose metrics are named train/... (role `distilled`) or train_<role>/..."""
+        from nonmember.curves import CurveLogger
+
         yield [CurveLogger(self, "train" if role == "distilled" else f"train_{role}")]
 
     def __enter__(self) -> Self:
@@ -121,29 +122,6 @@ class Tracker(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.finish(failed=kind is not None)
-
-
-class CurveLogger(Logger):
-    """Hands a trainer's metrics to a tracker under a prefix of ours."""
-
-    def __init__(self, tracker: Tracker, prefix: str):
-        super().__init__()
-        self._tracker, self._prefix = tracker, prefix
-
-    @property
-    def name(self) -> str:
-        return self._prefix
-
-    @property
-    def version(self) -> str:
-        return ""
-
-    def log_hyperparams(self, *_: Any, **__: Any) -> None:
-        """The run's config says it already."""
-
-    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        values = {name.split("/", 1)[-1]: value for name, value in metrics.items() if name != "epoch"}
-        self._tracker.log(self._prefix, values, step or 0)
 
 
 class NoTracker(Tracker):

@@ -9,7 +9,6 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from nonmember.config import plain, require_complete, run_with_hydra
-from nonmember.config_safety import instantiate
 from nonmember.processes import process_rank
 
 
@@ -24,27 +23,37 @@ def main() -> None:
 
 def train_model(config: DictConfig, folder: Path) -> Path:
     """The folder of the model: the store's, or `export`, where a copy of it is put."""
+    if "path" in config.model.keys():  # noqa: SIM118 (`???` counts)
+        raise ValueError(
+            "model must be a recipe of a training; got a finished model. Use model=tuned for your own documents, or a "
+            "recipe of a world, as in world=micro model=micro_target_high."
+        )
     require_complete(config)
-    from nonmember.artifacts import Builder
-    from nonmember.models.loading import save
-    from nonmember.quiet import quieten
-    from nonmember.store import Store
-    from nonmember.tracking import NoLogging, RunInfo
+    from nonmember.inputs import check_places, check_settings
+    from nonmember.question import build
     from nonmember.training import Trained
 
-    quieten()
-    spec = instantiate(config.model)
+    check_settings(config)
+    spec = build(config.model)
     if not isinstance(spec, Trained):
-        raise ValueError(f"{config.model.get('path')} is a finished model; there is nothing to train. Choose a recipe.")
+        raise ValueError("model must be a recipe of a training. Choose one of `nonmember list models`.")
+    check_places(spec)
     if config.merge and (config.export is None or not spec.adapts):
         what = "a model with an adapter" if config.export is not None else "export=FOLDER"
         raise ValueError(f"merge=true writes an adapter and its base as one model; it needs {what}.")
     export = None if config.export is None else Path(config.export).resolve()
     if export is not None and export.exists():
         raise ValueError(f"{export} exists already; name a new folder in export=...")
-    compute = instantiate(config.trainer)
+    from nonmember.artifacts import Builder
+    from nonmember.models.loading import save
+    from nonmember.quiet import quieten
+    from nonmember.store import Store
+    from nonmember.tracking import NoLogging, RunInfo
+
+    quieten()
+    compute = build(config.trainer)
     info = RunInfo(folder.name, "train", "train", [spec.label], plain(config), folder)
-    logger = instantiate(config.logger) if process_rank() == 0 else NoLogging()
+    logger = build(config.logger) if process_rank() == 0 else NoLogging()
     with logger.start(info) as tracker:
         builder = Builder(Store(Path(config.store)), compute, tracker)
         path = builder.entry(spec).path

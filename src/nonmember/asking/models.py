@@ -11,6 +11,7 @@ from nonmember.artifacts.settings import settings_of
 from nonmember.checks import require_choice, require_text
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, last_part
+from nonmember.naming import label_of_path
 
 if TYPE_CHECKING:
     from nonmember.asking.endpoint import EndpointClient
@@ -153,7 +154,7 @@ class MaskedModel(ModelSpec):
 
     @property
     def readable(self) -> str:
-        return last_part(self.path)
+        return label_of_path(self.path)
 
     def recipe(self) -> dict[str, Any]:
         return settings_of(self)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
-from scipy.stats import rankdata
+import scipy
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
@@ -73,7 +73,7 @@ class Picked(CorpusSpec):
     def _unfitness(self, target_N: FloatArray, reference_N: FloatArray) -> FloatArray:
         if self.by == "least_likely":
             return target_N - reference_N
-        difference_N: FloatArray = np.abs(rankdata(target_N) - rankdata(reference_N))
+        difference_N: FloatArray = np.abs(scipy.stats.rankdata(target_N) - scipy.stats.rankdata(reference_N))
         return difference_N
 
     def identity(self) -> dict[str, Any]:

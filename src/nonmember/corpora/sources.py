@@ -144,6 +144,16 @@ class Jsonl(CorpusSpec):
             "domain": self.domain,
         } | _works(self.title_field, self.author_field)
 
+    def look(self) -> None:
+        first = _files(self.path)[0]
+        for number, row in _json_rows(first):
+            where = f"{first}, line {number}"
+            _item(row, self.text_field, where)
+            for field in (self.id_field, self.cluster_field, self.title_field, self.author_field):
+                if field is not None:
+                    _column(row, field, where)
+            return
+
     def _read(self, path: Path) -> list[Document]:
         stem = _stem(path)
         documents = []
@@ -276,6 +286,9 @@ class TextFiles(CorpusSpec):
 
     def identity(self) -> dict[str, Any]:
         return {"kind": "text_files", "files": digest_files(self._files()), "domain": self.domain}
+
+    def look(self) -> None:
+        self._files()
 
     def _files(self) -> list[tuple[str, Path]]:
         folder = Path(self.path).expanduser()

@@ -46,6 +46,9 @@ class CorpusSpec(Spec[Corpus]):
     def identity(self) -> dict[str, Any]:
         """Everything that determines the documents, as JSON values: equal identities mean equal corpora."""
 
+    def look(self) -> None:
+        """Raise ValueError, without reading much, where files are missing or have not the columns that are named."""
+
     def lookup_key(self, builder: Builder) -> dict[str, Any]:
         return {"format": FORMAT, "corpus": self.identity()}
 

@@ -74,6 +74,9 @@ class Table(CorpusSpec):
             )
         return Corpus(tuple(found.values()))
 
+    def look(self) -> None:
+        table_files(self.path)
+
     def _rows(self) -> Iterator[tuple[str, Row]]:
         wanted = [(column, str(value)) for column, value in (self.where or {}).items()]
         for where, row in chain.from_iterable(table_rows(path) for path in table_files(self.path)):

@@ -57,6 +57,14 @@ Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "incon
 Picture = Literal["ranks", "pairs", "groups", "shards", "answers", "changes", "aucs", "scores"]
 
 
+class NotGiven(ValueError):
+    """A method needs text that was not given. role: heldout or unseen."""
+
+    def __init__(self, role: str, message: str):
+        super().__init__(message)
+        self.role = role
+
+
 @dataclass(frozen=True)
 class Roles:
     """Who is who in an audit. heldout: certainly unseen text of the suspect set's kind, for methods that compare.
@@ -81,17 +89,19 @@ class Roles:
 
     def need_heldout(self, method: str) -> CorpusSpec:
         if self.heldout is None:
-            raise ValueError(
+            raise NotGiven(
+                "heldout",
                 f"{method} compares the suspect set with held-out text of the same kind, and none was given. "
-                "Name it, as in +data@data.heldout=documents data.heldout.path=unseen.jsonl"
+                "Name it, as in +data@data.heldout=documents data.heldout.path=unseen.jsonl",
             )
         return self.heldout
 
     def need_unseen(self, method: str) -> CorpusSpec:
         if self.unseen is None:
-            raise ValueError(
+            raise NotGiven(
+                "unseen",
                 f"{method} tunes the target on documents that it has certainly not read, and none were given. "
-                "Name them, as in +data@data.unseen=documents data.unseen.path=unseen.jsonl"
+                "Name them, as in +data@data.unseen=documents data.unseen.path=unseen.jsonl",
             )
         return self.unseen
 

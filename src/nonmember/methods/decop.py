@@ -28,6 +28,7 @@ from nonmember.methods.base import (
     Asked,
     DocumentGroup,
     Method,
+    NotGiven,
     Picture,
     Roles,
     ScoredDocuments,
@@ -253,10 +254,11 @@ class Decop(Method):
 
 def _for_calibration(roles: Roles) -> CorpusSpec:
     if roles.unseen is None:
-        raise ValueError(
+        raise NotGiven(
+            "unseen",
             "DE-COP calibrates the letters on further works that the target has certainly not read, and none were "
             "given. Name them, as in +data@data.unseen=documents data.unseen.path=unseen.jsonl, or set "
-            "method.calibrate=false."
+            "method.calibrate=false.",
         )
     return roles.unseen
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from nonmember.checks import require_count
 from nonmember.methods.base import (
@@ -68,7 +68,7 @@ class RankShift(Method):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         values = documents["suspect"].values
         surprise = -values["reference"]
-        shift = stats.rankdata(-values["target"]) - stats.rankdata(-values["reference"])
+        shift = scipy.stats.rankdata(-values["target"]) - scipy.stats.rankdata(-values["reference"])
         trend = bootstrap_correlation(
             surprise, shift, metric="spearman", num_resamples=self.num_resamples, alpha=self.alpha, rng=rng
         )

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from nonmember.stats._arrays import BoolArray, FloatArray, IntArray
 from nonmember.stats.bootstrap import draw_counts, percentile_interval
@@ -156,7 +156,9 @@ def blind_baseline(
     )
 
 
-def _out_of_fold(features: sparse.csr_matrix, is_member: BoolArray, fold: _Fold, inverse_penalty: float) -> FloatArray:
+def _out_of_fold(
+    features: scipy.sparse.csr_matrix, is_member: BoolArray, fold: _Fold, inverse_penalty: float
+) -> FloatArray:
     """Scores of the fold's test documents, higher = more member-like.
 
     features: [N, terms] of all documents. Counting looks at one document at a time, so it may come before the

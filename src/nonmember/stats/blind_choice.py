@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from nonmember.stats._arrays import FloatArray, IntArray
 from nonmember.stats.multiplicity import holm
@@ -105,7 +105,7 @@ def _unit_means(values: FloatArray, units: IntArray) -> FloatArray:
 def _p_chance(values: FloatArray) -> float:
     if len(values) < 2 or np.ptp(values) == 0:
         return float("nan") if len(values) < 2 or values[0] == CHANCE else 0.0
-    return float(stats.ttest_1samp(values, CHANCE).pvalue)
+    return float(scipy.stats.ttest_1samp(values, CHANCE).pvalue)
 
 
 def _p_groups(first: FloatArray, second: FloatArray) -> float:

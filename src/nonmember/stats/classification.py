@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from nonmember.stats._arrays import BoolArray, FloatArray, as_scores
 
@@ -34,7 +34,7 @@ def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     """
     scores, labels = _check(scores, labels)
     num_members = np.count_nonzero(labels)
-    ranks = stats.rankdata(scores)
+    ranks = scipy.stats.rankdata(scores)
     num_wins = ranks[labels].sum() - num_members * (num_members + 1) / 2
     return float(num_wins / (num_members * (labels.size - num_members)))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from nonmember.stats._arrays import FloatArray
 from nonmember.stats.rank_correlation import rank_correlation
@@ -103,7 +103,7 @@ def consistency(levels_L: npt.ArrayLike, scores_DL: npt.ArrayLike, *, alpha: flo
     lower, higher = np.triu_indices(len(levels), k=1)
     rise = mean[higher] - mean[lower]
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_values = stats.t.sf(rise / (pooled_sd * np.sqrt(2)), degrees_of_freedom)
+        p_values = scipy.stats.t.sf(rise / (pooled_sd * np.sqrt(2)), degrees_of_freedom)
     p_values = np.where(np.isnan(p_values), 1.0, p_values)  # no rise, and no spread either
     distance = np.round(levels[higher] - levels[lower], 9)
     gaps = np.unique(distance)
@@ -137,7 +137,7 @@ def _as_levels(levels_L: npt.ArrayLike, scores_DL: npt.ArrayLike) -> tuple[Float
 
 
 def _pearson(levels: FloatArray, scores: FloatArray) -> float:
-    return float(stats.pearsonr(levels, scores).statistic) if np.ptp(scores) > 0 else float("nan")
+    return float(scipy.stats.pearsonr(levels, scores).statistic) if np.ptp(scores) > 0 else float("nan")
 
 
 def _sd(values: FloatArray) -> float:

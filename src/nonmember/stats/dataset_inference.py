@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
+import scipy
 
 from nonmember.stats._arrays import BoolArray, FloatArray, IntArray, as_scores
 
@@ -209,7 +209,7 @@ def fit_logistic(
     beta1, beta2 = _ADAM_BETAS
     parameters, mean, square = np.zeros((3, design.shape[1]))
     for step in range(1, num_steps + 1):
-        gradient = (special.expit(design @ parameters) - labels) @ design / labels.size
+        gradient = (scipy.special.expit(design @ parameters) - labels) @ design / labels.size
         mean += (1 - beta1) * (gradient - mean)
         square += (1 - beta2) * (gradient**2 - square)
         size = np.sqrt(square / (1 - beta2**step)) + _ADAM_EPSILON
@@ -240,7 +240,7 @@ def two_sample_t_less(x: npt.ArrayLike, y: npt.ArrayLike, *, equal_variances: bo
     if max(np.ptp(x), np.ptp(y)) <= rounding:
         warning = f"Neither sample varies (all {x[0]:.6g} and {y[0]:.6g}): t is undefined, p is set by the sign alone."
         return TwoSampleT(float("nan"), 1.0 if mean_difference >= -rounding else 0.0, mean_difference, warning)
-    test = stats.ttest_ind_from_stats(
+    test = scipy.stats.ttest_ind_from_stats(
         x.mean(), x.std(ddof=1), x.size, y.mean(), y.std(ddof=1), y.size, equal_variances, alternative="less"
     )
     return TwoSampleT(float(test.statistic), float(test.pvalue), mean_difference, "")

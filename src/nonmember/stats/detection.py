@@ -26,7 +26,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import special
+import scipy
 
 from nonmember.stats.margin import (
     NO_EXTRA,
@@ -151,7 +151,7 @@ def _critical(spread: Spread, alpha: float, extra: Extra) -> float:
 def _power(untouched: Spread, critical: float, extra: Extra) -> float:
     """Probability that one more of the untouched lies above `critical`, by its predictive t distribution."""
     scale, df = prediction_scale(untouched, extra)
-    return float(special.stdtr(df, (untouched.mean - critical) / scale))
+    return float(scipy.special.stdtr(df, (untouched.mean - critical) / scale))
 
 
 def _counted(negatives: Sequence[float], critical: float) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from nonmember.checks import require_count
 from nonmember.stats._arrays import FloatArray, IntArray
@@ -102,7 +102,7 @@ def difference_of_rates(
         lower=float(lower),
         upper=float(upper),
         z=z,
-        z_p_value=float(stats.norm.cdf(z)),
+        z_p_value=float(scipy.stats.norm.cdf(z)),
         num_less=numbers[0],
         num_more=numbers[1],
         distribution=distribution,

@@ -36,7 +36,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
-from scipy import special, stats
+import scipy
 
 Label = TypeVar("Label", bound=Hashable)
 
@@ -136,7 +136,7 @@ def prediction_p_value(
         raise ValueError(f"Expected the Delta of the target; got {value}. Constant scores have none.")
     own = pooled_spread(groups, at)
     scale, df = prediction_scale(own, extra)
-    return float(special.stdtr(df, (own.mean - value) / scale))
+    return float(scipy.special.stdtr(df, (own.mean - value) / scale))
 
 
 def prediction_scale(own: Spread, extra: Extra) -> tuple[float, float]:
@@ -149,7 +149,7 @@ def factor_of(own: Spread, *, content: float, confidence: float | None, extra: E
     """How many s the bound lies above the mean of the controls."""
     if confidence is None:
         scale, df = prediction_scale(own, extra)
-        return float(special.stdtrit(df, content)) * scale / own.spread
+        return float(scipy.special.stdtrit(df, content)) * scale / own.spread
     total, df = extra.added_to(own.spread**2, own.df)
     ratio = math.sqrt(total) / own.spread
     return bound_factor(own.num_controls * ratio**2, df, content=content, confidence=confidence) * ratio
@@ -158,9 +158,9 @@ def factor_of(own: Spread, *, content: float, confidence: float | None, extra: E
 def bound_factor(num_controls: float, df: float, *, content: float, confidence: float | None) -> float:
     """How many s the bound lies above the mean of `num_controls`; s has `df` degrees of freedom. See the module."""
     if confidence is None:
-        return float(special.stdtrit(df, content)) * math.sqrt(1 + 1 / num_controls)
+        return float(scipy.special.stdtrit(df, content)) * math.sqrt(1 + 1 / num_controls)
     root = math.sqrt(num_controls)
-    return float(stats.nct.ppf(confidence, df, special.ndtri(content) * root)) / root
+    return float(scipy.stats.nct.ppf(confidence, df, scipy.special.ndtri(content) * root)) / root
 
 
 def pooled_spread(groups: Mapping[Label, Sequence[float]], at: Label) -> Spread:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from nonmember.stats.paired import paired_t_greater
 
@@ -41,5 +41,5 @@ def order_test(canonical: npt.ArrayLike, mean_shuffled: npt.ArrayLike, *, compat
     statistic, p_value = test.statistic, test.p_value
     if compat and np.isfinite(statistic):
         statistic *= float(np.sqrt(test.num_pairs / (test.num_pairs - 1)))
-        p_value = float(stats.t.sf(statistic, test.num_pairs - 1))
+        p_value = float(scipy.stats.t.sf(statistic, test.num_pairs - 1))
     return OrderStatistic(statistic, p_value, test.mean_difference, test.num_pairs, test.warning)

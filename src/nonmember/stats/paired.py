@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from nonmember.stats._arrays import as_paired_scores
 
@@ -67,5 +67,5 @@ def _paired_t(x: npt.ArrayLike, y: npt.ArrayLike, alternative: Literal["less", "
         p_value = 0.0 if alternative == "less" and mean < -rounding else 1.0
         warning = f"All {x.size} differences equal {mean:.6g}: t is undefined, p is set to {p_value:g}."
         return PairedT(float("nan"), p_value, mean, x.size, warning)
-    test = stats.ttest_rel(x, y, alternative=alternative)
+    test = scipy.stats.ttest_rel(x, y, alternative=alternative)
     return PairedT(float(test.statistic), float(test.pvalue), mean, x.size, "")

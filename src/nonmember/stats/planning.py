@@ -28,7 +28,7 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy import optimize, special, stats
+import scipy
 
 from nonmember.stats.margin import NO_EXTRA, Extra, bound_factor
 
@@ -174,17 +174,17 @@ def _error_and_power(pilot: Pilot, rule: Rule, variance: float, num_controls: in
     scale = math.sqrt(total * (1 + 1 / as_exact))
     factor = bound_factor(as_exact, df, content=rule.content, confidence=rule.confidence)
     critical = factor / math.sqrt(1 + 1 / as_exact)
-    error = float(special.stdtr(df, -critical))
+    error = float(scipy.special.stdtr(df, -critical))
     if scale == 0:
         return error, float(pilot.gap > 0)
-    return error, float(stats.nct.sf(critical, df, pilot.gap / scale))
+    return error, float(scipy.stats.nct.sf(critical, df, pilot.gap / scale))
 
 
 def power_ceiling(gap: float, between_models: float, content: float) -> float:
     """Power with endless documents, seeds and controls: Phi(gap / between_models - Phi^-1(content))."""
     if between_models == 0:
         return float(gap > 0)
-    return float(special.ndtr(gap / between_models - special.ndtri(content)))
+    return float(scipy.special.ndtr(gap / between_models - scipy.special.ndtri(content)))
 
 
 def plan(
@@ -249,7 +249,7 @@ def _allowed_variance(pilot: Pilot, rule: Rule, power: float, num_controls: int)
     lowest, highest = (2 * math.log(pilot.gap) + math.log(factor) for factor in (1e-12, 1e2))
     if missing(lowest) > 0:
         return 0.0
-    return math.exp(optimize.brentq(missing, lowest, highest, xtol=1e-12))
+    return math.exp(scipy.optimize.brentq(missing, lowest, highest, xtol=1e-12))
 
 
 def _fewest_documents(pilot: Pilot, allowed_variance: float, num_seeds: int) -> float:
@@ -293,7 +293,7 @@ def _impossible(pilot: Pilot, rule: Rule, power: float, ceiling: float) -> str:
             f"dose ({pilot.delta_controls:+.3f}), so no audit of any size can tell them apart. Exclude a heavier dose "
             "only, or change the distillation or the reference."
         )
-    needed = (special.ndtri(rule.content) + special.ndtri(power)) * pilot.between_models
+    needed = (scipy.special.ndtri(rule.content) + scipy.special.ndtri(power)) * pilot.between_models
     return (
         f"An untouched model's Delta lies {pilot.gap:.3f} above that of models which read at this dose, but models of "
         f"one reading differ by {pilot.between_models:.3f} (standard deviation) whatever the number of documents and "

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from nonmember.stats._arrays import as_scores
 
@@ -18,20 +18,20 @@ class Interval(NamedTuple):
 
 def exact_interval(num_hits: int, num_trials: int, alpha: float) -> Interval:
     """Clopper and Pearson's two-sided interval of level 1 - alpha for the probability of a hit in each trial."""
-    found = stats.binomtest(num_hits, num_trials).proportion_ci(1 - alpha, method="exact")
+    found = scipy.stats.binomtest(num_hits, num_trials).proportion_ci(1 - alpha, method="exact")
     return Interval(float(found.low), float(found.high))
 
 
 def exact_upper_bound(num_hits: int, num_trials: int, alpha: float) -> float:
     """Clopper and Pearson's one-sided upper bound of level 1 - alpha."""
-    found = stats.binomtest(num_hits, num_trials, alternative="less").proportion_ci(1 - alpha, method="exact")
+    found = scipy.stats.binomtest(num_hits, num_trials, alternative="less").proportion_ci(1 - alpha, method="exact")
     return float(found.high)
 
 
 def fisher_greater(first_hits: int, num_first: int, second_hits: int, num_second: int) -> float:
     """One-sided p of Fisher's exact test, small where hits are more frequent in the first group."""
     table = [[first_hits, num_first - first_hits], [second_hits, num_second - second_hits]]
-    return float(stats.fisher_exact(table, alternative="greater").pvalue)
+    return float(scipy.stats.fisher_exact(table, alternative="greater").pvalue)
 
 
 def shares_greater(
@@ -47,7 +47,7 @@ def shares_greater(
     first, second = as_scores("first", first), as_scores("second", second)
     if np.isin(np.concatenate([first, second]), (0, 1)).all():
         return fisher_greater(int(first.sum()), first.size, int(second.sum()), second.size)
-    found = stats.permutation_test(
+    found = scipy.stats.permutation_test(
         (first, second), _difference, vectorized=True, n_resamples=num_permutations, alternative="greater", rng=rng
     )
     return float(found.pvalue)

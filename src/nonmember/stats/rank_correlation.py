@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
-from scipy import stats
+import scipy
 
 from nonmember.stats._arrays import as_paired_scores
 
@@ -36,9 +36,9 @@ def rank_correlation(x: npt.ArrayLike, y: npt.ArrayLike, metric: RankMetric) -> 
     check_metric(metric)
     x, y = as_paired_scores(x=x, y=y)
     if metric == "kendall":
-        return float(stats.kendalltau(x, y, variant="b").statistic)
+        return float(scipy.stats.kendalltau(x, y, variant="b").statistic)
     # Twice the centred average ranks are whole numbers, so the three sums below carry no rounding.
-    x_rank = 2 * stats.rankdata(x) - (x.size + 1)
-    y_rank = 2 * stats.rankdata(y) - (y.size + 1)
+    x_rank = 2 * scipy.stats.rankdata(x) - (x.size + 1)
+    y_rank = 2 * scipy.stats.rankdata(y) - (y.size + 1)
     scale = np.sqrt((x_rank @ x_rank) * (y_rank @ y_rank))
     return float(x_rank @ y_rank / scale) if scale > 0 else float("nan")

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
+import scipy
 
 from nonmember.stats._arrays import FloatArray, as_scores
 from nonmember.stats.bootstrap import draw_counts, percentile_interval
@@ -131,7 +131,7 @@ def welch_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Welch:
     share, other = first.var(ddof=1) / first.size, second.var(ddof=1) / second.size
     t = float((first.mean() - second.mean()) / math.sqrt(share + other))
     degrees = float((share + other) ** 2 / (share**2 / (first.size - 1) + other**2 / (second.size - 1)))
-    return Welch(t, degrees, 2 * float(special.stdtr(degrees, -abs(t))), float(special.stdtr(degrees, -t)))
+    return Welch(t, degrees, 2 * float(scipy.special.stdtr(degrees, -abs(t))), float(scipy.special.stdtr(degrees, -t)))
 
 
 def best_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:

@@ -44,7 +44,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+import scipy
 
 from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores
 from nonmember.stats.bootstrap import count_draws, draw_counts
@@ -252,7 +252,7 @@ class Jackknife:
         variance = self.variance(without_G, _slope(self.rho_reference, rho_distilled, margin))
         error = np.sqrt(variance.documents + variance.seeds)
         unbiased = whole - (without_G.size - 1) * float((without_G - whole).mean())
-        return float(special.stdtr(variance.df, -unbiased / error)) if error > 0 else float("nan")
+        return float(scipy.special.stdtr(variance.df, -unbiased / error)) if error > 0 else float("nan")
 
     def interval(self, alpha: float, step: float) -> tuple[float, float]:
         """The margins next to Delta, below and above, at which the tail is alpha/2 and 1 - alpha/2.
@@ -287,7 +287,7 @@ def _crossing(excess: Callable[[float], float], start: float, step: float) -> fl
     inner, outer = start, start + step
     while abs(outer) < _END:
         if excess(outer) <= 0:
-            return float(optimize.brentq(excess, inner, outer, xtol=1e-12)) if excess(inner) > 0 else inner
+            return float(scipy.optimize.brentq(excess, inner, outer, xtol=1e-12)) if excess(inner) > 0 else inner
         inner, step = outer, 2 * step
         outer += step
     return float(np.sign(step) * _END)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from os.path import expanduser
 from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
 from nonmember.checks import require_choice, require_flag, require_text
-from nonmember.models.base import ModelSpec, last_part
+from nonmember.models.base import ModelSpec
 from nonmember.models.folders import check_folder
+from nonmember.naming import label_of_path
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -40,10 +42,11 @@ class Pretrained(ModelSpec):
         require_choice(self.dtype, DTYPES, "dtype")
         require_choice(self.quantization, QUANTIZATIONS, "quantization")
         require_flag(self.trust_remote_code, "trust_remote_code")
+        object.__setattr__(self, "path", expanduser(self.path))  # shells leave the ~ of key=~/folder
 
     @property
     def readable(self) -> str:
-        return last_part(self.path)
+        return label_of_path(self.path)
 
     def recipe(self) -> dict[str, Any]:
         return settings_of(self)
