@@ -72,7 +72,7 @@ def _needed(audit: Audit, config: DictConfig) -> Iterator[str]:
             break
         except NotGiven as error:
             asked_for.append(_key_of(f"data.{error.role}", config))
-            text = TextFiles("", "")  # so that it goes on to what it needs beside
+            text = TextFiles(".", "*")  # so that it goes on to what it needs beside
             audit = replace(audit, heldout=text) if error.role == "heldout" else replace(audit, unseen=text)
     yield from _marks(groups)
     yield from asked_for

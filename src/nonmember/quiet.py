@@ -11,6 +11,9 @@ def quieten() -> None:
     import transformers
 
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # a line per request
+    # Their loggers get a level when Lightning is imported: it must be there by now.
+    import lightning.pytorch  # noqa: F401
+
     for name in ("lightning.pytorch", "lightning.fabric", "transformers"):
         logging.getLogger(name).setLevel(logging.ERROR)
     transformers.utils.logging.set_verbosity_error()

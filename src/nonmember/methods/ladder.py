@@ -103,7 +103,3 @@ def with_rate(method: Prism, rate: float) -> Prism:
 
 def _is_rate(rate: object) -> bool:
     return isinstance(rate, int | float) and not isinstance(rate, bool) and 0 < rate < float("inf")
-
-
-def off() -> None:
-    """What the option `ladder=none` stands for: the learning rate is that of the recipe."""

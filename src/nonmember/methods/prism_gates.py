@@ -115,10 +115,6 @@ class PrismGates(HealthBounds):
         return Finding("delta", delta, self.min_delta, False, "Delta")
 
 
-def off() -> None:
-    """What the option `gates=off` stands for: the paper's test, on which no gate is put."""
-
-
 def _measured(roles: Roles, distilled: ModelSpec, corpus: CorpusSpec, max_tokens: int) -> dict[str, Measurement]:
     measured: dict[str, Measurement] = {
         f"{LOSS}/target": Scored("target", roles.target, corpus, LIKELIHOOD, max_tokens),
