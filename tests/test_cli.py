@@ -155,7 +155,7 @@ def test_a_slip_gets_a_sentence_with_the_nearest(nonmember, tmp_path, overrides,
             "blind needs documents and unread text of the same kind to compare with; add "
             "data.path=FILE data.heldout.path=FILE to",
         ),
-        ("audit", ["method=fsd", "data=jsonl"], "+data@data.unseen=jsonl data.unseen.path=FILE to"),
+        ("audit", ["method=fsd", "data=jsonl"], "+data@data.unseen=documents data.unseen.path=FILE to"),
         (
             "audit",
             ["method=decop", "target.path=a", "data.path=b"],

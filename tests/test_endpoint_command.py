@@ -37,7 +37,7 @@ def pacost(lab: RunningLab, documents: Path, make_model: Callable[..., Path]) ->
     lab.setup(documents=[{"text": row["text"], "read": True} for row in rows], hit={"judgement": [0.4, 0.6]})
     model = ["url=" + lab.url, "model=lab", f"key_variable={KEY_VARIABLE}"]
     return [
-        *("audit", "method=pacost", "logger=none", "data=jsonl", f"data.path={documents}", "data.min_words=5"),
+        *("audit", "method=pacost", "logger=none", "data=jsonl", f"data.path={documents}"),
         *("model@reference=pretrained", f"reference.path={make_model(2)}"),
         *("model@target=endpoint", *(f"target.{given}" for given in model)),
         *("model@method.rephraser=endpoint", *(f"method.rephraser.{given}" for given in model)),
@@ -122,7 +122,7 @@ def test_mistakes(nonmember, lab, pacost, change, expected):
 
 def test_a_reference_that_is_to_be_trained(nonmember, lab, documents, make_model, tmp_path):
     said = nonmember(
-        "audit", "method=paired_t", "logger=none", "data=jsonl", f"data.path={documents}", "data.min_words=5",
+        "audit", "method=paired_t", "logger=none", "data=jsonl", f"data.path={documents}",
         "model@target=pretrained", f"target.path={make_model(1)}", "model@reference=endpoint",
         f"reference.url={lab.url}", "reference.model=lab",
     )  # fmt: skip
@@ -154,7 +154,7 @@ def real(make_model: Callable[..., Path]) -> RunningLab:
 
 def test_scores_over_an_endpoint_are_those_of_the_model(nonmember, real, documents, make_model):
     def scores(*model: object) -> dict[str, list[float]]:
-        said = nonmember("score", "data=jsonl", f"data.path={documents}", "data.min_words=5", *model)
+        said = nonmember("score", "data=jsonl", f"data.path={documents}", *model)
         assert said.status == 0, said.err
         return pq.read_table(said.last_line).to_pydict()
 
@@ -174,7 +174,7 @@ def test_ranks_over_an_endpoint_are_those_of_the_model(nonmember, real, document
     def statistic(name: str, *target: object) -> float:
         said = nonmember(
             "audit", f"name={name}", "method=rank_agreement", "score@method.score=loss", "logger=none", "data=jsonl",
-            f"data.path={documents}", "data.min_words=5", "method.num_resamples=20", "model@reference=pretrained",
+            f"data.path={documents}", "method.num_resamples=20", "model@reference=pretrained",
             f"reference.path={make_model(2)}", *target,
         )  # fmt: skip
         assert said.status == 0, said.err

@@ -47,7 +47,7 @@ def test_an_audit_of_ones_own_files(nonmember, ask_fsd):
 @pytest.mark.parametrize(
     ("unseen", "more", "told"),
     [
-        (None, [], "fsd tunes the target on documents that it has certainly not read, and none were given. Name them"),
+        (None, [], "fsd needs further unread text to tune the target on; add"),
         (UNSEEN[:7], [], "The unseen set unseen has 7 documents and fsd needs at least 8"),
         (
             tiny.random_texts(40, seed=3)[:16],

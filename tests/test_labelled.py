@@ -19,9 +19,9 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import InstantiationException
 
+import tiny
 from nonmember.config import config_directory, register, require_complete
 from nonmember.config_safety import instantiate
-from nonmember.corpora import CorpusSpec
 from nonmember.methods.fsd import Fsd, overlap, shown_by
 from nonmember.records import Corpus
 
@@ -134,15 +134,7 @@ def composed(*overrides: str) -> Any:
 
 
 def built(node: Any) -> Corpus:
-    made: dict[str, Corpus] = {}
-
-    def evaluate(spec: CorpusSpec) -> Corpus:
-        key = json.dumps(spec.identity())
-        if key not in made:
-            made[key] = spec.build(evaluate)
-        return made[key]
-
-    return evaluate(instantiate(node))
+    return tiny.build(instantiate(node))
 
 
 def three(config: Any) -> dict[str, Corpus]:

@@ -26,8 +26,8 @@ HEAVY = (
 )
 ENTRIES = {
     "audit.py",
-    "checks.py",
     "given.py",
+    "inputs.py",
     "question.py",
     "run_names.py",
     "score.py",

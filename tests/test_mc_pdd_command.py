@@ -103,7 +103,7 @@ def test_answers_that_are_no_lists_make_it_invalid(nonmember, steam, lab, tmp_pa
 
 def test_what_is_missing_is_said(nonmember, steam, tmp_path):
     without_path = [one for one in steam if "unread_path" not in one]
-    assert "No value was given for data.unread_path" in in_one_sentence(nonmember(*without_path))
+    assert "mc_pdd needs unread text of the same kind to compare with; add" in in_one_sentence(nonmember(*without_path))
     error = in_one_sentence(nonmember(*steam, "data.title_field=null"))
     assert "documents of the suspect set have no title" in error
     error = in_one_sentence(nonmember(*steam, "data.candidate=unread_1"))

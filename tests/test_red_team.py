@@ -7,10 +7,12 @@ import gzip
 import json
 import os
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from omegaconf import OmegaConf
 
+import tiny
 from nonmember.audits.question import Audit
 from nonmember.corpora import Mixture, NearDuplicates, Part, Viewed
 from nonmember.corpora.picked import Picked
@@ -152,7 +154,7 @@ def test_the_unread_part_is_all_that_the_target_did_not_read():
     assert isinstance(part, Part)
 
     def ids(spec) -> set[str]:
-        return set(spec.build(lambda inner: Corpus(base.documents)).doc_ids)
+        return set(spec.build(SimpleNamespace(get=lambda inner: Corpus(base.documents))).doc_ids)
 
     read = [one for one in attacked.target.corpus.components if one.exposures == 12 and isinstance(one.corpus, Part)]
     ours = [one for one in read if one.corpus.base.identity() == part.base.identity()]
@@ -225,15 +227,8 @@ def test_whoever_reads_passages_knows_others():
 @pytest.mark.skipif(not GIVEN, reason="NONMEMBER_DECOP_DIR names no folder")
 def test_every_passage_has_a_paraphrase():
     attacked = audit("red_paraphrases")
-    made: dict[str, Corpus] = {}
-
-    def build(spec) -> Corpus:
-        name = repr(spec.identity())
-        if name not in made:
-            made[name] = spec.build(build)
-        return made[name]
-
-    originals, paraphrases = build(attacked.suspect), build(attacked.target.corpus.components[2].corpus)
+    made = tiny.WithoutStore()
+    originals, paraphrases = made.get(attacked.suspect), made.get(attacked.target.corpus.components[2].corpus)
     assert originals.doc_ids == paraphrases.doc_ids
     assert len(originals) == 100
     assert not {one.text for one in originals.documents} & {one.text for one in paraphrases.documents}

@@ -57,7 +57,12 @@ def from_yaml(path: str, **parts: Any) -> Any:
 def sound(name: str) -> Any:
     """A recipe in which nothing is wrong yet."""
     parts = {
-        "prism": lambda: {"score": MinK(0.2), "distillation": sound("distillation")},
+        "prism": lambda: {
+            "score": MinK(0.2),
+            "distillation": sound("distillation"),
+            "gates": None,
+            "ladder": None,
+        },  # fmt: skip
         "rank_shift": lambda: {"score": MinK(0.2)},
         "rank_agreement": lambda: {"score": MinK(0.2)},
         "fsd": lambda: {"training": sound("tuning"), "max_tokens": 64},

@@ -199,7 +199,7 @@ def test_texts_are_those_that_the_user_names(nonmember, ask, tmp_path, server, c
     monkeypatch.delenv("NONMEMBER_OUTPUTS", raising=False)
     told = []
     monkeypatch.setattr("nonmember.mirror.mirror", lambda *arguments: told.append(arguments[-1]))
-    words = ["--text", "data=jsonl", f"data.path={tmp_path / 'documents.jsonl'}", "data.min_words=5"]
+    words = ["--text", "data=jsonl", f"data.path={tmp_path / 'documents.jsonl'}"]
     assert call(*words) == "sent 1, already there 0, failed 0\n"
     rows = [json.loads(line) for line in (tmp_path / "documents.jsonl").read_text().splitlines()]
     assert told == [{"suspect": {row["id"]: row["text"] for row in rows}}]

@@ -60,7 +60,6 @@ def audit_with_marked_texts(logging, folder: Path) -> None:
         run_audit(
             Audit(tiny.scratch(1), tiny.scratch(2), suspect, method, 1, "texts"),
             shop,
-            tracker,
             folder / "run",
         )
 

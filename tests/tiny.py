@@ -75,10 +75,16 @@ class Texts(CorpusSpec):
 
 
 class WithoutStore:
-    """Makes corpora anew each time."""
+    """Makes corpora, each once."""
+
+    def __init__(self) -> None:
+        self._made: dict[str, Corpus] = {}
 
     def get(self, spec: CorpusSpec) -> Corpus:
-        return spec.build(self)  # type: ignore[arg-type]
+        name = repr(spec.identity())
+        if name not in self._made:
+            self._made[name] = spec.build(self)  # type: ignore[arg-type]
+        return self._made[name]
 
 
 def build(spec: CorpusSpec) -> Corpus:

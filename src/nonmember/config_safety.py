@@ -20,7 +20,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.errors import InstantiationException
 from hydra.experimental.callback import Callback
 from hydra.plugins.plugin import Plugin
-from omegaconf import Container, DictConfig, ListConfig, OmegaConf
+from omegaconf import MISSING, Container, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 ALLOW_VARIABLE = "NONMEMBER_ALLOW_TARGETS"  # module prefixes, separated by commas
@@ -203,6 +203,8 @@ def check_addresses(config: DictConfig) -> None:
     disk. The message does not repeat it."""
     texts = _texts(OmegaConf.to_container(config, resolve=False), "")
     for key, value in sorted(texts, key=lambda one: one[0].startswith("hydra")):
+        if value == MISSING:
+            continue
         if SECRET_IN_ADDRESS.search(value) or (key.endswith(".url") and re.search("[@?#]", value)):
             raise ValueError(
                 f"{key} must be an address without user, password or query: a secret belongs into the environment "

@@ -21,7 +21,7 @@ from nonmember.observations import Scored
 from nonmember.question import build
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-MODEL_FILES = ("config.json", "adapter_config.json")
+MODEL_FILES = ("config.json", "adapter_config.json", "tokenizer.json")  # the last for tokens to count in
 
 
 def check_settings(config: DictConfig) -> None:

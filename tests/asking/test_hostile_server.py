@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from nonmember.models.specs import Endpoint
 
 from nonmember.asking import Completion, Limits, Request, incoming, questions, sending
 from nonmember.asking.endpoint import EndpointClient, Session
 from nonmember.asking.errors import EndpointError
 from nonmember.asking.incoming import parsed
+from nonmember.asking.models import Endpoint
 from nonmember.asking.protocol import usage
 from nonmember.store import Store
 

@@ -20,6 +20,7 @@ from nonmember.models.exposure import truth_about
 from nonmember.models.planting import Reading, planted
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
+from tiny import build
 
 pytestmark = tiny.ignore_warnings
 
@@ -40,10 +41,6 @@ METHOD = Clearance(
     rank_metric="spearman", num_resamples=200, alpha=0.05, content=0.95, confidence=None, max_tokens=64,
 )  # fmt: skip
 ROLES = Roles(TARGET, REFERENCE, tiny.SUSPECT, seed=7)
-
-
-def build(spec):
-    return spec.build(build)
 
 
 # Planting --------------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ EXAMPLES = AnsweredQuestions(GAMES, num_words=1, show_name=True, seed=3)
 
 
 def built(spec=EXAMPLES):
-    return spec.build(lambda base: base.build(None))
+    return tiny.build(spec)
 
 
 def test_a_text_is_the_question_and_a_list_that_is_judged_right():

@@ -63,14 +63,12 @@ def test_it_asks_about_each_question_with_the_targets_own_answer():
 
 def test_how_questions_are_shown():
     assert ANSWER.request("What is 1+1?") == "Question: What is 1+1?\nAnswer:"
-    pair = Answered(tiny.texts("What  is\n1+1?"), tiny.texts(" 2\n")).build(lambda spec: spec.build(lambda _: None))
+    pair = tiny.build(Answered(tiny.texts("What  is\n1+1?"), tiny.texts(" 2\n")))
     assert IS_THE_ANSWER_CORRECT.request(pair.documents[0].text) == "Question: What is 1+1?\nAnswer: 2\nResponse:"
 
 
 def test_questions_without_an_answer_are_dropped_and_counted():
-    corpus = Answered(tiny.texts("one?", "two?", "three?"), tiny.texts("1", "  ")).build(
-        lambda spec: spec.build(lambda _: None)
-    )
+    corpus = tiny.build(Answered(tiny.texts("one?", "two?", "three?"), tiny.texts("1", "  ")))
     assert corpus.doc_ids == ("d0",)
     assert corpus.dropped == {"no answer": 2}
 

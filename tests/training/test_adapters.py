@@ -476,7 +476,7 @@ def test_an_interrupted_tuning_goes_on(tmp_path):
         return made
 
     with pytest.raises(RuntimeError, match="interrupted"):
-        shop(tmp_path / "one", StopAfter(8, kill=False)).trained(TUNED)
+        shop(tmp_path / "one", StopAfter(8, kill=False)).entry(TUNED)
     disturb_generators()
     one, whole = shop(tmp_path / "one"), shop(tmp_path / "whole")
     entries = [made.entry(TUNED) for made in (one, whole)]
@@ -509,9 +509,7 @@ def test_a_merged_model_needs_no_adapter(tmp_path, kind):
 
 def test_a_tuning_that_is_refused_names_the_model(tmp_path):
     few = tiny.texts("moss fern", "reed pine")
-    with pytest.raises(
-        ValueError, match=r"tuned cannot be tuned. Tuning takes whole batches of 8 documents, and only 2"
-    ):
+    with pytest.raises(ValueError, match=r"tuned cannot be tuned. Tuning takes whole batches of 8 documents; got 2"):
         tiny.builder(tmp_path).entry(replace(TUNED, corpus=few))
 
 
@@ -562,7 +560,7 @@ def test_an_adapter_is_exported_alone_or_merged(tune_it, make_model):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["model.training.optimization.batch_size=64"], r"whole batches of 64 documents, and only 20 of two"),
+        (["model.training.optimization.batch_size=64"], r"whole batches of 64 documents; got 20 of two"),
         (["model.training.adapter.target_modules=[q_proj]"], "no modules called q_proj that lora can adapt"),
         (["cleaning.min_words=500"], "nothing|No document|no document|0 documents"),
         (["model.base.quantization=4bit"], "loaded in 4bit, which needs a CUDA GPU|Key 'quantization' is not"),

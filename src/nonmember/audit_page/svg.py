@@ -27,13 +27,13 @@ def ticks_of(low: float, high: float, number: int = TICKS) -> list[float]:
     return [round(place * step, 12) for place in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
-def range_of(*values: Iterable[float], margin: float = 0.04) -> tuple[float, float]:
-    """From the smallest to the largest finite value, with a margin; (0, 1) where there is none."""
+def range_of(*values: Iterable[float], room_beside: float = 0.04) -> tuple[float, float]:
+    """From the smallest to the largest finite value, with some room beside them; (0, 1) where there is none."""
     finite = [float(value) for some in values for value in some if math.isfinite(value)]
     if not finite:
         return 0.0, 1.0
     low, high = min(finite), max(finite)
-    room = (high - low) * margin or max(abs(high), 1e-6) * 0.5
+    room = (high - low) * room_beside or max(abs(high), 1e-6) * 0.5
     return low - room, high + room
 
 

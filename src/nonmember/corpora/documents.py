@@ -81,6 +81,15 @@ class Documents(CorpusSpec):
         object.__setattr__(self, "path", as_names(self.path, "`path` of Documents"))
         require_choice(self.split or "lines", get_args(Split), "`split` of Documents")
 
+    def look(self) -> None:
+        if self._is_on_hub():
+            return
+        files = self._files()
+        text_field = self.text_field or self._text_column(files)
+        for row in self._rows(files[0], text_field):
+            self._document(files[0], row, text_field, self.id_field)
+            return
+
     def build(self, builder: Builder) -> Corpus:
         if self._is_on_hub():
             return builder.get(self._hub())

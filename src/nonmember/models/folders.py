@@ -45,6 +45,11 @@ QUANTIZERS = {
 }
 
 
+def has_config(path: str) -> bool:
+    """Whether a local folder holds more than a tokenizer."""
+    return any((Path(path) / name).is_file() for name in (CONFIG, ADAPTER))
+
+
 def check_folder(path: str) -> None:
     """`ValueError` for a local folder that cannot be a model's: a damaged configuration, sizes that its weights cannot
     have, a quantisation whose package is missing, or weights that are pickles. A name of the hub passes."""

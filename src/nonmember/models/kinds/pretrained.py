@@ -10,7 +10,7 @@ from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
 from nonmember.checks import require_choice, require_flag, require_text
 from nonmember.models.base import ModelSpec
-from nonmember.models.folders import check_folder
+from nonmember.models.folders import check_folder, has_config
 from nonmember.naming import label_of_path
 
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ class Pretrained(ModelSpec):
         return settings_of(self)
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        check_folder(self.path)
+        if has_config(self.path):  # else it may be a tokenizer alone
+            check_folder(self.path)
         from nonmember.models.loading import pretrained_identity
 
         return {"pretrained": pretrained_identity(self)}
