@@ -1,0 +1,25 @@
+"""A score: one class that turns a token table into a number per document, higher = more likely a member."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nonmember.scores import DocumentScores, Score, ScoreInputs
+from nonmember.scores.base import scores_with_reasons
+
+
+@dataclass(frozen=True)
+class MedianLogProb(Score):
+    """Median log-probability per token: unlike the mean, a few surprising tokens do not move it."""
+
+    @property
+    def name(self) -> str:
+        return "median_log_prob"
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        table = inputs.tokens
+        values = [
+            float(np.median(table.log_prob[table.rows(place)])) if table.num_tokens[place] else np.nan
+            for place in range(len(table))
+        ]
+        return scores_with_reasons(table, np.array(values))

@@ -1,0 +1,93 @@
+"""What outsiders can add, each one file and its YAML, run from the command line by `_target_` alone.
+
+docs/extending.md shows these files.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from command_line import only
+from tiny import random_texts
+
+HERE = Path(__file__).parent
+EXTENSIONS = [path.stem for path in HERE.glob("*.py") if not path.stem.startswith("test_")]
+
+
+@pytest.fixture
+def audit(nonmember, ask, monkeypatch, tmp_path):
+    """audit("score@method.score=median_log_prob"): the result of an audit with the extensions at hand."""
+    monkeypatch.syspath_prepend(str(HERE))
+    monkeypatch.setenv("NONMEMBER_ALLOW_TARGETS", ",".join(EXTENSIONS))
+
+    def run(*overrides: str, drop: tuple[str, ...] = ("nothing",)) -> dict:
+        command, *usual = [one for one in ask() if not one.startswith(drop)]
+        said = nonmember(command, "--config-dir", HERE / "conf", *usual, *overrides)
+        assert said.status == 0, said.err
+        return json.loads(only(tmp_path, "outputs/audits/*/*/result.json").read_text())
+
+    return run
+
+
+@pytest.fixture
+def text_file(tmp_path: Path) -> Path:
+    path = tmp_path / "book.txt"
+    path.write_text("\n\n".join(random_texts(40, seed=5)))
+    return path
+
+
+def test_a_score(audit, tmp_path):
+    result = audit("score@method.score=median_log_prob", "method=rank_agreement")
+    assert result["score"] == "median_log_prob"
+    assert -1 <= result["statistic"] <= 1
+
+
+def test_a_corpus_source(audit, text_file):
+    result = audit("method=rank_agreement", "data=paragraphs", f"data.path={text_file}", drop=("data",))
+    assert (result["corpus"], result["num_documents"]) == ("book", 40)
+
+
+def test_a_corpus_that_a_model_writes(audit, text_file, tmp_path):
+    result = audit("method=rank_agreement", "data=continuations", f"data.path={text_file}", drop=("data",))
+    assert result["num_documents"] + result["dropped"]["not continued"] == 40
+    assert len(pq.read_table(only(tmp_path, "outputs/audits/*/*/scores.parquet"))) == result["num_documents"] > 30
+
+
+def test_a_kind_of_model_with_weights(audit, make_model):
+    models = [f"target.{name}.path={make_model(seed)}" for seed, name in enumerate(("first", "second"))]
+    targets = ("model@target", "target.path")
+    half = audit("method=rank_agreement", "model@target=averaged", *models, "target.share=0.5", drop=targets)
+    assert "+" in half["target"]
+    assert half["capability"]["target"]["num_parameters"] == half["capability"]["reference"]["num_parameters"]
+
+
+def test_a_kind_of_model_that_can_only_be_asked(audit):
+    result = audit(
+        "method=prefix_completion", "method.k=4", "model@target=parrot", "method.num_permutations=19",
+        drop=("model@target", "target.path", "method"),
+    )  # fmt: skip
+    assert (result["target"], result["method"]) == ("parrot", "prefix_completion")
+    assert result["details"]["suspect"]["num_matched"] == 0
+
+
+def test_a_kind_of_observation_and_a_method_and_a_report(audit, nonmember, tmp_path):
+    result = audit("method=confidence_gap", drop=("method",))
+    entropies = pq.read_table(only(tmp_path, "outputs/audits/*/*/scores.parquet")).to_pydict()
+    gaps = [one - other for one, other in zip(entropies["reference"], entropies["target"], strict=True)]
+    assert result["statistic"] == pytest.approx(sum(gaps) / len(gaps))
+    assert len([*tmp_path.glob("outputs/store/observations/*entropies*")]) == 2
+    said = nonmember("report", "--config-dir", HERE / "conf", "report=gap")
+    assert said.status == 0, said.err
+    report = (tmp_path / "outputs/reports/gap/report.md").read_text()
+    assert f"{result['statistic']:+.3f}".lstrip("+-") in report
+
+
+def test_the_documentation_shows_these_files():
+    text = (HERE.parents[1] / "docs" / "extending.md").read_text()
+    missing = [path.name for path in sorted(HERE.rglob("*")) if path.suffix in (".py", ".yaml")
+               and not path.stem.startswith("test_") and path.read_text().strip() not in text]  # fmt: skip
+    assert not missing
