@@ -374,7 +374,12 @@ def test_a_result_whose_scores_were_damaged_is_made_anew_without_a_duplicate(unt
         assert f"{folder / 'scores.parquet'} must" in caplog.text
         assert numbers(run(untrained, tmp_path)) == numbers(first)
         assert finished(folder, key) is not None
-        assert sorted(path.name for path in folder.iterdir()) == ["distribution.parquet", RESULT, "scores.parquet"]
+        assert sorted(path.name for path in folder.iterdir()) == [
+            "audit.html",
+            "distribution.parquet",
+            RESULT,
+            "scores.parquet",
+        ]
         assert (folder / "scores.parquet").read_bytes() == scores
     edited = json.loads((folder / RESULT).read_text()) | {"p_value": 0.9}
     (folder / RESULT).write_text(json.dumps(edited))

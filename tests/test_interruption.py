@@ -24,7 +24,7 @@ from nonmember.progress import Stage, duration
 pytestmark = tiny.ignore_warnings
 
 PLACES = {
-    "reading": "nonmember.corpora.documents.Documents._document",
+    "reading": "nonmember.corpora.sources._json_row",
     "encoding": "nonmember.models.loading.encode_corpus",
     "observing": "nonmember.observing.observer.Observer.predict_step",
     "health": "nonmember.training.modules.CausalLMModule.validation_step",

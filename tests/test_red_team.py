@@ -233,4 +233,4 @@ def test_every_passage_has_a_paraphrase():
     assert len(originals) == 100
     assert not {one.text for one in originals.documents} & {one.text for one in paraphrases.documents}
     assert all(len(one.text.split()) <= 45 for one in (*originals.documents, *paraphrases.documents))
-    assert len(build(attacked.method.third)) >= 100
+    assert len(made.get(attacked.method.third)) >= 100

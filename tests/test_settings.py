@@ -62,7 +62,7 @@ def sound(name: str) -> Any:
             "distillation": sound("distillation"),
             "gates": None,
             "ladder": None,
-        },  # fmt: skip
+        },
         "rank_shift": lambda: {"score": MinK(0.2)},
         "rank_agreement": lambda: {"score": MinK(0.2)},
         "fsd": lambda: {"training": sound("tuning"), "max_tokens": 64},

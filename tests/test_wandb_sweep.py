@@ -128,7 +128,8 @@ def test_overrides_are_read_as_hydra_does(override, expected):
 
 def test_interpolated_axes_follow_the_world(tmp_path):
     (tmp_path / "two.yaml").write_text(
-        "defaults: [audit, {override /world: micro}, _self_]\nname: two\nhydra:\n  mode: MULTIRUN\n  sweeper:\n    params:\n"
+        "defaults: [audit, {override /world: micro}, _self_]\nname: two\n"
+        "hydra:\n  mode: MULTIRUN\n  sweeper:\n    params:\n"
         "      seed: ${world.num_documents},${trainer.checkpoint_seconds}\n"
     )
     with_defaults = grid_of("two", tmp_path).axes["seed"]

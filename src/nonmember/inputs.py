@@ -27,9 +27,9 @@ MODEL_FILES = ("config.json", "adapter_config.json", "tokenizer.json")  # the la
 def check_settings(config: DictConfig) -> None:
     """Raise ValueError for settings of the commands that cannot be. The trainer's own class is left for later: it
     needs Lightning."""
-    trainer = OmegaConf.to_container(config.trainer, resolve=True)
-    assert isinstance(trainer, dict)
-    instantiate(trainer | {"make_trainer": None})
+    light = config.copy()
+    OmegaConf.update(light, "trainer.make_trainer", None, merge=False)
+    instantiate(light.trainer)
     for name in ("asking", "logger"):
         if name in config:
             build(config[name])

@@ -60,6 +60,7 @@ class Scoring:
                 raise ValueError(f"{name} must be a whole number of at least 2; got {value!r}.")
         if unknown := set(self.perturbations) - set(get_args(Perturbation)):
             raise ValueError(f"perturbations must be of {', '.join(get_args(Perturbation))}; got {min(unknown)!r}.")
+        self.wanted()  # which refuses a K that cannot be
 
     def wanted(self) -> dict[str, family.Score]:
         """By column. With one K the columns of Min-K% are min_k and min_k_plus_plus, else they end in K."""
