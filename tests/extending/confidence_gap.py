@@ -12,7 +12,7 @@ from nonmember.methods import Access, DocumentGroup, Method, Roles, ScoredDocume
 
 @dataclass(frozen=True)
 class ConfidenceGap(Method):
-    """Is the target more confident on the documents than the reference? The mean difference of their entropies, nats."""
+    """Is the target more confident on the documents than the reference? Mean difference of their entropies, nats."""
 
     alpha: float
     max_tokens: int
