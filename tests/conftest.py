@@ -22,14 +22,20 @@ from command_line import Said, question, rows_of, same_environment_afterwards, w
 from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
 
 
+@pytest.fixture(autouse=True)
+def no_stage_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a busy machine every stage would have something to say."""
+    from nonmember import progress
+
+    monkeypatch.setattr(progress, "A_MOMENT", 1e6)
+
+
 @pytest.fixture
 def nonmember(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Iterator[Callable[..., Said]]:
     """nonmember("audit", "seed=1"): the command line in this process, in a folder of the test's own."""
-    from nonmember import cli, progress
-
-    monkeypatch.setattr(progress, "A_MOMENT", 1e6)  # on a busy machine every stage would have something to say
+    from nonmember import cli
 
     def call(*arguments: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["nonmember", *map(str, arguments)])

@@ -9,6 +9,7 @@ import contextlib
 import functools
 import os
 import sys
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -237,6 +238,7 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> 
             task(config, folder)
         except Exception as error:
             check()
+            traceback.clear_frames(error.__traceback__)  # a kept error must keep nothing open
             errors.append(error)
 
     if any(word.startswith("--experimental-rerun") for word in sys.argv[1:]):

@@ -67,7 +67,7 @@ def test_a_kind_of_model_with_weights(audit, make_model):
 
 def test_a_kind_of_model_that_can_only_be_asked(audit):
     result = audit(
-        "method=prefix_completion", "method.k=4", "model@target=parrot", "method.num_permutations=19",
+        "method=prefix_completion", "method.k=4", "model@target=parrot", "method.num_permutations=99",
         drop=("model@target", "target.path", "method"),
     )  # fmt: skip
     assert (result["target"], result["method"]) == ("parrot", "prefix_completion")

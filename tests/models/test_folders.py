@@ -74,7 +74,6 @@ DAMAGES = [
     (text("{"), "config.json must be one JSON object; it cannot be read ("),
     (text("[" * 100_000), "config.json must be one JSON object; it cannot be read ("),
     (text(b"\xff\xfe"), "config.json must be one JSON object; it cannot be read ("),
-    (lambda folder: (folder / "config.json").unlink(), "There is no config.json."),
     (lambda folder: (folder / "model.safetensors").unlink(), "There is no model.safetensors."),
     (config(hidden_size=-16), "hidden_size in config.json must be a whole number of at least 1; got -16."),
     (config(hidden_size=10**12), "hidden_size in config.json must be a whole number from 1 to 1000000; got 1000000000"),
