@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from nonmember.checks import require_count, require_number
 from nonmember.corpora import CorpusSpec, LibraryDocs, Neutral
 from nonmember.methods.base import DocumentGroup, Measurement, Roles, ScoredDocuments
 from nonmember.methods.gates import LIKELIHOOD, LOSS, Finding, HealthBounds, health_measurements
@@ -53,13 +54,11 @@ class PrismGates(HealthBounds):
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
+            least = 30 if field.name == "num_documents" else 1  # as many as PRISM itself needs
             if field.name in COUNTS:
-                if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-                    raise ValueError(f"gates.{field.name} must be a whole number of at least 1; got {value!r}.")
-            elif field.name != "docstrings" and (
-                not isinstance(value, int | float) or isinstance(value, bool) or not np.isfinite(value)
-            ):
-                raise ValueError(f"gates.{field.name} must be a number; got {value!r}. To apply no gate: gates=off.")
+                require_count(value, least, f"gates.{field.name}")
+            elif field.name != "docstrings":
+                require_number(value, "(-inf, inf)", f"gates.{field.name}", hint="To apply no gate: gates=off.")
         object.__setattr__(self, "docstrings", tuple(self.docstrings))
 
     # What is measured ---------------------------------------------------------------------------------------------
