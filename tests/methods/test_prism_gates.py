@@ -240,7 +240,7 @@ def test_off_is_a_word_and_other_words_are_refused():
     assert replace(PRISM, gates="off").gates is None
     with pytest.raises(ValueError, match="gates=standard or gates=off"):
         replace(PRISM, gates="loose")
-    with pytest.raises(ValueError, match=r"gates.min_delta must be a number; got 'x'"):
+    with pytest.raises(ValueError, match=r"gates.min_delta must be a finite number; got 'x'"):
         replace(GATES, min_delta="x")
 
 
