@@ -11,7 +11,9 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "offline")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import contextlib
 import logging
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -20,6 +22,10 @@ import pytest
 
 from command_line import Said, question, rows_of, same_environment_afterwards, write_rows
 from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shell runs in the background
+    with contextlib.suppress(ValueError):  # of another thread than the first
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -213,7 +213,7 @@ class Sending:
         """Of a response of status 200 without an answer."""
         if isinstance(response, Mapping) and (error := response.get("error")):
             return Again(f"an error in place of an answer: {self._hidden(str(error))[:200]}", charged=True)
-        if self._num_answered:
+        if self._num_answered or not self._probing:  # a probe has been answered before anything else is sent
             self._count_unusable("they have another form than OpenAI's")
             return Again("an answer in another form than OpenAI's", charged=True)
         return EndpointError(
