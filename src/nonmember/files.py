@@ -1,4 +1,4 @@
-"""Files that readers see whole or not at all, whoever writes them at the same time; and locks between processes."""
+"""Atomic writes, also with several writers at once, and locks between processes."""
 
 from __future__ import annotations
 

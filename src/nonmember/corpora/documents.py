@@ -58,7 +58,7 @@ class Documents(CorpusSpec):
     pattern: of a folder's files, as of `pathlib.Path.glob` ("**/*.txt"); None: all.
     revision, name, hub_split: of a data set on the hub; see `Hub`.
 
-    An empty text is a document too: whoever scores it says why it has no score. Blank lines of JSON Lines and of text
+    An empty text is a document too; scores give the reason why it has none. Blank lines of JSON Lines and of text
     are passed over. Raises ValueError, with file and place, for everything else that is not a document.
     """
 
