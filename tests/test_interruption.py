@@ -79,7 +79,7 @@ def test_every_stage(nonmember, ask, monkeypatch, tmp_path, left_alone, place):
 def test_a_command_as_started_from_a_shell(make_model, texts, tmp_path):
     """SIGTERM and Ctrl-C of the process itself, without a terminal."""
     documents = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
-    resamples = "method.num_resamples=3000000"  # minutes of arithmetic
+    resamples = "method.num_resamples=10000000"  # as much arithmetic as is allowed
     command = question(make_model(0), make_model(1), documents, resamples)
     for number in (signal.SIGTERM, signal.SIGINT):
         process = subprocess.Popen(
@@ -90,7 +90,7 @@ def test_a_command_as_started_from_a_shell(make_model, texts, tmp_path):
         deadline = time.monotonic() + 120
         while len(list(tmp_path.glob("outputs/store/observations/*/sidecar.json"))) < 3 and time.monotonic() < deadline:
             time.sleep(0.1)
-        time.sleep(1 if number == signal.SIGTERM else 10)
+        time.sleep(1 if number == signal.SIGTERM else 4)
         process.send_signal(number)
         _, told = process.communicate(timeout=30)
         assert process.returncode == 128 + number
