@@ -22,10 +22,10 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from lab_server.running import RunningLab, running_lab
-from nonmember.asking import Limits, Request, questions
-from nonmember.asking.endpoint import EndpointClient, Session
-from nonmember.asking.protocol import sent
-from nonmember.store import Store
+from nonmember.artifacts.store import Store
+from nonmember.endpoints import Limits, Request, questions
+from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.protocol import sent
 
 MOST_MILLISECONDS = 3.0
 CONCURRENCY = 64

@@ -25,12 +25,12 @@ from typing import Any
 
 from hydra import compose, initialize_config_dir
 
-from nonmember.audit import builder_of
-from nonmember.config import config_directory, register
+from nonmember.cli.audit import builder_of
+from nonmember.config.build import build_audit
+from nonmember.config.roots import config_directory, register
 from nonmember.models.loading import encode_corpus
-from nonmember.observing.observer import observe
-from nonmember.question import build_audit
-from nonmember.quiet import quieten
+from nonmember.observations.passes.tokens import observe
+from nonmember.runtime.quiet import quieten
 from nonmember.training.run import train
 from nonmember.training.trained import end_of_text_id
 
@@ -82,7 +82,7 @@ def run(arguments: list[str]) -> float:
 
 def seconds_to_load() -> float:
     started = time.perf_counter()
-    libraries = "import nonmember.audits.run, nonmember.training.run, nonmember.observing.observer"
+    libraries = "import nonmember.audits.run, nonmember.training.run, nonmember.observations.passes.tokens"
     subprocess.run([sys.executable, "-c", libraries], check=True)
     return time.perf_counter() - started
 

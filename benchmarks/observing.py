@@ -35,8 +35,8 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from nonmember.models.forward import SplitForward, split_forward
-from nonmember.observing.observer import observe
-from nonmember.observing.vocabulary import Workspace, token_statistics
+from nonmember.observations.passes.tokens import observe
+from nonmember.observations.passes.vocabulary import Workspace, token_statistics
 
 
 def random_model(vocab_size: int, hidden: int, layers: int, device: str, heads: int = 8) -> GPTNeoXForCausalLM:

@@ -23,7 +23,7 @@ import made_up
 
 NUM_RESULTS, NUM_REPEATS = 500, 3
 REQUIRED_SECONDS, REQUIRED_BYTES = 20.0, 8_000_000
-COMMAND = "import sys; from nonmember import report; sys.argv = ['nonmember', *sys.argv[1:]]; report.main()"
+COMMAND = "import sys; from nonmember.cli import report; sys.argv = ['nonmember', *sys.argv[1:]]; report.main()"
 
 
 def main() -> int:

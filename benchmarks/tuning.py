@@ -32,20 +32,20 @@ from hydra.utils import instantiate
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from nonmember.artifacts import Builder
-from nonmember.compute import MIB, Compute
-from nonmember.config import config_directory, register
+from nonmember.artifacts.store import Store
+from nonmember.config.roots import config_directory, register
 from nonmember.corpora import CorpusSpec
 from nonmember.models import Pretrained
-from nonmember.models.adapters import RankSchedule, add_adapter
 from nonmember.models.forward import split_forward
 from nonmember.models.loading import LoadedModel, encode, save, train_tokenizer
 from nonmember.observations import TokenStatistics
-from nonmember.observing.observer import observe
-from nonmember.quiet import quieten
+from nonmember.observations.passes.tokens import observe
 from nonmember.records import Corpus, Document
-from nonmember.store import Store
-from nonmember.tracking import NoTracker
+from nonmember.runtime.compute import MIB, Compute
+from nonmember.runtime.quiet import quieten
+from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
+from nonmember.training.adapters import RankSchedule, add_adapter
 from nonmember.training.batches import StepLoader, plan_steps
 from nonmember.training.losses import cross_entropy_terms, sum_over_chunks
 from nonmember.training.modules import learning_rate_factor

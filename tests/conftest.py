@@ -31,7 +31,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shel
 @pytest.fixture(autouse=True)
 def no_stage_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine every stage would have something to say."""
-    from nonmember import progress
+    from nonmember.runtime import progress
 
     monkeypatch.setattr(progress, "A_MOMENT", 1e6)
 
@@ -41,7 +41,7 @@ def nonmember(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Iterator[Callable[..., Said]]:
     """nonmember("audit", "seed=1"): the command line in this process, in a folder of the test's own."""
-    from nonmember import cli
+    from nonmember.cli import main as cli
 
     def call(*arguments: object) -> Said:
         monkeypatch.setattr(sys, "argv", ["nonmember", *map(str, arguments)])

@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 import numpy as np
 
 import tiny
-from nonmember.asking import Completion, Questions, Request
-from nonmember.asking.exchange import judged_answers
 from nonmember.audits.measuring import join
 from nonmember.corpora import CorpusSpec
+from nonmember.endpoints import Completion, Questions, Request
+from nonmember.endpoints.probe import judged_answers
 from nonmember.methods import DocumentGroup, ScoredDocuments
-from nonmember.methods.mc_pdd import HITS, McPdd
-from nonmember.methods.mc_pdd_prompts import MaskedWords
+from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd
+from nonmember.methods.mc_pdd.prompts import MaskedWords
 from nonmember.records import Corpus, Document
 
 Answerer = Callable[[Sequence[Request]], list[Completion]]

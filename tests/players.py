@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 
-from nonmember.asking import Completion, Probe, Questions, Request
-from nonmember.asking.exchange import judged_answers
 from nonmember.audits.measuring import join
+from nonmember.endpoints import Completion, Probe, Questions, Request
+from nonmember.endpoints.probe import judged_answers
 from nonmember.methods import ScoredDocuments
 from nonmember.records import Corpus, Document
 

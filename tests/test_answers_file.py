@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from nonmember.asking import Answer, AskedDocuments, Completion, Judged, Request
-from nonmember.audits import answers
+from nonmember.endpoints import Answer, AskedDocuments, Completion, Judged, Request
+from nonmember.results import answers
 
 
 def answered(doc_id, text, *, valid=True, outcome="answered", correct=False):

@@ -22,10 +22,11 @@ from nonmember.corpora import Jsonl
 from nonmember.methods import Blind, LlmDi, PairedT, Prism
 from nonmember.models import Scratch
 from nonmember.observations import Scored, TokenStatistics
-from nonmember.observing import observer
-from nonmember.records import RESULT, AuditResult, Corpus, Document
+from nonmember.observations.passes import tokens as observer
+from nonmember.records import Corpus, Document
+from nonmember.results.result import RESULT, AuditResult
 from nonmember.scores import DocumentScores, Loss, MinK, MinKPlusPlus, ReferenceRatio
-from nonmember.tracking import NoTracker
+from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
 from nonmember.training import run as training_run
 

@@ -234,7 +234,7 @@ def test_a_bug_is_never_told_as_a_mistake_of_the_user(nonmember, monkeypatch):
     def broken(*_):
         raise AssertionError("ours")
 
-    monkeypatch.setattr("nonmember.audit.run_cell", broken)
+    monkeypatch.setattr("nonmember.cli.audit.run_cell", broken)
     with pytest.raises(AssertionError, match="ours"):
         nonmember("audit")
 
@@ -250,7 +250,7 @@ def test_interrupted(nonmember, monkeypatch, tmp_path, number, status, name):
             raise ValueError("a failure is no end")
         os.kill(os.getpid(), number)
 
-    monkeypatch.setattr("nonmember.audit.run_cell", interrupt)
+    monkeypatch.setattr("nonmember.cli.audit.run_cell", interrupt)
     said = nonmember("audit", "-m", "seed=1,2,3", "method.alpha=0.01", "name=three")
     assert (said.status, len(begun)) == (status, 2)
     assert said.err == (

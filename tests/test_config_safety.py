@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from omegaconf import OmegaConf
 
-from nonmember.config import register
-from nonmember.config_safety import ALLOW_VARIABLE, check_hydra, instantiate
+from nonmember.config.roots import register
+from nonmember.config.safety import ALLOW_VARIABLE, check_hydra, instantiate
 from nonmember.corpora import Jsonl
 
 CORPUS = {"_target_": "nonmember.corpora.Jsonl", "path": ["a.jsonl"], "id_field": "id", "text_field": "text"}
@@ -28,10 +28,10 @@ ATTACKS = {
     "hydra.utils.get_class": {"path": "subprocess.Popen"},
     "hydra.utils.instantiate": {"config": {}},
     "builtins.exec": {"_args_": ["1"]},
-    "nonmember.store.os.system": {"command": "true"},
-    "nonmember.store.shutil.copy": {"src": "FILE", "dst": "FILE"},
-    "nonmember.store.write_text_atomically": {"path": "FILE", "text": "x"},
-    "nonmember.sync.Ledger": {"path": "FILE", "destination": "x"},
+    "nonmember.artifacts.store.os.system": {"command": "true"},
+    "nonmember.artifacts.store.shutil.copy": {"src": "FILE", "dst": "FILE"},
+    "nonmember.artifacts.store.write_text_atomically": {"path": "FILE", "text": "x"},
+    "nonmember.cli.sync.Ledger": {"path": "FILE", "destination": "x"},
     "nonmember.corpora.Jsonl.build": {"_args_": [None]},
     "nonmembers.Thing": {},
     "lightning.Trainer.fit": {"_args_": [None]},
@@ -121,11 +121,11 @@ def test_the_environment_is_not_read_but_for_our_own_variables(monkeypatch):
 
 # Hydra's own part -----------------------------------------------------------------------------------------------------
 
-EVIL = {"_target_": "nonmember.store.os.system", "command": "true"}
+EVIL = {"_target_": "nonmember.artifacts.store.os.system", "command": "true"}
 HYDRA = {
     "launcher": {"_target_": "hydra._internal.core_plugins.basic_launcher.BasicLauncher"},
     "sweeper": {"_target_": "hydra._internal.core_plugins.basic_sweeper.BasicSweeper", "params": None},
-    "callbacks": {"ours": {"_target_": "nonmember.config.RememberSweepFolder"}},
+    "callbacks": {"ours": {"_target_": "nonmember.config.roots.RememberSweepFolder"}},
     "job_logging": {"handlers": {"console": {"class": "logging.StreamHandler", "stream": "ext://sys.stdout"}}},
     "hydra_logging": None,
     "job": {"name": "x", "env_set": {}},

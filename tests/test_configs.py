@@ -25,10 +25,10 @@ from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nonmember.artifacts.settings import settings_of
-from nonmember.config import config_directory, register, require_complete
-from nonmember.config_safety import instantiate
-from nonmember.naming import folder_name, label_of_path
-from nonmember.reporting.published_fsd import TABLE_1, TABLE_4_AUC, TABLE_12, TABLE_15
+from nonmember.config.roots import config_directory, register, require_complete
+from nonmember.config.safety import instantiate
+from nonmember.reports.papers.fsd.published import TABLE_1, TABLE_4_AUC, TABLE_12, TABLE_15
+from nonmember.runtime.naming import folder_name, label_of_path
 
 CONF = config_directory()
 SWEEPS = CONF.parent / "sweeps"

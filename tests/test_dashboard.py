@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from nonmember import dashboard
-from nonmember.mirror import facts_of, summary_of
+from nonmember.cli import dashboard
+from nonmember.results.mirror import facts_of, summary_of
 from told import result, wandb_without_home
 
 pytest.importorskip("wandb_workspaces")

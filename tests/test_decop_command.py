@@ -14,7 +14,7 @@ import pytest
 import tiny
 from command_line import write_rows
 from nonmember.methods import Blind
-from nonmember.methods.decop_questions import ORDERS
+from nonmember.methods.decop.questions import ORDERS
 from nonmember.stats.letter_choice import LETTERS
 
 pytestmark = tiny.ignore_warnings

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from command_line import only, write_rows
-from nonmember.records import AuditResult
+from nonmember.results.result import AuditResult
 
 
 def result_of(name: str = "audits") -> dict:

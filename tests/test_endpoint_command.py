@@ -13,7 +13,7 @@ import pytest
 import tiny
 from command_line import Said, only, rows_of, write_rows
 from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
-from nonmember.asking import sending
+from nonmember.endpoints import sending
 from test_cli import in_one_sentence
 from test_interruption import signal_at
 
@@ -78,7 +78,7 @@ def test_a_budget_that_is_spent_and_the_way_on(nonmember, lab, pacost, tmp_path)
 
 def test_interrupted_while_answers_are_under_way(nonmember, lab, pacost, monkeypatch, tmp_path):
     with monkeypatch.context() as patched:
-        signal_at(patched, "nonmember.asking.table.CompletionsTable.add", signal.SIGTERM, call=20)
+        signal_at(patched, "nonmember.endpoints.table.CompletionsTable.add", signal.SIGTERM, call=20)
         said = nonmember(*pacost, "asking.concurrency=4")
     assert said.status == 143
     assert said.err.startswith("nonmember: interrupted (SIGTERM); ")

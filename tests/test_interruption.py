@@ -18,15 +18,15 @@ import torch
 
 import tiny
 from command_line import only, question, rows_of, write_rows
-from nonmember import expectations, interruption, progress
-from nonmember.progress import Stage, duration
+from nonmember.runtime import expectations, interruption, progress
+from nonmember.runtime.progress import Stage, duration
 
 pytestmark = tiny.ignore_warnings
 
 PLACES = {
-    "reading": "nonmember.corpora.sources._json_row",
+    "reading": "nonmember.corpora.sources.readers._json_row",
     "encoding": "nonmember.models.loading.encode_corpus",
-    "observing": "nonmember.observing.observer.Observer.predict_step",
+    "observing": "nonmember.observations.passes.tokens.Observer.predict_step",
     "health": "nonmember.training.modules.CausalLMModule.validation_step",
     "training": "nonmember.training.modules.CausalLMModule.training_step",
     "testing": "nonmember.stats.bootstrap._resampled_correlations",

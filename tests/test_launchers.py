@@ -13,7 +13,7 @@ from transformers import PreTrainedTokenizerFast
 
 import tiny
 from command_line import question, rows_of, write_rows
-from nonmember.records import AuditResult
+from nonmember.results.result import AuditResult
 
 
 def model_folder(folder: Path, seed: int) -> Path:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from nonmember.mirror import facts_of, mirror, summary_of
-from nonmember.tracking import NoTracker, Tracker
+from nonmember.results.mirror import facts_of, mirror, summary_of
+from nonmember.tracking.trackers import NoTracker, Tracker
 from told import SETTINGS, lay_down, result
 
 

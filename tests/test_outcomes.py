@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from nonmember import table
-from nonmember.outcomes import num_without_seal, outcome_paths, read_outcome
-from nonmember.records import ERROR, RESULT, AuditResult, Failure
-from nonmember.reporting.load import load_runs
+from nonmember.cli import table
+from nonmember.results.load import load_runs
+from nonmember.results.outcomes import num_without_seal, outcome_paths, read_outcome
+from nonmember.results.result import ERROR, RESULT, AuditResult, Failure
 from told import lay_down, lay_down_failure, result
 
 

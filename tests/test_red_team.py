@@ -14,11 +14,11 @@ from omegaconf import OmegaConf
 
 import tiny
 from nonmember.audits.question import Audit
+from nonmember.config.build import build_audit
 from nonmember.corpora import Mixture, NearDuplicates, Part, Viewed
-from nonmember.corpora.picked import Picked
-from nonmember.methods.shams import Damaged, OnOtherText
+from nonmember.generated.picked import Picked
+from nonmember.methods.clearance.shams import Damaged, OnOtherText
 from nonmember.models import PerturbedOutputs
-from nonmember.question import build_audit
 from nonmember.records import Corpus, Document
 from nonmember.training import Trained
 from test_configs import CONF, SWEEPS, compose_quickly, composed  # noqa: F401 (the fixture of that name is for all here)

@@ -17,18 +17,18 @@ import pytest
 from hydra.utils import get_class
 from omegaconf import OmegaConf
 
-from nonmember.asking.models import Endpoint, MaskedModel, Recorded
 from nonmember.checks import require_count, require_number, require_text
-from nonmember.compute import Compute
-from nonmember.config import config_directory
+from nonmember.config.roots import config_directory
 from nonmember.corpora import LibraryDocs
-from nonmember.corpora.rephrased import Rephrasings, Written
-from nonmember.methods.shams import Damaged, OnOtherText
+from nonmember.endpoints.models import Endpoint, MaskedModel, Recorded
+from nonmember.generated.rephrased import Rephrasings, Written
+from nonmember.methods.clearance.shams import Damaged, OnOtherText
 from nonmember.models import Noised, PerturbedOutputs, Pretrained, TrainedTokenizer
-from nonmember.models.planting import Reading
 from nonmember.records import Prompt
+from nonmember.runtime.compute import Compute
 from nonmember.scores import DcPdd, MinK
 from nonmember.training import Trained
+from nonmember.training.planting import Reading
 from nonmember.training.recipes import AdaLora, Lora, Optimization, Pretraining
 
 MODEL = Pretrained("a-model")

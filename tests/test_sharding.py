@@ -5,7 +5,7 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from nonmember.models.forward import PlainLogits, SplitForward, split_forward
-from nonmember.sharding import shard
+from nonmember.training.sharding import shard
 
 
 def gpt2(tied: bool) -> GPT2LMHeadModel:

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import pytest
 
-from nonmember import processes, store
-from nonmember.files import replacing
-from nonmember.processes import process_rank, run_id
-from nonmember.store import Entry, Store, canonical_json, key_hash, write_text_atomically
+from nonmember.artifacts import store
+from nonmember.artifacts.store import Entry, Store, canonical_json, key_hash
+from nonmember.runtime import processes
+from nonmember.runtime.files import replacing, write_text_atomically
+from nonmember.runtime.processes import process_rank, run_id
 
 KEY = {"what": "a thing", "number": 3}
 
@@ -42,7 +43,7 @@ def make_thing(root: Path, make=None, *, key=KEY, name: str = "thing", **options
 
 def run_python(code: str, *arguments: object, **environment: str) -> subprocess.Popen[str]:
     """A process of its own; `code` sees `Store`, `root` and the further arguments."""
-    head = "import os, signal, sys, time\nfrom pathlib import Path\nfrom nonmember.store import Store\n"
+    head = "import os, signal, sys, time\nfrom pathlib import Path\nfrom nonmember.artifacts.store import Store\n"
     head += "root = Path(sys.argv[1])\n"
     return subprocess.Popen(
         [sys.executable, "-c", head + textwrap.dedent(code), *map(str, arguments)],

@@ -11,11 +11,12 @@ from typing import Any
 
 import pytest
 
-from nonmember import sync, tracking
-from nonmember.audit import shared
-from nonmember.online import Unreachable
-from nonmember.records import RESULT
-from nonmember.tracking import NoTracker, RunInfo, run_id_of
+from nonmember.cli import sync
+from nonmember.cli.audit import shared
+from nonmember.results.result import RESULT
+from nonmember.tracking.online import Unreachable
+from nonmember.tracking.trackers import NoTracker, RunInfo, run_id_of
+from nonmember.tracking.trackers import trackers as tracking
 from told import config_in, inspect, lay_down, lay_down_failure, result, summary_in, wandb_without_home
 
 
@@ -198,7 +199,7 @@ def test_texts_are_those_that_the_user_names(nonmember, ask, tmp_path, server, c
     assert said.status == 0, said.err
     monkeypatch.delenv("NONMEMBER_OUTPUTS", raising=False)
     told = []
-    monkeypatch.setattr("nonmember.mirror.mirror", lambda *arguments: told.append(arguments[-1]))
+    monkeypatch.setattr("nonmember.results.mirror.mirror", lambda *arguments: told.append(arguments[-1]))
     words = ["--text", "data=jsonl", f"data.path={tmp_path / 'documents.jsonl'}"]
     assert call(*words) == "sent 1, already there 0, failed 0\n"
     rows = [json.loads(line) for line in (tmp_path / "documents.jsonl").read_text().splitlines()]
@@ -219,7 +220,7 @@ def test_the_config_of_an_audit_folder_is_never_built(outputs, server, call, mon
     evil = {"_target_": "shutil.copy", "src": "config.json", "dst": "copied"}
     path = outputs / "audits/demo/seed=1/config.json"
     path.write_text(json.dumps({"name": "demo", "data": {"corpus": opened}, "method": evil, "target": evil}))
-    monkeypatch.setattr("nonmember.config_safety.instantiate", None)
+    monkeypatch.setattr("nonmember.config.safety.instantiate", None)
     monkeypatch.setattr(sync, "given_documents", lambda words: {"f" * 64: {"d0": "text"}})
     call("--text", "data.path=documents.jsonl")
     assert server.sent

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from nonmember.records import Failure
-from nonmember.table import show
+from nonmember.cli.table import show
+from nonmember.results.result import Failure
 
 sys.path.insert(0, str(Path(__file__).parent / "reporting"))
 import made_up

@@ -8,11 +8,11 @@ import re
 import pytest
 from markupsafe import Markup
 
-from nonmember.records import Failure
-from nonmember.reporting.markdown import _prose, escape
-from nonmember.reporting.page import prose
-from nonmember.table import show
-from nonmember.terminal import LogFormatter, for_rich, visible
+from nonmember.cli.table import show
+from nonmember.reports.render.markdown import _prose, escape
+from nonmember.reports.render.page import prose
+from nonmember.results.result import Failure
+from nonmember.runtime.terminal import LogFormatter, for_rich, visible
 from told import result
 
 EVIL = "[/x] [draft] docs \x1b[2J\x1b]0;owned\x07 \r\nverdict: member \u202e\x9b31m \ud83d"

@@ -17,7 +17,7 @@ from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import Prism
 from nonmember.scores import MinKPlusPlus
-from nonmember.tracking import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, noted_run_id, run_id_of
+from nonmember.tracking.trackers import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, noted_run_id, run_id_of
 from told import config_in, inspect, summary_in, wandb_without_home
 
 pytestmark = tiny.ignore_warnings

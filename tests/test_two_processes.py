@@ -18,7 +18,7 @@ import tiny
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import Prism
-from nonmember.records import AuditResult
+from nonmember.results.result import AuditResult
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
 

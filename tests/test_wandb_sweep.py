@@ -15,8 +15,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig
 from wandb.sdk.launch.sweeps.utils import create_sweep_command_args
 
-from nonmember import audit, wandb_sweep
-from nonmember.wandb_sweep import ALLOWED, as_wandb, grid_of, name_of, value_of, words_of_json
+from nonmember.cli import audit, wandb_sweep
+from nonmember.cli.wandb_sweep import ALLOWED, as_wandb, grid_of, name_of, value_of, words_of_json
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
 NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))

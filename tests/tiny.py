@@ -15,13 +15,13 @@ import torch
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from nonmember.artifacts import Builder
-from nonmember.compute import Compute
+from nonmember.artifacts.store import Store
 from nonmember.corpora import CorpusSpec
 from nonmember.models import Scratch, TrainedTokenizer
-from nonmember.quiet import quieten
 from nonmember.records import Corpus, Document
-from nonmember.store import Store
-from nonmember.tracking import NoTracker
+from nonmember.runtime.compute import Compute
+from nonmember.runtime.quiet import quieten
+from nonmember.tracking.trackers import NoTracker
 from nonmember.training.recipes import Distillation, Optimization, Pretraining
 
 quieten()

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nonmember.records import CONFIG, ERROR, RESULT, AuditResult
+from nonmember.results.result import CONFIG, ERROR, RESULT, AuditResult
 
 SETTINGS = {
     "method": "prism",

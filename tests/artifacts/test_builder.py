@@ -13,6 +13,7 @@ import torch
 from tokenizers import AddedToken
 
 import tiny
+from nonmember.artifacts.store import canonical_json, key_hash
 from nonmember.models import Pretrained, label_of
 from nonmember.models.base import LOADED_MODELS
 from nonmember.models.exposure import truth_about
@@ -20,8 +21,7 @@ from nonmember.models.loading import LoadedModel, encode, save, train_tokenizer
 from nonmember.observations import TokenStatistics
 from nonmember.observations.tokens import token_counts_in
 from nonmember.records import Corpus, Document
-from nonmember.store import canonical_json, key_hash
-from nonmember.tracking import NoTracker
+from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
 from nonmember.training import run as training_run
 

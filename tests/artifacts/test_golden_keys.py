@@ -11,19 +11,19 @@ from pathlib import Path
 import pytest
 
 import tiny
-from nonmember.asking import Request
-from nonmember.asking.asked import Completions
-from nonmember.asking.models import Endpoint
+from nonmember.artifacts.store import key_hash
 from nonmember.corpora import Cleaned, Component, Mixture, Part, Sharded
-from nonmember.corpora.answered import Answered
-from nonmember.corpora.paraphrases import Paraphrases
-from nonmember.corpora.picked import Picked
-from nonmember.corpora.rephrased import Rephrasings, Written
+from nonmember.corpora.sources.paraphrases import Paraphrases
+from nonmember.endpoints import Request
+from nonmember.endpoints.asked import Completions
+from nonmember.endpoints.models import Endpoint
+from nonmember.generated.answered import Answered
+from nonmember.generated.picked import Picked
+from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.models import Noised, PerturbedOutputs
 from nonmember.observations import AnswerProbabilities, Diverged, Embedded, OrderLikelihoods, TokenStatistics
 from nonmember.records import Prompt, Question
 from nonmember.scores import MinKPlusPlus
-from nonmember.store import key_hash
 from nonmember.training import AdapterTuning, Lora, Trained
 
 GOLDEN = json.loads((Path(__file__).parent / "golden_keys.json").read_text())

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from lab_server.running import RunningLab
-from nonmember.asking import Access, Limits, Request, questions, sending
-from nonmember.asking.capabilities import check_alternatives, most_alternatives, require
-from nonmember.asking.endpoint import EndpointClient, Session
-from nonmember.asking.errors import EndpointError
-from nonmember.asking.protocol import are_log_probabilities, read_completion
-from nonmember.store import Store
+from nonmember.artifacts.store import Store
+from nonmember.endpoints import Access, Limits, Request, questions, sending
+from nonmember.endpoints.capabilities import check_alternatives, most_alternatives, require
+from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.protocol import are_log_probabilities, read_completion
 
 LIMITS = Limits(
     concurrency=4, requests_per_minute=None, tokens_per_minute=None, timeout=10, max_retries=2, max_requests=100,

@@ -18,12 +18,12 @@ from typing import Any
 import pytest
 
 from lab_server.running import KEY_VARIABLE, RunningLab
-from nonmember.asking import Completion, Limits, Request, endpoint, questions, sending
-from nonmember.asking.endpoint import EndpointClient, Session
-from nonmember.asking.errors import EndpointError
-from nonmember.asking.models import Endpoint
-from nonmember.asking.table import FILE
-from nonmember.store import Store
+from nonmember.artifacts.store import Store
+from nonmember.endpoints import Completion, Limits, Request, endpoint, questions, sending
+from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.models import Endpoint
+from nonmember.endpoints.table import FILE
 
 UNLIMITED = Limits(
     concurrency=8, requests_per_minute=None, tokens_per_minute=None, timeout=10, max_retries=4, max_requests=None,
@@ -252,7 +252,7 @@ def test_a_request_at_which_the_server_always_fails_does_not_hold_up_the_others(
 
 def test_a_filter_of_contents_is_a_refusal():
     """As some servers say it: with status 400."""
-    from nonmember.asking.errors import was_declined
+    from nonmember.endpoints.errors import was_declined
 
     assert was_declined({"code": "content_filter", "message": "..."})
     assert not was_declined({"code": "context_length_exceeded"})
@@ -455,10 +455,11 @@ def test_secrets_in_addresses_are_refused(url):
 ASKING = """
 import sys, json
 from pathlib import Path
-from nonmember.asking import Limits, Request, questions
-from nonmember.asking.endpoint import EndpointClient, Session
-from nonmember.asking.models import Endpoint
-from nonmember.store import Store
+from nonmember.endpoints import questions
+from nonmember.endpoints import Limits, Request
+from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.models import Endpoint
+from nonmember.artifacts.store import Store
 
 url, store, number, concurrency = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
 limits = Limits(concurrency, None, None, 30, 4, None, None, None, None, None)

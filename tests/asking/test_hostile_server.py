@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from nonmember.asking import Completion, Limits, Request, incoming, questions, sending
-from nonmember.asking.endpoint import EndpointClient, Session
-from nonmember.asking.errors import EndpointError
-from nonmember.asking.incoming import parsed
-from nonmember.asking.models import Endpoint
-from nonmember.asking.protocol import usage
-from nonmember.store import Store
+from nonmember.artifacts.store import Store
+from nonmember.endpoints import Completion, Limits, Request, incoming, questions, sending
+from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.incoming import parsed
+from nonmember.endpoints.models import Endpoint
+from nonmember.endpoints.protocol import usage
 
 KEY_VARIABLE = "LAB_KEY"
 LIMITS = Limits(2, None, None, 10, 2, None, None, None, None, None)

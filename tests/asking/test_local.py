@@ -8,13 +8,13 @@ import pytest
 import torch
 
 import tiny
-from nonmember.asking import Request
-from nonmember.asking.asked import Completions
-from nonmember.asking.local import complete_locally, load_completions, save_completions
+from nonmember.endpoints import Request
+from nonmember.endpoints.asked import Completions
+from nonmember.endpoints.local import complete_locally, load_completions, save_completions
 from nonmember.models.loading import LoadedModel, train_tokenizer
 from nonmember.models.prompting import Said, said_ids
-from nonmember.observing import writing
-from nonmember.observing.writing import token_text
+from nonmember.observations.passes import writing
+from nonmember.observations.passes.writing import token_text
 
 pytestmark = tiny.ignore_warnings
 

@@ -9,9 +9,9 @@ import torch
 from transformers import BertForMaskedLM
 
 import tiny
-from nonmember.asking import Request
-from nonmember.asking.masked import fill_blanks
-from nonmember.asking.models import MaskedModel
+from nonmember.endpoints import Request
+from nonmember.endpoints.masked import fill_blanks
+from nonmember.endpoints.models import MaskedModel
 from tiny_bert import WORDS, save_bert, tokenizer_of
 
 pytestmark = tiny.ignore_warnings

@@ -7,7 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from nonmember.asking.names import ByRules, Choice, Occurrence, Tagged, blanked, chosen, is_named
+from nonmember.corpora.names import ByRules, Choice, Occurrence, Tagged, blanked, chosen, is_named
 
 
 def choice_of(*texts: str) -> Choice | None:

@@ -14,10 +14,10 @@ import tiny
 from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
 from nonmember import scores
 from nonmember.artifacts import Builder
-from nonmember.asking import Limits
-from nonmember.asking.errors import EndpointError
-from nonmember.asking.models import Endpoint
-from nonmember.corpora.rephrased import Written
+from nonmember.endpoints import Limits
+from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.models import Endpoint
+from nonmember.generated.rephrased import Written
 from nonmember.models import Pretrained
 from nonmember.models.loading import load_pretrained, save
 from nonmember.observations import AnswerProbabilities, Scored, TokenStatistics

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 import tiny
-from nonmember.asking import Completion, Request
-from nonmember.asking.asked import complete
-from nonmember.asking.models import Recorded
-from nonmember.asking.recorded import NO_ROW, NOT_ASKED, prompt_hash, recorded_completions, recorded_identity
+from nonmember.endpoints import Completion, Request
+from nonmember.endpoints.asked import complete
+from nonmember.endpoints.models import Recorded
+from nonmember.endpoints.recorded import NO_ROW, NOT_ASKED, prompt_hash, recorded_completions, recorded_identity
 
 CSV = """book,passage,query,says,p_a,p_b
 Emma,0,0,A,0.75,0.25

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nonmember.asking.table import FILE, Row, opened
+from nonmember.endpoints.table import FILE, Row, opened
 
 ROW = Row("key", "{}", '{"choices": []}', "answered", "Emma", "stop", "lab", "", "2026-01-01", 12, 3, None)
 

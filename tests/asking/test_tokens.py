@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 
 import tiny
-from nonmember.asking.models import Endpoint
-from nonmember.asking.tokens import first_tokens, words
+from nonmember.endpoints.models import Endpoint
 from nonmember.models import Noised, Pretrained, Scratch
 from nonmember.models.loading import token_spans
+from nonmember.records.spans import first_tokens, words
 
 TEXT = " moss  fern\nreed, Ünïcode \N{GRINNING FACE} pine "
 

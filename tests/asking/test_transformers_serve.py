@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from nonmember.asking import Access, Limits, Request, questions
-from nonmember.asking.capabilities import require
-from nonmember.asking.endpoint import EndpointClient, Session
-from nonmember.asking.errors import EndpointError
-from nonmember.asking.models import Endpoint
-from nonmember.store import Store
+from nonmember.artifacts.store import Store
+from nonmember.endpoints import Access, Limits, Request, questions
+from nonmember.endpoints.capabilities import require
+from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.models import Endpoint
 
 COMMAND = Path(sys.executable).with_name("transformers")
 LIMITS = Limits(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nonmember.corpora import Cleaned, normalise
-from nonmember.corpora.cleaning import _jaccard, _shingles, near_duplicates
+from nonmember.corpora.transforms.cleaning import _jaccard, _shingles, near_duplicates
 from nonmember.records import Corpus, Document
 
 

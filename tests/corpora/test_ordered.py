@@ -10,7 +10,7 @@ import pytest
 
 import tiny
 from nonmember.corpora import Component, Joined, Jsonl, Mixture, Select, Sharded, Shuffled
-from nonmember.corpora.ordered import line, random_orders
+from nonmember.corpora.transforms.ordered import line, random_orders
 from nonmember.models.exposure import truth_about
 from nonmember.records import Document
 from nonmember.training import Trained

@@ -8,7 +8,7 @@ import pytest
 
 import tiny
 from nonmember.corpora import OtherTexts, Works
-from nonmember.corpora.paraphrases import Paraphrases, parsed
+from nonmember.corpora.sources.paraphrases import Paraphrases, parsed
 from nonmember.records import Document
 from tiny import build
 

@@ -10,7 +10,7 @@ from scipy.stats import rankdata, spearmanr
 
 import tiny
 from nonmember.corpora import Part
-from nonmember.corpora.picked import Picked
+from nonmember.generated.picked import Picked
 from nonmember.models.exposure import truth_about
 from nonmember.observations import TokenStatistics
 from nonmember.records import Corpus, Document

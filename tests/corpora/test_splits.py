@@ -248,7 +248,7 @@ def test_identities_are_json_and_tell_recipes_apart(given):
 
 
 def test_hydra_builds_recipes(write_lines, build):
-    from nonmember.config_safety import instantiate
+    from nonmember.config.safety import instantiate
 
     path = write_lines("text.jsonl", *({"id": i, "text": f"some words number {i}"} for i in range(20)))
     target = "nonmember.corpora."

@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.asking import Request
-from nonmember.asking.asked import complete
 from nonmember.corpora import CorpusSpec
+from nonmember.endpoints import Request
+from nonmember.endpoints.asked import complete
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus
 

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nonmember.artifacts import Builder
+from nonmember.artifacts.store import Entry
 from nonmember.models import Access
 from nonmember.observations import Measured, Measurement, Observation
 from nonmember.observations.base import parts_of
 from nonmember.scores import DocumentScores
-from nonmember.store import Entry
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel

@@ -2,9 +2,9 @@
 
 from typing import ClassVar
 
-from nonmember.reporting.grid import Block, Cell, Number, Row
-from nonmember.reporting.report import Filled, Glance, Part, Report, tables
-from nonmember.reporting.worlds import Scope
+from nonmember.reports.core.grid import Block, Cell, Number, Row
+from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
+from nonmember.reports.core.worlds import Scope
 
 
 def _gaps(scope: Scope) -> list[float]:

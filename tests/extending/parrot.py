@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.asking import Completion, Request
+from nonmember.endpoints import Completion, Request
 from nonmember.models import ModelSpec
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nonmember.asking.models import Endpoint
+from nonmember.endpoints.models import Endpoint
 
 KEY_VARIABLE = "LAB_KEY"
 

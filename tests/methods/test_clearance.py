@@ -12,14 +12,14 @@ from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Select
 from nonmember.methods import Clearance, Roles, ScoredDocuments
-from nonmember.methods.clearance import role_of
-from nonmember.methods.controls import PlantedControls, SharedControls
-from nonmember.methods.gates import Gates
+from nonmember.methods.clearance.clearance import role_of
+from nonmember.methods.clearance.controls import PlantedControls, SharedControls
+from nonmember.methods.prism.gates import Gates
 from nonmember.models import Noised
 from nonmember.models.exposure import truth_about
-from nonmember.models.planting import Reading, planted
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
+from nonmember.training.planting import Reading, planted
 from tiny import build
 
 pytestmark = tiny.ignore_warnings

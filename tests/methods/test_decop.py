@@ -13,20 +13,21 @@ import pytest
 from scipy import stats
 
 import tiny
-from nonmember.asking import Answer, Completion, Judged, Request
-from nonmember.asking.exchange import judged_answers
-from nonmember.asking.models import Endpoint, Recorded
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.measuring import join
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
-from nonmember.corpora.paraphrases import Paraphrases
-from nonmember.corpora.rephrased import Written
+from nonmember.corpora.sources.paraphrases import Paraphrases
+from nonmember.endpoints import Answer, Completion, Judged, Request
+from nonmember.endpoints.models import Endpoint, Recorded
+from nonmember.endpoints.probe import judged_answers
+from nonmember.generated.rephrased import Written
 from nonmember.methods import Decop, Roles, ScoredDocuments
-from nonmember.methods.decop_prompts import INSTRUCTION, PARAPHRASE, letter_in, letter_probabilities, question
-from nonmember.methods.decop_questions import ORDERS, MultipleChoice, RecordedChoice, balanced
+from nonmember.methods.decop.prompts import INSTRUCTION, PARAPHRASE, letter_in, letter_probabilities, question
+from nonmember.methods.decop.questions import ORDERS, MultipleChoice, RecordedChoice, balanced
 from nonmember.models import Pretrained
-from nonmember.records import AuditResult, Corpus, Document
+from nonmember.records import Corpus, Document
+from nonmember.results.result import AuditResult
 from nonmember.stats.letter_choice import LETTERS
 
 pytestmark = tiny.ignore_warnings

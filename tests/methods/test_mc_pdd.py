@@ -10,9 +10,9 @@ import pytest
 
 import tiny
 from mc_pdd_world import SETTINGS, chat_model, entities, ids, measured, outcome
-from nonmember.asking import Completion
+from nonmember.endpoints import Completion
 from nonmember.methods import McPdd, McPddContaminated, Roles
-from nonmember.methods.mc_pdd import CLAIMS, HITS, hits_of
+from nonmember.methods.mc_pdd.mc_pdd import CLAIMS, HITS, hits_of
 from nonmember.models import Pretrained
 from nonmember.records import Corpus, Document
 from nonmember.training import Trained

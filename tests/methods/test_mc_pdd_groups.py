@@ -11,8 +11,8 @@ import pytest
 import tiny
 from mc_pdd_world import SETTINGS, chat_model, entities, ids, measured
 from nonmember.methods import Roles, Scored
-from nonmember.methods.mc_pdd import HITS, McPdd
-from nonmember.methods.mc_pdd_groups import McPddGroups
+from nonmember.methods.mc_pdd.groups import McPddGroups
+from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd
 from nonmember.models import Pretrained
 from nonmember.scores import Loss, ReferenceRatio, Zlib
 from nonmember.stats.classification import roc_auc

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 import tiny
-from nonmember.asking import Completion, Request
-from nonmember.methods.mc_pdd_prompts import IN_NAME, NO_WORD, MaskedWords, candidates_of, hit, stop_words_of
+from nonmember.endpoints import Completion, Request
+from nonmember.methods.mc_pdd.prompts import IN_NAME, NO_WORD, MaskedWords, candidates_of, hit, stop_words_of
 from nonmember.records import Corpus, Document
 
 PROBE = MaskedWords(

@@ -11,7 +11,7 @@ from scipy import stats
 
 import tiny
 from nonmember.methods import Blind, LlmDi, PairedT, Prism, RankAgreement, RankShift, Roles, ScoredDocuments
-from nonmember.methods.prism import UNGATED
+from nonmember.methods.prism.prism import UNGATED
 from nonmember.models import Pretrained
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained

@@ -12,12 +12,12 @@ import pytest
 from scipy import stats
 
 import tiny
-from nonmember.asking import Request
-from nonmember.asking.models import MaskedModel
-from nonmember.asking.names import Choice
+from nonmember.corpora.names import Choice
+from nonmember.endpoints import Request
+from nonmember.endpoints.models import MaskedModel
 from nonmember.methods import NameCloze, Roles
-from nonmember.methods.name_cloze import CLOZE, MASKED, BlankProbe, ClozeProbe, word_of
-from nonmember.methods.name_cloze_prompts import fill_in
+from nonmember.methods.extraction.name_cloze import CLOZE, MASKED, BlankProbe, ClozeProbe, word_of
+from nonmember.methods.extraction.name_cloze_prompts import fill_in
 from nonmember.models import Pretrained
 from players import EMPTY, REFUSED, Player, corpus_of, played, says
 

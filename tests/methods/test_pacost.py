@@ -19,15 +19,15 @@ from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Jsonl, Select
-from nonmember.corpora.rephrased import Rephrasings, Written
+from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods import Pacost, Roles, ScoredDocuments
-from nonmember.methods.pacost_prompts import IS_IT_CORRECT, REPHRASE
+from nonmember.methods.pacost.prompts import IS_IT_CORRECT, REPHRASE
 from nonmember.models import Pretrained
 from nonmember.models.prompting import answer_ids
 from nonmember.observations import AnswerProbabilities
-from nonmember.observing import answers as answers_module
-from nonmember.observing import writing
-from nonmember.records import AuditResult
+from nonmember.observations.passes import answers as answers_module
+from nonmember.observations.passes import writing
+from nonmember.results.result import AuditResult
 from nonmember.scores import AnswerProbability, ScoreInputs
 
 pytestmark = tiny.ignore_warnings

@@ -18,15 +18,15 @@ from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Jsonl
-from nonmember.corpora.answered import Answered
-from nonmember.corpora.rephrased import Rephrasings, Written
+from nonmember.generated.answered import Answered
+from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods import PacostQa, Roles, ScoredDocuments
-from nonmember.methods.pacost_prompts import ANSWER, IS_THE_ANSWER_CORRECT, REPHRASE_QUESTION
+from nonmember.methods.pacost.prompts import ANSWER, IS_THE_ANSWER_CORRECT, REPHRASE_QUESTION
 from nonmember.models import Pretrained
 from nonmember.models.prompting import answer_ids
-from nonmember.observing import answers as answers_module
-from nonmember.observing import writing
-from nonmember.records import AuditResult
+from nonmember.observations.passes import answers as answers_module
+from nonmember.observations.passes import writing
+from nonmember.results.result import AuditResult
 
 pytestmark = tiny.ignore_warnings
 

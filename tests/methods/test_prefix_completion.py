@@ -12,14 +12,14 @@ import pytest
 import torch
 
 import tiny
-from nonmember.asking import Request
-from nonmember.asking.asked import Asked
-from nonmember.asking.models import Endpoint
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
+from nonmember.endpoints import Request
+from nonmember.endpoints.asked import Asked
+from nonmember.endpoints.models import Endpoint
 from nonmember.methods import PrefixCompletion, Roles
-from nonmember.methods.prefix_completion import COMPLETION, CompletionProbe, token_sort_ratio
+from nonmember.methods.extraction.prefix_completion import COMPLETION, CompletionProbe, token_sort_ratio
 from nonmember.models import Pretrained
 from nonmember.records import Corpus
 from nonmember.stats.proportions import exact_upper_bound, fisher_greater

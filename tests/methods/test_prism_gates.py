@@ -15,11 +15,11 @@ from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
 from nonmember.methods import Prism, Roles, ScoredDocuments, TestOutcome
-from nonmember.methods.ladder import Ladder
-from nonmember.methods.prism import UNGATED
-from nonmember.methods.prism_gates import PrismGates
+from nonmember.methods.prism.ladder import Ladder
+from nonmember.methods.prism.prism import UNGATED
+from nonmember.methods.prism.prism_gates import PrismGates
 from nonmember.models import Pretrained
-from nonmember.records import AuditResult
+from nonmember.results.result import AuditResult
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
 

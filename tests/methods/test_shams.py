@@ -10,13 +10,13 @@ import tiny
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import Clearance, PairedT, Prism, Roles
-from nonmember.methods.controls import PlantedControls
-from nonmember.methods.gates import Gates
-from nonmember.methods.shams import Damaged, OnOtherText, ShamClearance, ShamPairedT, ShamPrism
+from nonmember.methods.clearance.controls import PlantedControls
+from nonmember.methods.clearance.shams import Damaged, OnOtherText, ShamClearance, ShamPairedT, ShamPrism
+from nonmember.methods.prism.gates import Gates
 from nonmember.models import Noised
-from nonmember.models.planting import Reading
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
+from nonmember.training.planting import Reading
 
 pytestmark = tiny.ignore_warnings
 

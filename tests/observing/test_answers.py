@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import tiny
-from nonmember.observing.answers import observe_answers
+from nonmember.observations.passes.answers import observe_answers
 from nonmember.records import TokenTable
 
 pytestmark = tiny.ignore_warnings

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 import tiny
-from nonmember.observing.divergence import load_divergences, observe_divergence
+from nonmember.observations.passes.divergence import load_divergences, observe_divergence
 
 pytestmark = tiny.ignore_warnings
 

@@ -11,11 +11,12 @@ import pytest
 import torch
 
 import tiny
-from nonmember.models.adapters import add_adapter
 from nonmember.observations import Embedded
-from nonmember.observing import embedding
-from nonmember.observing.embedding import embed
-from nonmember.records import NO_EMBEDDING, ZERO_EMBEDDING, Embeddings
+from nonmember.observations.passes import embedding
+from nonmember.observations.passes.embedding import embed
+from nonmember.records import Embeddings
+from nonmember.records.embeddings import NO_EMBEDDING, ZERO_EMBEDDING
+from nonmember.training.adapters import add_adapter
 from nonmember.training.recipes import AdapterTuning, Lora
 
 pytestmark = tiny.ignore_warnings

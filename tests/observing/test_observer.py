@@ -11,8 +11,8 @@ import torch
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from nonmember.models.forward import PlainLogits, SplitForward, split_forward
-from nonmember.observing.observer import length_buckets, observe, share_of_rank
-from nonmember.observing.vocabulary import token_statistics
+from nonmember.observations.passes.tokens import length_buckets, observe, share_of_rank
+from nonmember.observations.passes.vocabulary import token_statistics
 from nonmember.records import TOKEN_SCHEMA, TokenTable
 
 VOCAB = 128
@@ -90,7 +90,7 @@ def test_observing_leaves_a_model_that_can_be_trained(model, corpus, tmp_path):
 
 
 def test_parts_have_the_schema_and_stream_in_row_groups(model, corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr("nonmember.observing.observer._ROW_GROUP_TOKENS", 50)
+    monkeypatch.setattr("nonmember.observations.passes.tokens._ROW_GROUP_TOKENS", 50)
     _, table = observed(model, corpus, tmp_path / "many")
     monkeypatch.undo()
     part = tmp_path / "many/part-0.parquet"

@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import tiny
-from nonmember.corpora.ordered import Orders, random_orders
-from nonmember.observing.orders import Shard, observe_orders, plan_windows
+from nonmember.corpora.transforms.ordered import Orders, random_orders
+from nonmember.observations.passes.orders import Shard, observe_orders, plan_windows
 from nonmember.records import Document, OrderTable
 
 pytestmark = tiny.ignore_warnings

@@ -18,7 +18,7 @@ from transformers import (
 )
 
 from nonmember.models.forward import PlainLogits, split_forward
-from nonmember.observing.vocabulary import Workspace, token_log_probs, token_statistics
+from nonmember.observations.passes.vocabulary import Workspace, token_log_probs, token_statistics
 
 VOCAB = 320  # rows; the imagined tokenizer has 300 tokens
 _llama_like = {
@@ -112,7 +112,7 @@ def test_log_probs_alone_are_the_same(block_bytes):
 @torch.no_grad()
 def test_works_on_a_block_in_parts_that_fit_the_cache(monkeypatch):
     _, targets = logits_and_targets()
-    monkeypatch.setattr("nonmember.observing.vocabulary._CACHE_BYTES", 3 * VOCAB * 4)
+    monkeypatch.setattr("nonmember.observations.passes.vocabulary._CACHE_BYTES", 3 * VOCAB * 4)
     model = MODELS["gpt2"]()
     model.lm_head = torch.nn.Linear(32, VOCAB)  # a head with a bias
     split = split_forward(model)
@@ -204,7 +204,7 @@ def test_no_tokens():
 
 
 def test_memory_does_not_grow_with_the_vocabulary(monkeypatch):
-    monkeypatch.setattr("nonmember.observing.vocabulary._CACHE_BYTES", 2**18)
+    monkeypatch.setattr("nonmember.observations.passes.vocabulary._CACHE_BYTES", 2**18)
 
     def kept_bytes(vocab_size):
         workspace = Workspace()

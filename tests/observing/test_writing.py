@@ -12,9 +12,9 @@ import torch
 
 import tiny
 from nonmember.models.loading import train_tokenizer
-from nonmember.observing import writing
-from nonmember.observing import written as parts
-from nonmember.observing.writing import SeededDraws, write_texts
+from nonmember.observations.passes import writing
+from nonmember.observations.passes import written as parts
+from nonmember.observations.passes.writing import SeededDraws, write_texts
 
 pytestmark = tiny.ignore_warnings
 

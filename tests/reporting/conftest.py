@@ -6,8 +6,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
-from nonmember.config import config_directory, register
-from nonmember.config_safety import instantiate
+from nonmember.config.roots import config_directory, register
+from nonmember.config.safety import instantiate
 
 
 @pytest.fixture(scope="session")

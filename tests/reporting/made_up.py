@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nonmember.records import AuditResult
+from nonmember.results.result import AuditResult
 
 DOMAINS = ("scipy", "sympy", "torch")
 MEMBER, UNTOUCHED = "target+12xA", "target"

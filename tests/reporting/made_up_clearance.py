@@ -8,11 +8,11 @@ from typing import Any
 
 import made_up
 
-from nonmember.methods.clearance import Clearance, _told_curve, _told_margin
-from nonmember.models.planting import Reading
-from nonmember.records import AuditResult
+from nonmember.methods.clearance.clearance import Clearance, _told_curve, _told_margin
+from nonmember.results.result import AuditResult
 from nonmember.stats.detection import detection_curve
 from nonmember.stats.margin import margin
+from nonmember.training.planting import Reading
 
 READINGS = (*(Reading(1.0, exposures) for exposures in (0, 1, 4, 12)), Reading(0.5, 8))
 SETS = ("numpy-small", "pandas-small", "scipy-large")

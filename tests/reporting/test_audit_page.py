@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nonmember.audit_page.svg import average_ranks, ticks_of
-from nonmember.audit_page.write import PAGE, try_to_write_page, write_page
+from nonmember.reports.audit_page.svg import average_ranks, ticks_of
+from nonmember.reports.audit_page.write import PAGE, try_to_write_page, write_page
 
 EVIL = "</title><script>alert(1)</script>[/x]\x1b[31m`"
 N = 40

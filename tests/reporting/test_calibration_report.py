@@ -9,10 +9,10 @@ import pytest
 from made_up_calibration import PLANTED, clearance, everything, rival
 from scipy import stats
 
-from nonmember.reporting.calibration_tables import HALVES
-from nonmember.reporting.grid import FALSE
-from nonmember.reporting.load import Run
-from nonmember.reporting.markdown import cell_text
+from nonmember.reports.core.grid import FALSE
+from nonmember.reports.papers.calibration.tables import HALVES
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
 from nonmember.stats.margin import prediction_p_value
 
 

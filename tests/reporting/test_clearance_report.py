@@ -11,13 +11,13 @@ import made_up
 import pytest
 from made_up_clearance import EXCLUDED, READINGS, clearance, controls, everything
 
-from nonmember.models.planting import Reading
-from nonmember.reporting import formats
-from nonmember.reporting.explorer import false_claim
-from nonmember.reporting.grid import FALSE
-from nonmember.reporting.load import Run
-from nonmember.reporting.markdown import cell_text
-from nonmember.reporting.readings import excluded, planted, read_by_target, read_so_much, reading_of
+from nonmember.reports.core.explorer import false_claim
+from nonmember.reports.core.grid import FALSE
+from nonmember.reports.render import formats
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
+from nonmember.results.readings import excluded, planted, read_by_target, read_so_much, reading_of
+from nonmember.training.planting import Reading
 
 NOTHING, ONCE, FOUR, OFTEN, HALF = READINGS
 
@@ -205,7 +205,7 @@ def test_without_results_it_says_so(clearance_paper):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A report on a small study, by the entry itself."""
-    from nonmember import report as entry
+    from nonmember.cli import report as entry
 
     monkeypatch.chdir(tmp_path)
     made_up.write(tmp_path / "audits", *everything(), clearance(0.2, truth=None, world="own", corpus="<b>mine"))

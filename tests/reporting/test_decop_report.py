@@ -10,11 +10,11 @@ import made_up
 import numpy as np
 import pytest
 
-from nonmember.reporting import formats
-from nonmember.reporting import published_decop as published
-from nonmember.reporting.grid import INVALID, PUBLISHED
-from nonmember.reporting.load import Run
-from nonmember.reporting.markdown import cell_text
+from nonmember.reports.core.grid import INVALID, PUBLISHED
+from nonmember.reports.papers.decop import published
+from nonmember.reports.render import formats
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
 
 DASH = formats.DASH
 LETTERS = "ABCD"
@@ -152,7 +152,7 @@ def test_published_means_are_means_of_the_published_numbers():
 
 
 def test_the_command_writes_page_text_tables_and_pictures(tmp_path, monkeypatch):
-    from nonmember import report as entry
+    from nonmember.cli import report as entry
 
     monkeypatch.chdir(tmp_path)
     made_up.write(tmp_path / "audits", decop(), decop("mistral-7b"),

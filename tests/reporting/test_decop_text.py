@@ -5,10 +5,10 @@ from __future__ import annotations
 import made_up
 import pytest
 
-from nonmember.reporting.decop_text import text_probes
-from nonmember.reporting.grid import INVALID
-from nonmember.reporting.load import Run
-from nonmember.reporting.worlds import Scope, World
+from nonmember.reports.core.grid import INVALID
+from nonmember.reports.core.worlds import Scope, World
+from nonmember.reports.papers.decop.text import text_probes
+from nonmember.results.load import Run
 
 WORLD = World("micro", "Micro world", "", {}, {"target+12xA": "read 12 times"}, {}, "target", "target+12xA", "")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import made_up
 import pytest
 
-from nonmember.reporting.families import families
+from nonmember.cli.table import show, table_of_families
+from nonmember.reports.core.families import families
 from nonmember.stats.multiplicity import benjamini_hochberg, holm
-from nonmember.table import show, table_of_families
 
 
 def audited(p, name, target="model", **more):

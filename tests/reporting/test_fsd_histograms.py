@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from made_up_fsd import READ, UNREAD, fsd
 
-from nonmember.reporting.fsd_histograms import counted_in, edges_of
-from nonmember.reporting.load import load_runs
-from nonmember.reporting.markdown import cell_text
+from nonmember.reports.papers.fsd.histograms import counted_in, edges_of
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import load_runs
 
 NUM_MEMBERS, NUM_OTHERS, NUM_UNSEEN = 5, 4, 3
 MAIN = "read members 12 times"
@@ -64,7 +64,7 @@ def drawn(fsd_paper, tmp_path):
 @pytest.fixture
 def figures(drawn, monkeypatch):
     """The same, but for the pictures themselves, which take their time."""
-    monkeypatch.setattr("nonmember.reporting.figures.draw", lambda *_: ("", b""))
+    monkeypatch.setattr("nonmember.reports.render.figures.draw", lambda *_: ("", b""))
     return drawn
 
 
@@ -222,7 +222,7 @@ def test_of_several_results_the_first_is_drawn_and_that_is_said(figures):
 
 
 def test_the_manifest_names_what_was_read(tmp_path, monkeypatch):
-    from nonmember import report as entry
+    from nonmember.cli import report as entry
 
     monkeypatch.chdir(tmp_path)
     made_up.write(tmp_path / "audits", result(), result("target+2xA"))

@@ -11,11 +11,12 @@ import made_up
 import pytest
 from made_up_fsd import READ, UNREAD, everything, fsd, one_score
 
-from nonmember.reporting import formats, published_fsd
-from nonmember.reporting.grid import DOUBTED, FALSE, INVALID, PUBLISHED
-from nonmember.reporting.load import Run
-from nonmember.reporting.markdown import cell_text
-from nonmember.reporting.published import number as value_of
+from nonmember.reports.core.grid import DOUBTED, FALSE, INVALID, PUBLISHED
+from nonmember.reports.core.published import number as value_of
+from nonmember.reports.papers.fsd import published as published_fsd
+from nonmember.reports.render import formats
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
 
 DASH = formats.DASH
 
@@ -317,7 +318,7 @@ def test_slips_are_marked_and_nothing_else(fsd_paper):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A report on everything, by the entry itself."""
-    from nonmember import report as entry
+    from nonmember.cli import report as entry
 
     monkeypatch.chdir(tmp_path)
     made_up.write(tmp_path / "audits", *everything())

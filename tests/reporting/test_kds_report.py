@@ -13,11 +13,12 @@ import pytest
 from made_up_kds import ABLATIONS, BASELINES, SHARES, UNREAD, everything, kds, series
 from scipy import stats
 
-from nonmember.reporting import formats, published_kds
-from nonmember.reporting.grid import DOUBTED, PUBLISHED
-from nonmember.reporting.load import Run
-from nonmember.reporting.markdown import cell_text
-from nonmember.reporting.published import number as value_of
+from nonmember.reports.core.grid import DOUBTED, PUBLISHED
+from nonmember.reports.core.published import number as value_of
+from nonmember.reports.papers.kds import published as published_kds
+from nonmember.reports.render import formats
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
 from nonmember.stats.contamination import consistency, level_correlation
 
 DASH = formats.DASH
@@ -275,7 +276,7 @@ def test_published_numbers(table, row, column, printed):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A report on everything, by the entry itself."""
-    from nonmember import report as entry
+    from nonmember.cli import report as entry
 
     monkeypatch.chdir(tmp_path)
     made_up.write(tmp_path / "audits", *everything())

@@ -11,10 +11,11 @@ import made_up
 import pytest
 from made_up_mc_pdd import contaminated, everything, mc_pdd, rivals
 
-from nonmember.reporting import formats, published_mc_pdd
-from nonmember.reporting.grid import FALSE, INVALID, MISSED, PUBLISHED
-from nonmember.reporting.load import Run
-from nonmember.reporting.markdown import cell_text
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED
+from nonmember.reports.papers.mc_pdd import published as published_mc_pdd
+from nonmember.reports.render import formats
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
 from nonmember.stats.multiplicity import holm
 
 DASH, MINUS = formats.DASH, formats.MINUS
@@ -173,7 +174,7 @@ def test_published_numbers_stand_in_their_sections(mc_pdd_paper):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A report on everything, by the entry itself."""
-    from nonmember import report as entry
+    from nonmember.cli import report as entry
 
     monkeypatch.chdir(tmp_path)
     made_up.write(tmp_path / "audits", *everything())

@@ -7,11 +7,12 @@ import math
 import made_up
 import pytest
 
-from nonmember.reporting import formats, published
-from nonmember.reporting.grid import FALSE, INVALID, MISSED
-from nonmember.reporting.load import Run
-from nonmember.reporting.numbers import P_VALUE, number, p_number
-from nonmember.reporting.worlds import select
+from nonmember.reports.core import published
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED
+from nonmember.reports.core.numbers import P_VALUE, number, p_number
+from nonmember.reports.core.worlds import select
+from nonmember.reports.render import formats
+from nonmember.results.load import Run
 
 
 def run_of(path="audits/table2/x/result.json", **given):

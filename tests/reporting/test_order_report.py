@@ -12,10 +12,11 @@ import pytest
 from made_up_order import everything, order
 from scipy import stats
 
-from nonmember.reporting import formats, published_order
-from nonmember.reporting.grid import FALSE, INVALID, MISSED, PUBLISHED
-from nonmember.reporting.load import Run
-from nonmember.reporting.markdown import cell_text
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED
+from nonmember.reports.papers.order import published as published_order
+from nonmember.reports.render import formats
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
 from nonmember.stats.multiplicity import holm
 
 DASH = formats.DASH
@@ -129,7 +130,7 @@ def test_published_numbers(order_paper):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A report on everything, by the entry itself."""
-    from nonmember import report as entry
+    from nonmember.cli import report as entry
 
     monkeypatch.chdir(tmp_path)
     made_up.write(tmp_path / "audits", *everything())

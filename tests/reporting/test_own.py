@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import made_up
 
-from nonmember.reporting.load import Run
-from nonmember.reporting.markdown import cell_text
-from nonmember.reporting.own import is_own, table_of_own
+from nonmember.reports.core.own import is_own, table_of_own
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
 
 
 def run(**given):

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nonmember.reporting.load import load_runs
-from nonmember.reporting.write import write_report
+from nonmember.reports.render.write import write_report
+from nonmember.results.load import load_runs
 
 selenium = pytest.importorskip("selenium", reason="selenium is not installed")
 from selenium import webdriver  # noqa: E402

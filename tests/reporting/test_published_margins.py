@@ -14,11 +14,11 @@ from dataclasses import replace
 import pytest
 from scipy import stats
 
-from nonmember.reporting import published, rereading
-from nonmember.reporting.grid import FALSE, MISSED, UNDECIDED
-from nonmember.reporting.markdown import cell_text
-from nonmember.reporting.published_margins import p_cell
-from nonmember.reporting.rereading import Reread, count, everything, held_out, weak_references, with_intervals
+from nonmember.reports.core import published, rereading
+from nonmember.reports.core.grid import FALSE, MISSED, UNDECIDED
+from nonmember.reports.core.rereading import Reread, count, everything, held_out, weak_references, with_intervals
+from nonmember.reports.papers.published_margins.report import p_cell
+from nonmember.reports.render.markdown import cell_text
 
 MARGINS = (0, 0.05, 0.1, 0.15)
 
@@ -180,7 +180,7 @@ def test_the_largest_margin_without_loss_is_between_the_classes(document):
 
 
 def test_the_command_needs_no_results(tmp_path, monkeypatch):
-    from nonmember import report as entry
+    from nonmember.cli import report as entry
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", ["nonmember", "report=published_margins", "results=[nowhere]", "folder=out"])

@@ -12,13 +12,13 @@ import made_up
 import pytest
 from made_up_red_team import attacked, everything
 
-from nonmember.reporting import formats
-from nonmember.reporting.figures import COLOURS
-from nonmember.reporting.grid import FALSE, INVALID, MISSED
-from nonmember.reporting.load import Run
-from nonmember.reporting.markdown import cell_text
-from nonmember.reporting.red_team import DEEDS, PARTS
-from nonmember.reporting.red_team_tables import failed_gates, outcome, without_gates
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED
+from nonmember.reports.papers.red_team.report import DEEDS, PARTS
+from nonmember.reports.papers.red_team.tables import failed_gates, outcome, without_gates
+from nonmember.reports.render import formats
+from nonmember.reports.render.figures import COLOURS
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
 
 DASH = formats.DASH
 CLEARS, SILENT, INVALID_VERDICT = "evidence_of_non_membership", "inconclusive", "invalid"
@@ -146,7 +146,7 @@ def test_nothing_is_there_without_results(red_team_paper):
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A report on everything, by the entry itself."""
-    from nonmember import report as entry
+    from nonmember.cli import report as entry
 
     monkeypatch.chdir(tmp_path)
     made_up.write(tmp_path / "audits", *everything())

@@ -13,9 +13,9 @@ import xml.etree.ElementTree as ElementTree
 import made_up
 import pytest
 
-from nonmember.reporting import page as pages
-from nonmember.reporting.load import load_runs
-from nonmember.reporting.spreadsheet import safe
+from nonmember.reports.render import page as pages
+from nonmember.reports.render.spreadsheet import safe
+from nonmember.results.load import load_runs
 
 HOSTILE = "<script>alert(1)</script>\"'&|=$x^"
 
@@ -40,7 +40,7 @@ def report(nonmember_report, tmp_path):
 @pytest.fixture
 def nonmember_report(tmp_path, monkeypatch):
     """The entry itself, as the command line calls it."""
-    from nonmember import report as entry
+    from nonmember.cli import report as entry
 
     monkeypatch.chdir(tmp_path)
 

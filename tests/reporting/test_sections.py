@@ -8,13 +8,13 @@ from typing import ClassVar
 import made_up
 import pytest
 
-from nonmember.reporting.explorer import axis_of, row_of, statistics_of
-from nonmember.reporting.grid import PUBLISHED, Block, Cell, Number, Row
-from nonmember.reporting.load import Run
-from nonmember.reporting.markdown import cell_text
-from nonmember.reporting.numbers import STATISTIC, counted, detail, field, number
-from nonmember.reporting.report import Filled, Glance, Part, Report, figures, tables
-from nonmember.reporting.worlds import Scope, World
+from nonmember.reports.core.explorer import axis_of, row_of, statistics_of
+from nonmember.reports.core.grid import PUBLISHED, Block, Cell, Number, Row
+from nonmember.reports.core.numbers import STATISTIC, counted, detail, field, number
+from nonmember.reports.core.report import Filled, Glance, Part, Report, figures, tables
+from nonmember.reports.core.worlds import Scope, World
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
 
 METHOD = "novel"
 

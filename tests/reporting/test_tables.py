@@ -6,10 +6,10 @@ import dataclasses
 
 import made_up
 
-from nonmember.reporting import formats
-from nonmember.reporting.grid import FALSE, MISSED, PUBLISHED
-from nonmember.reporting.load import Run
-from nonmember.reporting.markdown import cell_text
+from nonmember.reports.core.grid import FALSE, MISSED, PUBLISHED
+from nonmember.reports.render import formats
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
 
 
 def runs_of(*results):

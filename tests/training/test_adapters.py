@@ -17,14 +17,14 @@ from transformers import AutoModelForCausalLM
 import tiny
 from command_line import rows_of, write_rows
 from nonmember.artifacts.settings import settings_of
+from nonmember.artifacts.store import canonical_json, key_hash
 from nonmember.models import Pretrained
-from nonmember.models.adapters import add_adapter, load_adapter, save_adapter, share_weights
 from nonmember.models.exposure import truth_about
 from nonmember.models.forward import split_forward
 from nonmember.models.loading import save
 from nonmember.observations import TokenStatistics
-from nonmember.store import canonical_json, key_hash
 from nonmember.training import Trained
+from nonmember.training.adapters import add_adapter, load_adapter, save_adapter, share_weights
 from nonmember.training.batches import plan_steps
 from nonmember.training.modules import learning_rate_factor
 from nonmember.training.recipes import AdaLora, AdapterTuning, Ia3, Lora

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 import tiny
-from nonmember.interruption import Interrupted, interruptible, interruption_of
+from nonmember.runtime.interruption import Interrupted, interruptible, interruption_of
 from nonmember.training.points import ResumePoints
 from nonmember.training.run import Teacher, train
 

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from nonmember.artifacts.memory import Memory
 from nonmember.artifacts.spec import Spec
-from nonmember.store import Entry, Store, canonical_json
+from nonmember.artifacts.store import Entry, Store, canonical_json
 
 if TYPE_CHECKING:
-    from nonmember.compute import Compute
-    from nonmember.tracking import Tracker
+    from nonmember.runtime.compute import Compute
+    from nonmember.tracking.trackers import Tracker
 
 T = TypeVar("T")
 
@@ -42,7 +42,7 @@ class Builder:
     """Gets artifacts: from memory, from the store, or by making them. It knows no kinds; specs know how they are made.
 
     compute: devices, precision, memory budgets.   tracker: logs the training curves of models trained on the way.
-    memory: what is shared with the other audits of this process.   asking: how endpoints may be used (`asking.Limits`).
+    memory: what is shared with the other audits of this process.   asking: how endpoints may be used (`endpoints.Limits`).
     """
 
     store: Store

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 if TYPE_CHECKING:
     from nonmember.artifacts.builder import Builder
-    from nonmember.store import Entry
+    from nonmember.artifacts.store import Entry
 
 T = TypeVar("T")
 

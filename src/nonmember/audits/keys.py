@@ -8,12 +8,12 @@ from typing import Any
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.settings import settings_of
+from nonmember.artifacts.store import key_hash
 from nonmember.audits.question import Audit, further_corpora, other_corpora
 from nonmember.methods import Method
-from nonmember.mirror import SUSPECT
 from nonmember.models import ModelSpec
 from nonmember.observations import Scored
-from nonmember.store import key_hash
+from nonmember.results.mirror import SUSPECT
 
 FORMAT = 1  # raise it when a change of code moves results
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from nonmember.artifacts import Builder
-from nonmember.asking import AskedDocuments
+from nonmember.endpoints import AskedDocuments
 from nonmember.methods import DocumentGroup, ScoredDocuments
 from nonmember.models import ModelSpec
 from nonmember.observations.base import Measured

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nonmember.artifacts import Builder
+from nonmember.artifacts.store import key_hash
 from nonmember.audits.measuring import measure
 from nonmember.audits.question import Audit
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import Prism, TestOutcome
-from nonmember.methods.ladder import climb, with_rate
+from nonmember.methods.prism.ladder import climb, with_rate
 from nonmember.models import ModelSpec
-from nonmember.store import key_hash
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation
 

@@ -10,9 +10,9 @@ from nonmember.checks import require_choice, require_kind, require_seed, require
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.specs import require_spec
 from nonmember.methods import DocumentGroup, Method, Roles
-from nonmember.mirror import SUSPECT
 from nonmember.models import ModelSpec
 from nonmember.observations import Measurement, Scored
+from nonmember.results.mirror import SUSPECT
 
 UNSEEN = "unseen"  # the group of documents that a target is tuned on
 

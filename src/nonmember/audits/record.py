@@ -13,12 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nonmember.files import replacing
+from nonmember.artifacts.store import key_hash
 from nonmember.methods import ScoredDocuments, TestOutcome
-from nonmember.mirror import DISTRIBUTION, SCORES
-from nonmember.records import RESULT, AuditResult
+from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
+from nonmember.runtime.files import replacing
 from nonmember.scores import DocumentScores
-from nonmember.store import key_hash
 
 log = logging.getLogger(__name__)
 

@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from nonmember.artifacts import Builder, Counters
-from nonmember.audit_page.write import try_to_write_page
-from nonmember.audits import answers
+from nonmember.artifacts.store import key_hash
 from nonmember.audits.keys import audit_keys, settings_of_method
 from nonmember.audits.measuring import MeasuredGroup, measure
 from nonmember.audits.preparation import cut_warnings, require_one_layout
@@ -24,13 +23,14 @@ from nonmember.audits.preparing import prepare
 from nonmember.audits.question import UNSEEN, Audit, further_corpora, other_corpora
 from nonmember.audits.record import versions, write
 from nonmember.methods import TestOutcome
-from nonmember.mirror import SUSPECT, mirror
 from nonmember.models import Access, ModelSpec
 from nonmember.models.exposure import truth_about
-from nonmember.processes import process_rank
-from nonmember.progress import Stage
-from nonmember.records import AuditResult
-from nonmember.store import key_hash
+from nonmember.reports.audit_page.write import try_to_write_page
+from nonmember.results import answers
+from nonmember.results.mirror import SUSPECT, mirror
+from nonmember.results.result import AuditResult
+from nonmember.runtime.processes import process_rank
+from nonmember.runtime.progress import Stage
 
 WARN_EXCLUDED, INVALID_EXCLUDED = 0.05, 0.20  # shares of the documents
 

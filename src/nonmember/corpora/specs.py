@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
+from nonmember.artifacts.store import Entry
 from nonmember.checks import require_choice as require_choice
 from nonmember.checks import require_count as require_count
 from nonmember.checks import require_kind, wrong
 from nonmember.records import Corpus, Document
-from nonmember.store import Entry
 
 log = logging.getLogger(__name__)
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from nonmember.asking import Answer, Answers
 from nonmember.checks import require_count
+from nonmember.endpoints import Answer, Answers
 from nonmember.methods.base import ScoredDocuments, require_resamples, units
 from nonmember.records import FloatArray
 

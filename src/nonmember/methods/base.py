@@ -14,10 +14,10 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from nonmember.asking import Access, Answers
-from nonmember.asking.asked import Asked
 from nonmember.checks import require_count, require_distinct, require_kind, require_number, wrong
 from nonmember.corpora import CorpusSpec
+from nonmember.endpoints import Access, Answers
+from nonmember.endpoints.asked import Asked
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantity, Reordered, Scored
 from nonmember.records import Corpus, FloatArray, VectorArray
@@ -51,7 +51,7 @@ MOST_RESAMPLES = 10_000_000
 
 Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"]
 
-# How the page of an audit draws what a method looks at (nonmember.audit_page.pictures): ranks under target and others;
+# How the page of an audit draws what a method looks at (reports.audit_page.pictures): ranks under target and others;
 # pairs of values of each document; values by group; shards of an ordered file; answers; changes of a score by
 # tuning; AUCs with their intervals; else histograms of the scores.
 Picture = Literal["ranks", "pairs", "groups", "shards", "answers", "changes", "aucs", "scores"]

@@ -17,7 +17,7 @@ import numpy as np
 
 from nonmember.checks import require_choice, require_flag, require_number
 from nonmember.corpora import CorpusSpec, View, Viewed
-from nonmember.corpora.splits import position
+from nonmember.corpora.transforms.splits import position
 from nonmember.corpora.views import YEAR
 from nonmember.methods.base import (
     Access,

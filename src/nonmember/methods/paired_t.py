@@ -23,7 +23,7 @@ from nonmember.methods.base import (
     on_suspect,
     require_score,
 )
-from nonmember.methods.prism import distilled_reference
+from nonmember.methods.prism.prism import distilled_reference
 from nonmember.models import ModelSpec
 from nonmember.scores import Score
 from nonmember.stats.paired import paired_t_less

@@ -1,7 +1,7 @@
 """Models as specs: by name or by recipe, nested as deep as one likes.
 
 Every field of a spec changes the weights, or what the model answers. What does not (devices, micro-batches, memory
-budgets) lives in `nonmember.compute.Compute`. A kind of model is one class, which says how it is identified, loaded,
+budgets) lives in `runtime.compute.Compute`. A kind of model is one class, which says how it is identified, loaded and
 tokenized, what it has read and what it offers; nothing else asks for the kind.
 """
 
@@ -16,9 +16,9 @@ from nonmember.artifacts import Builder, Spec
 from nonmember.models.access import Access
 
 if TYPE_CHECKING:
-    from nonmember.asking.exchange import Completion, Request
     from nonmember.models.loading import LoadedModel
     from nonmember.records import Corpus, Question, TokenTable
+    from nonmember.records.answers import Completion, Request
 
 LOADED_MODELS = 3  # kept in memory: target, reference, and what is being made of them
 FORMAT = 1  # raise it when a change of code moves what trained models hold: older entries are then left alone

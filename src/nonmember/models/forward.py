@@ -20,6 +20,8 @@ from torch import Tensor, nn
 
 _log = logging.getLogger(__name__)
 
+Ids = Tensor | slice  # rows of the vocabulary
+
 # What the configs of the families call the number that multiplies, or divides, the logits, and their soft
 # cap.
 _SCALE_NAMES = ("logit_scale", "logits_scaling", "lm_head_multiplier", "output_multiplier")

@@ -22,16 +22,16 @@ from transformers import (
 )
 from transformers.utils import find_adapter_config_file
 
-from nonmember.asking.tokens import Spans
-from nonmember.files import share_mode
 from nonmember.models.folders import EXPECTED, check_folder
+from nonmember.models.forward import Ids
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
 from nonmember.models.reading import encode_beginnings
-from nonmember.progress import Stage
 from nonmember.records import Corpus
-from nonmember.training.losses import Ids
+from nonmember.records.spans import Spans
+from nonmember.runtime.files import share_mode
+from nonmember.runtime.progress import Stage
 
 END_OF_TEXT = "<|endoftext|>"
 SMALLEST_SHARED_VOCABULARY = 0.99  # of the tokens of the suspect set

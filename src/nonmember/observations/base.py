@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 
 from nonmember.artifacts import Builder, Spec
+from nonmember.artifacts.store import Entry
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 from nonmember.records import Corpus, Embeddings
 from nonmember.scores import DocumentScores
-from nonmember.store import Entry
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel

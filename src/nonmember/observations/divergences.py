@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder, Spec
-from nonmember.compute import MIB
+from nonmember.artifacts.store import Entry
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of
+from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores
-from nonmember.store import Entry
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -46,7 +46,7 @@ class Diverged(Observation[DocumentScores], Measurement):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.loading import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
-        from nonmember.observing.divergence import observe_divergence
+        from nonmember.observations.passes.divergence import observe_divergence
 
         theirs, documents = builder.get(self.other), builder.get(self.corpus)
         ids = encode_corpus(loaded, documents, self.max_tokens)
@@ -61,7 +61,7 @@ class Diverged(Observation[DocumentScores], Measurement):
         )  # fmt: skip
 
     def load(self, builder: Builder, entry: Entry) -> DocumentScores:
-        from nonmember.observing.divergence import load_divergences
+        from nonmember.observations.passes.divergence import load_divergences
 
         return load_divergences(parts_of(entry), builder.get(self.corpus).doc_ids)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder
+from nonmember.artifacts.store import Entry
 from nonmember.models.access import Access
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of
 from nonmember.records import Embeddings
-from nonmember.store import Entry
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -45,7 +45,7 @@ class Embedded(Observation[Embeddings], Measurement):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.loading import encode_corpus
-        from nonmember.observing.embedding import embed
+        from nonmember.observations.passes.embedding import embed
 
         documents = builder.get(self.corpus)
         return embed(

@@ -7,14 +7,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from nonmember.artifacts import Builder
-from nonmember.compute import MIB
-from nonmember.corpora.ordered import Sharded, line, random_orders
+from nonmember.artifacts.store import Entry
+from nonmember.corpora.transforms.ordered import Sharded, line, random_orders
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of
 from nonmember.records import Corpus, Document, OrderTable
+from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores
-from nonmember.store import Entry
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -56,7 +56,7 @@ class OrderLikelihoods(Observation[OrderTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.loading import encode_pieces
-        from nonmember.observing.orders import Shard, observe_orders
+        from nonmember.observations.passes.orders import Shard, observe_orders
 
         examples = self._examples(builder)
         front, ids = encode_pieces(loaded.tokenizer, [line(one.text) for one in examples.documents])

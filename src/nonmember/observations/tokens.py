@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
-from nonmember.compute import MIB
+from nonmember.artifacts.store import Entry
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.corpora.views import BEHIND_END_OF_TEXT, apply_view
 from nonmember.models.base import ModelSpec
 from nonmember.observations.base import Observation, parts_of, texts_of
 from nonmember.records import Prompt, Question, TokenTable
-from nonmember.store import Entry
+from nonmember.runtime.compute import MIB
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -40,7 +40,7 @@ class TokenStatistics(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.loading import encode_behind_end_of_text, encode_corpus
-        from nonmember.observing.observer import observe
+        from nonmember.observations.passes.tokens import observe
 
         shown = apply_view(builder.get(self.corpus), self.view)
         encode = encode_behind_end_of_text if self.view == BEHIND_END_OF_TEXT else encode_corpus
@@ -80,7 +80,7 @@ class AnswerProbabilities(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.prompting import answer_ids
-        from nonmember.observing.answers import observe_answers
+        from nonmember.observations.passes.answers import observe_answers
 
         prompts = prompts_about(loaded, builder.get(self.corpus), self.question, self.max_tokens, num_new_tokens=1)
         return observe_answers(

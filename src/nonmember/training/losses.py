@@ -12,9 +12,10 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 
+from nonmember.models.forward import Ids
+
 BYTES_PER_LOGIT = 4
 HeadFunction = Callable[[Tensor], Tensor]
-Ids = Tensor | slice
 
 
 def sum_over_chunks(

@@ -12,13 +12,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from nonmember.models.adapters import RankSchedule
-from nonmember.models.forward import SplitForward
-from nonmember.progress import shows_bars
-from nonmember.sharding import ShardableModule
+from nonmember.models.forward import Ids, SplitForward
+from nonmember.runtime.progress import shows_bars
+from nonmember.training.adapters import RankSchedule
 from nonmember.training.batches import StepLoader
-from nonmember.training.losses import Ids, cross_entropy_terms, distillation_terms, sum_over_chunks
+from nonmember.training.losses import cross_entropy_terms, distillation_terms, sum_over_chunks
 from nonmember.training.recipes import Distillation, Optimization
+from nonmember.training.sharding import ShardableModule
 
 
 def learning_rate_factor(step: int, num_steps: int, recipe: Optimization) -> float:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from nonmember.files import flush
+from nonmember.runtime.files import flush
 
 log = logging.getLogger(__name__)
 

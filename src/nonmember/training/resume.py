@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 
-from nonmember.interruption import check, pending
+from nonmember.runtime.interruption import check, pending
 from nonmember.training.points import ResumePoints
 
 

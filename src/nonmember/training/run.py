@@ -13,14 +13,13 @@ import lightning
 import torch
 from peft import PeftModel
 
-from nonmember.callbacks import StageProgress
-from nonmember.compute import MIB, Compute
-from nonmember.expectations import FORWARD, TRAINING, expectation, num_bytes, num_parameters, training_bytes
-from nonmember.interruption import postponed
-from nonmember.models.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
-from nonmember.models.forward import split_forward
+from nonmember.models.forward import Ids, split_forward
+from nonmember.runtime.callbacks import StageProgress
+from nonmember.runtime.compute import MIB, Compute
+from nonmember.runtime.expectations import FORWARD, TRAINING, expectation, num_bytes, num_parameters, training_bytes
+from nonmember.runtime.interruption import postponed
+from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
 from nonmember.training.batches import StepLoader, packed_sequences, plan_steps
-from nonmember.training.losses import Ids
 from nonmember.training.modules import AdapterTuningModule, CausalLMModule, DistilledReferenceModule
 from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining, RuinedWeights
 from nonmember.training.resume import RandomState, ResumePoint

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.settings import settings_of
+from nonmember.artifacts.store import Entry
 from nonmember.checks import require_seed
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.access import Access
 from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
-from nonmember.processes import process_rank
-from nonmember.store import Entry
+from nonmember.runtime.processes import process_rank
 from nonmember.training.recipes import AdapterTuning, Pretraining, TrainingRecipe
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ class Trained(ModelSpec):
 
         if not self.adapts:
             return load_folder(entry.path)
-        from nonmember.models.adapters import load_adapter
+        from nonmember.training.adapters import load_adapter
 
         base = builder.get(Whole(self.base))
         return LoadedModel(load_adapter(base.model, entry.path), base.tokenizer)
@@ -129,7 +129,7 @@ class Trained(ModelSpec):
         entry = builder.entry(self)
         if not self.adapts:
             return load_folder(entry.path)
-        from nonmember.models.adapters import load_adapter, merge_adapter
+        from nonmember.training.adapters import load_adapter, merge_adapter
 
         self.base.require_changeable()
         base = self.base.weights(builder)
@@ -178,8 +178,8 @@ class Trained(ModelSpec):
         return Teacher(teacher.model, shared), alike
 
     def _tune(self, builder: Builder, recipe: AdapterTuning, folder: Path) -> dict[str, Any]:
-        from nonmember.models.adapters import save_adapter
         from nonmember.models.loading import encode_corpus
+        from nonmember.training.adapters import save_adapter
         from nonmember.training.run import tune
 
         self.base.require_trainable()

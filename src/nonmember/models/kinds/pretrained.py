@@ -11,7 +11,7 @@ from nonmember.artifacts.settings import settings_of
 from nonmember.checks import require_choice, require_flag, require_text
 from nonmember.models.base import ModelSpec
 from nonmember.models.folders import check_folder, has_config
-from nonmember.naming import label_of_path
+from nonmember.runtime.naming import label_of_path
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel

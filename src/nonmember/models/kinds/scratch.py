@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder, Spec
+from nonmember.artifacts.store import Entry
 from nonmember.checks import require_count, require_seed, require_text
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
-from nonmember.store import Entry
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel

@@ -1,0 +1,125 @@
+"""The cells of one run: those of this process in memory; those of a launcher's workers through small files.
+
+A launcher such as joblib or Slurm runs cells in other processes, on other machines perhaps, and brings no results home.
+Each worker leaves a note in a hidden folder of the sweep; the process that was started reads and removes them.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from nonmember.config.roots import FOLDER_VARIABLE, cells_of_sweep, number_of_cell
+from nonmember.results.result import RESULT, AuditResult, Failure
+from nonmember.runtime.files import locked, remove_temporary, write_text_atomically
+from nonmember.runtime.processes import process_rank
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """One process at a time runs the audit of a folder; the next one then finds its result. Further processes of a
+    distributed run go with their first."""
+    if process_rank() > 0:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / ".lock", f"running the audit {folder.name}"):
+        remove_temporary(folder)
+        yield
+
+
+@dataclass
+class Cells:
+    """What came of each cell, in the order they were finished.
+
+    run: a name for this run, which travels to its workers.   home: the process that was started.   ended: places in the
+    sweep of the cells that ended in that process.
+    """
+
+    run: str
+    home: int
+    here: list[AuditResult | Failure] = field(default_factory=list)
+    ended: set[int] = field(default_factory=set)
+
+    @classmethod
+    def of_this_run(cls) -> Cells:
+        os.environ.pop(FOLDER_VARIABLE, None)  # of an earlier run in this process
+        return cls(uuid.uuid4().hex[:12], os.getpid())
+
+    def begun(self, folder: Path) -> None:
+        """A worker that is killed leaves this note."""
+        if os.getpid() != self.home:
+            self._note({"folder": str(folder)})
+
+    def done(self, result: AuditResult, folder: Path) -> None:
+        self._end(result, folder, {"made": dict(result.made)})
+
+    def failed(self, failure: Failure, folder: Path) -> None:
+        self._end(failure, folder, {"error": failure.error, "kind": failure.kind})
+
+    def has_failure(self) -> bool:
+        return any(isinstance(cell, Failure) for cell in self.here) or any("error" in note for note in self._notes())
+
+    def unfinished(self) -> list[Path]:
+        """Folders of the cells that workers began and did not end."""
+        return [Path(note["folder"]) for note in self._notes() if not _has_ended(note)]
+
+    def all(self) -> list[AuditResult | Failure]:
+        """Everything that was run; the workers' notes are removed."""
+        cells: list[AuditResult | Failure] = list(self.here)
+        for note in filter(_has_ended, self._notes()):
+            folder = Path(note["folder"])
+            self.ended.add(note["number"])
+            if "error" in note:
+                cells.append(Failure(folder.name, note["error"], note["kind"]))
+            else:
+                cells.append(replace(AuditResult.load(folder / RESULT), made=note["made"]))
+        if (notes := self._folder()) is not None:
+            shutil.rmtree(notes, ignore_errors=True)
+        return cells
+
+    def say_what_is_left(self) -> None:
+        """After `all`: the cells of an interrupted sweep that have no result."""
+        planned = cells_of_sweep()
+        left = [name for number, name in enumerate(planned) if number not in self.ended]
+        for name in left:
+            sys.stdout.write(f"not run  {name}\n")
+        if planned:
+            sys.stdout.write(f"{len(planned) - len(left)} of {len(planned)} audits ended, {len(left)} are left.\n")
+
+    def _end(self, cell: AuditResult | Failure, folder: Path, content: dict[str, Any]) -> None:
+        if os.getpid() == self.home:
+            self.here.append(cell)
+            self.ended.add(number_of_cell())
+        else:
+            self._note({"folder": str(folder), **content})
+
+    def _note(self, content: dict[str, Any]) -> None:
+        notes = self._folder()
+        if process_rank() == 0 and notes is not None:
+            notes.mkdir(parents=True, exist_ok=True)
+            number = number_of_cell()
+            text = json.dumps(content | {"number": number, "time": time.time_ns()})
+            write_text_atomically(notes / f"{number}.json", text)
+
+    def _notes(self) -> list[dict[str, Any]]:
+        notes = self._folder()
+        paths = notes.glob("*.json") if notes is not None else []
+        return sorted((json.loads(path.read_text(encoding="utf-8")) for path in paths), key=lambda note: note["time"])
+
+    def _folder(self) -> Path | None:
+        folder = os.environ.get(FOLDER_VARIABLE)
+        return Path(folder) / f".cells-{self.run}" if folder else None
+
+
+def _has_ended(note: dict[str, Any]) -> bool:
+    return "made" in note or "error" in note

@@ -1,0 +1,114 @@
+"""The last word on an error: what was expected, what was given and what to do, without a traceback."""
+
+from __future__ import annotations
+
+import difflib
+import errno
+import os
+import re
+from collections.abc import Iterable
+
+from hydra.errors import (
+    ConfigCompositionException,
+    HydraException,
+    InstantiationException,
+    MissingConfigException,
+    OverrideParseException,
+)
+from omegaconf.errors import (
+    ConfigAttributeError,
+    ConfigKeyError,
+    InterpolationKeyError,
+    InterpolationResolutionError,
+    OmegaConfBaseException,
+    ValidationError,
+)
+
+from nonmember.config.roots import config_directory
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+MAX_LISTED = 30
+_NOT_IN_THE_WORLD = re.compile(r"Interpolation key 'world\.([\w.]+)' not found")
+_REFUSED = re.compile(r"ValueError raised while resolving interpolation: (.*)")  # by a resolver of ours
+_UNKNOWN_GROUP = re.compile(r"config group '(.+)' does not exist")
+# Hydra adds hints that lead elsewhere: how to append a new key, where it looked, a page of its manual.
+_NOT_FOR_US = (
+    "To append to your",
+    "Config search path:",
+    "provider=",
+    "See https://",
+    "Set the environment variable",
+    "full_key: ",
+    "object_type=",
+)
+
+
+def is_for_the_user(error: BaseException) -> bool:
+    """Whether a sentence serves better than a traceback: bad input, a bad config, a disk that says no."""
+    return isinstance(error, ValueError | OSError | HydraException | OmegaConfBaseException)
+
+
+def explain(error: BaseException) -> str:
+    """The error in words; of Hydra's chains the innermost, where the reason stands."""
+    if isinstance(error, InstantiationException) and error.__cause__ is not None:
+        node = re.search(r"full_key: (\S+)", str(error))
+        return (f"{node[1]}: " if node else "") + explain(error.__cause__)
+    while error.__cause__ is not None and isinstance(error, HydraException):
+        error = error.__cause__
+    match error:
+        case MissingConfigException(missing_cfg_file=str(wanted), options=list(known)):
+            group, _, option = wanted.rpartition("/")
+            return f"There is no {group}={option}{_meant(option, known)} {group} can be {_listed(known)}."
+        case ConfigKeyError() | ConfigAttributeError() if error.parent_node is not None:
+            known = [str(key) for key in error.parent_node if key != "hydra"]
+            above = str(error.full_key).rpartition(".")[0]
+            start = f"{above} has" if above else "The keys are"
+            return f"There is no key {error.full_key}{_meant(str(error.key), known)} {start} {_listed(known)}."
+        case InterpolationKeyError() if unknown := _NOT_IN_THE_WORLD.search(str(error)):
+            return _of_a_world(unknown[1])
+        case InterpolationResolutionError() if refused := _REFUSED.match(str(error)):
+            return refused[1]
+        case ValidationError() if error.full_key:
+            return f"{error.full_key} cannot be that: {str(error).splitlines()[0]}."
+        case OverrideParseException():
+            return f"{error.override!r} cannot be read: write key=value, with quotes around blanks or commas."
+        case ConfigCompositionException() if unknown := _UNKNOWN_GROUP.search(str(error)):
+            known = sorted(path.name for path in config_directory().iterdir() if path.is_dir())
+            return f"There is no group {unknown[1]}{_meant(unknown[1], known)} The groups are {_listed(known)}."
+        case OSError(errno=int(number)):
+            return _of_the_disk(error, number)
+    return _flat(str(error)) or type(error).__name__
+
+
+def _of_a_world(key: str) -> str:
+    """What a sweep, a preset or a model of one world finds missing in another."""
+    wanted = re.compile(rf"^{key.partition('.')[0]}:", re.MULTILINE)
+    files = sorted((config_directory() / "world").glob("*.yaml"))
+    worlds = [path.stem for path in files if wanted.search(path.read_text(encoding="utf-8"))]
+    choice = " or ".join(f"world={name}" for name in worlds)
+    return f"This needs world.{key}, which the chosen world has not: add {choice or 'another world'} to the command."
+
+
+def _of_the_disk(error: OSError, number: int) -> str:
+    where = f" ({error.filename})" if error.filename else ""
+    if number in NO_ROOM:
+        advice = "make room or choose another place with outputs=FOLDER, then start again to go on"
+    else:
+        advice = "check that path, or choose another place to write to with outputs=FOLDER"
+    return f"{os.strerror(number)}{where}: {advice}. Everything finished before is kept."
+
+
+def _meant(word: str, known: Iterable[str]) -> str:
+    nearest = difflib.get_close_matches(word, list(known), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(nearest)}?" if nearest else "."
+
+
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    return ", ".join(names[:MAX_LISTED]) + (" ..." if len(names) > MAX_LISTED else "")
+
+
+def _flat(text: str) -> str:
+    text = re.sub(r"^\w+Error raised while resolving interpolation: ", "", text)
+    lines = (line.strip() for line in text.splitlines())
+    return " ".join(line for line in lines if line and not line.startswith(_NOT_FOR_US))

@@ -1,0 +1,57 @@
+"""`nonmember list models|methods|data|sweeps|worlds`: what there is to choose from, a line each."""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from pathlib import Path
+
+from nonmember.config.roots import config_directory, sweeps_directory
+
+KINDS = {
+    "models": "model=NAME, model@target=NAME, model@reference=NAME",
+    "methods": "method=NAME",
+    "data": "data=NAME",
+    "worlds": "world=NAME",
+    "sweeps": "nonmember audit -m --config-name NAME",
+    "experiments": "experiment=NAME",
+    "scores": "score@method.score=NAME",
+    "trainings": "training@method.distillation=NAME",
+    "trainers": "trainer=NAME",
+    "reports": "nonmember report report=NAME",
+}
+HELP = f"""nonmember list KIND [WORD]: what there is to choose from, a line each; with WORD only lines that have it.
+
+{chr(10).join(f"  {kind:12} {use}" for kind, use in KINDS.items())}
+"""
+
+
+def main() -> None:
+    """Print names and what they are."""
+    kind, *words = sys.argv[1:] or ["--help"]
+    if kind in ("-h", "--help"):
+        sys.stdout.write(HELP)
+        return
+    if kind not in KINDS:
+        near = difflib.get_close_matches(kind, KINDS, n=1)
+        raise ValueError(f"There is no list of {kind}{f'; did you mean {near[0]}?' if near else '.'} "
+                         f"There are {', '.join(KINDS)}.")  # fmt: skip
+    group = kind if kind == "data" else kind.removesuffix("s")
+    folder = sweeps_directory() if kind == "sweeps" else config_directory() / group
+    lines = {path.stem: description(path) for path in sorted(folder.glob("*.yaml"))}
+    width = max(map(len, lines))
+    wanted = {name: what for name, what in lines.items() if all(word in f"{name} {what}".lower() for word in words)}
+    sys.stdout.write("".join(f"{name:{width}}  {what}\n" for name, what in wanted.items()))
+    sys.stdout.write(f"\nUse: {KINDS[kind]}\n")
+
+
+def description(path: Path) -> str:
+    """The first sentence of the comment at the top of a YAML file."""
+    comment: list[str] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        if not line.startswith("#"):
+            break
+        if (text := line.lstrip("# ").strip()) and not text.startswith("@package"):
+            comment.append(text)
+    sentence, *_ = " ".join(comment).split(". ")
+    return sentence.rstrip(".:")

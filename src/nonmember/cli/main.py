@@ -1,0 +1,94 @@
+"""`nonmember audit | train | score | report ...`: dispatch and the last word on errors. Imports nothing heavy."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import logging
+import os
+import sys
+
+from nonmember import __version__
+from nonmember.runtime.interruption import interruptible, interruption_of, watch_parent
+from nonmember.runtime.processes import process_rank
+
+INTERRUPTED = (130, 143)  # exit status after Ctrl-C and SIGTERM
+COMMANDS = {
+    "audit": "one audit, or a grid of them (-m): was the dataset used to train the model?",
+    "score": "membership scores of documents, as a Parquet table",
+    "train": "make a model by its recipe",
+    "list": "what there is to choose from: models, methods, data, worlds, sweeps",
+    "table": "the results of a group of audits in one table",
+    "page": "audit.html of finished audits, made again",
+    "plan": "how large an audit by calibrated clearance must be, from a pilot",
+    "report": "all results as the tables and figures of a paper, and a page to explore",
+    "sync": "copy the audits on disk to W&B",
+    "wandb-sweep": "a sweep file as a W&B sweep, for agents",
+    "dashboard": "a W&B view that compares the audits",
+}
+
+HELP = f"""nonmember {__version__}: was this dataset used to train this language model, or was it not?
+
+usage: nonmember COMMAND [key=value ...]
+
+{chr(10).join(f"  {name:11} {what}" for name, what in COMMANDS.items())}
+
+`nonmember COMMAND --help` says more. README.md has a first session, docs/ the rest.
+"""
+
+
+def main() -> None:
+    """Entry of the console script."""
+    status = run(sys.argv[1:])
+    if status in INTERRUPTED:  # at once: taking the libraries apart needs seconds
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)
+
+
+def run(arguments: list[str]) -> int:
+    """Run a command and return the exit status: 0 done, 1 an error, told in a sentence, 2 no such command, 130 after
+    Ctrl-C and 143 after SIGTERM."""
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        sys.stdout.write(HELP)
+        return 0
+    if arguments[0] == "--version":
+        sys.stdout.write(f"nonmember {__version__}\n")
+        return 0
+    # Lightning starts the further processes of a run with the arguments that follow the command.
+    command, *rest = [os.environ["NONMEMBER_COMMAND"], *arguments] if process_rank() > 0 else arguments
+    if command not in COMMANDS:
+        near = difflib.get_close_matches(command, COMMANDS, n=1)
+        meant = f"did you mean {near[0]}? The commands are" if near else "choose from"
+        sys.stderr.write(f"nonmember: there is no command {command!r}; {meant} {', '.join(COMMANDS)}.\n")
+        return 2
+    # Waiting threads must not spin: on shared cores that costs up to sixty times the work itself.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    wants_trace = os.environ.get("HYDRA_FULL_ERROR") == "1" and process_rank() == 0
+    os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed by Hydra
+    os.environ["NONMEMBER_COMMAND"] = command
+    logging.raiseExceptions = False  # where a log file cannot be written, the work itself says so
+    sys.argv[1:] = rest
+    if process_rank() > 0:
+        watch_parent()
+    with interruptible():
+        try:
+            importlib.import_module(f"nonmember.cli.{command.replace('-', '_')}").main()
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            if (interruption := interruption_of(error)) is not None:
+                if process_rank() == 0:
+                    sys.stderr.write(f"nonmember: {interruption}\n")
+                return interruption.status
+            if isinstance(error, SystemExit):
+                raise
+            from nonmember.cli.explain import explain, is_for_the_user
+            from nonmember.runtime.terminal import visible
+
+            if wants_trace or not is_for_the_user(error):
+                raise
+            sys.stderr.write(f"nonmember {command}: {visible(explain(error))}\n")
+            return 1
+    return 0

@@ -1,0 +1,26 @@
+"""`nonmember page FOLDER`: the pages of finished audits made again, from the files that lie there."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from nonmember.results.result import RESULT
+
+
+def main() -> None:
+    """Print the path of each page."""
+    parser = argparse.ArgumentParser(
+        prog="nonmember page",
+        description="Write audit.html beside every result.json below a folder. It holds ids and scores, no text.",
+    )
+    parser.add_argument("folder", type=Path, help="of one audit or of many, for example outputs/audits/demo")
+    folder = parser.parse_args().folder
+    paths = sorted(folder.rglob(RESULT))
+    if not paths:
+        raise ValueError(f"There is no {RESULT} below {folder}. Run an audit first, or name the folder of one.")
+    from nonmember.reports.audit_page.write import write_page
+
+    for path in paths:
+        sys.stdout.write(f"{write_page(path.parent)}\n")

@@ -1,0 +1,46 @@
+"""The Hydra entry of `nonmember report`: results in, a report with the published numbers beside ours out."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+
+from omegaconf import DictConfig
+
+from nonmember.config.roots import published_sweeps, require_complete, run_with_hydra
+from nonmember.config.safety import instantiate
+
+log = logging.getLogger(__name__)
+
+
+def main() -> None:
+    """Print the path of the page as the last line."""
+
+    def run(config: DictConfig, _: Path) -> None:
+        sys.stdout.write(f"{report(config)}\n")
+
+    run_with_hydra("report", run)
+
+
+def report(config: DictConfig) -> Path:
+    """Read all results, fill the tables and figures of config.report, write them to config.folder.
+
+    A report about no method is of published numbers alone, and reads none.
+    """
+    require_complete(config)
+    paper = instantiate(config.report)
+    from nonmember.reports.core.own import is_own, table_of_own
+    from nonmember.reports.render.write import write_report
+    from nonmember.results.load import Collection, load_runs
+
+    collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
+    known = published_sweeps()
+    own = [run for run in collection.runs if is_own(run, known)]
+    others = [run for run in collection.runs if not is_own(run, known)]
+    document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))
+    page = write_report(document, collection, Path(config.folder), datetime.now().astimezone())
+    log.info("%d results in %s, %d left out.", len(collection.runs), page.parent, len(collection.unreadable))
+    return page

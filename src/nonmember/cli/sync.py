@@ -1,0 +1,249 @@
+"""`nonmember sync [FOLDER]`: W&B gets a copy of every audit on disk, each once, with or without a live run before.
+
+A ledger in `<outputs>/wandb/synced.json` says what was sent where: destination -> run id -> hash of what was sent. It
+is written after each run, so an interrupted sync goes on where it was, and what has changed since is sent again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nonmember.results.outcomes import outcome_paths, read_outcome
+from nonmember.results.result import CONFIG, AuditResult, Failure
+from nonmember.runtime.files import file_hash, write_text_atomically
+from nonmember.runtime.progress import tracked
+from nonmember.runtime.terminal import visible
+
+if TYPE_CHECKING:
+    from nonmember.results.mirror import Texts
+    from nonmember.tracking.trackers import RunInfo, Tracker
+
+LEDGER = "synced.json"
+MODES = ("online", "offline")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A finished or failed audit on disk. config: as it was resolved, empty where it was not kept."""
+
+    path: Path
+    outcome: AuditResult | Failure
+    config: Mapping[str, Any]
+
+    @property
+    def folder(self) -> Path:
+        return self.path.parent
+
+    def info(self) -> RunInfo:
+        """What W&B calls it: as the live run did."""
+        from nonmember.tracking.trackers import RunInfo, noted_run_id, run_id_of
+
+        about = self.outcome
+        if isinstance(about, AuditResult):
+            sweep, cell, method = about.sweep or self.folder.parent.name, about.cell, about.method
+            tags = [about.corpus, about.target]
+            expected = run_id_of(sweep, cell, about.keys.get("audit", ""))
+            run_id = noted_run_id(self.folder, expected) or expected
+        else:
+            sweep, cell = self.config.get("name") or self.folder.parent.name, about.cell
+            method, tags = _method_of(self.config), [(self.config.get("data") or {}).get("label")]
+            run_id = noted_run_id(self.folder, None) or run_id_of(sweep, cell, "")
+        return RunInfo(
+            name=cell, group=sweep, job_type=method, tags=[tag for tag in tags if tag], config=self.config,
+            folder=self.folder, run_id=run_id, live=False,
+        )  # fmt: skip
+
+    def tell(self, tracker: Tracker, given: Texts | None) -> None:
+        from nonmember.results.mirror import FACTS, mirror
+
+        if isinstance(self.outcome, AuditResult):
+            mirror(tracker, self.outcome, self.folder, None if given is None else texts_of(self, given))
+        else:
+            tracker.describe(FACTS, {"sweep": self.info().group, "name": self.outcome.cell})
+            tracker.summarise({"error": self.outcome.error, "error_kind": self.outcome.kind})
+
+
+def main() -> None:
+    """Entry of `nonmember sync`."""
+    outputs = Path(os.environ.get("NONMEMBER_OUTPUTS") or "outputs")
+    environment_mode = os.environ.get("WANDB_MODE")
+    parser = argparse.ArgumentParser(prog="nonmember sync", description="Copy the audits below a folder to W&B.")
+    parser.add_argument("folder", type=Path, nargs="?", default=outputs / "audits", help="default: %(default)s")
+    parser.add_argument(
+        "--project", default=os.environ.get("WANDB_PROJECT") or "nonmember", help="default: %(default)s"
+    )
+    parser.add_argument("--entity", default=os.environ.get("WANDB_ENTITY"), help="a team; default: one's own")
+    parser.add_argument(
+        "--mode", choices=MODES, default=environment_mode if environment_mode in MODES else "online",
+        help="default: %(default)s; offline runs can be sent later with `wandb sync`",
+    )  # fmt: skip
+    parser.add_argument("--dry-run", action="store_true", help="say what would be sent, and send nothing")
+    parser.add_argument(
+        "--text", nargs="*", metavar="key=value",
+        help="send the documents' texts along with their scores; the words name the documents as for `nonmember "
+        "audit`: --text data.path=documents.jsonl",
+    )  # fmt: skip
+    given = parser.parse_args()
+    paths = outcome_paths(given.folder)
+    destination = f"{given.entity or 'default'}/{given.project} {given.mode}"
+    if server := os.environ.get("WANDB_BASE_URL"):
+        destination += f" {server}"
+    ledger = Ledger(outputs / "wandb" / LEDGER, destination)
+    sync(
+        paths, ledger, outputs / "wandb", project=given.project, entity=given.entity, mode=given.mode,
+        dry_run=given.dry_run, text=given.text,
+    )  # fmt: skip
+
+
+def sync(
+    paths: list[Path], ledger: Ledger, directory: Path, *, project: str, entity: str | None, mode: str,
+    dry_run: bool, text: Sequence[str] | None,
+) -> None:  # fmt: skip
+    """Send what the ledger does not have, and say how much that was. Raises ValueError where something failed."""
+    from filelock import FileLock, Timeout
+
+    from nonmember.tracking.online import Unreachable
+    from nonmember.tracking.trackers import WandbLogging
+
+    given = None if text is None else given_documents(text)
+    logging = WandbLogging(project, mode, str(directory), entity=entity, log_text=given is not None)
+    sent, there, problems = 0, 0, []
+    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(directory / f".{LEDGER}.lock", timeout=0):
+            for path in tracked(paths, "syncing", "results"):
+                try:
+                    content = file_hash(path) + ("" if given is None else "+text")
+                    cell = _load(path)
+                    info = cell.info()
+                    assert info.run_id is not None
+                    if ledger.has(info.run_id, content):
+                        there += 1
+                        continue
+                    if dry_run:
+                        sys.stdout.write(visible(f"would send {info.group}/{info.name} as {info.run_id}") + "\n")
+                    else:
+                        send(cell, info, logging, given)
+                        ledger.note(info.run_id, content)
+                    sent += 1
+                except Unreachable:
+                    raise
+                except (ValueError, OSError) as error:
+                    problems.append(f"{path.parent.name}: {error}")
+    except Timeout as error:
+        raise ValueError("Another sync is at work. Wait for its end, and sync again.") from error
+    for problem in problems:
+        sys.stderr.write(f"not sent  {visible(problem)}\n")
+    sys.stdout.write(f"{'would send' if dry_run else 'sent'} {sent}, already there {there}, failed {len(problems)}\n")
+    if problems:
+        raise ValueError(f"{len(problems)} of {len(paths)} could not be sent; put that right and sync again to go on.")
+
+
+def send(cell: Cell, info: RunInfo, logging: Any, given: Texts | None) -> None:
+    """One run from start to end; that of a failed audit is marked as failed. given: documents to be sent along."""
+    tracker = logging.start(info)
+    failed = True
+    try:
+        cell.tell(tracker, given)
+        failed = isinstance(cell.outcome, Failure)
+    finally:
+        tracker.finish(failed=failed)
+
+
+class Ledger:
+    """What has been sent to one destination; the file holds those of all destinations."""
+
+    def __init__(self, path: Path, destination: str):
+        self._path, self._destination = path, destination
+        try:
+            self._all = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+            self._sent: dict[str, str] = dict(self._all.get(destination, {}))
+        except (ValueError, TypeError, AttributeError) as error:
+            raise ValueError(
+                f"{path} cannot be read ({error}). Remove it; everything will be sent once more."
+            ) from error
+
+    def has(self, run_id: str, content: str) -> bool:
+        return self._sent.get(run_id) == content
+
+    def note(self, run_id: str, content: str) -> None:
+        self._sent[run_id] = content
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_text_atomically(self._path, json.dumps(self._all | {self._destination: self._sent}, indent=1) + "\n")
+
+
+def texts_of(cell: Cell, given: Texts) -> Texts:
+    """Of the given documents those that an audit was about. given: by fingerprint.
+
+    Raises ValueError where its suspect set is not among them.
+    """
+    assert isinstance(cell.outcome, AuditResult)
+    groups = {"suspect" if name == "corpus" else name: key for name, key in cell.outcome.keys.items()}
+    texts = {name: given[key] for name, key in groups.items() if key in given}
+    if "suspect" not in texts:
+        raise ValueError(
+            "--text must name the documents of the audit; got others. Give the words that named them to `nonmember "
+            "audit`, as in --text data.path=documents.jsonl, or sync without --text."
+        )
+    return texts
+
+
+def given_documents(words: Sequence[str]) -> Texts:
+    """Fingerprint -> document id -> text, of the documents that the words name as they do for `nonmember audit`.
+
+    The folder of an audit is not asked what its documents are: it may come from somebody else, and its config would
+    say what is opened on this machine.
+    """
+    from hydra import compose, initialize_config_dir
+    from hydra.core.global_hydra import GlobalHydra
+    from omegaconf import OmegaConf
+
+    from nonmember.cli.audit import builder_of
+    from nonmember.config.roots import config_directory, register, require_complete
+    from nonmember.config.safety import checked_composition, instantiate
+
+    if strange := [word for word in words if "=" not in word]:
+        raise ValueError(f"--text must be followed by key=value words; got {strange[0]!r}. Put a folder before --text.")
+    register()
+    GlobalHydra.instance().clear()
+    with initialize_config_dir(str(config_directory()), version_base=None), checked_composition():
+        config = compose("audit", list(words))
+    data = config.data
+    require_complete(OmegaConf.create({"data": OmegaConf.to_container(data, resolve=False)}))
+    builder = builder_of(config)
+    corpora = [instantiate(one.corpus) for one in (data, data.get("heldout"), data.get("unseen")) if one]
+    return {
+        corpus.fingerprint(builder): {document.doc_id: document.text for document in builder.get(corpus).documents}
+        for corpus in corpora
+    }
+
+
+def _load(path: Path) -> Cell:
+    kept = path.parent / CONFIG
+    return Cell(path, read_outcome(path), _read(kept) if kept.is_file() else {})
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, TypeError) as error:
+        raise ValueError(f"{path} cannot be read ({error}). Remove it, or run that audit again.") from error
+
+
+def _method_of(config: Mapping[str, Any]) -> str:
+    """The method's name as in results; of one that cannot be told, just `audit`."""
+    module, _, name = str((config.get("method") or {}).get("_target_", "")).rpartition(".")
+    if not module.startswith("nonmember."):
+        return "audit"
+    try:
+        return str(getattr(importlib.import_module(module), name).name)
+    except (ImportError, AttributeError):
+        return "audit"

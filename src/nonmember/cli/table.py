@@ -1,0 +1,247 @@
+"""The closing table: a row per audit. Also `nonmember table FOLDER`, for results made before or elsewhere."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from nonmember.methods import method_named
+from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
+from nonmember.results.outcomes import NO_SEAL, num_without_seal, outcome_paths, read_outcome
+from nonmember.results.result import AuditResult, Failure
+from nonmember.runtime.terminal import for_rich, visible
+
+LISTED = 4  # names of sets in a cell
+ALWAYS_SAID = ("models_trained", "models_found", "tokens_observed", "observations_found")
+WIDTH_OF_FILES = 150  # a log file has no width of its own; wider tables get all they need
+
+
+Cell = AuditResult | Failure
+
+
+def main() -> None:
+    """Entry of `nonmember table`."""
+    parser = argparse.ArgumentParser(prog="nonmember table", description="The results below a folder in one table.")
+    parser.add_argument("folder", type=Path, help="for example outputs/audits/demo")
+    parser.add_argument("--together", action="store_true", help="also what may be said of several sets together")
+    given = parser.parse_args()
+    paths = outcome_paths(given.folder)
+    cells: list[Cell] = []
+    problems: list[str] = []
+    for path in paths:
+        try:
+            cells.append(read_outcome(path))
+        except ValueError as error:  # which does not hide the others
+            problems.append(str(error))
+            cells.append(Failure(path.parent.name, str(error), "unusable"))
+    if len(problems) < len(cells):
+        show(cells, together=given.together)
+    if without := num_without_seal(paths):
+        sys.stdout.write(f"{without} of {len(paths)} results have {NO_SEAL}.\n")
+    if problems:
+        raise ValueError(f"{len(problems)} of {len(paths)} results cannot be used. The first: {problems[0]}")
+
+
+def show(cells: Sequence[Cell], *, together: bool = False, console: Console | None = None) -> None:
+    """Print a row per cell, what had to be made, and why cells failed.
+
+    together: what may be said of several sets under one target; of calibrated clearance this is told in any case.
+    """
+    console = console or Console()
+    wide = console if console.is_terminal else Console(file=console.file, width=WIDTH_OF_FILES)
+    names = _names(cells)
+    for group in groups_of(cells, names):
+        _print(wide, group)
+    if results := [cell for cell in cells if isinstance(cell, AuditResult)]:
+        kinds = dict.fromkeys(name for result in results for name in result.made)
+        made = {name: sum(result.made.get(name, 0) for result in results) for name in kinds}
+        said = (f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID)
+        console.print(", ".join(said), soft_wrap=True)
+        if len(results) == 1:
+            console.print(for_rich(results[0].allowed_claim), soft_wrap=True)
+        for name, result in zip(names, cells, strict=True):
+            if isinstance(result, AuditResult) and (words := result.details.get("in_words")):
+                console.print(for_rich(f"{name}: {words}"), soft_wrap=True, highlight=False)
+        _show_warnings(console, results)
+        _show_together(wide, results if together else [one for one in results if one.method == "clearance"])
+    for cell in cells:
+        if isinstance(cell, Failure):
+            console.print(for_rich(f"failed  {cell.cell}: {cell.error}"), style="red", soft_wrap=True)
+
+
+def _print(console: Console, group: Group) -> None:
+    """As a table as wide as it needs to be; below one another on a terminal that is too narrow for that: nothing is
+    ever cut."""
+    table = table_of(group)
+    needed = Measurement.get(console, console.options.update(max_width=10_000), table).maximum
+    if not console.is_terminal:
+        Console(file=console.file, width=max(needed, console.width)).print(table)
+    elif needed <= console.width:
+        console.print(table)
+    else:
+        _print_stacked(console, group)
+
+
+def _print_stacked(console: Console, group: Group) -> None:
+    if group.title:
+        console.print(Text(visible(group.title), style="bold italic"))
+    first, *others = group.columns
+    for row in group.rows:
+        console.print(Text(visible(row[first]), style="bold"), soft_wrap=True)
+        line = ""
+        for piece in (f"{name} {row[name]}" for name in others):
+            if line and len(line) + len(piece) + 3 > console.width:
+                console.print(Text(visible(line)), soft_wrap=True)
+                line = ""
+            line = f"{line}   {piece}" if line else f"  {piece}"
+        console.print(Text(visible(line)), soft_wrap=True)
+
+
+def _show_together(console: Console, results: Sequence[AuditResult]) -> None:
+    found = families(results)
+    if not found:
+        return
+    console.print(table_of_families(found))
+    for sentence in (EACH, ALL, SCREENING):
+        console.print(sentence, soft_wrap=True)
+
+
+def table_of_families(found: Sequence[Family]) -> Table:
+    """A row per target with several sets."""
+    table = Table("several sets together", "sets", "each (Holm)", "all", "screening (BH)", header_style="bold")
+    for family in found:
+        every = f"{'yes' if family.all_together else 'no'} (p {_decimals(family.largest, '.3g')})"
+        cells = (family.name(found), len(family.sets), _listed(family.each, family), every,
+                 _listed(family.screened, family))  # fmt: skip
+        table.add_row(*map(for_rich, cells))
+    return table
+
+
+def _listed(names: Sequence[str], family: Family) -> str:
+    """The first few by name."""
+    if not names or len(names) == len(family.sets):
+        return "all" if names else "none"
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return f"{len(names)}: {', '.join(names[:LISTED])}{more}"
+
+
+def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
+    """Each kind once: those that differ in their numbers alone are one kind."""
+    kinds: dict[str, list[str]] = {}
+    for text in (text for result in results for text in result.warnings):
+        kinds.setdefault(re.sub(r"[\d.,]+", "#", text), []).append(text)
+    for texts in kinds.values():
+        such = "" if len(set(texts)) == 1 else " such as"
+        told = f"warning ({len(texts)} of {len(results)}){such}: {texts[0]}"
+        console.print(for_rich(told), soft_wrap=True, highlight=False)
+
+
+@dataclass(frozen=True)
+class Group:
+    """Cells that share a table. rows: column -> text.   numeric: columns that are aligned to the right."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Mapping[str, str]]
+    numeric: Sequence[str] = ("n", "rho_RT", "rho_DT", "p")
+
+
+def groups_of(cells: Sequence[Cell], names: Sequence[str]) -> list[Group]:
+    """One per method, in the order in which they come. Cells that failed stand among the others where there is one
+    method, else by themselves: what has no result names no method."""
+    methods = list(dict.fromkeys(cell.method for cell in cells if isinstance(cell, AuditResult)))
+    alone = methods[0] if len(methods) == 1 else ""
+    found: dict[str, list[tuple[str, Cell]]] = {}
+    for name, cell in zip(names, cells, strict=True):
+        method = cell.method if isinstance(cell, AuditResult) else alone
+        found.setdefault(method, []).append((name, cell))
+    return [_group(method, members, titled=len(found) > 1) for method, members in found.items()]
+
+
+def _group(method: str, members: Sequence[tuple[str, Cell]], *, titled: bool) -> Group:
+    results = [cell for _, cell in members if isinstance(cell, AuditResult)]
+    shown = _columns(method_named(method).statistic_name, results)
+    rows = [{"cell": name} | {column: text(cell) for column, text in shown.items()} for name, cell in members]
+    return Group((method or "failed") if titled else "", ("cell", *shown), rows)
+
+
+def _columns(statistic: str, results: Sequence[AuditResult]) -> dict[str, Callable[[Cell], str]]:
+    """Of the numbers that not every method has those that some result has; a dash where one lacks it."""
+    alphas = {result.alpha for result in results}
+    if any(result.ci_low is not None or result.ci_high is not None for result in results):
+        statistic += f" [{1 - alphas.pop():.0%} interval]" if len(alphas) == 1 else " [interval]"
+    every: dict[str, tuple[Callable[[AuditResult], object], Callable[[AuditResult], str]]] = {
+        "n": (lambda one: True, lambda one: str(one.num_documents)),
+        "rho_RT": (lambda one: one.rho_reference_target, lambda one: _decimals(one.rho_reference_target)),
+        "rho_DT": (lambda one: one.rho_distilled_target, lambda one: _decimals(one.rho_distilled_target)),
+        statistic: (lambda one: True, _statistic),
+        "p": (lambda one: one.p_value, _p_value),
+        "verdict": (lambda one: True, lambda one: one.verdict),
+        "truth": (lambda one: True, lambda one: one.truth or "unknown"),
+    }
+    shown = {name: text for name, (value, text) in every.items() if any(value(one) is not None for one in results)}
+
+    def of(name: str, text: Callable[[AuditResult], str]) -> Callable[[Cell], str]:
+        missing = "failed" if name == "verdict" else "-"
+        return lambda cell: missing if isinstance(cell, Failure) else text(cell)
+
+    shown = shown or {"verdict": lambda one: one.verdict}
+    return {name: of(name, text) for name, text in shown.items()}
+
+
+def table_of(group: Group) -> Table:
+    """Labels are shown as they are: what looks like markup in them is none."""
+    table = Table(title=Text(visible(group.title)) if group.title else None, title_justify="left", header_style="bold")
+    for name in group.columns:
+        table.add_column(Text(name), justify="right" if name in group.numeric else "left", no_wrap=True)
+    for row in group.rows:
+        table.add_row(*(Text(visible(row[name])) for name in group.columns))
+    return table
+
+
+def _names(cells: Sequence[Cell]) -> list[str]:
+    """What each audit is about; where that does not tell them apart, what was given for it, in short."""
+    given = [_given(cell.cell) for cell in cells]
+    everywhere = set.intersection(*map(set, given)) if len(given) > 1 else set()
+    differing = [" ".join(part for part in parts if part not in everywhere) for parts in given]
+    subjects = [_subject(cell) or short for cell, short in zip(cells, differing, strict=True)]
+    repeated = {name for name, number in Counter(subjects).items() if number > 1}
+    return [short if name in repeated else name for name, short in zip(subjects, differing, strict=True)]
+
+
+def _subject(cell: Cell) -> str:
+    if isinstance(cell, Failure):
+        return ""
+    return f"{cell.corpus} under {cell.target}" if cell.target else cell.corpus
+
+
+def _given(folder: str) -> list[str]:
+    """["domain=scipy", "lambda=0.1"] of the folder data.domain=scipy,method.distillation.lambda_=0.1"""
+    return [re.sub(r"^[^=]*[.@/]([^=.@/]+=)", r"\1", part).replace("_=", "=") for part in folder.split(",")]
+
+
+def _statistic(result: AuditResult) -> str:
+    value = _decimals(result.statistic, "+.3f")
+    if result.ci_low is None and result.ci_high is None:
+        return value
+    low, high = (_decimals(bound, "+.3f") for bound in (result.ci_low, result.ci_high))
+    return f"{value} [{low}, {high}]"
+
+
+def _p_value(result: AuditResult) -> str:
+    value = result.p_value
+    return _decimals(value, ".4f" if value is None or value >= 5e-5 else ".1e")
+
+
+def _decimals(value: float | None, form: str = ".3f") -> str:
+    return "-" if value is None else format(value, form)

@@ -1,0 +1,1 @@
+"""Hydra configs: typed roots, what a config may do, and objects built from them."""

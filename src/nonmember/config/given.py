@@ -1,0 +1,129 @@
+"""What the user did not give and the method needs: asked for in one sentence, before anything heavy is imported.
+
+Values that are missing (`???`) are filled with marks. The method then says what it would measure, and the marks in that
+are what it needs; the others are left out of the config.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from nonmember.audits.question import Audit
+from nonmember.config.build import build, build_audit
+from nonmember.config.roots import missing_keys
+from nonmember.corpora import TextFiles
+from nonmember.methods.base import NotGiven
+from nonmember.observations import Scored
+
+MARK = "not given: "
+GENERAL = "world.general"
+OPTIONAL = ("data.heldout", "data.unseen", "general")  # there or not: methods look
+MODELS = {
+    "target": "a target model",
+    "reference": "a reference model that has not read the documents",
+    "method.rephraser": "a model that rephrases",
+    "method.paraphraser": "a model that paraphrases",
+    "method.controls.stand_in": "a model of the target's size for its controls",
+}
+TEXTS = {
+    "data": "documents",
+    "data.heldout": "unread text of the same kind to compare with",
+    "data.unseen": "further unread text to tune the target on",
+    GENERAL: "general text without the documents",
+}
+
+
+def given(config: DictConfig) -> tuple[DictConfig, Audit]:
+    """The config without what was not given, and the question.
+
+    Raises ValueError that names, with what to add to the command, all that the method needs and that is missing.
+    """
+    keys = [key for key in missing_keys(config) if not key.startswith("world.") or key.startswith(GENERAL)]
+    marked = config.copy()
+    for key in keys:
+        OmegaConf.update(marked, key, MARK + key)
+    for place in OPTIONAL:
+        if any(_marks(OmegaConf.select(marked, place))):
+            OmegaConf.update(marked, place, None)
+    try:
+        audit = build_audit(marked)
+    except Exception:
+        if others := [key for key in keys if _place(key) not in MODELS | TEXTS]:  # which may refuse a mark
+            raise ValueError(_sentence("The audit", others)) from None
+        raise
+    if needed := set(_needed(audit, config)) & {*keys, *TEXTS}:  # other marks are in labels
+        raise ValueError(_sentence(audit.method.name, needed))
+    for key in keys:
+        if not key.startswith(GENERAL):
+            OmegaConf.update(marked, _place(key), None)
+    return marked, replace(audit, method=build(marked.method))
+
+
+def _needed(audit: Audit, config: DictConfig) -> Iterator[str]:
+    """The keys of what the method would look at and that was not given."""
+    asked_for = []
+    while True:
+        try:
+            groups = audit.groups
+            break
+        except NotGiven as error:
+            asked_for.append(_key_of(f"data.{error.role}", config))
+            text = TextFiles(".", "*")  # so that it goes on to what it needs beside
+            audit = replace(audit, heldout=text) if error.role == "heldout" else replace(audit, unseen=text)
+    yield from _marks(groups)
+    yield from asked_for
+    scores = [one.score for one in audit.measurements if isinstance(one, Scored)]
+    if audit.general is None and any(score.needs_counts for score in scores):
+        yield _key_of(GENERAL, config)
+
+
+def _key_of(place: str, config: DictConfig) -> str:
+    """What sets a text: its path where the config has a place for it, else the place."""
+    node = OmegaConf.select(config, place)
+    return f"{place}.path" if isinstance(node, DictConfig) and "path" in node.keys() else place  # noqa: SIM118 (`???`)
+
+
+def _marks(node: Any) -> Iterator[str]:
+    """The keys of the marks in a spec, or in containers of specs."""
+    match node:
+        case str():
+            if node.startswith(MARK):
+                yield node.removeprefix(MARK)
+        case DictConfig():
+            yield from _marks(OmegaConf.to_container(node, resolve=True))
+        case Mapping():
+            yield from _marks(list(node.values()))
+        case Scored():
+            yield from _marks([node.model, node.corpus, *node.compared_with(), node.general()])
+        case list() | tuple():
+            for item in node:
+                yield from _marks(item)
+        case _ if is_dataclass(node):
+            yield from _marks([getattr(node, field.name) for field in fields(node)])
+
+
+def _place(key: str) -> str:
+    return key.removesuffix(".path")
+
+
+def _sentence(who: str, keys: Iterable[str]) -> str:
+    """prism needs a target model and documents; add target.path=FOLDER_OR_HUB_NAME data.path=FILE to the command."""
+    order = [*MODELS, *TEXTS]
+    keys = sorted(keys, key=lambda key: order.index(_place(key)) if _place(key) in order else len(order))
+    what = _listed([(MODELS | TEXTS).get(_place(key), f"a value for {key}") for key in keys])
+    return f"{who} needs {what}; add {' '.join(map(_addition, keys))} to the command."
+
+
+def _addition(key: str) -> str:
+    if key in TEXTS:  # the config has no place for it
+        place = "general" if key == GENERAL else key
+        return f"+data@{place}=documents {place}.path=FILE"
+    return f"{key}={'FILE' if _place(key) in TEXTS else 'FOLDER_OR_HUB_NAME' if _place(key) in MODELS else 'VALUE'}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)

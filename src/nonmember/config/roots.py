@@ -1,0 +1,283 @@
+"""The typed roots of the primary configs: unknown keys and wrong types are refused before the work starts.
+
+The leaves (target, data, method ...) stay YAML; `_target_` decides what they become.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import hydra
+from hydra.core.config_search_path import ConfigSearchPath
+from hydra.core.config_store import ConfigStore
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.plugins import Plugins
+from hydra.experimental.callback import Callback
+from hydra.plugins.search_path_plugin import SearchPathPlugin
+from omegaconf import MISSING, DictConfig, OmegaConf
+
+from nonmember.config.run_names import cell_name
+from nonmember.config.safety import checked_composition, environment
+from nonmember.runtime.interruption import Interrupted, check, interruption_of, worker
+from nonmember.runtime.naming import folder_name, label_of_path, place
+
+FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
+
+
+def config_directory() -> Path:
+    """The YAML tree: inside the installed package, or at the top of the repository in an editable install."""
+    packaged = Path(__file__).parents[1] / "conf"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "conf"
+
+
+def sweeps_directory() -> Path:
+    """The sweeps: inside the installed package, or at the top of the repository."""
+    packaged = Path(__file__).parents[1] / "sweeps"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "sweeps"
+
+
+def published_sweeps() -> frozenset[str]:
+    """Names of the sweeps that come with the project."""
+    return frozenset(path.stem for path in sweeps_directory().glob("*.yaml"))
+
+
+class SweepsInSearchPath(SearchPathPlugin):
+    """Lets `--config-name table2` find the sweeps of the package, without --config-dir."""
+
+    def manipulate_search_path(self, search_path: ConfigSearchPath) -> None:
+        search_path.append("nonmember-sweeps", f"file://{sweeps_directory()}")
+
+
+@dataclass
+class AuditConfig:
+    """`nonmember audit`."""
+
+    name: str = MISSING
+    seed: int = MISSING
+    outputs: str = MISSING
+    store: str = MISSING
+    truth: str | None = None
+    target: Any = MISSING
+    reference: Any = MISSING
+    data: Any = MISSING
+    method: Any = MISSING
+    trainer: Any = MISSING
+    asking: Any = MISSING
+    cleaning: Any = None
+    logger: Any = MISSING
+    general: Any = None
+    gates: Any = None
+    ladder: Any = None
+    max_layout_auc: float | None = None
+    zlib_text: str = MISSING
+    world: Any = None
+    launcher: Any = None
+    experiment: Any = None
+    fail_fast: bool = False
+    page_text: bool = False
+
+
+@dataclass
+class ScoreConfig:
+    """`nonmember score`."""
+
+    outputs: str = MISSING
+    store: str = MISSING
+    k: Any = MISSING
+    max_tokens: int | None = None
+    most_tokens: int = MISSING
+    perturbations: list[str] = MISSING
+    dc_pdd: Any = MISSING
+    model: Any = MISSING
+    data: Any = MISSING
+    trainer: Any = MISSING
+    asking: Any = MISSING
+    cleaning: Any = None
+    general: Any = None
+    reference: Any = None
+    world: Any = None
+
+
+@dataclass
+class TrainConfig:
+    """`nonmember train`."""
+
+    outputs: str = MISSING
+    store: str = MISSING
+    export: str | None = None
+    merge: bool = False
+    model: Any = MISSING
+    trainer: Any = MISSING
+    cleaning: Any = None
+    logger: Any = MISSING
+    world: Any = None
+
+
+class RememberSweepFolder(Callback):
+    """Tells the starting process, in which no cell may ever run, where the sweep's folders are."""
+
+    def on_multirun_start(self, config: DictConfig, **_: object) -> None:
+        os.environ[FOLDER_VARIABLE] = str(Path(config.hydra.sweep.dir).absolute())
+
+
+def number_of_cell() -> int:
+    """The place in the sweep of the cell that runs; 0 where there is no sweep."""
+    job = HydraConfig.get().job
+    return 0 if OmegaConf.is_missing(job, "num") else int(job.num)
+
+
+def cells_of_sweep() -> list[str]:
+    """What is given for each cell of this run's grid beside the others, by their places; [] where there is no grid.
+
+    Read from what Hydra keeps of a sweep, and taken apart as its basic sweeper does.
+    """
+    folder = os.environ.get(FOLDER_VARIABLE)
+    if not folder or not (kept := Path(folder) / "multirun.yaml").is_file():
+        return []
+    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+    from hydra.core.override_parser.overrides_parser import OverridesParser
+
+    config = OmegaConf.load(kept)
+    params = OmegaConf.select(config, "hydra.sweeper.params", default=None) or {}
+    given = [f"{key}={value}" for key, value in params.items()]
+    given += OmegaConf.select(config, "hydra.overrides.task", default=None) or []
+    (cells,) = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides(given), None)
+    everywhere = set.intersection(*map(set, cells))
+    return [",".join(part for part in cell if part not in everywhere) or "the only one" for cell in cells]
+
+
+@dataclass
+class ReportConfig:
+    """`nonmember report`."""
+
+    outputs: str = MISSING
+    results: list[str] = MISSING
+    folder: str = MISSING
+    report: Any = MISSING
+
+
+@dataclass
+class SecondsConfig:
+    """Of `nonmember plan`: to train a control, and to distil a reference, per document."""
+
+    control: float | None = None
+    distillation: float | None = None
+
+
+@dataclass
+class PlanConfig:
+    """`nonmember plan`."""
+
+    error: float = MISSING
+    confidence: float | None = None
+    power: float = MISSING
+    min_documents: int = MISSING
+    max_documents: int = MISSING
+    max_seeds: int = MISSING
+    max_controls: int = MISSING
+    outputs: str = MISSING
+    store: str = MISSING
+    pilot: Any = MISSING
+    seconds: SecondsConfig = field(default_factory=SecondsConfig)
+
+
+def number_seen(num_documents: int, rate: float) -> int:
+    """How many documents of a mixture have been read."""
+    from nonmember.corpora.transforms import nested
+
+    return nested.number_seen(num_documents, rate)
+
+
+def register() -> None:
+    """Make the schemas and resolvers known to Hydra, before anything is composed."""
+    store = ConfigStore.instance()
+    for schema in (AuditConfig, ScoreConfig, TrainConfig, ReportConfig, PlanConfig):
+        store.store(name=f"{schema.__name__.removesuffix('Config').lower()}_schema", node=schema)
+    Plugins.instance().register(SweepsInSearchPath)
+    OmegaConf.register_new_resolver("folder_name", folder_name, replace=True)
+    OmegaConf.register_new_resolver("cell_name", cell_name, replace=True)
+    OmegaConf.register_new_resolver("place", place, replace=True)
+    OmegaConf.register_new_resolver("file_stem", label_of_path, replace=True)
+    OmegaConf.register_new_resolver("number_seen", number_seen, replace=True)
+    OmegaConf.register_new_resolver("oc.env", environment, replace=True)
+
+
+def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> None:
+    """Compose the command's config and run `task(config, run folder)`; with -m once per cell, come what may.
+
+    The first error is raised when all is done, and by us: Hydra would write a line of its own before it. An
+    interruption ends the sweep; in a launcher's worker it ends the cell, and those after it are not begun.
+    """
+    from nonmember.config.slips import refuse_paths_as_choices
+
+    refuse_paths_as_choices(command, sys.argv[1:])
+    register()
+    here, errors = os.getpid(), []
+
+    @hydra.main(config_path=str(config_directory()), config_name=command, version_base=None)
+    @functools.wraps(task)
+    def run(config: DictConfig) -> None:
+        folder = Path(HydraConfig.get().runtime.output_dir)
+        if os.getpid() != here:  # in a launcher's worker only Hydra can carry the error home
+            with contextlib.suppress(Interrupted), worker():
+                check()
+                try:
+                    task(config, folder)
+                except (KeyboardInterrupt, SystemExit) as error:
+                    raise interruption_of(error) or error from None
+            return
+        try:
+            task(config, folder)
+        except Exception as error:
+            check()
+            traceback.clear_frames(error.__traceback__)  # a kept error must keep nothing open
+            errors.append(error)
+
+    if any(word.startswith("--experimental-rerun") for word in sys.argv[1:]):
+        raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")
+    with checked_composition():
+        run()
+    check()
+    if errors:
+        raise errors[0]
+
+
+# What no command but an audit looks at, and of an audit only some methods (nonmember.config.given).
+NOT_ALWAYS_NEEDED = ("world.", "data.heldout.", "data.unseen.")
+
+
+def require_complete(config: DictConfig) -> None:
+    """Name the values that the YAML leaves to the user (`???`) and that were not given."""
+    if missing := [key for key in missing_keys(config) if not key.startswith(NOT_ALWAYS_NEEDED)]:
+        given = " ".join(f"{key}=VALUE" for key in missing)
+        raise ValueError(f"No value was given for {' and '.join(missing)}; add {given} to the command.")
+
+
+def missing_keys(config: DictConfig) -> Iterator[str]:
+    """The keys of the values that the YAML leaves to the user and that were not given."""
+    yield from _missing(OmegaConf.to_container(config, resolve=False))
+
+
+def _missing(node: object, key: str = "") -> Iterator[str]:
+    if node == MISSING:
+        yield key
+    if isinstance(node, dict):
+        for name, value in node.items():
+            yield from _missing(value, f"{key}.{name}" if key else str(name))
+
+
+def plain(config: DictConfig) -> dict[str, Any]:
+    """The resolved config as plain containers. What of the world is used stands resolved where it is used."""
+    values = {str(name): config[name] for name in config if name != "world"}
+    return {
+        name: OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
+        for name, value in values.items()
+    }

@@ -1,0 +1,291 @@
+"""What a config may do. YAML can come from anybody, so it chooses among our own classes and runs nothing else.
+
+`instantiate` takes the place of Hydra's, whose list of forbidden targets leaves `pandas.read_pickle`, `torch.load` and
+many more. Here a `_target_` is a settings class (a dataclass) of this package, one of the few names of FURTHER, or
+lies in a module that the user names in the environment variable NONMEMBER_ALLOW_TARGETS. docs/safety.md says more.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import is_dataclass
+from typing import Any, cast
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra.errors import InstantiationException
+from hydra.experimental.callback import Callback
+from hydra.plugins.plugin import Plugin
+from omegaconf import MISSING, Container, DictConfig, ListConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+ALLOW_VARIABLE = "NONMEMBER_ALLOW_TARGETS"  # module prefixes, separated by commas
+OWN = "nonmember"
+FURTHER = (
+    "nonmember.training.planting.planted",
+    "lightning.Trainer",
+    "lightning.pytorch.strategies.ModelParallelStrategy",
+)
+FOR_HYDRA = ("hydra._internal.core_plugins", "hydra_plugins")  # where its launchers and sweepers are
+SETTINGS = ("_target_", "_partial_", "_args_", "_convert_")  # of a node itself; all else is given to the target
+READABLE = re.compile(r"NONMEMBER_\w+|WANDB_MODE")  # environment variables, by ${oc.env:NAME}
+LOGGING_CLASSES = (
+    *(f"logging.{name}" for name in ("StreamHandler", "FileHandler", "NullHandler", "Formatter", "Filter")),
+    *(f"logging.handlers.{name}" for name in ("RotatingFileHandler", "TimedRotatingFileHandler")),
+    "colorlog.ColoredFormatter",
+    "nonmember.runtime.terminal.LogFormatter",
+)
+STREAMS = ("ext://sys.stdout", "ext://sys.stderr")
+# What starts programs or reaches into the environment of a job: only by the user's own words on the command line.
+BY_WORD_ALONE = ("job.env_set", "launcher.setup", "launcher.python", "launcher.srun_args")
+SECRET_IN_ADDRESS = re.compile(r"://[^/\s]*@|(^|[.+ ])url=\S*[?#]")  # of `https://user:password@host`, and in a query
+ONLY_HYDRAS_VALUES = re.compile(r"([^$]|\$\{hydra[.:][\w.]+\})*")
+
+
+def instantiate(node: Any) -> Any:
+    """The object that a config describes; nested nodes first. Mappings and lists without a target become plain ones.
+
+    node: of a composed config, a plain mapping or list, or None, which stays None. `_partial_: true` gives a callable
+    that waits for further arguments; `_args_` are arguments without a name.
+
+    All targets are checked before the first is called, on the values as they are built: interpolations are followed
+    once. Raises ValueError for a target that is not allowed, and Hydra's InstantiationException, with the error as its
+    cause, where a target does not take its arguments.
+    """
+    if node is None or (isinstance(node, Container) and node._is_none()):
+        return None
+    key = (node._get_full_key(None) if isinstance(node, Container) else "") or "config"
+    config = node if isinstance(node, Container) else OmegaConf.create(node) if isinstance(node, dict | list) else None
+    if config is None:
+        raise ValueError(f"{key} must be a mapping with a `_target_`; got {node!r}. Choose one of the group's options.")
+    values = OmegaConf.to_container(cast(DictConfig | ListConfig, config), resolve=True, throw_on_missing=True)
+    targets = {name: _resolved(target, where) for where, name, target in _targets(values, key)}
+    return _built(values, key, targets)
+
+
+def _targets(value: Any, key: str) -> Iterator[tuple[str, str, Any]]:
+    """(key, key of the node, target) of every node in it."""
+    if isinstance(value, Mapping):
+        if "_target_" in value:
+            yield f"{key}._target_", key, value["_target_"]
+        for name, inner in value.items():
+            yield from _targets(inner, f"{key}.{name}")
+    elif isinstance(value, list):
+        for place, inner in enumerate(value):
+            yield from _targets(inner, f"{key}[{place}]")
+
+
+def _built(value: Any, key: str, targets: Mapping[str, Callable[..., Any]]) -> Any:
+    if isinstance(value, list):
+        return [_built(inner, f"{key}[{place}]", targets) for place, inner in enumerate(value)]
+    if not isinstance(value, Mapping):
+        return value
+    inner = {name: _built(one, f"{key}.{name}", targets) for name, one in value.items()}
+    if "_target_" not in value:
+        return inner
+    target, arguments = targets[key], {name: one for name, one in inner.items() if name not in SETTINGS}
+    try:
+        if inner.get("_partial_"):
+            return functools.partial(target, *inner.get("_args_", ()), **arguments)
+        return target(*inner.get("_args_", ()), **arguments)
+    except Exception as error:
+        raise InstantiationException(
+            f"Error in call to target '{value['_target_']}':\n{error!r}\nfull_key: {key}"
+        ) from error
+
+
+def _resolved(target: Any, key: str) -> Callable[..., Any]:
+    """The class or function itself. Nothing is imported that is not allowed."""
+    _check_name(target, key)
+    found = _found(target, key)
+    if target in FURTHER:
+        return found
+    # What a module has merely imported is not its own: `nonmember.artifacts.store.os.system`, say.
+    home = getattr(found, "__module__", None)
+    is_own = _below(home, (OWN,)) and isinstance(found, type) and is_dataclass(found)
+    if not (is_own or _below(home, _allowed_by_user())):
+        raise _not_allowed(key, target)
+    return found
+
+
+def _check_name(target: Any, key: str) -> None:
+    if not (target in FURTHER or _below(target, (OWN, *_allowed_by_user()))):
+        raise _not_allowed(key, target)
+
+
+def _found(target: str, key: str) -> Callable[..., Any]:
+    module, names = target, list[str]()
+    while True:
+        try:
+            found: Any = importlib.import_module(module)
+            for name in reversed(names):
+                found = getattr(found, name)
+            break
+        except (ImportError, AttributeError) as error:
+            module, _, name = module.rpartition(".")
+            names.append(name)
+            if not module or isinstance(error, AttributeError):
+                raise ValueError(f"{key} must name a class; there is none {target!r}. Correct the name.") from error
+    if not callable(found):
+        raise ValueError(f"{key} must name a class or a function; got {target!r}, which is neither.")
+    return cast(Callable[..., Any], found)
+
+
+def _allowed_by_user() -> tuple[str, ...]:
+    return tuple(filter(None, (name.strip().rstrip(".") for name in os.environ.get(ALLOW_VARIABLE, "").split(","))))
+
+
+def _below(name: Any, prefixes: tuple[str, ...]) -> bool:
+    return isinstance(name, str) and any(name == prefix or name.startswith(f"{prefix}.") for prefix in prefixes)
+
+
+def _not_allowed(key: str, target: object) -> ValueError:
+    return ValueError(
+        f"{key} must name a settings class of nonmember; got {target!r}, which is not run. If you wrote or trust that "
+        f"code, name its module in the environment variable {ALLOW_VARIABLE}, for example {ALLOW_VARIABLE}=my_package."
+    )
+
+
+def environment(name: str, *default: str | None) -> str | None:
+    """In the place of OmegaConf's `oc.env`: a variable of this project, else the default. A config ends in result
+    files, logs and W&B, so no other variable is looked at."""
+    if not READABLE.fullmatch(name):
+        raise ValueError(
+            f"${{oc.env:...}} must name NONMEMBER_... or WANDB_MODE; got {name!r}, which no config may read. Give the "
+            "value itself as key=value."
+        )
+    if name not in os.environ and not default:
+        raise ValueError(f"The environment variable {name} is not set; set it, or give the value itself as key=value.")
+    return os.environ.get(name, default[0] if default else None)
+
+
+# ------------------------------------------------------------------------------------------- Hydra's own part
+
+
+@contextlib.contextmanager
+def checked_composition() -> Iterator[None]:
+    """While it lasts, Hydra acts on no composed config with a target that is not allowed, in its own part or elsewhere.
+    It has no hook of its own for that: its callbacks are themselves part of the config."""
+    compose = ConfigLoaderImpl.load_configuration
+
+    @functools.wraps(compose)
+    def checked(*args: Any, **settings: Any) -> DictConfig:
+        config = compose(*args, **settings)
+        check_names(config)
+        check_hydra(config)
+        check_addresses(config)
+        return config
+
+    ConfigLoaderImpl.load_configuration = checked  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        ConfigLoaderImpl.load_configuration = compose  # type: ignore[method-assign]
+
+
+def check_names(config: DictConfig) -> None:
+    """Raises ValueError for a target that is not allowed, wherever it stands outside the `hydra` node. Cheap, and long
+    before the node is built; what interpolations lead to is looked at then."""
+    values = cast(dict[str, Any], OmegaConf.to_container(config, resolve=False))
+    for name, value in values.items():
+        if name != "hydra":
+            for key, _, target in _targets(value, str(name)):
+                if not (isinstance(target, str) and "${" in target):
+                    _check_name(target, key)
+
+
+def check_addresses(config: DictConfig) -> None:
+    """Raises ValueError for a secret in an address, before Hydra writes the config, and the words it is made of, to
+    disk. The message does not repeat it."""
+    texts = _texts(OmegaConf.to_container(config, resolve=False), "")
+    for key, value in sorted(texts, key=lambda one: one[0].startswith("hydra")):
+        if value == MISSING:
+            continue
+        if SECRET_IN_ADDRESS.search(value) or (key.endswith(".url") and re.search("[@?#]", value)):
+            raise ValueError(
+                f"{key} must be an address without user, password or query: a secret belongs into the environment "
+                "variable that key_variable names. Nothing was written."
+            )
+
+
+def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:
+    """(key, text) of every text in it."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _texts(inner, f"{key}.{name}".lstrip("."))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, key)
+    elif isinstance(value, str):
+        yield key, value
+
+
+def check_hydra(config: DictConfig) -> None:
+    """Raises ValueError where the `hydra` node would run anything but launchers, sweepers, callbacks and log handlers
+    that are known. config: as it was composed, before Hydra acts on it."""
+    hydra = config.get("hydra")
+    if hydra is None:
+        return
+    words = [str(word).lstrip("+~") for word in hydra.overrides.hydra]
+    for part in BY_WORD_ALONE:
+        if OmegaConf.select(hydra, part) and not any(word.startswith(f"hydra.{part}") for word in words):
+            raise ValueError(f"hydra.{part} starts programs or changes their environment, so no file may set it. Give "
+                             f"it on the command line: hydra.{part}=...")  # fmt: skip
+    for name in hydra.sweeper.get("params") or ():
+        if str(name).lstrip("+~").startswith("hydra"):
+            raise ValueError(
+                f"hydra.sweeper.params may not change Hydra itself; got {name!r}. Give it on the command line."
+            )
+    for part in ("launcher", "sweeper", "callbacks", "job_logging", "hydra_logging"):
+        for key, name, value in _leaves(hydra[part], f"hydra.{part}"):
+            if name == "_target_":
+                _check_plugin(key, value)
+            elif "logging" in part:
+                _check_logging(key, name, value)
+
+
+def _leaves(node: Any, key: str) -> Iterator[tuple[str, str, Any]]:
+    """(key, its last part, value) as written. An interpolation must not stand for a mapping or a list, in which
+    anything could hide."""
+    if not isinstance(node, Container) or node._is_none():
+        return
+    names = list(node.keys()) if isinstance(node, DictConfig) else list(range(len(cast(ListConfig, node))))
+    for name in names:
+        inner, where = cast(Any, node)._get_node(name), f"{key}.{name!s}"
+        if inner._is_interpolation():
+            if not _is_plain(inner):
+                raise ValueError(
+                    f"{where} must be a value itself; got {inner._value()!r}. Write out what it stands for."
+                )
+            yield where, str(name), inner._value()
+        elif isinstance(inner, Container):
+            yield from _leaves(inner, where)
+        else:
+            yield where, str(name), inner._value()
+
+
+def _is_plain(interpolation: Any) -> bool:
+    try:
+        return not isinstance(interpolation._dereference_node(), Container)
+    except OmegaConfBaseException:  # known only when the job runs
+        return ONLY_HYDRAS_VALUES.fullmatch(str(interpolation._value())) is not None
+
+
+def _check_plugin(key: str, target: Any) -> None:
+    if not _below(target, (OWN, *FOR_HYDRA, *_allowed_by_user())):
+        raise _not_allowed(key, target)
+    found = _found(target, key)
+    if not (isinstance(found, type) and issubclass(found, Plugin | Callback)):
+        raise _not_allowed(key, target)
+
+
+def _check_logging(key: str, name: str, value: Any) -> None:
+    """Python's log configs call whatever stands under `()` and import what follows ext://."""
+    if name in ("()", "class") and value not in LOGGING_CLASSES:
+        raise ValueError(f"{key} must be one of {', '.join(LOGGING_CLASSES)}; got {value!r}, which is not run.")
+    if isinstance(value, str) and value.startswith(("ext://", "cfg://")) and value not in STREAMS:
+        raise ValueError(f"{key} must be one of {', '.join(STREAMS)}; got {value!r}.")

@@ -1,0 +1,280 @@
+"""Which word of a text is left blank: the name of a person where there is one, else another name, else a noun.
+
+`ByRules` needs no model and no network. It is no tagger: a name is a word that is written with a capital letter inside
+sentences and hardly ever without one; a person is a name that stands beside a title of address or a verb of saying, or
+is a common English first name. It is made for English prose. `Tagged` uses a spaCy pipeline that the user has.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from nonmember.corpora.english import DETERMINERS, FIRST_NAMES, FUNCTION_WORDS, SAYING, TITLES
+
+Kind = Literal["person", "name", "noun"]
+
+BLANK = "[MASK]"
+MIN_LETTERS_OF_A_NOUN = 4
+
+
+@dataclass(frozen=True)
+class Occurrence:
+    """A word that could be left blank, at one place of a text. person: the name of a person in a single word.
+    name: any other proper noun.   noun: a common one, in small letters."""
+
+    word: str
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Choice:
+    word: str
+    kind: Kind
+
+
+class NameFinder(ABC):
+    """Finds what could be left blank."""
+
+    @abstractmethod
+    def occurrences(self, texts: Sequence[str]) -> list[list[Occurrence]]:
+        """Of each text, in the order in which they come."""
+
+    def choices(self, texts: Sequence[str]) -> list[Choice | None]:
+        """Of each text the word to be left blank, None where it has none."""
+        return [chosen(found) for found in self.occurrences(texts)]
+
+
+def chosen(occurrences: Iterable[Occurrence]) -> Choice | None:
+    """The most frequent person; without one the most frequent name; without one the most frequent noun. Of equally
+    frequent ones the first."""
+    found = list(occurrences)
+    for kind in get_args(Kind):
+        # Counter and max both keep the order in which words come.
+        counts = Counter(one.word for one in found if one.kind == kind)
+        if counts:
+            return Choice(max(counts, key=counts.__getitem__), kind)
+    return None
+
+
+def blanked(text: str, choice: Choice) -> str:
+    """The text with every occurrence of the word replaced by `BLANK`: also in capitals, before a possessive or plural
+    ending, which stays, and between marks of emphasis (_Alice_). Nouns whatever their case; of a name, a common word
+    that is spelt like it (will, rose) stays."""
+    return _pattern(choice).sub(BLANK, text)
+
+
+def is_named(text: str, choice: Choice) -> bool:
+    """Whether the word stands in a text, a title say."""
+    return bool(_pattern(choice).search(text))
+
+
+def _pattern(choice: Choice) -> re.Pattern[str]:
+    word = re.escape(choice.word)
+    if choice.kind == "noun":
+        return re.compile(rf"(?<!{_ALNUM}){word}(?=(?:['’]?s|es)?(?!{_ALNUM}))", re.IGNORECASE)
+    capitals = re.escape(choice.word.upper())
+    return re.compile(rf"(?<!{_ALNUM})(?:{word}(?=(?:['’]?s)?(?!{_ALNUM}))|{capitals}(?=(?:['’]?[sS])?(?!{_ALNUM})))")
+
+
+_ALNUM = r"[^\W_]"  # an underscore is a mark of emphasis, not part of a word
+
+
+# By rules ----------------------------------------------------------------------------------------------------------
+
+MIN_CAPITALISED = 0.75  # of a word's occurrences inside sentences, for a name
+MIN_AS_NOUN = 0.2  # of a word's occurrences, at the end of a phrase with an article or the like, for a noun
+MAX_WORDS_OF_A_PHRASE = 4
+
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
+_POSSESSIVE = re.compile(r"['’]s$")
+# What may stand between the end of a sentence and the next word, and what ends one.
+_OPENING = " \t\r\n\"'“”‘’«»([{*_-–—"
+_ENDING = ".!?:…"
+_QUOTED = re.compile(r"(?:^|[\s(\[—–-])[\"'“‘«]+[*_]*$")
+
+
+@dataclass(frozen=True)
+class _Token:
+    """word: without a possessive ending.   starts: it is the first of a sentence or of something quoted, or could be,
+    so that its capital letter says nothing.   joined: only blanks lie between it and the word before.   ends: something
+    else than blanks follows."""
+
+    word: str
+    starts: bool
+    joined: bool
+    ends: bool
+
+    @property
+    def lower(self) -> str:
+        return self.word.lower()
+
+    @property
+    def is_capitalised(self) -> bool:
+        """Like a name: neither in small letters nor all in capitals, and not I, I'm, I'll."""
+        head = self.word.partition("'")[0].partition("’")[0]
+        return (len(head) > 1 and head[0].isupper() and not head.isupper()) or _is_irish(self.word)
+
+
+def _is_irish(word: str) -> bool:
+    """O'Brien, D'Arcy."""
+    head, _, rest = word.replace("’", "'").partition("'")
+    return head in ("O", "D") and len(rest) > 1 and rest[0].isupper() and not rest.isupper()
+
+
+@dataclass(frozen=True)
+class ByRules(NameFinder):
+    """What is a name is learnt from all the texts together."""
+
+    def occurrences(self, texts: Sequence[str]) -> list[list[Occurrence]]:
+        tokens_of = [list(_tokens(text)) for text in texts]
+        names = _names(tokens_of)
+        persons = _persons(tokens_of, names)
+        nouns = _nouns(tokens_of, names)
+        return [list(_occurrences(tokens, names, persons, nouns)) for tokens in tokens_of]
+
+
+def _tokens(text: str) -> Iterator[_Token]:
+    previous_end, previous_word = 0, ""
+    matches = list(_WORD.finditer(text))
+    for place, match in enumerate(matches):
+        between = text[previous_end : match.start()]
+        following = text[match.end() : matches[place + 1].start()] if place + 1 < len(matches) else "."
+        word = _POSSESSIVE.sub("", match[0])
+        # The point of Mr. or of an initial ends no sentence.
+        abbreviated = between.strip(_OPENING) == "." and (previous_word in TITLES or len(previous_word) == 1)
+        ended = between.rstrip(_OPENING).endswith(tuple(_ENDING)) and not abbreviated
+        starts = not place or ended or bool(_QUOTED.search(between))
+        joined = bool(place) and (not between.strip() or abbreviated)
+        ends = bool(following.strip()) or word != match[0]
+        yield _Token(word, starts, joined, ends)
+        previous_end, previous_word = match.end(), word
+
+
+def _names(tokens_of: Sequence[Sequence[_Token]]) -> set[str]:
+    """Words that are written with a capital letter inside sentences and hardly ever without one."""
+    inside: Counter[str] = Counter()
+    small: Counter[str] = Counter()
+    for token in (token for tokens in tokens_of for token in tokens):
+        if token.is_capitalised and not token.starts:
+            inside[token.word] += 1
+        elif token.word == token.lower:
+            small[token.lower] += 1
+    return {
+        word
+        for word, number in inside.items()
+        if word not in TITLES and number >= MIN_CAPITALISED * (number + small[word.lower()])
+    }
+
+
+def _persons(tokens_of: Sequence[Sequence[_Token]], names: set[str]) -> set[str]:
+    """Names with more signs of a person than of a place."""
+    signs: Counter[str] = Counter()
+    for tokens in tokens_of:
+        for place, token in enumerate(tokens):
+            if token.word not in names:
+                continue
+            before = tokens[place - 1] if token.joined and place else None
+            after = tokens[place + 1] if place + 1 < len(tokens) and tokens[place + 1].joined else None
+            if before is not None and (before.word in TITLES or before.lower in SAYING):
+                signs[token.word] += 1
+            if after is not None and after.lower in SAYING:
+                signs[token.word] += 1
+            if before is not None and before.lower in ("in", "at", "near"):
+                signs[token.word] -= 1
+    return {name for name in names if signs[name] > 0 or (name in FIRST_NAMES and signs[name] >= 0)}
+
+
+def _nouns(tokens_of: Sequence[Sequence[_Token]], names: set[str]) -> set[str]:
+    """Words that often end a phrase which an article or the like begins: the last before a mark or a function word."""
+    all_of: Counter[str] = Counter()
+    heads: Counter[str] = Counter()
+    for tokens in tokens_of:
+        all_of.update(token.lower for token in tokens if token.word not in names)
+        for place, token in enumerate(tokens):
+            if token.lower in DETERMINERS and (head := _head(tokens, place, names)):
+                heads[head] += 1
+    return {
+        word
+        for word, number in heads.items()
+        if len(word) >= MIN_LETTERS_OF_A_NOUN
+        and word.isalpha()
+        and not word.endswith(("ly", "ed"))
+        and number >= MIN_AS_NOUN * all_of[word]
+    }
+
+
+def _head(tokens: Sequence[_Token], place: int, names: set[str]) -> str:
+    """The last word of the phrase that begins at a determiner; empty where it has no end in sight."""
+    head = ""
+    for token in tokens[place + 1 : place + 2 + MAX_WORDS_OF_A_PHRASE]:
+        if not token.joined or token.lower in FUNCTION_WORDS or token.lower in DETERMINERS:
+            return head
+        if token.word in names:
+            return ""
+        head = token.lower
+        if token.ends:
+            return head
+    return ""
+
+
+def _occurrences(tokens: Sequence[_Token], names: set[str], persons: set[str], nouns: set[str]) -> Iterator[Occurrence]:
+    for place, token in enumerate(tokens):
+        if token.word in names:
+            yield Occurrence(token.word, "person" if token.word in persons and _alone(tokens, place, names) else "name")
+        elif token.lower in nouns:
+            yield Occurrence(token.lower, "noun")
+
+
+def _alone(tokens: Sequence[_Token], place: int, names: set[str]) -> bool:
+    """Whether it is all of a name: no further name, and no initial, beside it."""
+    before = tokens[place - 1] if tokens[place].joined and place else None
+    after = tokens[place + 1] if place + 1 < len(tokens) and tokens[place + 1].joined else None
+    if before is not None and (before.word in names or (len(before.word) == 1 and before.word not in ("I", "a", "A"))):
+        return False
+    return after is None or tokens[place].ends or after.word not in names
+
+
+# By a tagger -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tagged(NameFinder):
+    """By the entities and parts of speech of a spaCy pipeline, named as `spacy.load` takes it (en_core_web_sm, or a
+    folder), which has to be installed: person, an entity PERSON (or PER) of one word; name, any other PROPN; noun, a
+    NOUN."""
+
+    pipeline: str
+
+    def occurrences(self, texts: Sequence[str]) -> list[list[Occurrence]]:
+        return [list(_tagged(document)) for document in self._load().pipe(texts)]
+
+    def _load(self) -> Any:
+        try:
+            import spacy
+
+            return spacy.load(self.pipeline)
+        except (ImportError, OSError) as error:
+            raise ValueError(
+                f"The spaCy pipeline {self.pipeline!r} cannot be loaded: {str(error).splitlines()[0]} Install spaCy "
+                "and the pipeline, or set method.tagger=null to have names found by rules."
+            ) from error
+
+
+def _tagged(document: Any) -> Iterator[Occurrence]:
+    persons = set()
+    for entity in document.ents:
+        words = [token for token in entity if token.text not in ("'s", "’s")]
+        if entity.label_ in ("PERSON", "PER") and len(words) == 1:
+            persons.add(words[0].i)
+    for token in document:
+        if token.i in persons and token.text.isalpha():
+            yield Occurrence(token.text, "person")
+        elif token.pos_ == "PROPN" and token.text.isalpha():
+            yield Occurrence(token.text, "name")
+        elif token.pos_ == "NOUN" and token.text.isalpha() and len(token.text) >= MIN_LETTERS_OF_A_NOUN:
+            yield Occurrence(token.text.lower(), "noun")

@@ -1,0 +1,1 @@
+"""Corpora read from files, the hub or installed packages."""

@@ -1,0 +1,280 @@
+"""Documents of one's own, whatever they are stored as, exactly as they are."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, get_args
+
+from nonmember.artifacts import Builder
+from nonmember.corpora.sources.formats import (
+    BY_SUFFIX,
+    TEXT,
+    Form,
+    NumberedRow,
+    Split,
+    form_of,
+    plain_suffix,
+    rows_of,
+    stem_of,
+)
+from nonmember.corpora.sources.readers import Hub, Row, _files, _hub_errors, _item, _kind, _name, _said, _visible_files
+from nonmember.corpora.sources.tables import Pattern
+from nonmember.corpora.sources.text_column import NUM_LOOKED_AT, find_text_column
+from nonmember.corpora.specs import CorpusSpec, as_names, digest_file, document, require_choice
+from nonmember.records import Corpus, Document
+from nonmember.runtime.progress import tracked
+
+log = logging.getLogger(__name__)
+
+ID = "id"
+HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+|[\w-]+")
+RULES = 1  # of finding forms, columns and ids; raise it when a change of them moves documents
+# What stands beside the files of a data set and holds no documents.
+NOT_DOCUMENTS = re.compile(
+    r"(readme|license|licence|notice|changelog)(\..*)?|(dataset_infos?|dataset_dict|state)\.json", re.I
+)
+
+
+class File(NamedTuple):
+    """name: what ids without an id column begin with.   split: what a document of it is, where it is text."""
+
+    name: str
+    path: Path
+    form: Form
+    split: Split | None
+
+
+@dataclass(frozen=True)
+class Documents(CorpusSpec):
+    """One document per line, row, item or text file of whatever lies at `path`; no text is changed.
+
+    path: a file, a pattern ("part-*.jsonl"), a folder or a list of them; or the name of a data set on the Hugging Face
+    hub. A file may be JSON Lines, a JSON array, CSV, TSV, Parquet, Arrow (Feather) or UTF-8 text, plain or compressed
+    (gzip, bzip2, xz, Zstandard, LZ4). In a folder all files of one form are read, text files as one document each.
+    text_field: the column with the text, or a pattern with columns in braces ("{question} {answer}"). None: found
+    where there is no doubt (`find_text_column`).
+    id_field: the column with the id, unique over all files. None: "id" where every row has another; else
+    "stem:number", the number of the line or row (in CSV the line of names is the first).
+    cluster_field, title_field, author_field: columns, if there are any; see `Jsonl`.
+    domain: of all documents; empty: the stem of each file, and none for files that are documents.
+    split: what a document of a text file is: lines, paragraphs (set off by blank lines) or file. None: each file of a
+    folder; the lines of a single file, unless it has paragraphs too.
+    pattern: of a folder's files, as of `pathlib.Path.glob` ("**/*.txt"); None: all.
+    revision, name, hub_split: of a data set on the hub; see `Hub`.
+
+    An empty text is a document too; scores give the reason why it has none. Blank lines of JSON Lines and of text
+    are passed over. Raises ValueError, with file and place, for everything else that is not a document.
+    """
+
+    path: str | tuple[str, ...]
+    text_field: str | None = None
+    id_field: str | None = None
+    cluster_field: str | None = None
+    title_field: str | None = None
+    author_field: str | None = None
+    domain: str = ""
+    split: Split | None = None
+    pattern: str | None = None
+    revision: str | None = None
+    name: str | None = None
+    hub_split: str = "train"
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", as_names(self.path, "`path` of Documents"))
+        require_choice(self.split or "lines", get_args(Split), "`split` of Documents")
+
+    def look(self) -> None:
+        if self._is_on_hub():
+            return
+        files = self._files()
+        text_field = self.text_field or self._text_column(files)
+        for row in self._rows(files[0], text_field):
+            self._document(files[0], row, text_field, self.id_field)
+            return
+
+    def build(self, builder: Builder) -> Corpus:
+        if self._is_on_hub():
+            return builder.get(self._hub())
+        files = self._files()
+        text_field = self.text_field or self._text_column(files)
+        files_read = tracked(files, "reading documents", "files")
+        rows = [(file, row) for file in files_read for row in self._rows(file, text_field)]
+        if not rows:
+            raise ValueError(f"{self._where()} has no documents. Check how it was written.")
+        id_field = self.id_field or self._id_column(rows)
+        documents = tuple(self._document(file, row, text_field, id_field) for file, row in rows)
+        log.info(
+            "%s: %s documents (%s), text %s, named %s.", self._where(), f"{len(documents):,}", _forms(files),
+            f"from {text_field!r}",
+            f"by {id_field!r}" if id_field else "by file and line or row",
+        )  # fmt: skip
+        return Corpus(documents)
+
+    def identity(self) -> dict[str, Any]:
+        options = {
+            "text_field": self.text_field,
+            "id_field": self.id_field,
+            "cluster_field": self.cluster_field,
+            "title_field": self.title_field,
+            "author_field": self.author_field,
+            "domain": self.domain,
+        }
+        where: dict[str, Any] = (
+            {"hub": self.path[0], "revision": self.revision, "name": self.name, "split": self.hub_split}
+            if self._is_on_hub()
+            else {"files": [[file.name, file.form, file.split, digest_file(file.path)] for file in self._files()]}
+        )
+        return {"kind": "documents", "rules": RULES, **where, **options}
+
+    # Where it lies --------------------------------------------------------------------------------------------------
+
+    def _where(self) -> str:
+        return ", ".join(self.path)
+
+    def _is_on_hub(self) -> bool:
+        """A name that is nothing here, with a revision."""
+        path = self.path[0]
+        if len(self.path) > 1 or Path(path).expanduser().exists() or not HUB_NAME.fullmatch(path):
+            return False
+        if plain_suffix(Path(path)) in BY_SUFFIX:
+            return False
+        if self.revision is None:
+            raise ValueError(
+                f"Nothing is at {path} (relative paths start at {Path.cwd()}). Correct data.path; if it is a data set "
+                "on the Hugging Face hub, give data.revision=COMMIT from the history of its files."
+            )
+        return True
+
+    def _hub(self) -> Hub:
+        path, revision = self.path[0], str(self.revision)
+
+        def hub(text_field: str) -> Hub:
+            return Hub(
+                path, self.name, self.hub_split, revision, text_field, self.id_field, self.cluster_field, self.domain,
+                title_field=self.title_field, author_field=self.author_field,
+            )  # fmt: skip
+
+        if self.text_field is not None and "{" in self.text_field:
+            raise ValueError(
+                f"data.text_field must be one column for a data set on the hub; got {self.text_field!r}. Download its "
+                "files and give their folder as data.path to join columns."
+            )
+        if self.text_field is None:
+            with _hub_errors(path, revision):
+                rows = [row for _, row in islice(hub("")._rows(), NUM_LOOKED_AT)]
+            return hub(find_text_column(rows, self._named_otherwise(), path))
+        return hub(self.text_field)
+
+    def _files(self) -> list[File]:
+        folder = Path(self.path[0]).expanduser()
+        if len(self.path) == 1 and folder.is_dir():
+            paths = _files_of_folder(folder, self.pattern)
+            names = {path: path.relative_to(folder).as_posix() for path in paths}
+        else:
+            paths = _files(self.path)
+            names = _told_apart(paths)
+        files = []
+        for path in paths:
+            form = form_of(path)
+            alone = len(paths) == 1 and not folder.is_dir()
+            split = (self.split or (None if alone else "file")) if form == "text" else None
+            files.append(File(names[path] if split == "file" else stem_of(names[path]), path, form, split))
+        _require_one_form(files, self._where())
+        return files
+
+    # What it says -------------------------------------------------------------------------------------------------
+
+    def _named_otherwise(self) -> set[str]:
+        named = (self.id_field or ID, self.cluster_field, self.title_field, self.author_field)
+        return {name for name in named if name is not None}
+
+    def _text_column(self, files: Sequence[File]) -> str:
+        first = files[0]
+        if first.form == "text":
+            return TEXT
+        rows = [one.row for one in islice(rows_of(first.path, first.form, split=None), NUM_LOOKED_AT)]
+        if not rows:
+            raise ValueError(f"{first.path} has no documents. Check how it was written.")
+        return find_text_column(rows, self._named_otherwise(), str(first.path))
+
+    def _rows(self, file: File, text_field: str) -> Iterator[NumberedRow]:
+        in_text = re.findall(r"\{([^{}]+)\}", text_field) or [text_field, text_field.rpartition(".")[0]]
+        return rows_of(file.path, file.form, split=file.split, columns=[*in_text, *self._named_otherwise()])
+
+    def _id_column(self, rows: Sequence[tuple[File, NumberedRow]]) -> str | None:
+        """The column "id", if it is one: in every row, and never twice the same."""
+        values = [one.row.get(ID) for _, one in rows]
+        named = all(isinstance(value, str | int) and not isinstance(value, bool) and value != "" for value in values)
+        if named and len(set(map(str, values))) == len(values):
+            return ID
+        if any(value is not None for value in values):
+            log.warning(
+                "%s: the column %r is empty in places or names rows twice; documents are named by their line or row.",
+                self._where(), ID,
+            )  # fmt: skip
+        return None
+
+    def _document(self, file: File, one: NumberedRow, text_field: str, id_field: str | None) -> Document:
+        row, where = one.row, one.where
+        text = Pattern(text_field).filled(row, where) if "{" in text_field else _text(row, text_field, where)
+        by_place = file.name if file.split == "file" else f"{file.name}:{one.number}"
+        doc_id = by_place if id_field is None else _name(row, id_field, where)
+        cluster_id = "" if self.cluster_field is None else _name(row, self.cluster_field, where)
+        work = (_said(row, self.title_field, where), _said(row, self.author_field, where))
+        domain = self.domain or ("" if file.split == "file" else file.name)
+        return document(doc_id, text, cluster_id, domain, *work)
+
+
+def _text(row: Row, field: str, where: str) -> str:
+    value = _item(row, field, where)
+    if value is not None and not isinstance(value, str):
+        raise ValueError(
+            f"{where}: column {field!r} must hold text; it holds {_kind(value)}. Name the column with the text: "
+            "data.text_field=COLUMN."
+        )
+    return value or ""
+
+
+def _files_of_folder(folder: Path, pattern: str | None) -> list[Path]:
+    """Those of a known form, or else all. In order of their names."""
+    if pattern is not None:
+        found = sorted(path for path in folder.glob(pattern) if path.is_file())
+        if not found:
+            raise ValueError(f"No file below {folder} matches {pattern!r}. Correct data.pattern or data.path.")
+        return found
+    visible = sorted(path for _, path in _visible_files(folder))
+    known = [
+        path for path in visible if plain_suffix(path) in BY_SUFFIX and not NOT_DOCUMENTS.fullmatch(path.name)
+    ]  # fmt: skip
+    if not visible:
+        raise ValueError(f"The folder {folder} has no files. Correct data.path.")
+    return known or visible
+
+
+def _told_apart(paths: Sequence[Path]) -> dict[Path, str]:
+    """The files' names; with their folders where two have the same."""
+    names = {path: path.name for path in paths}
+    return (
+        names if len({stem_of(name) for name in names.values()}) == len(names) else {path: str(path) for path in paths}
+    )
+
+
+def _require_one_form(files: Sequence[File], where: str) -> None:
+    if len({file.form.partition(" ")[0] for file in files}) > 1:
+        raise ValueError(
+            f"{where} has files of several forms ({_forms(files)}); expected to be told which are the documents. Give "
+            f"data.pattern='**/*{plain_suffix(files[0].path)}'."
+        )
+
+
+def _forms(files: Sequence[File]) -> str:
+    counts = Counter(file.form for file in files)
+    return ", ".join(f"{number} files of {form}" if number > 1 else form for form, number in counts.items())

@@ -1,0 +1,285 @@
+"""Rows of files of any form: JSON Lines, a JSON array, CSV, TSV, Parquet, Arrow or text, plain or compressed.
+
+A row is a mapping from columns to values. Which form a file has is found by how it begins and by its suffix.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.feather
+import pyarrow.parquet as pq
+
+from nonmember.corpora.sources.compressed import SUFFIXES, compression_of, opened
+from nonmember.corpora.sources.readers import Row, _json_lines, _json_value, _kind, require_few_blank_lines
+
+Form = Literal["JSON Lines", "JSON array", "CSV", "TSV", "Parquet", "Arrow", "text"]
+Split = Literal["lines", "paragraphs", "file"]
+
+MAGIC: dict[bytes, Form] = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"FEA1": "Arrow", b"\xff\xff\xff\xff": "Arrow"}
+BY_SUFFIX: dict[str, Form] = {
+    ".jsonl": "JSON Lines", ".ndjson": "JSON Lines", ".json": "JSON Lines",
+    ".csv": "CSV", ".tsv": "TSV", ".tab": "TSV",
+    ".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow",
+    ".txt": "text", ".text": "text", ".md": "text",
+}  # fmt: skip
+READABLE = (
+    "Expected JSON Lines, a JSON array, CSV, TSV, Parquet, Arrow or UTF-8 text, plain or compressed "
+    f"({', '.join(SUFFIXES)})"
+)
+HEAD_BYTES = 2**16
+MOST_CSV_BYTES = 2**26  # of one row
+TEXT = "text"
+
+
+class NumberedRow(NamedTuple):
+    """number: of the line, row or item, from 1; in CSV the line of names is the first row.   where: for messages."""
+
+    number: int
+    where: str
+    row: Row
+
+
+def plain_suffix(path: Path) -> str:
+    """.jsonl of documents.jsonl.gz, in small letters."""
+    return Path(_uncompressed(path.name)).suffix.lower()
+
+
+def stem_of(name: str) -> str:
+    """documents of documents.jsonl.gz; other suffixes stay."""
+    plain = _uncompressed(name)
+    return Path(plain).with_suffix("").as_posix() if Path(plain).suffix.lower() in BY_SUFFIX else plain
+
+
+def _uncompressed(name: str) -> str:
+    return name.rpartition(".")[0] if name.lower().endswith(SUFFIXES) else name
+
+
+def form_of(path: Path) -> Form:
+    """By how the file begins, then by its suffix. Raises ValueError for a file that is empty or none of the forms."""
+    with opened(path) as file:
+        head = file.read(HEAD_BYTES)
+    for magic, form in MAGIC.items():
+        if head.startswith(magic):
+            return form
+    form = BY_SUFFIX.get(plain_suffix(path), "text")
+    if not head.strip() and form != "text":
+        what = "begins with nothing but white space" if head else "is empty"
+        raise ValueError(f"{path} has no documents: it {what}. {READABLE}; check how it was written.")
+    if form in ("Parquet", "Arrow"):
+        raise ValueError(f"{path} must be a complete {form} file; it does not begin as one. Fetch or write it again.")
+    if b"\0" in head:
+        raise ValueError(f"{path} is a binary file of another kind. {READABLE}; convert it.")
+    begin = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    if form == "JSON Lines" and begin == b"[":
+        return "JSON array"
+    if plain_suffix(path) not in BY_SUFFIX and begin == b"{" and _is_json_object(head):
+        return "JSON Lines"
+    return form
+
+
+def _is_json_object(head: bytes) -> bool:
+    try:
+        return isinstance(json.loads(head.split(b"\n", 1)[0]), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def rows_of(
+    path: Path, form: Form, *, split: Split | None, columns: Sequence[str] | None = None
+) -> Iterator[NumberedRow]:
+    """All rows in their order.
+
+    split: what a document of a text file is; None asks where a file has lines and paragraphs.   columns: the only ones
+    needed; others may be left out.
+    Raises ValueError, with file and place, for what cannot be read.
+    """
+    if form == "text":
+        return _text_rows(path, split)
+    readers: dict[str, Callable[[Path, Sequence[str] | None], Iterator[NumberedRow]]] = {
+        "JSON Lines": _json_lines_rows,
+        "JSON array": _json_array_rows,
+        "CSV": _csv_rows,
+        "TSV": _csv_rows,
+        "Parquet": _parquet_rows,
+        "Arrow": _arrow_rows,
+    }
+    return readers[form](path, columns)
+
+
+def _json_lines_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
+    for number, line in _json_lines(path):
+        where = f"{path}, line {number}"
+        yield NumberedRow(number, where, _row_of(_json_value(line, where), where))
+
+
+def _json_array_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
+    with opened(path) as file:
+        values = _json_value(file.read(), str(path))
+    if not isinstance(values, list):
+        raise ValueError(f"{path} must be a JSON array, or one JSON object a line; it is {_kind(values)}.")
+    for number, value in enumerate(values, start=1):
+        where = f"{path}, item {number}"
+        yield NumberedRow(number, where, _row_of(value, where))
+
+
+def _row_of(value: object, where: str) -> Row:
+    """An object with columns; or a string, which is the text itself."""
+    if isinstance(value, str):
+        return {TEXT: value}
+    if not isinstance(value, dict):
+        raise ValueError(f"{where} must be a JSON object, or a string that is the text; it is {_kind(value)}.")
+    return value
+
+
+def _csv_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
+    names, delimiter = csv_header(path)
+    wanted = [name for name in names if columns is None or name in columns]
+    number = 1
+    try:
+        with opened(path) as file:
+            reader = pyarrow.csv.open_csv(
+                file,
+                read_options=pyarrow.csv.ReadOptions(block_size=MOST_CSV_BYTES, use_threads=False),
+                parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
+                convert_options=pyarrow.csv.ConvertOptions(
+                    column_types=dict.fromkeys(names, pa.large_string()), strings_can_be_null=False,
+                    include_columns=wanted,
+                ),
+            )  # fmt: skip
+            for batch in reader:
+                for row in batch.to_pylist():
+                    number += 1
+                    yield NumberedRow(number, f"{path}, row {number}", row)
+    except pa.ArrowInvalid as error:
+        raise ValueError(
+            f"{path} must be a CSV table in UTF-8 with one value per column in each row; it cannot be read after row "
+            f"{number} ({_first_line(error)}). Is a value with a separator or a line break not in quotation marks?"
+        ) from error
+
+
+def csv_header(path: Path) -> tuple[list[str], str]:
+    """The names of the columns and what separates them: a tab in TSV, else the first of , ; tab that the line has."""
+    with opened(path) as file:
+        first = file.readline(HEAD_BYTES)
+    try:
+        line = first.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} must be UTF-8; its first line is not ({error.reason}). Convert the file.") from error
+    tabbed = BY_SUFFIX.get(plain_suffix(path)) == "TSV"
+    delimiter = "\t" if tabbed else next((mark for mark in ",;\t" if mark in line), ",")
+    names = next(csv.reader([line], delimiter=delimiter), [])
+    if not names or len(set(names)) < len(names) or not all(names):
+        raise ValueError(
+            f"{path} must begin with a line of different column names; got {', '.join(map(repr, names)) or 'nothing'}. "
+            "Add such a line."
+        )
+    return names, delimiter
+
+
+def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
+    def batches(source: Any) -> Iterator[Any]:
+        file = pq.ParquetFile(source)
+        names = file.schema_arrow.names
+        yield from file.iter_batches(columns=[name for name in names if columns is None or name in columns])
+
+    yield from _arrow_table_rows(path, "Parquet", batches)
+
+
+def _arrow_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
+    def batches(source: Any) -> Iterator[Any]:
+        head = source.read(8)
+        source.seek(0)
+        if head.startswith(b"FEA1"):
+            table = pyarrow.feather.read_table(source)
+        elif head.startswith(b"ARROW1"):
+            table = pa.ipc.open_file(source).read_all()
+        else:
+            table = pa.ipc.open_stream(source).read_all()
+        yield from table.select(
+            [name for name in table.column_names if columns is None or name in columns]
+        ).to_batches()
+
+    yield from _arrow_table_rows(path, "Arrow", batches)
+
+
+def _arrow_table_rows(path: Path, form: str, batches: Callable[[Any], Iterator[Any]]) -> Iterator[NumberedRow]:
+    number = 0
+    try:
+        for batch in batches(_random_access(path)):
+            for row in batch.to_pylist():
+                number += 1
+                yield NumberedRow(number, f"{path}, row {number}", row)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(
+            f"{path} must be a complete {form} file; it cannot be read after row {number} ({_first_line(error)}). "
+            "Fetch or write it again."
+        ) from error
+
+
+def _random_access(path: Path) -> Any:
+    """A compressed file is read whole: its forms are not read from front to back."""
+    if not compression_of(path):
+        return pa.OSFile(str(path))
+    with opened(path) as file:
+        return pa.BufferReader(file.read())
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().partition("\n")[0]
+
+
+# ------------------------------------------------------------------------------------------------------- text
+
+
+def _text_rows(path: Path, split: Split | None) -> Iterator[NumberedRow]:
+    text = read_text(path)
+    if split == "file":
+        yield NumberedRow(1, str(path), {TEXT: text})
+        return
+    paragraphs = list(_paragraphs(text, path))
+    lines = [(number + place, line) for number, lines in paragraphs for place, line in enumerate(lines)]
+    if split is None and len(lines) > len(paragraphs) > 1:
+        raise ValueError(
+            f"{path} has {len(lines)} lines in {len(paragraphs)} paragraphs; expected to be told what a document is. "
+            "Give data.split=lines, data.split=paragraphs or data.split=file."
+        )
+    joined = ((number, "\n".join(lines)) for number, lines in paragraphs)
+    for number, content in joined if split == "paragraphs" else lines:
+        yield NumberedRow(number, f"{path}, line {number}", {TEXT: content.removesuffix("\r")})
+
+
+def _paragraphs(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
+    """Lines that follow one another without a blank one, and the number of the first."""
+    lines: list[str] = []
+    number = num_blank = 0
+    for number, line in enumerate(io.StringIO(text, newline="\n"), start=1):
+        num_blank = 0 if line.strip() else num_blank + 1
+        require_few_blank_lines(num_blank, number, path)
+        if not num_blank:
+            lines.append(line.removesuffix("\n"))
+        elif lines:
+            yield number - len(lines), lines
+            lines = []
+    if lines:
+        yield number - len(lines) + 1, lines
+
+
+def read_text(path: Path) -> str:
+    with opened(path) as file:
+        content = file.read()
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{path} must be UTF-8, but byte {error.start} is not ({error.reason}). Convert the file or leave it out."
+        ) from error

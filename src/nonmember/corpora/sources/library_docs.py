@@ -1,0 +1,188 @@
+"""Docstrings of installed packages: a corpus of real English that needs no download."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import platform
+import sys
+import sysconfig
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata, util
+from pathlib import Path
+from sys import stdlib_module_names
+from typing import Any, ClassVar
+
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, as_names, digest_files, document
+from nonmember.records import Corpus, Document
+from nonmember.runtime.progress import tracked
+
+STDLIB = "stdlib"
+
+# Tests hold hardly any prose, and vendored copies are another project's words under this one's name.
+TEST_FOLDERS = {"test", "tests", "testing", "idle_test"}
+FOREIGN_FOLDERS = {"site-packages", "dist-packages", "extern", "external", "externals", "third_party"} | {
+    f"{underscore}{word}" for underscore in ("", "_") for word in ("vendor", "vendored", "external")
+}
+SKIPPED_FOLDERS = frozenset(TEST_FOLDERS | FOREIGN_FOLDERS)
+
+
+@dataclass(frozen=True)
+class LibraryDocs(CorpusSpec):
+    """Docstrings of installed packages ("stdlib": Python's own library): real English that is already here.
+
+    Files are parsed, packages are never imported. One document per docstring of a module, class or function,
+    also of nested and conditionally defined ones; a name defined more than once gets "~2", "~3" in order of
+    appearance. doc_id "package:module.qualname", cluster the module, domain the package; in order of package,
+    module and line.
+
+    `Corpus.dropped["unparsable_module"]`: files this Python cannot parse.
+    Raises ValueError for a package that is not installed, not top-level, or has no docstrings.
+    """
+
+    packages: tuple[str, ...]
+
+    stored: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        packages = as_names(self.packages, "`packages` of LibraryDocs")
+        for package in packages:
+            if not package.isidentifier():
+                raise ValueError(
+                    f"`packages` of LibraryDocs must be names of top-level packages, as imported; got {package!r}. "
+                    "Name the part before the first dot."
+                )
+        object.__setattr__(self, "packages", tuple(sorted(packages)))
+
+    def build(self, builder: Builder) -> Corpus:
+        modules = [(package, name, path) for package in self.packages for name, path in _modules(package)]
+        documents: list[Document] = []
+        seen: Counter[str] = Counter()
+        num_unparsable = 0
+        with _collector_paused():
+            for package, module, path in tracked(modules, "reading docstrings", "modules"):
+                tree = _parse(path)
+                if tree is None:
+                    num_unparsable += 1
+                    continue
+                for qualname, text in _docstrings(tree, module):
+                    doc_id = f"{package}:{qualname}"
+                    seen[doc_id] += 1
+                    repeated = f"~{seen[doc_id]}" if seen[doc_id] > 1 else ""  # "~": in no name of Python's
+                    documents.append(document(doc_id + repeated, text, module, package))
+        silent = set(self.packages) - {doc.domain for doc in documents}
+        if silent:
+            raise ValueError(
+                f"LibraryDocs found no docstrings in {', '.join(sorted(silent))}: its files have none, "
+                "or are not installed as source. Leave it out of `packages`."
+            )
+        return Corpus(tuple(documents), {"unparsable_module": num_unparsable} if num_unparsable else {})
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "kind": "library_docs",
+            "reader": 1,
+            "python": platform.python_version(),
+            "packages": {package: _version(package) for package in self.packages},
+        }
+
+
+def _roots(package: str) -> list[Path]:
+    """The file or folder of each top-level module that makes up a package; imports nothing."""
+    if package == STDLIB:
+        library = Path(sysconfig.get_paths()["stdlib"])
+        names = sorted(stdlib_module_names)
+        paths = [path for name in names for path in (library / name, library / f"{name}.py")]
+        return [path for path in paths if path.exists()]
+    spec = util.find_spec(package)  # of a top-level name: looks for it, does not run it
+    if spec is None:
+        raise ValueError(
+            f"LibraryDocs needs the package {package!r}, but it is not installed here; "
+            "install it or leave it out of `packages`."
+        )
+    if spec.submodule_search_locations is not None:
+        return [Path(place) for place in spec.submodule_search_locations]
+    return [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
+
+
+def _modules(package: str) -> list[tuple[str, Path]]:
+    """(dotted name, file) of every module of a package that is read, in order of name."""
+    modules = []
+    for root in _roots(package):
+        for path in root.rglob("*.py") if root.is_dir() else [root]:
+            *folders, name = path.relative_to(root.parent).with_suffix("").parts
+            if name.startswith("test_") or name == "conftest" or SKIPPED_FOLDERS.intersection(folders[1:]):
+                continue
+            modules.append((".".join(folders if name == "__init__" else [*folders, name]), path))
+    return sorted(modules)
+
+
+@contextmanager
+def _collector_paused() -> Iterator[None]:
+    """Syntax trees hold no cycles, but their millions of nodes set off collections that double the time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _parse(path: Path) -> ast.Module | None:
+    """None for what this Python cannot parse: templates, other Pythons' syntax, too deeply nested code."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in other people's strings
+            return ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def _docstrings(node: ast.AST, qualname: str) -> Iterator[tuple[str, str]]:
+    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        text = ast.get_docstring(node, clean=False)
+        if text and not text.isspace():
+            yield qualname, text
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _docstrings(child, f"{qualname}.{child.name}")
+        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
+            yield from _docstrings(child, qualname)
+
+
+def _version(package: str) -> str:
+    """The installed version; for code that no distribution installed (a folder on the path) its hash."""
+    if package == STDLIB:
+        return platform.python_version()
+    versions = _installed_versions(package, _resolved_roots(package, tuple(sys.path)))
+    return versions or "sha256 " + digest_files(_modules(package))
+
+
+@cache  # as below; where a package is found depends on the path, so it is part of the question
+def _resolved_roots(package: str, path: tuple[str, ...]) -> tuple[Path, ...]:
+    return tuple(root.resolve() for root in _roots(package))
+
+
+@cache  # asked for with every key that has to do with the corpus; slow to look up
+def _installed_versions(package: str, roots: tuple[Path, ...]) -> str:
+    """Of the distributions that put files into the package's folders; empty where none did."""
+    return ", ".join(
+        sorted(
+            f"{name} {distribution.version}"
+            for name in set(_distributions().get(package, ()))
+            for distribution in [metadata.distribution(name)]
+            if any(root.is_relative_to(Path(str(distribution.locate_file(""))).resolve()) for root in roots)
+        )
+    )
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()

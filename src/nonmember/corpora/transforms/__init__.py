@@ -1,0 +1,1 @@
+"""Corpora made of other corpora: cleaning, splits, mixtures, orders."""

@@ -1,0 +1,127 @@
+"""Text on neither side of an audit: documents that share nothing with the suspect set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any, ClassVar
+
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
+from nonmember.corpora.transforms.splits import position
+from nonmember.records import Corpus, Document
+
+WINDOW = 50  # characters; any shared stretch of twice this length is found
+SPARE = 50  # candidates beyond twice as many as are wanted, for those that are left out
+SALT = "neutral text"
+HALVES = ("third", "practice")
+
+
+@dataclass(frozen=True)
+class Neutral(CorpusSpec):
+    """Documents of a general text that share no passage with another corpus, cut short, otherwise as they are.
+
+    base: the general text.   apart_from: the suspect set. A document is left out if what would be read of it equals,
+    contains, lies in or overlaps a suspect document by 100 characters or more, white space aside.
+    half: "third" or "practice"; the two never share a document.   num_documents: at most so many, in order of a hash;
+    None: at most as many as the suspect set has.
+    min_characters: shorter documents are left out.   max_characters: longer ones are cut, between words where possible.
+
+    Raises ValueError where no document is left.
+    """
+
+    base: CorpusSpec
+    apart_from: CorpusSpec
+    _: KW_ONLY
+    half: str
+    num_documents: int | None
+    min_characters: int
+    max_characters: int
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_spec(self.base, "`base` of Neutral")
+        require_spec(self.apart_from, "`apart_from` of Neutral")
+        require_choice(self.half, HALVES, "`half` of Neutral")
+        if self.num_documents is not None:
+            require_count(self.num_documents, 1, "`num_documents` of Neutral")
+        require_count(self.min_characters, 1, "`min_characters` of Neutral")
+        require_count(self.max_characters, self.min_characters, "`max_characters` of Neutral")
+
+    def build(self, builder: Builder) -> Corpus:
+        suspect = builder.get(self.apart_from)
+        number = self.num_documents or len(suspect)
+        candidates = self._candidates(builder.get(self.base), 2 * number + SPARE)
+        shared = _shared(candidates, suspect)
+        chosen = [document for place, document in enumerate(candidates) if place not in shared]
+        if not chosen:
+            raise ValueError(
+                f"No document of the general text has {self.min_characters} characters or more and shares nothing with "
+                "the suspect set; the gates need such text. Give more of it (general=...)."
+            )
+        return Corpus(tuple(chosen[:number]))
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "kind": "neutral",
+            "base": self.base.identity(),
+            "apart_from": self.apart_from.identity(),
+            "half": self.half,
+            "num_documents": self.num_documents,
+            "min_characters": self.min_characters,
+            "max_characters": self.max_characters,
+        }
+
+    def _candidates(self, base: Corpus, number: int) -> list[Document]:
+        """Of this half, in the order of the draw, each text once."""
+        first = self.half == HALVES[0]
+        places = {document.doc_id: position(SALT, document.doc_id) for document in base.documents}
+        ours = [
+            document
+            for document in base.documents
+            if len(document.text) >= self.min_characters
+            and (position(f"{SALT}, halves", document.doc_id) < 0.5) == first
+        ]
+        ours.sort(key=lambda document: (places[document.doc_id], document.doc_id))
+        by_text: dict[str, Document] = {}
+        for document in ours:
+            text = _cut(document.text, self.max_characters)
+            by_text.setdefault(text, replace(document, text=text))
+            if len(by_text) == number:
+                break
+        return list(by_text.values())
+
+
+def _shared(candidates: list[Document], suspect: Corpus) -> set[int]:
+    """Places of the candidates that share a stretch of text with a suspect document."""
+    texts = [_plain(document.text) for document in candidates]
+    places: dict[str, set[int]] = {}
+    for place, text in enumerate(texts):
+        for window in _windows(text, WINDOW):
+            places.setdefault(window, set()).add(place)
+    shared: set[int] = set()
+    for document in suspect.documents:
+        text = _plain(document.text)
+        for window in _windows(text, 1):
+            shared |= places.get(window, set())
+        if len(text) < 2 * WINDOW:  # so short that it may lie between two windows
+            shared |= {place for place, candidate in enumerate(texts) if text in candidate}
+    return shared
+
+
+def _windows(text: str, stride: int) -> Iterator[str]:
+    return (text[start : start + WINDOW] for start in range(0, max(len(text) - WINDOW + 1, 1), stride))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _cut(text: str, max_characters: int) -> str:
+    if len(text) <= max_characters:
+        return text
+    kept = text[: max_characters + 1]
+    if kept[-1].isspace():
+        return kept.rstrip()
+    return kept.rsplit(None, 1)[0] if len(kept.split(None, 1)) > 1 else kept[:-1]

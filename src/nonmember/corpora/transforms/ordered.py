@@ -1,0 +1,181 @@
+"""Files whose order is part of what they are: put into a fixed order, joined to be trained on, cut into shards.
+
+Sources keep the order of what they read, and `Part`, `Select` and `Cleaned` that of their base. An example is a line:
+its text and a newline.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, require_count, require_spec
+from nonmember.corpora.transforms.splits import position, require_salt
+from nonmember.records import Corpus, Document
+
+Examples = tuple[Document, ...]
+
+
+def line(text: str) -> str:
+    """The text with one newline at its end, as it would stand in a file."""
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+@dataclass(frozen=True)
+class Shuffled(CorpusSpec):
+    """The documents in order of sha256(salt + id): a random order that is always the same, and so exchangeable
+    whatever the documents are."""
+
+    base: CorpusSpec
+    salt: str
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_spec(self.base, "`base` of Shuffled")
+        object.__setattr__(self, "salt", require_salt(self.salt, "Shuffled"))
+
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
+        in_order = sorted(base.documents, key=lambda one: (position(self.salt, one.doc_id), one.doc_id))
+        return replace(base, documents=tuple(in_order))
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "shuffled", "base": self.base.identity(), "salt": self.salt}
+
+
+@dataclass(frozen=True)
+class Joined(CorpusSpec):
+    """A corpus to *train* on: consecutive examples joined to one document, a line each, so that their order survives a
+    training that shuffles documents.
+
+    examples_per_document: so many; the last may have fewer. None: all in one.   A document is named after its first
+    example, with how many others it has. Training that cuts documents (`max_tokens`) would lose most of it;
+    `Pretraining` does not.
+    Raises ValueError for examples of several lines, which could not be told apart again.
+    """
+
+    base: CorpusSpec
+    examples_per_document: int | None
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_spec(self.base, "`base` of Joined")
+        if self.examples_per_document is not None:
+            require_count(self.examples_per_document, 1, "`examples_per_document` of Joined")
+
+    def build(self, builder: Builder) -> Corpus:
+        examples = builder.get(self.base).documents
+        for one in examples:
+            if len(one.text.splitlines()) > 1:
+                raise ValueError(
+                    f"Joined puts one example on a line, but {one.doc_id!r} has {len(one.text.splitlines())} lines. "
+                    "Clean the corpus before (`Cleaned` makes white space the same)."
+                )
+        size = self.examples_per_document or max(1, len(examples))
+        return Corpus(tuple(_joined(examples[start : start + size]) for start in range(0, len(examples), size)))
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "kind": "joined",
+            "base": self.base.identity(),
+            "examples_per_document": self.examples_per_document,
+        }
+
+
+def _joined(examples: Examples) -> Document:
+    return Document(f"{examples[0].doc_id}+{len(examples) - 1}", _text(examples), "", _domain(examples))
+
+
+@dataclass(frozen=True)
+class Sharded(CorpusSpec):
+    """The first examples of an ordered file in consecutive shards, each a document: its lines.
+
+    num_shards: their sizes differ by at most one, larger ones first.   max_examples: so many of the file are used.
+    Examples of nothing but white space are dropped before, and counted.
+    Raises ValueError where a shard would have fewer than two examples, and so no order.
+    """
+
+    base: CorpusSpec
+    num_shards: int
+    max_examples: int
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_spec(self.base, "`base` of Sharded")
+        require_count(self.num_shards, 2, "`num_shards` of Sharded")
+        require_count(self.max_examples, 2 * self.num_shards, "`max_examples` of Sharded (two a shard)")
+
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
+        shards = self.shards(base)
+        num_blank = sum(not one.text.strip() for one in base.documents)
+        dropped = dict(base.dropped) | ({"blank": num_blank} if num_blank else {})
+        documents = (Document(name, _text(examples), "", _domain(examples)) for name, examples in shards.items())
+        return Corpus(tuple(documents), dropped)
+
+    def shards(self, base: Corpus) -> dict[str, Examples]:
+        """Their examples, by the names of the shards."""
+        used = [one for one in base.documents if one.text.strip()][: self.max_examples]
+        size, num_larger = divmod(len(used), self.num_shards)
+        if size < 2:
+            raise ValueError(
+                f"{self.num_shards} shards of at least 2 examples need {2 * self.num_shards} examples, and the file "
+                f"has {len(used)}. Give a longer one, or lower num_shards."
+            )
+        sizes = [size + (place < num_larger) for place in range(self.num_shards)]
+        ends = np.cumsum(sizes).tolist()
+        return {
+            f"shard-{place:03d}": tuple(used[end - number : end])
+            for place, (end, number) in enumerate(zip(ends, sizes, strict=True))
+        }
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "kind": "sharded",
+            "base": self.base.identity(),
+            "num_shards": self.num_shards,
+            "max_examples": self.max_examples,
+        }
+
+
+@dataclass(frozen=True)
+class Orders:
+    """The orders of one shard that are looked at, each once: indices_KE, the shard's own order first.
+
+    draws_K: how many of the random orders are this one; for the first often 0.
+    """
+
+    indices_KE: npt.NDArray[np.int64]
+    draws_K: npt.NDArray[np.int64]
+
+
+def random_orders(examples: Sequence[Document], num_orders: int, seed: int) -> Orders:
+    """`num_orders` uniform draws from all orders, with the own one among them. Their chance comes from the seed and
+    from the texts, so a shard's orders depend neither on the other shards nor on when it is looked at."""
+    digest = hashlib.sha256(_text(examples).encode("utf-8", "surrogatepass")).digest()
+    rng = np.random.default_rng([seed, int.from_bytes(digest[:8])])
+    own_E = np.arange(len(examples))
+    drawn_ME = rng.permuted(np.tile(own_E, (num_orders, 1)), axis=1)
+    indices_KE, draws_K = np.unique(drawn_ME, axis=0, return_counts=True)  # sorted, so the own order stands first
+    if not np.array_equal(indices_KE[0], own_E):
+        indices_KE, draws_K = np.vstack([own_E, indices_KE]), np.concatenate([[0], draws_K])
+    return Orders(indices_KE, draws_K)
+
+
+def _text(examples: Iterable[Document]) -> str:
+    return "".join(line(one.text) for one in examples)
+
+
+def _domain(examples: Iterable[Document]) -> str:
+    """Where all have the same."""
+    domains = {one.domain for one in examples}
+    return domains.pop() if len(domains) == 1 else ""

@@ -1,0 +1,131 @@
+"""What an audit does to all of its texts before any model reads them: by default nothing."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import islice
+from typing import Any, ClassVar, Literal, get_args
+
+from nonmember.artifacts import Builder
+from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
+from nonmember.corpora.transforms.cleaning import Cleaned, near_duplicates, normalise, without_exact_duplicates
+from nonmember.records import Corpus, Document
+
+WhiteSpace = Literal["as_is", "normalised"]
+
+
+@dataclass(frozen=True)
+class Cleaning:
+    """What is done to every text of an audit alike. See `Cleaned` for each step.
+
+    name: of the config.   white_space: as_is, or normalised to one space between words.   min_words, max_words: None
+    for no limit.   duplicates: keep them, or drop the later of equal texts.   near_duplicate_threshold: None keeps near
+    duplicates.
+    """
+
+    white_space: WhiteSpace
+    min_words: int | None
+    max_words: int | None
+    long_documents: Literal["cut", "drop"]
+    duplicates: Literal["keep", "drop"]
+    near_duplicate_threshold: float | None
+    num_perm: int
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        require_choice(self.white_space, get_args(WhiteSpace), "cleaning.white_space")
+        require_choice(self.duplicates, ("keep", "drop"), "cleaning.duplicates")
+        require_choice(self.long_documents, ("cut", "drop"), "cleaning.long_documents")
+        if self.min_words is not None:
+            require_count(self.min_words, 1, "cleaning.min_words")
+        if self.max_words is not None:
+            require_count(self.max_words, self.min_words or 1, "cleaning.max_words (no less than min_words)")
+        threshold = self.near_duplicate_threshold
+        if threshold is not None and not 0.1 <= threshold <= 1:
+            raise ValueError(f"cleaning.near_duplicate_threshold must lie in [0.1, 1], or be null; got {threshold!r}.")
+
+    @property
+    def changes_nothing(self) -> bool:
+        limits = (self.min_words, self.max_words, self.near_duplicate_threshold)
+        return self.white_space == "as_is" and self.duplicates == "keep" and not any(limits)
+
+
+@dataclass(frozen=True)
+class Prepared(CorpusSpec):
+    """The documents of `source` after `cleaning`; where that changes nothing, the very source.
+
+    Where it does just what `Cleaned` does, it is that. Else, in this order: white space, limits of words (a text that
+    is cut keeps its layout up to the last word kept), equal texts, near duplicates. Adds to `Corpus.dropped` as
+    `Cleaned` does. Raises ValueError, with these numbers, if nothing is left.
+    """
+
+    source: CorpusSpec
+    cleaning: Cleaning
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_spec(self.source, "`source` of Prepared")
+        if not isinstance(self.cleaning, Cleaning):
+            raise ValueError(f"`cleaning` of Prepared must be a Cleaning; got {type(self.cleaning).__name__}.")
+
+    def build(self, builder: Builder) -> Corpus:
+        if (same := self._same()) is not None:
+            return builder.get(same)
+        source = builder.get(self.source)
+        dropped: Counter[str] = Counter()
+        documents = self._within_limits(source.documents, dropped)
+        if self.cleaning.duplicates == "drop":
+            documents = without_exact_duplicates(documents, dropped)
+        if (threshold := self.cleaning.near_duplicate_threshold) is not None:
+            repeated = near_duplicates([one.text for one in documents], threshold, self.cleaning.num_perm)
+            dropped["near_duplicate"] += int(repeated.sum())
+            documents = [one for one, is_repeated in zip(documents, repeated, strict=True) if not is_repeated]
+        if not documents:
+            raise ValueError(f"Cleaning left none of {len(source)} documents ({dict(dropped)}). Change its limits.")
+        return Corpus(tuple(documents), dict(sorted((Counter(source.dropped) + dropped).items())))
+
+    def identity(self) -> dict[str, Any]:
+        if (same := self._same()) is not None:
+            return same.identity()
+        return {"kind": "prepared", "source": self.source.identity(), "cleaning": asdict(self.cleaning) | {"name": ""}}
+
+    def _same(self) -> CorpusSpec | None:
+        """The recipe that makes the same documents, where there is one."""
+        how = self.cleaning
+        if how.changes_nothing:
+            return self.source
+        if how.white_space == "normalised" and how.duplicates == "drop" and how.min_words and how.max_words:
+            return Cleaned(
+                self.source,
+                how.min_words,
+                how.max_words,
+                how.long_documents,
+                how.near_duplicate_threshold,
+                how.num_perm,
+            )
+        return None
+
+    def _within_limits(self, documents: Sequence[Document], dropped: Counter[str]) -> list[Document]:
+        how, kept = self.cleaning, []
+        for document in documents:
+            text = normalise(document.text) if how.white_space == "normalised" else document.text
+            num_words = len(text.split())
+            if num_words < (how.min_words or 0):
+                dropped["too_short" if num_words else "empty"] += 1
+            elif how.max_words is None or num_words <= how.max_words:
+                kept.append(replace(document, text=text))
+            elif how.long_documents == "drop":
+                dropped["too_long"] += 1
+            else:
+                kept.append(replace(document, text=_first_words(text, how.max_words)))
+        return kept
+
+
+def _first_words(text: str, number: int) -> str:
+    """The text up to the end of so many of its words, its white space as it is."""
+    last = next(islice(re.finditer(r"\S+", text), number - 1, None))
+    return text[: last.end()]

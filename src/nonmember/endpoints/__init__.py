@@ -1,0 +1,20 @@
+"""Asking models that answer with text: behind an endpoint, on this machine, or from a record of earlier answers."""
+
+from nonmember.endpoints.limits import Limits
+from nonmember.endpoints.probe import AskedDocuments, Probe, Questions
+from nonmember.models.access import Access
+from nonmember.records.answers import Answer, Answers, Completion, Judged, Outcome, Request
+
+__all__ = [
+    "Access",
+    "Answer",
+    "Answers",
+    "AskedDocuments",
+    "Completion",
+    "Judged",
+    "Limits",
+    "Outcome",
+    "Probe",
+    "Questions",
+    "Request",
+]

@@ -1,0 +1,169 @@
+"""What an endpoint really offers, found out by asking it: servers may refuse a field, or ignore it without a word.
+
+What was found is kept with the endpoint's answers, so that it costs nothing the next time. What was missed is looked
+for anew in each process before a method is refused for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from nonmember.endpoints.endpoint import EndpointClient, Refused
+from nonmember.endpoints.errors import EndpointError, NoSuchRoute
+from nonmember.endpoints.protocol import (
+    Quirk,
+    Sent,
+    Unusable,
+    are_log_probabilities,
+    echoed,
+    read_completion,
+    read_prompt_scores,
+    sent,
+)
+from nonmember.models.access import Access
+from nonmember.records.answers import Completion, Request
+
+ALTERNATIVES = (20, 5, 1)  # what the protocol's chat form allows at most, its older form, and somebody
+NEW_TOKENS_WITH_ECHO = (0, 1)  # some servers cannot but write one
+PROBE = Request(
+    doc_id="", name="probe", instruction="Answer in one word.",
+    question="Which colour has the sky on a clear day?", plain="The colour of the sky on a clear day is",
+    max_new_tokens=4, temperature=0.0, seed=0,
+)  # fmt: skip
+TEXT = "The quick brown fox jumps over the lazy dog and runs into the forest."
+# What a server has to say for each way out to be tried.
+WAYS_OUT: tuple[tuple[Quirk, tuple[str, ...]], ...] = (
+    ("max_completion_tokens", ("max_completion_tokens", "max_tokens")),
+    ("no_seed", ("seed",)),
+    ("no_system", ("system",)),
+)
+
+
+def require(client: EndpointClient, access: Access, what: str) -> None:
+    """Raises EndpointError where the endpoint does not offer what `what` (a method, say) needs."""
+    if access >= Access.FULL_LOGITS:
+        raise only_answers(access, what, client.name)
+    if access >= Access.PROMPT_LOGPROBS:
+        new_tokens_with_echo(client, what)
+    else:
+        quirks(client)
+        if access >= Access.TOP_LOGPROBS:
+            most_alternatives(client, what)
+
+
+def only_answers(access: Access, what: str, name: str) -> EndpointError:
+    """For a model whose answers are not enough."""
+    needed = "weights and tokenizer" if access >= Access.WEIGHTS else "whole next-token distributions"
+    if access <= Access.PROMPT_LOGPROBS:
+        needed = "the log-probability of each token of a given text"
+    return EndpointError(
+        f"{what} needs {needed} of the model, and {name} can only be asked. Choose another method, or a model whose "
+        "weights are at hand."
+    )
+
+
+def quirks(client: EndpointClient) -> tuple[Quirk, ...]:
+    """How this server wants its requests; raises EndpointError where it accepts none."""
+    found = _offer(client, "quirks", _find_quirks)
+    return tuple(found)
+
+
+def check_alternatives(client: EndpointClient, number: int, what: str) -> None:
+    """Raises EndpointError where the server does not give so many alternatives to a token."""
+    if number > (most := most_alternatives(client, what)):
+        raise EndpointError(
+            f"{what} needs the log-probabilities of the {number} likeliest tokens, and {client.name} gives at most "
+            f"{most}. Ask for fewer."
+        )
+
+
+def most_alternatives(client: EndpointClient, what: str) -> int:
+    """How many alternatives to a token the server gives; raises EndpointError where it gives none."""
+    most = int(_offer(client, "alternatives", _find_alternatives, missing=0))
+    if not most:
+        raise EndpointError(
+            f"{what} needs the log-probabilities of the likeliest tokens, and {client.name} answers with text alone: "
+            "it refused them, left them out, or gave what cannot be log-probabilities."
+        )
+    return most
+
+
+def new_tokens_with_echo(client: EndpointClient, what: str) -> int:
+    """How many tokens have to be asked for beside the scores of a text; raises EndpointError where there are none."""
+    number = _offer(client, "echo", _find_echo)
+    if number is None:
+        raise EndpointError(
+            f"{what} needs the log-probability of each token of a given text (completions with echo and logprobs), and "
+            f"{client.name} does not give it."
+        )
+    return int(number)
+
+
+def _offer(client: EndpointClient, name: str, find: Any, *, missing: Any = None) -> Any:
+    """From memory, the table or the server; what is missing is kept in memory alone."""
+    offers = client.session.offers.setdefault(client.endpoint, {})
+    if name not in offers:
+        with client.table() as table:
+            found = table.finding(name)
+        if found is None:
+            found = find(client)
+            if found != missing:
+                with client.table() as table:
+                    table.remember({name: found})
+        offers[name] = found
+    return offers[name]
+
+
+def _find_quirks(client: EndpointClient) -> list[Quirk]:
+    found: list[Quirk] = []
+    while True:
+        answer = _asked(client, sent(client.endpoint, PROBE, found), needs_logprobs=False)
+        if not isinstance(answer, Refused):
+            return found
+        reason = answer.reason.lower()
+        fitting = (quirk for quirk, words in WAYS_OUT if quirk not in found and any(word in reason for word in words))
+        if (quirk := next(fitting, None)) is None:
+            raise EndpointError(f"{client.name} does not accept a plain question: {answer.reason}.")
+        found.append(quirk)
+
+
+def _find_alternatives(client: EndpointClient) -> int:
+    for number in ALTERNATIVES:
+        asks = replace(PROBE, top_logprobs=number)
+        answer = _asked(client, sent(client.endpoint, asks, quirks(client)), needs_logprobs=True)
+        if isinstance(answer, Completion) and answer.top_logprobs:
+            if not all(are_log_probabilities(row, min(2, number)) for row in answer.top_logprobs):
+                return 0
+            # The older form lists by text, so of two tokens that read the same one is missing.
+            chat = client.endpoint.form == "chat"
+            return min(number, max(map(len, answer.top_logprobs))) if chat else number
+    return 0
+
+
+def _find_echo(client: EndpointClient) -> int | None:
+    def read(_: Sent, response: Mapping[str, Any], date: str) -> list[float]:
+        scores = read_prompt_scores(response, TEXT, number)
+        if len(scores) < 2 or len(set(scores)) == 1:
+            raise Unusable("got what cannot be log-probabilities")
+        return scores
+
+    for number in NEW_TOKENS_WITH_ECHO:
+        try:
+            (answer,) = client.exchange([echoed(client.endpoint, TEXT, number)], read, "probing", probing=True)
+        except NoSuchRoute:
+            if client.endpoint.form == "completions":
+                raise
+            return None  # a server of chat alone
+        if not isinstance(answer, Refused):
+            return number
+    return None
+
+
+def _asked(client: EndpointClient, one: Sent, *, needs_logprobs: bool) -> Completion | Refused:
+    def read(_: Sent, response: Mapping[str, Any], date: str) -> Completion:
+        return read_completion(response, date, needs_logprobs=needs_logprobs)
+
+    (answer,) = client.exchange([one], read, "probing", probing=True)
+    return answer

@@ -1,0 +1,116 @@
+"""A model on this machine answers requests: by its tokenizer's chat template, or in plain form where it has none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nonmember.models.loading import LoadedModel
+from nonmember.models.prompting import Said, said_ids
+from nonmember.observations.passes.writing import longest_context, write
+from nonmember.observations.passes.written import Written
+from nonmember.records.answers import Completion, Request
+from nonmember.runtime.compute import Compute
+
+_WORKING = ".asked-{}"  # what was written of the requests of one decoding
+
+
+def complete_locally(
+    loaded: LoadedModel, requests: Sequence[Request], compute: Compute, folder: Path, description: str
+) -> list[Completion]:
+    """What the model answers, in the order of the requests.
+
+    folder: what an earlier call that was stopped wrote there is kept; it must have had the same requests. A request
+    that the model cannot read has failed, with the reason. The draws of a request come from its seed, document and
+    name, so an answer depends on no other request.
+    """
+    prompts = said_ids(loaded.tokenizer, [Said(one.instruction, one.question, one.as_text) for one in requests])
+    completions = {
+        place: Completion("", "failed", reason=reason)
+        for place, (request, ids) in enumerate(zip(requests, prompts, strict=True))
+        if (reason := _too_long(loaded.model, request, len(ids)))
+    }
+    waiting: dict[tuple[float, int, int], list[int]] = {}
+    for place, request in enumerate(requests):
+        if place not in completions:
+            decoding = (request.temperature, request.max_new_tokens, request.top_logprobs)
+            waiting.setdefault(decoding, []).append(place)
+    for number, ((temperature, max_new_tokens, top_logprobs), places) in enumerate(waiting.items()):
+        working = folder / _WORKING.format(number)
+        working.mkdir(exist_ok=True)
+        written = write(
+            loaded.model, loaded.tokenizer, {str(place): prompts[place] for place in places},
+            {str(place): _seed(requests[place]) for place in places}, working, compute.trainer,
+            temperature=temperature, max_new_tokens=max_new_tokens, top_logprobs=top_logprobs,
+            max_batch_tokens=compute.max_batch_tokens, description=description,
+        )  # fmt: skip
+        completions |= {place: _completion(written[str(place)], len(prompts[place])) for place in places}
+    return [completions[place] for place in range(len(requests))]
+
+
+def _too_long(model: Any, request: Request, num_tokens: int) -> str:
+    """Why the model cannot read it; empty where it can."""
+    most = longest_context(model)
+    if most is None or num_tokens + request.max_new_tokens <= most:
+        return ""
+    return f"the model reads at most {most} tokens, those to come included, and the question is longer"
+
+
+def _seed(request: Request) -> str:
+    return f"{request.seed}\0{request.doc_id}\0{request.name}"
+
+
+def _completion(written: Written, num_prompt_tokens: int) -> Completion:
+    return Completion(
+        written.text,
+        "answered" if written.text.strip() else "empty",
+        finish_reason="stop" if written.finished else "length",
+        top_logprobs=written.top_logprobs,
+        prompt_tokens=num_prompt_tokens,
+        completion_tokens=written.num_tokens,
+    )
+
+
+# What is kept in a store --------------------------------------------------------------------------------------------
+
+_SCHEMA = pa.schema(
+    [
+        ("doc_id", pa.string()),
+        ("name", pa.string()),
+        ("text", pa.string()),
+        ("outcome", pa.string()),
+        ("finish_reason", pa.string()),
+        ("served_model", pa.string()),
+        ("date", pa.string()),
+        ("top_logprobs", pa.string()),  # JSON
+        ("prompt_tokens", pa.int64()),
+        ("completion_tokens", pa.int64()),
+        ("reason", pa.string()),
+    ]
+)
+
+
+def save_completions(requests: Sequence[Request], completions: Sequence[Completion], path: Path) -> None:
+    rows = [_row(request, completion) for request, completion in zip(requests, completions, strict=True)]
+    pq.write_table(pa.Table.from_pylist(rows, schema=_SCHEMA), path)
+
+
+def load_completions(path: Path) -> list[Completion]:
+    """In the order in which they were saved."""
+    return [_of_row(row) for row in pq.read_table(path, schema=_SCHEMA).to_pylist()]
+
+
+def _row(request: Request, completion: Completion) -> dict[str, Any]:
+    told = vars(completion) | {"top_logprobs": json.dumps(completion.top_logprobs)}
+    return {"doc_id": request.doc_id, "name": request.name, **told}
+
+
+def _of_row(row: Mapping[str, Any]) -> Completion:
+    told = {name: value for name, value in row.items() if name not in ("doc_id", "name")}
+    top = tuple(tuple((token, value) for token, value in step) for step in json.loads(row["top_logprobs"]))
+    return Completion(**{**told, "top_logprobs": top})

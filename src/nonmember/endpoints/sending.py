@@ -1,0 +1,270 @@
+"""Sending requests to a server of OpenAI's protocol: many at once, within budget and pace, again where that helps."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from nonmember.endpoints.budget import Budget, Spent
+from nonmember.endpoints.errors import Again, EndpointError, NotAccepted, raise_for_status, was_declined
+from nonmember.endpoints.incoming import limit_size, parsed, without
+from nonmember.endpoints.limits import Limits
+from nonmember.endpoints.models import Endpoint
+from nonmember.endpoints.protocol import Sent, Unusable, usage
+from nonmember.endpoints.rate import Pace
+
+if TYPE_CHECKING:
+    import openai
+
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 60.0  # seconds between attempts, doubled each time
+TEMPLATE_TOKENS = 64  # more than a chat template puts around a question
+BYTES_PER_TOKEN = 4  # roughly, where nothing depends on it
+RETRIES_OF_PROBES = 1  # a server that fails at what it does not know shall not be asked for minutes
+MOST_UNUSABLE = 5  # answers in a row that cannot be used: each was paid for, and the next will be no better
+NO_SECRET = "none"  # for servers that want no secret; the client wants some
+
+Received = Callable[[Sent, str, Mapping[str, Any], float | None], None]
+DECLINED = {"choices": [{"finish_reason": "content_filter", "message": {"content": ""}}]}
+
+
+class _Stopped(Exception):
+    """Not sent any more, since the run is at its end."""
+
+
+class Sending:
+    """One run of requests.
+
+    receive: is given each answer (request, text and JSON of the response, cost) and keeps it; may raise Unusable.
+    refuse: is told which requests the server does not accept, and why.   spent: counted up.   probing: the server may
+    fail at it.   namespace: in which a request's key is unique; by both together a server that can do so knows that it
+    has answered (and charged) before.
+    """
+
+    def __init__(
+        self, endpoint: Endpoint, limits: Limits, spent: Spent, receive: Received, refuse: Callable[[Sent, str], None],
+        *, probing: bool, namespace: str,
+    ) -> None:  # fmt: skip
+        self._endpoint = endpoint
+        self._limits = limits
+        self._receive = receive
+        self._refuse = refuse
+        self._probing = probing
+        self._namespace = namespace
+        self._max_retries = min(limits.max_retries, RETRIES_OF_PROBES) if probing else limits.max_retries
+        self._secret = _secret(endpoint.key_variable)
+        self._stop = asyncio.Event()
+        self._pace = Pace(limits.requests_per_minute, limits.tokens_per_minute, self._stop)
+        self._budget = Budget(limits, spent)
+        self._ended_by: Exception | None = None
+        self._num_answered = 0
+        self._num_unusable = 0  # since the last that could be used
+        self._most_beyond_bytes = 0  # tokens of a prompt by the server's count, beyond the bytes of its text
+
+    async def send(self, requests: Sequence[Sent]) -> None:
+        """Raises EndpointError where the run has to end early, when nothing is under way any more."""
+        waiting = iter(requests)
+        async with _client(self._endpoint, self._secret, self._limits) as client, asyncio.TaskGroup() as group:
+            for _ in range(min(self._limits.concurrency, len(requests))):
+                group.create_task(self._work(client, waiting))
+        if self._ended_by is not None:
+            raise self._ended_by
+
+    async def _work(self, client: openai.AsyncOpenAI, waiting: Iterator[Sent]) -> None:
+        for sent in waiting:
+            if self._stop.is_set():
+                return
+            try:
+                text, response, cost = await self._answer(client, sent)
+                self._receive(sent, text, response, cost)
+                self._num_unusable = 0
+            except NotAccepted as reason:
+                self._refuse(sent, str(reason))
+            except Unusable as reason:
+                self._refuse(sent, str(reason))
+                self._count_unusable(str(reason))
+            except _Stopped:
+                return
+            except Exception as error:  # whatever it is, the answers under way are waited for and kept
+                self._ended_by = self._ended_by or error
+                self._stop.set()
+                return
+
+    def _count_unusable(self, reason: str) -> None:
+        self._num_unusable += 1
+        if self._num_unusable >= MOST_UNUSABLE and not self._probing:
+            error = EndpointError(
+                f"the last {self._num_unusable} answers could not be used ({reason}), and may have been charged for. "
+                "Look at what the server sends, then start again to go on."
+            )
+            self._ended_by = self._ended_by or error
+            self._stop.set()
+
+    async def _answer(self, client: openai.AsyncOpenAI, sent: Sent) -> tuple[str, Mapping[str, Any], float | None]:
+        """In as many attempts as it takes and may."""
+        num_answered_before, num_failed = self._num_answered, 0
+        while True:
+            try:
+                answer = await self._attempt(client, sent)
+            except Again as again:
+                num_failed += 1
+                if num_failed > self._max_retries:
+                    raise self._given_up(again, num_failed, self._num_answered > num_answered_before) from None
+                if again.wait is not None and again.crowded:
+                    self._pace.hold(again.wait)
+                await self._pace.rest(_pause(again, num_failed))
+            else:
+                self._num_answered += 1
+                return answer
+
+    def _given_up(self, again: Again, num_failed: int, others_were_answered: bool) -> Exception:
+        what = f"no answer in {num_failed} attempts, at last: {again}"
+        if (others_were_answered and not again.crowded) or (self._probing and again.broken):
+            return NotAccepted(what)  # it is this request that fails
+        return EndpointError(f"{what}.")
+
+    async def _attempt(self, client: openai.AsyncOpenAI, sent: Sent) -> tuple[str, Mapping[str, Any], float | None]:
+        num_bytes = len(sent.prompt.encode("utf-8", "surrogatepass"))
+        expected = num_bytes // BYTES_PER_TOKEN + sent.max_new_tokens
+        most = self._most(num_bytes, sent.max_new_tokens)
+        await self._pace.turn(expected)
+        await self._budget.reserve(most)
+        spent = most  # unless more is known: an answer that did not arrive may have been charged for
+        try:
+            if self._stop.is_set():
+                spent = Spent()
+                raise _Stopped
+            text, response = await self._post(client, sent)
+            spent, cost = self._spent(response, most, num_bytes)
+            self._pace.correct(spent.tokens - expected)
+            return text, response, cost
+        except Again as again:
+            spent = most if again.charged else Spent(requests=1)
+            raise
+        except (EndpointError, NotAccepted):
+            spent = Spent(requests=1)
+            raise
+        finally:
+            await self._budget.settle(most, spent)
+
+    def _most(self, num_bytes: int, max_new_tokens: int) -> Spent:
+        """What a request can cost: a tokenizer that knows every byte makes no more tokens than there are bytes."""
+        prompt_tokens = num_bytes + max(TEMPLATE_TOKENS, self._most_beyond_bytes)
+        cost = self._limits.cost(prompt_tokens, max_new_tokens) or 0.0
+        return Spent(1, prompt_tokens + max_new_tokens, cost)
+
+    def _spent(self, response: Mapping[str, Any], most: Spent, num_bytes: int) -> tuple[Spent, float | None]:
+        prompt_tokens, completion_tokens = usage(response)
+        if not prompt_tokens:  # the server does not count
+            return most, None
+        self._most_beyond_bytes = max(self._most_beyond_bytes, prompt_tokens - num_bytes)
+        cost = self._limits.cost(prompt_tokens, completion_tokens)
+        return Spent(1, prompt_tokens + completion_tokens, cost or 0.0), cost
+
+    async def _post(self, client: openai.AsyncOpenAI, sent: Sent) -> tuple[str, Mapping[str, Any]]:
+        """The response as text and as JSON, our secret taken out of it. Raises what `errors` has."""
+        import httpx2
+        import openai
+
+        late = f"no answer within {self._limits.timeout:g} seconds (asking.timeout)"
+        try:
+            async with asyncio.timeout(self._limits.timeout):
+                # Past the client's typed methods: they would check and copy every field, and we keep the text.
+                headers = {"Idempotency-Key": f"{self._namespace}-{sent.key}"}
+                options: Any = {"headers": headers}
+                raw = await client.post(
+                    f"/{sent.route}", cast_to=httpx2.Response, body=dict(sent.body), options=options
+                )
+        except (TimeoutError, openai.APITimeoutError):
+            raise Again(late, charged=True) from None
+        except openai.APIStatusError as error:
+            if 300 <= error.status_code < 400:
+                raise _redirected(error.response.headers.get("location", "")) from None
+            body = self._without_secret(error.body)
+            if error.status_code == 400 and was_declined(body):
+                return json.dumps(DECLINED | {"error": body}), DECLINED
+            raise_for_status(
+                error.status_code, error.response.headers, body,
+                model=self._endpoint.model, key_variable=self._endpoint.key_variable,
+            )  # fmt: skip
+        except openai.APIConnectionError as error:
+            raise self._unconnected(error.__cause__, httpx2) from None
+        except UnicodeEncodeError:
+            raise NotAccepted("its text is not valid Unicode") from None
+        text, response = parsed(raw.content.decode("utf-8", "replace"), self._secret)
+        if not isinstance(response, Mapping) or not response.get("choices"):
+            raise self._unlike_openai(response)
+        return text, response
+
+    def _unconnected(self, cause: BaseException | None, httpx2: Any) -> Exception:
+        reason = self._hidden(str(cause) or type(cause).__name__)
+        if isinstance(cause, httpx2.ConnectError) and not self._num_answered:
+            return EndpointError(f"there is no server at that address ({reason}). Start it, or correct `url`.")
+        if isinstance(cause, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):  # whose text may hold the secret
+            variable = self._endpoint.key_variable
+            return EndpointError(f"nothing can be sent there. Correct `url` or the environment variable {variable}.")
+        return Again(f"the connection was cut ({reason})", charged=not isinstance(cause, httpx2.ConnectError))
+
+    def _unlike_openai(self, response: Any) -> Exception:
+        """Of a response of status 200 without an answer."""
+        if isinstance(response, Mapping) and (error := response.get("error")):
+            return Again(f"an error in place of an answer: {self._hidden(str(error))[:200]}", charged=True)
+        if self._num_answered or not self._probing:  # a probe has been answered before anything else is sent
+            self._count_unusable("they have another form than OpenAI's")
+            return Again("an answer in another form than OpenAI's", charged=True)
+        return EndpointError(
+            "the server answers in another form than OpenAI's. Give `url` up to and including /v1, and as `form` (chat "
+            "or completions) what the server has."
+        )
+
+    def _without_secret(self, error: Any) -> Any:
+        """Of an error, in which nothing is lost by hiding too much."""
+        try:
+            return without(error, self._secret)
+        except RecursionError:
+            return ""
+
+    def _hidden(self, text: str) -> str:
+        return str(without(text, self._secret))
+
+
+def _secret(variable: str) -> str:
+    secret = os.environ.get(variable, "").strip()
+    if not (secret.isascii() and secret.isprintable()):
+        raise EndpointError(f"what {variable} holds is no key: it has characters that cannot be sent. Set it anew.")
+    return secret
+
+
+def _redirected(location: str) -> EndpointError:
+    try:
+        place = urlsplit(location).hostname or "another path of its own"
+    except ValueError:
+        place = "an address that cannot be read"
+    return EndpointError(
+        f"the server sends requests on to {place}, and the documents' text was not sent there. Give that address as "
+        "`url` if you trust it."
+    )
+
+
+def _client(endpoint: Endpoint, secret: str, limits: Limits) -> openai.AsyncOpenAI:
+    import httpx2
+    import openai
+
+    pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=limits.concurrency)
+    http = openai.DefaultAsyncHttpxClient(
+        limits=pool, timeout=limits.timeout, follow_redirects=False, headers={"Accept-Encoding": "identity"},
+        event_hooks={"response": [limit_size]},
+    )  # fmt: skip
+    return openai.AsyncOpenAI(
+        api_key=secret or NO_SECRET, base_url=endpoint.url, max_retries=0, timeout=limits.timeout, http_client=http
+    )
+
+
+def _pause(again: Again, num_failed: int) -> float:
+    """Longer each time, and never in step with the others. What the server asks for is the least."""
+    grown = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (num_failed - 1)) * random.uniform(0.5, 1.0)
+    return grown if again.wait is None else again.wait + 0.1 * grown

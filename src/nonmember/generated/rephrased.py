@@ -1,0 +1,191 @@
+"""Texts that a model writes about the documents of a corpus, and the rephrasings among them that can be used."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from nonmember.artifacts import Builder
+from nonmember.artifacts.store import Entry
+from nonmember.checks import require_number, require_seed
+from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec, require_count, require_spec
+from nonmember.corpora.transforms.cleaning import normalise
+from nonmember.models import ModelSpec
+from nonmember.records import Corpus, Document, Prompt
+from nonmember.runtime.processes import process_rank
+
+
+@dataclass(frozen=True)
+class Written(CorpusSpec):
+    """What `model` writes on `prompt` about each document of `base`; ids, clusters and domains are the base's.
+
+    temperature: 0 takes the likeliest token.   max_new_tokens: of each text.   max_tokens: a longer document is cut
+    before it is shown.   seed: with the document's id, that of its draws.
+    """
+
+    base: CorpusSpec
+    model: ModelSpec
+    prompt: Prompt
+    temperature: float
+    max_new_tokens: int
+    max_tokens: int
+    seed: int
+
+    resumable: ClassVar[bool] = True
+    joint: ClassVar[bool] = True
+    pool: ClassVar[str] = ""  # of one audit
+
+    @property
+    def stored(self) -> bool:  # type: ignore[override]
+        """What an endpoint or a record answers is kept by that kind of model, answer by answer."""
+        return self.model.has_weights
+
+    def __post_init__(self) -> None:
+        require_spec(self.base, "`base` of Written")
+        require_count(self.max_new_tokens, 1, "`max_new_tokens` of Written")
+        require_count(self.max_tokens, 1, "`max_tokens` of Written")
+        require_number(self.temperature, "[0, 10)", "`temperature` of Written")
+        require_seed(self.seed, "`seed` of Written")
+
+    @property
+    def readable(self) -> str:
+        return "written"
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        """What determines the texts, without a model having to write them."""
+        return {
+            "written": self.settings(),
+            "base": self.base.content(builder),
+            "model": self.model.key(builder),
+            "precision": builder.compute.precision,
+        }
+
+    def lookup_key(self, builder: Builder) -> dict[str, Any]:
+        return {"format": FORMAT, "corpus": self.key(builder)}
+
+    def parents(self) -> Iterable[ModelSpec]:
+        return (self.model,)
+
+    def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
+        """Written here; gone on with after a stop."""
+        from nonmember.observations.passes.writing import write_texts
+        from nonmember.observations.tokens import prompts_about
+
+        base, loaded = builder.get(self.base), builder.get(self.model)
+        try:
+            prompts = prompts_about(loaded, base, self.prompt, self.max_tokens, num_new_tokens=self.max_new_tokens)
+            written = write_texts(
+                builder.model_for_trainer(loaded.model), loaded.tokenizer, prompts, folder, builder.compute.trainer,
+                temperature=self.temperature, max_new_tokens=self.max_new_tokens, seed=self.seed,
+                max_batch_tokens=builder.compute.max_batch_tokens, description=f"writing with {self.model.readable}",
+            )  # fmt: skip
+        except ValueError as error:
+            raise ValueError(f"{self.model.readable} cannot write. {error}") from error
+        corpus = Corpus(tuple(replace(document, text=written[document.doc_id]) for document in base.documents))
+        if process_rank() == 0:
+            corpus.save(folder / DOCUMENTS)
+        return {"num_documents": len(corpus), "dropped": {}, "model": self.model.readable}
+
+    def load(self, builder: Builder, entry: Entry) -> Corpus:
+        return Corpus.load(entry.path / DOCUMENTS)
+
+    def build(self, builder: Builder) -> Corpus:
+        """By a model that can only be asked; its table of completions is what is kept."""
+        from nonmember.endpoints.questions import writing_requests, written_corpus
+
+        base = builder.get(self.base)
+        requests = writing_requests(
+            self.model.readable, base, self.prompt, max_tokens=self.max_tokens, max_new_tokens=self.max_new_tokens,
+            temperature=self.temperature, seed=self.seed,
+        )  # fmt: skip
+        return written_corpus(base, self.model.complete(builder, requests))
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "written", "base": self.base.identity(), "model": self.model.recipe(), **self.settings()}
+
+    def settings(self) -> dict[str, Any]:
+        """All but the documents and the model."""
+        return {
+            "prompt": asdict(self.prompt),
+            "temperature": self.temperature,
+            "max_new_tokens": self.max_new_tokens,
+            "max_tokens": self.max_tokens,
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class Rephrasings(CorpusSpec):
+    """The usable ones among `texts`, which rephrase the documents of `base` of the same ids, in the base's order.
+
+    White space is made the same as in cleaned documents. Dropped, by reason: no text of that id, an empty one, one
+    equal to the original, one shorter or longer than `min_length_ratio` or `max_length_ratio` times it, in characters.
+    Raises ValueError where fewer than two are left.
+    """
+
+    base: CorpusSpec
+    texts: CorpusSpec
+    min_length_ratio: float
+    max_length_ratio: float
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_spec(self.base, "`base` of Rephrasings")
+        require_spec(self.texts, "`texts` of Rephrasings")
+        require_number(self.min_length_ratio, "[0, 1]", "`min_length_ratio` of Rephrasings")
+        require_number(self.max_length_ratio, "[1, inf)", "`max_length_ratio` of Rephrasings")
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        parts = {"base": self.base.fingerprint(builder), "texts": dict(self.texts.key(builder))}
+        return parts | {"length_ratios": [self.min_length_ratio, self.max_length_ratio]}
+
+    def content(self, builder: Builder) -> Mapping[str, Any]:
+        """By its recipe: a model would have to write it to know its content."""
+        return self.key(builder)
+
+    def build(self, builder: Builder) -> Corpus:
+        originals = builder.get(self.base).documents
+        given = {document.doc_id: normalise(document.text) for document in builder.get(self.texts).documents}
+        dropped: Counter[str] = Counter()
+        kept = []
+        for document in originals:
+            text = given.get(document.doc_id)
+            if (reason := self._rejected(document, text)) is not None:
+                dropped[reason] += 1
+            else:
+                assert text is not None
+                kept.append(replace(document, text=text))
+        if len(kept) < 2:
+            reasons = ", ".join(f"{reason}: {number}" for reason, number in sorted(dropped.items()))
+            raise ValueError(
+                f"Of the rephrasings of {len(originals)} documents {len(kept) or 'none'} can be used ({reasons}). "
+                "Choose a model that follows instructions (method.rephraser), or give rephrasings with the documents' "
+                "ids (method.rephrasings)."
+            )
+        return Corpus(tuple(kept), dict(sorted(dropped.items())))
+
+    def _rejected(self, document: Document, text: str | None) -> str | None:
+        original = normalise(document.text)
+        if text is None:
+            return "no rephrasing given"
+        if not text:
+            return "empty"
+        if text == original:
+            return "equal to the original"
+        ratio = len(text) / max(1, len(original))
+        if ratio < self.min_length_ratio:
+            return "too short"
+        return "too long" if ratio > self.max_length_ratio else None
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "kind": "rephrasings",
+            "base": self.base.identity(),
+            "texts": self.texts.identity(),
+            "min_length_ratio": self.min_length_ratio,
+            "max_length_ratio": self.max_length_ratio,
+        }

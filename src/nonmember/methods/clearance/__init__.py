@@ -1,0 +1,1 @@
+"""Calibrated clearance: PRISM's Delta judged by models with planted members."""

@@ -1,0 +1,364 @@
+"""Calibrated clearance: PRISM's Delta, judged by what models that did read the documents show.
+
+PRISM rejects Delta <= 0, but Delta <= 0 is not what a model that read the documents shows: trained models of its own
+tables 8 and 9 have Delta > 0. Here the null is measured. Planted controls read the suspect set at stated doses, each
+gets distilled references of its own, and their Deltas on these very documents say how large Delta may be for a model
+that read them so: the margin. The target is cleared of a reading where its Delta lies above that margin, where the
+distilled references pass their gates, and where shams do not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+
+from nonmember.checks import require_choice, require_distinct, require_flag, require_number, require_seed
+from nonmember.corpora import CorpusSpec, Part
+from nonmember.methods.base import (
+    Access,
+    DocumentGroup,
+    Measurement,
+    Method,
+    Picture,
+    Roles,
+    Scored,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+    require_resamples,
+    require_score,
+    units,
+)
+from nonmember.methods.clearance.controls import PlantedControls
+from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, Finding, Gates, failures, health_measurements, told
+from nonmember.models import ModelSpec, Noised, label_of
+from nonmember.scores import Score
+from nonmember.stats.bootstrap import CorrelationDifference, difference_of_dependent_correlations
+from nonmember.stats.detection import DetectionCurve, detection_curve
+from nonmember.stats.margin import Margin, margin
+from nonmember.stats.rank_correlation import RankMetric, rank_correlation
+from nonmember.stats.two_way import TwoWay, two_way
+from nonmember.training import Trained
+from nonmember.training.planting import Reading
+from nonmember.training.recipes import Distillation, require_distillation
+
+TARGET, REFERENCE, DISTILLED = "target", "reference", "distilled"
+STAND_IN = "stand_in"
+SHAM_UNRELATED, SHAM_NOISE = "sham_unrelated", "sham_noise"
+THIRD = "third"
+HALVES = "halves of the third text"  # a salt that no recipe of a text has drawn by: else one half would have all
+POWER = 0.95  # at which a dose counts as detectable
+
+INVALID = "A precondition of the test failed; nothing may be concluded."
+INCONCLUSIVE = (
+    "The target agrees with the distilled references no worse than models that read the documents do. This is not "
+    "evidence that the dataset was used for training."
+)
+
+
+@dataclass(frozen=True)
+class Clearance(Method):
+    """score, distillation, rank_metric, num_resamples, max_tokens: as of PRISM.   distillation_seeds: one distilled
+    reference per seed, of the target and of every control.
+
+    controls: the planted ones.   exclude: the lightest reading that a clearance is to exclude; heavier ones go with it.
+    content, confidence: of the tolerance bound that the margin is: so large a share of models with that reading lies
+    below it, with this confidence; confidence null: the prediction bound for one more such model.
+    third: text of the same preparation that is not the suspect set; half of it is for the gates, half for a sham.
+    gates: their bounds.   shams: whether shams are put to them; noise: on the weights of one of the shams, as a share
+    of the standard deviation of each weight tensor.
+    """
+
+    score: Score
+    distillation: Distillation
+    distillation_seeds: Sequence[int]
+    controls: PlantedControls
+    exclude: Reading
+    third: CorpusSpec
+    gates: Gates
+    shams: bool
+    noise: float
+    rank_metric: RankMetric
+    num_resamples: int
+    alpha: float
+    content: float
+    confidence: float | None
+    max_tokens: int
+
+    name: ClassVar[str] = "clearance"
+    statistic_name: ClassVar[str] = "Delta"
+    picture: ClassVar[Picture] = "ranks"
+    target_access: ClassVar[Access] = Access.FULL_LOGITS
+    min_documents: ClassVar[int] = 30
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_score(self.score)
+        require_distillation(self.distillation)
+        require_choice(self.rank_metric, get_args(RankMetric), "rank_metric")
+        require_distinct(self.distillation_seeds, "distillation_seeds", "different whole numbers")
+        for seed in self.distillation_seeds:
+            require_seed(seed, "each of distillation_seeds")
+        require_flag(self.shams, "shams")
+        require_number(self.noise, "(0, inf)", "noise")
+        require_resamples(self.num_resamples, self.alpha)
+        require_number(self.content, "(0.5, 1)", "content", hint="For an error of 5% it is 0.95.")
+        require_number(self.confidence, "[0.5, 1)", "confidence", or_null=True)
+        if self.exclude not in self.controls.readings or not self.exclude.exposures:
+            planted = ", ".join(reading.label for reading in self.controls.readings if reading.exposures)
+            raise ValueError(f"exclude must be one of the planted readings ({planted}); got {self.exclude.label}.")
+
+    # What is measured ---------------------------------------------------------------------------------------------
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        suspect: dict[str, Measurement] = {**self._on_suspect(roles)}
+        third: dict[str, Measurement] = {}
+        for role, model in self._judged(roles).items():
+            suspect |= health_measurements(role, model, roles.target, roles.suspect, self.max_tokens)
+            third |= health_measurements(role, model, roles.target, self._part("gates"), self.max_tokens)
+        groups = {"suspect": DocumentGroup(roles.suspect, suspect), THIRD: DocumentGroup(self._part("gates"), third)}
+        if roles.heldout is not None:
+            groups["heldout"] = DocumentGroup(roles.heldout, self._on_heldout(roles, roles.heldout))
+        return groups
+
+    def _on_suspect(self, roles: Roles) -> dict[str, Scored]:
+        models: dict[str, ModelSpec] = {REFERENCE: roles.reference, TARGET: roles.target}
+        models |= self._distilled(DISTILLED, roles.reference, roles.target, roles.suspect)
+        for control in self.controls.models(roles.suspect):
+            role = role_of(control.reading, control.seed)
+            distilled = self._distilled(f"{role}/{DISTILLED}", roles.reference, control.model, roles.suspect)
+            models |= {role: control.model, **distilled}
+        if self.shams:
+            models |= self._sham_models(roles)
+        corpus, limit = roles.suspect, self.max_tokens
+        scored = {role: Scored(role, model, corpus, self.score, limit) for role, model in models.items()}
+        return scored | {f"{LOSS}/{role}": replace(scored[role], score=LIKELIHOOD) for role in self._alike()}
+
+    def _on_heldout(self, roles: Roles, heldout: CorpusSpec) -> dict[str, Measurement]:
+        models: dict[str, ModelSpec] = {REFERENCE: roles.reference, STAND_IN: self.controls.stand_in}
+        models |= self._distilled(f"{STAND_IN}/{DISTILLED}", roles.reference, self.controls.stand_in, heldout)
+        return {role: Scored(role, model, heldout, self.score, self.max_tokens) for role, model in models.items()}
+
+    def _distilled(
+        self, role: str, reference: ModelSpec, teacher: ModelSpec, corpus: CorpusSpec
+    ) -> dict[str, ModelSpec]:
+        """The reference trained on the corpus with this teacher, once per seed."""
+        label = f"distilled-{label_of(reference)}-from-{label_of(teacher)}"
+        return {
+            name: Trained(reference, self.distillation, corpus, seed, teacher=teacher, label=label)
+            for name, seed in zip(self._named(role), self.distillation_seeds, strict=True)
+        }
+
+    def _alike(self) -> list[str]:
+        """Roles of the controls' distilled references, made as the target's are."""
+        controls = [role_of(reading, seed) for reading in self.controls.readings for seed in self.controls.seeds]
+        return [name for control in controls for name in self._named(f"{control}/{DISTILLED}")]
+
+    def _named(self, role: str) -> list[str]:
+        """Of each seed; the first has the plain name."""
+        return [role if place == 0 else f"{role}/{place + 1}" for place in range(len(self.distillation_seeds))]
+
+    def _sham_models(self, roles: Roles) -> dict[str, ModelSpec]:
+        """What passes for a distilled reference and is none: trained on other text, or the reference with noise."""
+        seed = self.distillation_seeds[0]
+        label = f"distilled-{label_of(roles.reference)}-on-other-text"
+        unrelated = Trained(
+            roles.reference, self.distillation, self._part("sham"), seed, teacher=roles.target, label=label
+        )
+        return {SHAM_UNRELATED: unrelated, SHAM_NOISE: Noised(roles.reference, self.noise, seed)}
+
+    def _judged(self, roles: Roles) -> dict[str, ModelSpec]:
+        """What the gates look at, the reference first."""
+        judged: dict[str, ModelSpec] = {REFERENCE: roles.reference}
+        judged |= self._distilled(DISTILLED, roles.reference, roles.target, roles.suspect)
+        return judged | (self._sham_models(roles) if self.shams else {})
+
+    def _part(self, take: str) -> CorpusSpec:
+        """Of the third text: what the gates look at, and what the sham is trained on."""
+        return Part(self.third, take=take, sizes={"gates": 0.5, "sham": 0.5}, by="document", per="corpus", salt=HALVES)
+
+    # What it means ------------------------------------------------------------------------------------------------
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        """p_value: of the hypothesis that the target is one more control that read the excluded reading or a heavier
+        one, the largest over these. Delta and its interval are those of two-way resampling."""
+        suspect, third = documents["suspect"], documents[THIRD]
+        target = self._two_way(suspect, rng)
+        prism = self._prism(suspect, rng)
+        controls = self._control_deltas(suspect)
+        margins, curve = self._margins(controls), self._curve(target.statistic, controls)
+        limit = max(bound.bound for bound in margins.values())
+        p_value = next(one.p_at_least for one in curve.points if (one.share, one.dose) == _place(self.exclude))
+        findings, shams = self._findings(suspect, third, target), self._shams(suspect, third)
+        findings += self.gates.of_controls(_untouched(controls), [bound.mean for bound in margins.values()])
+        heldout = self._heldout_delta(documents)
+        reasons = [*failures(findings), *self._reasons(len(suspect.doc_ids), shams)]
+        verdict: Verdict = "inconclusive"
+        if reasons:
+            verdict = "invalid"
+        elif target.statistic > limit and p_value < self.alpha:
+            verdict = "evidence_of_non_membership"
+        return TestOutcome(
+            statistic=target.statistic,
+            p_value=p_value,
+            ci_low=target.ci_low,
+            ci_high=target.ci_high,
+            alpha=self.alpha,
+            verdict=verdict,
+            allowed_claim=self._claim(verdict),
+            warnings=(*reasons, *target.warnings, *self._warnings(limit, _untouched(controls), heldout)),
+            details={
+                "rho_reference_target": prism.rho_reference_target,
+                "rho_distilled_target": prism.rho_distilled_target,
+                "excluded_reading": self.exclude.label,
+                "margin": limit,
+                "margins": {reading.label: _told_margin(bound) for reading, bound in margins.items()},
+                "p_value_beyond_margin": target.p_value(limit),
+                "prism": {"statistic": prism.statistic, "p_value": prism.p_value},
+                "deltas_by_seed": target.deltas.tolist(),
+                "standard_error": target.standard_error,
+                "share_of_seeds": _plain(target.share_of_seeds),
+                "control_deltas": {reading.label: deltas for reading, deltas in controls.items()},
+                "heldout_delta": heldout,
+                "gates": told(findings),
+                "shams": {name: {"refused": bool(failures(them)), "gates": told(them)} for name, them in shams.items()},
+                "detection": _told_curve(curve),
+            },
+            distribution=target.distribution,
+        )
+
+    def _two_way(self, suspect: ScoredDocuments, rng: np.random.Generator) -> TwoWay:
+        distilled_SN = np.stack([suspect.values[name] for name in self._named(DISTILLED)])
+        return two_way(
+            suspect.values[REFERENCE], suspect.values[TARGET], distilled_SN, units(suspect, "suspect"),
+            metric=self.rank_metric, num_resamples=self.num_resamples, alpha=self.alpha, rng=rng,
+        )  # fmt: skip
+
+    def _prism(self, suspect: ScoredDocuments, rng: np.random.Generator) -> CorrelationDifference:
+        """The paper's test with the first seed, unchanged, to stand beside ours."""
+        return difference_of_dependent_correlations(
+            suspect.values[REFERENCE], suspect.values[TARGET], suspect.values[DISTILLED], metric=self.rank_metric,
+            num_resamples=self.num_resamples, alpha=self.alpha, margin=0.0, rng=rng,
+        )  # fmt: skip
+
+    def _delta(self, documents: ScoredDocuments, model: str) -> float:
+        """Of a model and its own distilled references, mean over the seeds."""
+        values = documents.values
+        from_reference = rank_correlation(values[REFERENCE], values[model], self.rank_metric)
+        names = self._named(f"{model}/{DISTILLED}")
+        return from_reference - float(
+            np.mean([rank_correlation(values[name], values[model], self.rank_metric) for name in names])
+        )
+
+    def _control_deltas(self, suspect: ScoredDocuments) -> dict[Reading, list[float]]:
+        """Of each reading, one for each seed of the controls."""
+        return {
+            reading: [self._delta(suspect, role_of(reading, seed)) for seed in self.controls.seeds]
+            for reading in self.controls.readings
+        }
+
+    def _heldout_delta(self, documents: Mapping[str, ScoredDocuments]) -> float | None:
+        return self._delta(documents["heldout"], STAND_IN) if "heldout" in documents else None
+
+    def _margins(self, controls: Mapping[Reading, list[float]]) -> dict[Reading, Margin]:
+        """Of the excluded reading and of each that is at least as heavy."""
+        planted = {_place(reading): deltas for reading, deltas in controls.items() if reading.exposures}
+        return {
+            reading: margin(
+                planted, _place(reading), content=self.content, confidence=self.confidence, extra=self.controls.extra
+            )
+            for reading in controls
+            if reading.exposures and reading.at_least(self.exclude)
+        }
+
+    def _curve(self, observed: float, controls: Mapping[Reading, list[float]]) -> DetectionCurve:
+        planted = {_place(reading): deltas for reading, deltas in controls.items() if reading.exposures}
+        return detection_curve(observed, planted, _untouched(controls), alpha=self.alpha, extra=self.controls.extra)
+
+    def _findings(self, suspect: ScoredDocuments, third: ScoredDocuments, target: TwoWay) -> list[Finding]:
+        """Of every gate once, the worst over the seeds."""
+        by_seed = [
+            self.gates.of_model(role, suspect, third, self.rank_metric, self._alike())
+            for role in self._named(DISTILLED)
+        ]
+        worst = [min(each, key=lambda finding: finding.room) for each in zip(*by_seed, strict=True)]
+        return [
+            *worst,
+            *self.gates.of_seeds(target.deltas.tolist()),
+            *self.gates.of_texts(suspect, third, self.distillation_seeds[0]),
+        ]
+
+    def _shams(self, suspect: ScoredDocuments, third: ScoredDocuments) -> dict[str, list[Finding]]:
+        names = (SHAM_UNRELATED, SHAM_NOISE) if self.shams else ()
+        return {name: self.gates.of_model(name, suspect, third, self.rank_metric, self._alike()) for name in names}
+
+    def _reasons(self, num_documents: int, shams: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
+        """Against any verdict."""
+        for name, findings in shams.items():
+            if not failures(findings):
+                yield f"{name} passed every gate, so the gates cannot tell a distilled reference from a sham."
+        if num_documents < self.min_documents:
+            yield f"{num_documents} documents are left; the test needs at least {self.min_documents}."
+
+    def _claim(self, verdict: Verdict) -> str:
+        if verdict == "invalid":
+            return INVALID
+        if verdict == "inconclusive":
+            return INCONCLUSIVE
+        share = "this dataset" if self.exclude.share == 1 else f"{self.exclude.share:.0%} of this dataset"
+        return (
+            f"There is statistical evidence that the target did not read {share} {self.exclude.exposures} times or "
+            "more, in the way the planted controls did. Lighter readings are not excluded; see the detection curve. "
+            "It says nothing about single documents."
+        )
+
+    def _warnings(self, limit: float, untouched: Sequence[float], heldout: float | None) -> Iterator[str]:
+        if untouched and np.mean(untouched) <= limit:
+            yield (
+                "This audit would hardly clear anybody: controls that read nothing have a mean Delta of "
+                f"{np.mean(untouched):+.3f}, below the margin of {limit:+.3f}. Exclude a heavier reading, make the "
+                "controls of the target itself, or take more documents or seeds (nonmember plan)."
+            )
+        if heldout is not None and heldout <= limit:
+            yield (
+                f"The stand-in itself would not be cleared of the held-out text (Delta {heldout:+.3f}, margin "
+                f"{limit:+.3f})."
+            )
+
+
+def role_of(reading: Reading, seed: int) -> str:
+    """Of a control."""
+    return f"control-{reading.label}-{seed}"
+
+
+def _place(reading: Reading) -> tuple[float, float]:
+    """(share, dose)"""
+    return reading.share, float(reading.exposures)
+
+
+def _untouched(controls: Mapping[Reading, list[float]]) -> list[float]:
+    """Delta of every control that did not read the set."""
+    return [delta for reading, deltas in controls.items() if not reading.exposures for delta in deltas]
+
+
+def _told_margin(bound: Margin) -> dict[str, Any]:
+    return {"bound": bound.bound, "mean": bound.mean, "spread": bound.spread, "df": bound.df}
+
+
+def _told_curve(curve: DetectionCurve) -> dict[str, Any]:
+    """Undefined numbers are null."""
+    points = [
+        {name: _plain(value) for name, value in asdict(point).items() if name != "dose"} | {"exposures": point.dose}
+        for point in curve.points
+    ]
+    smallest = {"noticed": curve.smallest_noticed_dose(), "detectable": curve.smallest_detectable_dose(POWER)}
+    return {"points": points} | {name: {f"{share:.0%}": dose for share, dose in each.items()}
+                                 for name, each in smallest.items()}  # fmt: skip
+
+
+def _plain(value: float) -> float | None:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

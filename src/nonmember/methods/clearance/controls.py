@@ -1,0 +1,102 @@
+"""Planted controls: what a method says of models of which it is known that they read the suspect set, and how much.
+
+The target's weights being at hand or not, a stand-in is continued on general text with the set planted in it, once for
+every reading and seed. A reading of no exposures is the negative control: the same training without the set.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nonmember.checks import require_choice, require_distinct, require_number, require_seed
+from nonmember.corpora import CorpusSpec
+from nonmember.models import ModelSpec
+from nonmember.stats.margin import Extra
+from nonmember.training import Trained
+from nonmember.training.planting import Reading, planted
+from nonmember.training.recipes import Pretraining
+
+
+@dataclass(frozen=True)
+class Control:
+    """A model that read the suspect set so and no more."""
+
+    reading: Reading
+    seed: int
+    model: Trained
+
+
+@dataclass(frozen=True)
+class PlantedControls:
+    """stand_in: the target, or a model declared to be like it, that has not read the set.   training: how it is
+    continued, on `general` and what is planted in it.   readings: those to plant; one of them with no exposures is the
+    negative control.   seeds: of the training, one model each per reading.
+
+    sets: name -> set, where one run is to carry several; `audited` names the one that the suspect set is, or is a part
+    of. Without sets each run carries the suspect set alone.
+
+    deviation: standard deviation of a target's Delta about that of controls with its reading, beyond what these differ
+    among themselves, for being another model than the stand-in; 0 only where the stand-in is the target itself.
+    deviation_df: degrees of freedom on which it was measured; None where it is known.
+    """
+
+    stand_in: ModelSpec
+    training: Pretraining
+    general: CorpusSpec
+    readings: Sequence[Reading]
+    seeds: Sequence[int]
+    sets: Mapping[str, CorpusSpec | None] | None = None
+    audited: str | None = None
+    deviation: float = 0.0
+    deviation_df: float | None = None
+
+    def __post_init__(self) -> None:
+        if len(set(self.readings)) < len(self.readings) or not any(one.exposures for one in self.readings):
+            raise ValueError("readings of the controls must differ, and one of them must have exposures.")
+        require_distinct(self.seeds, "seeds of the controls", "one or several different whole numbers")
+        for seed in self.seeds:
+            require_seed(seed, "each of the controls' seeds")
+        if self.sets:
+            require_choice(self.audited, self.sets, "audited", hint="It names the planted set that is audited.")
+        require_number(self.deviation, "[0, inf)", "deviation of the controls")
+        require_number(self.deviation_df, "(0, inf)", "deviation_df of the controls", or_null=True)
+
+    @property
+    def extra(self) -> Extra:
+        return Extra(self.deviation**2, self.deviation_df or math.inf)
+
+    def models(self, suspect: CorpusSpec) -> list[Control]:
+        """A model per reading and seed."""
+        sets: Mapping[str, CorpusSpec | None] = {"suspect": suspect}
+        audited = "suspect"
+        if self.sets and self.audited:
+            sets, audited = self.sets, self.audited
+        return [
+            Control(
+                reading, seed,
+                planted(self.stand_in, self.training, self.general, sets, self.readings, audited, place, seed),
+            )
+            for place, reading in enumerate(self.readings)
+            for seed in self.seeds
+        ]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class SharedControls(PlantedControls):
+    """Some controls in runs that were planted for more: those of `readings` among the readings of `rotation`, which the
+    runs give to their sets in turn."""
+
+    rotation: Sequence[Reading] = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if others := [reading.label for reading in self.readings if reading not in self.rotation]:
+            raise ValueError(f"readings must be among those of the rotation; got {', '.join(others)} beside them.")
+
+    def models(self, suspect: CorpusSpec) -> list[Control]:
+        whole = PlantedControls(
+            self.stand_in, self.training, self.general, self.rotation, self.seeds, self.sets, self.audited
+        )
+        return [control for control in whole.models(suspect) if control.reading in self.readings]

@@ -1,0 +1,93 @@
+"""Methods that are given something else for the target's distilled reference: what a defender could hand over.
+
+PRISM, clearance and the paired t-test take what they are given; only the target's own distilled references are
+exchanged, those of controls are the auditor's. With no sham each is the method itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TypeGuard
+
+from nonmember.checks import require_number
+from nonmember.corpora import CorpusSpec
+from nonmember.methods.base import DocumentGroup, Measurement, Method, Roles
+from nonmember.methods.clearance.clearance import Clearance
+from nonmember.methods.paired_t import PairedT
+from nonmember.methods.prism.prism import Prism
+from nonmember.models import ModelSpec, Noised, label_of
+from nonmember.training import Trained
+from nonmember.training.recipes import Distillation
+
+
+@dataclass(frozen=True)
+class OnOtherText:
+    """Made by the recipe of distillation, but on text that is not the suspect set.
+
+    lambda_: weight of the teacher in place of the recipe's; 0: the teacher is not listened to.
+    """
+
+    corpus: CorpusSpec
+    lambda_: float
+
+    def __post_init__(self) -> None:
+        require_number(self.lambda_, "[0, 1]", "lambda_")
+
+    def __call__(self, distilled: Trained) -> ModelSpec:
+        assert isinstance(distilled.training, Distillation)
+        training = replace(distilled.training, lambda_=self.lambda_)
+        return replace(distilled, training=training, corpus=self.corpus, label=f"{label_of(distilled)}-on-other-text")
+
+
+@dataclass(frozen=True)
+class Damaged:
+    """The distilled reference with noise on its weights, of `scale` times the standard deviation of each tensor."""
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        require_number(self.scale, "(0, inf)", "scale of the noise")
+
+    def __call__(self, distilled: Trained) -> ModelSpec:
+        return Noised(distilled, self.scale, distilled.seed)
+
+
+Sham = OnOtherText | Damaged
+
+
+@dataclass(frozen=True)
+class GivenASham(Method):
+    """sham: what takes the place of the target's distilled references; None: nothing does."""
+
+    sham: Sham | None
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        def given(one: Measurement) -> Measurement:
+            model = one.model
+            return one.under(self.sham(model)) if self.sham and _is_distilled(model, roles) else one
+
+        return {
+            name: replace(group, measured={role: given(one) for role, one in group.measured.items()})
+            for name, group in super().groups(roles).items()  # type: ignore[safe-super]  # that of the method beside
+        }
+
+
+def _is_distilled(model: ModelSpec, roles: Roles) -> TypeGuard[Trained]:
+    """Whether it is a distilled reference of the target, and not one of a control."""
+    ours = (roles.reference, roles.target, roles.suspect)
+    return isinstance(model, Trained) and (model.base, model.teacher, model.corpus) == ours
+
+
+@dataclass(frozen=True)
+class ShamPrism(GivenASham, Prism):
+    """PRISM, given a sham."""
+
+
+@dataclass(frozen=True)
+class ShamClearance(GivenASham, Clearance):
+    """Calibrated clearance, given a sham for every distillation seed."""
+
+
+@dataclass(frozen=True)
+class ShamPairedT(GivenASham, PairedT):
+    """The paired t-test, given a sham."""

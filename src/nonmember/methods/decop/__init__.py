@@ -1,0 +1,1 @@
+"""DE-COP: which of four passages is verbatim?"""

@@ -1,0 +1,178 @@
+"""What DE-COP makes of the answers about a group of works, and how it tells it in a result."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from nonmember.endpoints import Answer, Answers
+from nonmember.methods.base import ScoredDocuments, units
+from nonmember.methods.decop.prompts import letter_probabilities
+from nonmember.records import FloatArray
+from nonmember.stats.blind_choice import blind_guesses
+from nonmember.stats.letter_choice import LETTERS, NONE, Choices, unit_numbers
+from nonmember.stats.two_groups import GroupComparison
+
+_PLACE = {letter: number for number, letter in enumerate(LETTERS)}
+
+
+@dataclass(frozen=True)
+class AnsweredGroup:
+    """labels: [U] of its works.   answers, unit_of: by document; the second holds the number of its work."""
+
+    labels: list[str]
+    answers: Sequence[Answers]
+    unit_of: list[int]
+    choices: Choices
+
+    @classmethod
+    def of(cls, documents: ScoredDocuments, group: str, name: str, *, with_probabilities: bool) -> AnsweredGroup:
+        """name: of the measurement that asks."""
+        labels, answers = units(documents, group), documents.answers[name]
+        unit_of = unit_numbers(labels).tolist()
+        flat = [(unit, one) for unit, found in zip(unit_of, answers, strict=True) for one in found]
+        choices = _choices([unit for unit, _ in flat], [one for _, one in flat], with_probabilities)
+        return cls(list(dict.fromkeys(labels)), answers, unit_of, choices)
+
+    @property
+    def num_units(self) -> int:
+        return len(self.labels)
+
+    def calibrated(self, offsets_L: FloatArray | None) -> Choices:
+        """As they were, without offsets."""
+        return self.choices if offsets_L is None else self.choices.calibrated(offsets_L)
+
+    def passages(self) -> tuple[list[list[str]], list[int]]:
+        """Of the documents of which the options are known: the original and its paraphrases, and the work's number."""
+        known = [(found[0].request, unit) for found, unit in zip(self.answers, self.unit_of, strict=True)
+                 if found and found[0].request.options]  # fmt: skip
+        return [_original_first(one.options, one.expected) for one, _ in known], [unit for _, unit in known]
+
+
+def _choices(unit: Sequence[int], answers: Sequence[Answer], with_probabilities: bool) -> Choices:
+    probability_QL = None
+    if with_probabilities:
+        found = [letter_probabilities(one.completion.top_logprobs) for one in answers]
+        nothing = [np.nan] * len(LETTERS)
+        probability_QL = np.array([one or nothing for one in found], dtype=np.float64).reshape(-1, len(LETTERS))
+    return Choices(
+        unit_Q=np.array(unit, dtype=np.int64),
+        right_Q=np.array([_PLACE[one.request.expected] for one in answers], dtype=np.int64),
+        chosen_Q=np.array([_PLACE.get(one.judged.read, NONE) for one in answers], dtype=np.int64),
+        probability_QL=probability_QL,
+    )
+
+
+def _original_first(options: Sequence[str], letter: str) -> list[str]:
+    place = _PLACE[letter]
+    return [options[place], *options[:place], *options[place + 1 :]]
+
+
+# What is told --------------------------------------------------------------------------------------------------------
+
+
+def comparison(found: GroupComparison) -> dict[str, Any]:
+    return {
+        "mean_suspect": found.mean_first,
+        "mean_heldout": found.mean_second,
+        "num_suspect_works": found.num_first,
+        "num_heldout_works": found.num_second,
+        "welch_t": _finite(found.t),
+        "welch_degrees_of_freedom": _finite(found.degrees_of_freedom),
+        "p_value_greater": _finite(found.p_value_greater),
+        "best_balanced_acc": found.best_balanced_accuracy,
+        "threshold": _finite(found.threshold),
+        "roc_auc": found.roc_auc,
+        "roc_auc_interval": [found.auc_low, found.auc_high],
+        "few_resamples": {_FEW[name]: {"mean": few.mean, "sd": few.sd} for name, few in found.few.items()},
+    }
+
+
+_FEW = {"best_balanced_accuracy": "best_balanced_acc", "roc_auc": "roc_auc", "mean_first": "mean_suspect"}
+
+
+def in_words(found: GroupComparison, num_few: int) -> str:
+    few = found.few["best_balanced_accuracy"]
+    welch = (
+        f"Welch t = {found.t:.2f} ({found.degrees_of_freedom:.0f} degrees of freedom), p = {found.p_value:.2e}"
+        if np.isfinite(found.p_value)
+        else "Welch t undefined"
+    )
+    return (
+        f"mean share of right answers {found.mean_first:.3f} in {found.num_first} suspect works, "
+        f"{found.mean_second:.3f} in {found.num_second} clean ones; {welch}; best balanced accuracy "
+        f"{found.best_balanced_accuracy:.3f} (of {num_few} resamples {few.mean:.3f}, sd {few.sd:.3f}), "
+        f"area under the ROC curve {found.roc_auc:.3f} [{found.auc_low:.3f}, {found.auc_high:.3f}]"
+    )
+
+
+def works(group: AnsweredGroup, offsets_L: FloatArray | None) -> dict[str, Any]:
+    """Of each work: its name, its share of right answers, the mean probability of each letter."""
+    told: dict[str, Any] = {"name": [label.partition(":")[2] for label in group.labels]}
+    for suffix, choices in _before_and_after(group, offsets_L):
+        told[f"accuracy{suffix}"] = choices.accuracy_U().tolist()
+        if choices.probability_QL is not None:
+            told[f"probability{suffix}"] = [[_finite(one) for one in row] for row in choices.probability_UL().tolist()]
+    return told
+
+
+def letters(group: AnsweredGroup, offsets_L: FloatArray | None) -> dict[str, Any]:
+    """How the answers hang on the letters. chosen: of the answers; accuracy: where the original stands there."""
+    told: dict[str, Any] = {}
+    for suffix, choices in _before_and_after(group, offsets_L):
+        told[f"chosen{suffix}"] = by_letter(choices.shares_L())
+        told[f"accuracy{suffix}"] = by_letter(choices.accuracy_L())
+        if choices.probability_QL is not None:
+            told[f"probability{suffix}"] = by_letter(choices.probability_L())
+    return told
+
+
+def well_calibrated(group: AnsweredGroup, offsets_L: FloatArray) -> dict[str, float | None]:
+    """Share of the works of which each letter's mean probability lies in [.15, .35] (the paper's table 12)."""
+    shares = {"before": group.choices.well_calibrated(), "after": group.calibrated(offsets_L).well_calibrated()}
+    return {name: _finite(share) for name, share in shares.items()}
+
+
+def by_letter(values_L: FloatArray) -> dict[str, float | None]:
+    return {letter: _finite(value) for letter, value in zip(LETTERS, values_L.tolist(), strict=True)}
+
+
+def _before_and_after(group: AnsweredGroup, offsets_L: FloatArray | None) -> list[tuple[str, Choices]]:
+    """As they were, and with "_calibrated" where there are offsets."""
+    after = [] if offsets_L is None else [("_calibrated", group.calibrated(offsets_L))]
+    return [("", group.choices), *after]
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+# The text-only control -----------------------------------------------------------------------------------------------
+
+NO_TEXTS = "The texts are not at hand, so it was not seen whether they give the original away by themselves."
+
+
+def blind(suspect: AnsweredGroup, clean: AnsweredGroup, alpha: float) -> tuple[dict[str, Any] | None, list[str]]:
+    """How often simple rules pick the original, and what that warns of. None where the texts are not at hand."""
+    (first, first_units), (second, second_units) = suspect.passages(), clean.passages()
+    if not first or not second:
+        return None, [NO_TEXTS]
+    guesses = blind_guesses(first, second, unit_numbers(first_units), unit_numbers(second_units))
+    told = {name: {key: _finite(value) for key, value in asdict(guess).items()} for name, guess in guesses.items()}
+    warnings = []
+    for name, guess in guesses.items():
+        picked = (
+            f"Without any model, the rule `{name}` picks the original of {guess.first:.1%} of the suspect and "
+            f"{guess.second:.1%} of the clean passages"
+        )
+        if guess.p_groups < alpha:
+            warnings.append(f"{picked}: it is easier in one group, and that alone can look like membership.")
+        elif min(guess.p_chance_first, guess.p_chance_second) < alpha:
+            warnings.append(
+                f"{picked}, where chance is 25%: the paraphrases give it away, and a model that never read it may "
+                "choose it as well."
+            )
+    return told, warnings

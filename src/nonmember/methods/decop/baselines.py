@@ -1,0 +1,105 @@
+"""The scores that DE-COP is compared with, on the same works: the mean over a work's passages, and how well it tells
+suspect works from clean ones (Duarte et al., 2024, tables 2 and 11).
+
+They need the probabilities of the text itself. Old works and new ones differ in more than having been read, and this
+shows in all of these scores: no membership follows, so the verdict is score_only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nonmember.methods.asked import by_unit, require_few
+from nonmember.methods.base import (
+    Access,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    require_scores,
+)
+from nonmember.methods.decop.answers import comparison
+from nonmember.scores import Score
+from nonmember.stats.multiplicity import holm
+from nonmember.stats.two_groups import GroupComparison, compare_groups
+
+CLAIM = (
+    "None about membership: the numbers say how well each score tells these two groups of works apart, whatever the "
+    "cause. Groups of different age differ in their language, too."
+)
+
+
+@dataclass(frozen=True)
+class DecopBaselines(Method):
+    """scores: the first gives the statistic, its area under the ROC curve; p is Welch's of it, two-sided, and stands in
+    the details for the others, with Holm's adjustment.   num_resamples, num_few: as of `Decop`."""
+
+    scores: Sequence[Score]
+    num_resamples: int
+    num_few: int
+    alpha: float
+    max_tokens: int
+
+    name: ClassVar[str] = "decop_baselines"
+    statistic_name: ClassVar[str] = "AUC"
+    picture: ClassVar[Picture] = "groups"
+    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
+    min_documents: ClassVar[int] = 5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_scores(self.scores, "scores")
+        require_few(self.num_few, self.num_resamples, self.alpha)
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        return {
+            group: DocumentGroup(
+                corpus,
+                {one.name: roles.scored(one, corpus, self.max_tokens) for one in self.scores},
+            )
+            for group, corpus in (("suspect", roles.suspect), ("heldout", roles.need_heldout(self.name)))
+        }
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        found = {one.name: self._compared(documents, one.name, rng) for one in self.scores}
+        p_values = [one.p_value for one in found.values()]
+        adjusted = holm(p_values) if np.isfinite(p_values).all() else [np.nan] * len(p_values)
+        first = next(iter(found.values()))
+        return TestOutcome(
+            statistic=first.roc_auc,
+            p_value=first.p_value,
+            ci_low=first.auc_low,
+            ci_high=first.auc_high,
+            alpha=self.alpha,
+            verdict="score_only",
+            allowed_claim=CLAIM,
+            details={
+                "scores": {
+                    name: _told(one, p_adjusted)
+                    for (name, one), p_adjusted in zip(found.items(), adjusted, strict=True)
+                }
+            },
+        )
+
+    def _compared(
+        self, documents: Mapping[str, ScoredDocuments], score: str, rng: np.random.Generator
+    ) -> GroupComparison:
+        (_, first), (_, second) = (by_unit(documents[group], score, group) for group in ("suspect", "heldout"))
+        return compare_groups(
+            first, second, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
+        )
+
+
+def _told(found: GroupComparison, p_adjusted: float) -> dict[str, Any]:
+    known = np.isfinite(found.p_value)
+    return {
+        **comparison(found),
+        "p_value": found.p_value if known else None,
+        "p_value_holm": p_adjusted if np.isfinite(p_adjusted) else None,
+    }

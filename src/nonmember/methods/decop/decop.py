@@ -1,0 +1,271 @@
+"""DE-COP: can the model tell passages of a work from paraphrases of them, better than it can for works that it has
+certainly not read? (Duarte et al., 2024)
+
+Each passage is shown among three paraphrases, in many orders, and the model is to name the original. The value of a
+book or paper is its share of right answers, and books are compared with books: a Welch test of suspect against clean
+ones. What the paper calls AUC is best balanced accuracy and bears that name here, with the area under the ROC curve
+beside it. The groups differ in age and fame, and paraphrases in length and words from their originals: a text-only
+control tells how often the original can be picked without any model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import ClassVar
+
+import numpy as np
+
+from nonmember.checks import require_count, require_flag, require_number
+from nonmember.corpora import CorpusSpec
+from nonmember.corpora.sources.paraphrases import Paraphrases
+from nonmember.corpora.specs import require_choice
+from nonmember.generated.rephrased import Written
+from nonmember.methods.asked import TEMPERATURES, counts, require_few, valid_share
+from nonmember.methods.base import (
+    Access,
+    Asked,
+    DocumentGroup,
+    Method,
+    NotGiven,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+)
+from nonmember.methods.decop.answers import (
+    AnsweredGroup,
+    blind,
+    by_letter,
+    comparison,
+    in_words,
+    letters,
+    well_calibrated,
+    works,
+)
+from nonmember.methods.decop.prompts import PARAPHRASE, Exam, Length, Work
+from nonmember.methods.decop.questions import MultipleChoice, Reading, RecordedChoice
+from nonmember.models import ModelSpec
+from nonmember.records import Corpus, FloatArray
+from nonmember.stats.letter_choice import calibration_offsets
+from nonmember.stats.two_groups import GroupComparison, compare_groups
+
+SUSPECT, CLEAN, CALIBRATION = "suspect", "heldout", "unseen"
+FEWEST_UNITS = 5  # of a group, below which nothing is tested
+
+CLAIMS: dict[Verdict, str] = {
+    "evidence_of_membership": (
+        "The model tells the suspect works from paraphrases of them better than it does the clean ones, as it would if "
+        "it had been trained on them. The groups may differ in age, fame and style, which looks the same. This speaks "
+        "of the group, not of a single work, and is no legal conclusion."
+    ),
+    "inconclusive": (
+        "The test found no evidence of membership. This is not evidence that the works were not used for training."
+    ),
+    "invalid": "A precondition of the test failed; nothing may be concluded.",
+}
+SAME_KIND = (
+    "Suspect works are usually older and better known than clean ones, and quoted and reviewed more often. A control "
+    "with clean works on both sides (say data.heldout and data.unseen) tells what to expect without any reading."
+)
+OPPOSITE = "The model does better on the clean works, which reading the suspect ones does not explain."
+
+
+@dataclass(frozen=True)
+class Decop(Method):
+    """paraphraser: the model that paraphrases.   paraphrases: of the documents of all groups, in its place (d#1, d#2
+    and d#3 for the document d).   questions: in the place of both, those that were put to a recorded model (see
+    `RecordedChoice`).
+
+    passage_length: which of the paper's prompts for paraphrases.   temperature, max_new_tokens: of paraphrasing; a
+    passage is cut to max_tokens before.   num_orders: of the four options, 24 for all.   work: book or paper.
+    exam: how the model is told what to do.   reading: of answers, as text or by the letters' probabilities, found among
+    top_logprobs alternatives.   answer_tokens: most that it may write.
+
+    calibrate: the letters' probabilities are calibrated on documents that are certainly unread and in neither group,
+    and the calibrated answers are tested.   min_valid_share: of answers that are letters, below which the model does
+    not follow the instruction.   num_resamples: of the intervals.   num_few: of the published means and deviations.
+    """
+
+    paraphraser: ModelSpec | None
+    paraphrases: CorpusSpec | None
+    questions: CorpusSpec | None
+    passage_length: Length
+    temperature: float
+    max_new_tokens: int
+    num_orders: int
+    work: Work
+    exam: Exam
+    reading: Reading
+    answer_tokens: int
+    top_logprobs: int
+    calibrate: bool
+    min_valid_share: float
+    num_resamples: int
+    num_few: int
+    alpha: float
+    max_tokens: int
+
+    name: ClassVar[str] = "decop"
+    statistic_name: ClassVar[str] = "difference in accuracy"
+    picture: ClassVar[Picture] = "answers"
+    target_access: ClassVar[Access] = Access.TEXT
+    min_documents: ClassVar[int] = FEWEST_UNITS
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.paraphraser is None and self.paraphrases is None and self.questions is None:
+            raise ValueError(
+                "DE-COP needs a paraphraser, paraphrases in a file or recorded questions; name one of them."
+            )
+        require_choice(self.passage_length, tuple(PARAPHRASE), "`passage_length` of DE-COP")
+        if self.calibrate and self.reading != "probabilities":
+            raise ValueError("Calibration needs the letters' probabilities: set method.reading=probabilities with it.")
+        require_number(self.temperature, TEMPERATURES, "temperature")
+        require_count(self.max_new_tokens, 1, "max_new_tokens")
+        require_flag(self.calibrate, "calibrate")
+        require_few(self.num_few, self.num_resamples, self.alpha)
+        require_number(self.min_valid_share, "[0, 1]", "min_valid_share")
+
+    # What is asked --------------------------------------------------------------------------------------------------
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        if self.questions is not None and not roles.target.answers_by_name:
+            raise ValueError(
+                "The questions in method.questions are known by name alone, so only a recorded model has answers to "
+                "them. Name one (model@target=...), or paraphrases (method.questions=null method.paraphrases=...)."
+            )
+        corpora = {SUSPECT: roles.suspect, CLEAN: roles.need_heldout(self.name)}
+        if self.calibrate:
+            corpora[CALIBRATION] = _for_calibration(roles)
+        return {
+            group: DocumentGroup(corpus, {self.name: Asked("target", roles.target, corpus, self._probe(corpus, roles))})
+            for group, corpus in corpora.items()
+        }
+
+    def _probe(self, corpus: CorpusSpec, roles: Roles) -> MultipleChoice | RecordedChoice:
+        reading = (self.reading, self.answer_tokens, self.top_logprobs, roles.seed)
+        if self.questions is not None:
+            return RecordedChoice(*reading, self.questions)
+        return MultipleChoice(*reading, self._paraphrased(corpus, roles), self.num_orders, self.work, self.exam)
+
+    def _paraphrased(self, corpus: CorpusSpec, roles: Roles) -> CorpusSpec:
+        if self.paraphrases is not None:
+            return self.paraphrases
+        assert self.paraphraser is not None
+        written = Written(
+            corpus, self.paraphraser, PARAPHRASE[self.passage_length], temperature=self.temperature,
+            max_new_tokens=self.max_new_tokens, max_tokens=self.max_tokens, seed=roles.seed,
+        )  # fmt: skip
+        return Paraphrases(corpus, written)
+
+    def check(self, corpora: Mapping[str, Corpus]) -> None:
+        """The groups must share neither documents nor clusters."""
+        for one, other in combinations(corpora, 2):
+            for what, of in (("document", _documents), ("cluster", _clusters)):
+                if both := of(corpora[one]) & of(corpora[other]):
+                    raise ValueError(
+                        f"The {one} and the {other} set must be disjoint, but they share {len(both)} {what}s, first "
+                        f"{min(both)!r}. Give other documents (data.{other})."
+                    )
+
+    # What the answers mean ------------------------------------------------------------------------------------------
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        """The statistic is the difference of the groups' means with its bootstrap interval; p is Welch's, two-sided."""
+        groups = {
+            name: AnsweredGroup.of(group, name, self.name, with_probabilities=self.reading == "probabilities")
+            for name, group in documents.items()
+        }
+        reasons = self._reasons_against(groups)
+        details = {"answers": {name: counts(group.answers) for name, group in groups.items()}}
+        if any(group.num_units < 2 or not len(group.choices.unit_Q) for group in groups.values()):
+            return TestOutcome(
+                np.nan, np.nan, np.nan, np.nan, self.alpha, "invalid", CLAIMS["invalid"], reasons, details
+            )
+        offsets = self._offsets(groups)
+        raw = self._compared(groups, None, rng)
+        found = raw if offsets is None else self._compared(groups, offsets, rng)
+        if not np.isfinite(found.p_value) and not reasons:
+            reasons.append(f"All works of both groups have the same share of right answers, {found.mean_first:.3f}.")
+        higher = found.p_value < self.alpha and found.difference > 0
+        verdict: Verdict = "invalid" if reasons else "evidence_of_membership" if higher else "inconclusive"
+        without_model, blind_warnings = blind(groups[SUSPECT], groups[CLEAN], self.alpha)
+        opposite = [OPPOSITE] if found.p_value < self.alpha and found.difference < 0 else []
+        return TestOutcome(
+            statistic=found.difference,
+            p_value=found.p_value,
+            ci_low=found.ci_low,
+            ci_high=found.ci_high,
+            alpha=self.alpha,
+            verdict=verdict,
+            allowed_claim=CLAIMS[verdict],
+            warnings=[*reasons, *opposite, *blind_warnings, SAME_KIND],
+            details={
+                "in_words": in_words(found, self.num_few),
+                **comparison(found),
+                "uncalibrated": None if offsets is None else comparison(raw),
+                "calibration": None if offsets is None else {
+                    "num_works": groups[CALIBRATION].num_units,
+                    "offsets": by_letter(offsets),
+                    "well_calibrated": {name: well_calibrated(groups[name], offsets) for name in (SUSPECT, CLEAN)},
+                },
+                "letters": {name: letters(group, offsets) for name, group in groups.items()},
+                "works": {name: works(group, offsets) for name, group in groups.items()},
+                "blind": without_model,
+                "questions_per_work": {
+                    name: len(group.choices.unit_Q) / group.num_units for name, group in groups.items()
+                },
+                **details,
+            },
+            distribution=found.distribution,
+        )  # fmt: skip
+
+    def _offsets(self, groups: Mapping[str, AnsweredGroup]) -> FloatArray | None:
+        if not self.calibrate:
+            return None
+        offsets = calibration_offsets(groups[CALIBRATION].choices)
+        return offsets if np.isfinite(offsets).all() else None  # no answer is a letter: invalid, and said so
+
+    def _compared(
+        self, groups: Mapping[str, AnsweredGroup], offsets_L: FloatArray | None, rng: np.random.Generator
+    ) -> GroupComparison:
+        first, second = (groups[name].calibrated(offsets_L).accuracy_U() for name in (SUSPECT, CLEAN))
+        return compare_groups(
+            first, second, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
+        )
+
+    def _reasons_against(self, groups: Mapping[str, AnsweredGroup]) -> list[str]:
+        """Why the answers mean nothing; empty where they do mean something."""
+        reasons = []
+        for name, group in groups.items():
+            if group.num_units < FEWEST_UNITS:
+                reasons.append(f"The {name} set has {group.num_units} works left; the test needs {FEWEST_UNITS}.")
+            share = valid_share(group.answers)  # NaN where no question was answered at all
+            if share < self.min_valid_share:
+                reasons.append(
+                    f"The model does not follow the instruction: {share:.1%} of its answers about the {name} set are "
+                    f"letters, and {self.min_valid_share:.0%} must be."
+                )
+        return reasons
+
+
+def _for_calibration(roles: Roles) -> CorpusSpec:
+    if roles.unseen is None:
+        raise NotGiven(
+            "unseen",
+            "DE-COP calibrates the letters on further works that the target has certainly not read, and none were "
+            "given. Name them, as in +data@data.unseen=documents data.unseen.path=unseen.jsonl, or set "
+            "method.calibrate=false.",
+        )
+    return roles.unseen
+
+
+def _documents(corpus: Corpus) -> set[str]:
+    return set(corpus.doc_ids)
+
+
+def _clusters(corpus: Corpus) -> set[str]:
+    return {document.cluster_id for document in corpus.documents if document.cluster_id}

@@ -1,0 +1,175 @@
+"""The questions of DE-COP: which of four passages is the original, in many orders of the four."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import permutations
+from typing import ClassVar, Literal, get_args
+
+from nonmember.checks import require_choice, require_count, wrong
+from nonmember.corpora import CorpusSpec
+from nonmember.corpora.sources.paraphrases import paraphrase_id
+from nonmember.corpora.transforms.cleaning import normalise
+from nonmember.endpoints import Completion, Judged, Probe, Questions, Request
+from nonmember.methods.decop.prompts import (
+    INSTRUCTION,
+    Exam,
+    Work,
+    letter_in,
+    letter_probabilities,
+    question,
+)
+from nonmember.records import Corpus, Document
+from nonmember.stats.letter_choice import LETTERS
+
+Reading = Literal["text", "probabilities"]
+
+NUM_PARAPHRASES = 3
+ORDERS = tuple(permutations(range(1 + NUM_PARAPHRASES)))  # lexicographic; 0 is the original
+NO_PARAPHRASES = "no three different paraphrases of it are at hand"
+NO_TITLE = "no title to ask by"
+NO_TEXT = "its text is not at hand"
+NOT_RECORDED = "no question about it was recorded"
+
+
+def balanced(num_orders: int) -> list[int]:
+    """Numbers in `ORDERS`, ascending: each letter holds the original equally often, and the paraphrases turn through
+    the other places in the same way for each letter.
+
+    Raises ValueError for a number that is not 4, 8, ... 24.
+    """
+    if isinstance(num_orders, bool | float) or num_orders not in range(4, len(ORDERS) + 1, 4):
+        raise ValueError(wrong("num_orders", "one of 4, 8, 12, 16, 20 and 24", num_orders))
+    turns = [(1, 2, 3), (2, 3, 1), (3, 1, 2), (1, 3, 2), (3, 2, 1), (2, 1, 3)][: num_orders // len(LETTERS)]
+    wanted = {(*turn[:place], 0, *turn[place:]) for turn in turns for place in range(len(LETTERS))}
+    return [number for number, order in enumerate(ORDERS) if order in wanted]
+
+
+@dataclass(frozen=True)
+class _Choice(Probe):
+    """reading: by the letter in the text, or by the letters' probabilities, for which the alternatives to each written
+    token are asked for (`top_logprobs` of them)."""
+
+    reading: Reading
+    max_new_tokens: int
+    top_logprobs: int
+    seed: int
+
+    name: ClassVar[str] = "decop"
+
+    def __post_init__(self) -> None:
+        require_choice(self.reading, get_args(Reading), "`reading` of DE-COP")
+        require_count(self.max_new_tokens, 1, "`max_new_tokens` of DE-COP")
+        require_count(self.top_logprobs, len(LETTERS), "`top_logprobs` of DE-COP")
+
+    def _request(
+        self, doc_id: str, name: str, expected: str, *, question: str = "", instruction: str = "",
+        options: tuple[str, ...] = (),
+    ) -> Request:  # fmt: skip
+        return Request(
+            doc_id, name, question, max_new_tokens=self.max_new_tokens, temperature=0.0, seed=self.seed,
+            instruction=instruction, top_logprobs=self.top_logprobs if self.reading == "probabilities" else 0,
+            expected=expected, options=options,
+        )  # fmt: skip
+
+    def judge(self, request: Request, completion: Completion) -> Judged:
+        if self.reading == "text":
+            letter = letter_in(completion.text)
+        else:
+            probabilities = letter_probabilities(completion.top_logprobs)
+            letter = "" if probabilities is None else LETTERS[probabilities.index(max(probabilities))]
+        return Judged(valid=bool(letter), correct=letter == request.expected, read=letter)
+
+
+@dataclass(frozen=True)
+class MultipleChoice(_Choice):
+    """paraphrases: documents d#1, d#2 and d#3 for each document d.   exam: how the model is told what to do.
+
+    White space is made the same in all four options: line breaks would give the original away.
+    """
+
+    paraphrases: CorpusSpec
+    num_orders: int
+    work: Work
+    exam: Exam
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        balanced(self.num_orders)
+        require_choice(self.work, get_args(Work), "`work` of DE-COP")
+        require_choice(self.exam, get_args(Exam), "`exam` of DE-COP")
+
+    @property
+    def corpora(self) -> Mapping[str, CorpusSpec]:
+        return {"paraphrases": self.paraphrases}
+
+    def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
+        text_of = {document.doc_id: normalise(document.text) for document in others["paraphrases"].documents}
+        requests: list[Request] = []
+        reasons: dict[str, str] = {}
+        for document in corpus.documents:
+            four = [normalise(document.text)]
+            four += [
+                text_of.get(paraphrase_id(document.doc_id, number), "") for number in range(1, NUM_PARAPHRASES + 1)
+            ]
+            if reason := _cannot_be_asked(document, four):
+                reasons[document.doc_id] = reason
+                continue
+            requests += [self._about(document, four, number) for number in balanced(self.num_orders)]
+        return Questions(tuple(requests), reasons)
+
+    def _about(self, document: Document, four: list[str], number: int) -> Request:
+        """four: the original and its paraphrases.   number: of the order in which they are shown."""
+        options = tuple(four[place] for place in ORDERS[number])
+        return self._request(
+            document.doc_id,
+            str(number),
+            LETTERS[ORDERS[number].index(0)],
+            question=question(self.work, document.title, document.author, options),
+            instruction=INSTRUCTION[self.exam],
+            options=options,
+        )
+
+
+def _cannot_be_asked(document: Document, four: list[str]) -> str:
+    if not four[0]:
+        return NO_TEXT
+    if not document.title:
+        return NO_TITLE
+    return NO_PARAPHRASES if "" in four or len(set(four)) < len(four) else ""
+
+
+@dataclass(frozen=True)
+class RecordedChoice(_Choice):
+    """Questions that were put elsewhere and of which only the answers are at hand.
+
+    questions: a document for each, of which the id is its name, the cluster the id of the passage that it is about, and
+    the text the letter of the right option.
+    """
+
+    questions: CorpusSpec
+
+    @property
+    def corpora(self) -> Mapping[str, CorpusSpec]:
+        return {"questions": self.questions}
+
+    def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
+        known = set(corpus.doc_ids)
+        requests = [
+            self._request(one.cluster_id, one.doc_id, _letter(one))
+            for one in others["questions"].documents
+            if one.cluster_id in known
+        ]
+        asked = {request.doc_id for request in requests}
+        return Questions(tuple(requests), {doc_id: NOT_RECORDED for doc_id in corpus.doc_ids if doc_id not in asked})
+
+
+def _letter(recorded: Document) -> str:
+    letter = recorded.text.strip()
+    if letter not in tuple(LETTERS):
+        raise ValueError(
+            f"The right option of the recorded question {recorded.doc_id!r} must be one of A, B, C and D; got "
+            f"{recorded.text!r}. Correct the pattern `text` of method.questions."
+        )
+    return letter

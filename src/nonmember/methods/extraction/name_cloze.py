@@ -1,0 +1,301 @@
+"""Name cloze: does the target know which name was left blank in a passage? (Chang et al., 2023; as DE-COP changed it)
+
+One word of each passage is blank wherever it stands, and the target has to name it. Names that are famous, or that the
+setting gives away, can be guessed by who never read the passage: so the suspect group is compared with a clean one, and
+two controls that know nothing of the works are put beside it: the most frequent name of the corpus, and a masked
+language model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nonmember.checks import require_count, require_flag, require_number
+from nonmember.corpora.names import ByRules, Choice, NameFinder, Tagged, blanked, is_named
+from nonmember.endpoints import Answer, Completion, Judged, Probe, Questions, Request
+from nonmember.endpoints.models import MaskedModel
+from nonmember.methods.asked import by_unit, mean_by, require_few
+from nonmember.methods.base import (
+    Access,
+    Asked,
+    DocumentGroup,
+    Measurement,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+    units,
+)
+from nonmember.methods.decop.answers import comparison as told_of
+from nonmember.methods.decop.decop import FEWEST_UNITS
+from nonmember.methods.extraction.name_cloze_prompts import fill_in
+from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
+from nonmember.records import Corpus, Document, FloatArray
+from nonmember.stats.two_groups import GroupComparison, compare_groups
+
+CLOZE, MASKED = "cloze", "masked"  # columns of scores.parquet
+NO_WORD = "no word to leave blank"
+IN_THE_TITLE = "the word left blank stands in the title or the author's name"
+CONTROLS = {"most_frequent_name": "guessing the most frequent name", MASKED: "the masked language model"}
+
+CLAIMS: dict[Verdict, str] = {
+    "evidence_of_membership": (
+        "{found} There is statistical evidence that the target knows the names of the suspect group better than those "
+        "of the clean group. The two may differ in age and fame; about a single work this says nothing."
+    ),
+    "inconclusive": (
+        "{found} That is not evidently more than of the clean group. It is the absence of extraction by this question "
+        "and nothing else: not that the documents were not read."
+    ),
+    "score_only": "{found} There is no clean group to compare with, and names can be guessed: nothing follows.",
+    "invalid": "A precondition of the test failed; nothing may be concluded.",
+}
+
+
+# What is asked -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ClozeProbe(Probe):
+    """with_title: the work is named in the question.   tagger: a spaCy pipeline that finds names; None: rules do.
+    max_new_tokens: of the answer."""
+
+    with_title: bool
+    tagger: str | None
+    max_new_tokens: int
+
+    name: ClassVar[str] = "name_cloze"
+
+    def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
+        finder: NameFinder = ByRules() if self.tagger is None else Tagged(self.tagger)
+        requests, reasons = [], {}
+        choices = finder.choices([document.text for document in corpus.documents])
+        for document, choice in zip(corpus.documents, choices, strict=True):
+            if choice is None:
+                reasons[document.doc_id] = NO_WORD
+            elif self.with_title and is_named(f"{document.title} {document.author}", choice):
+                reasons[document.doc_id] = IN_THE_TITLE
+            else:
+                requests.append(self._request(document, choice))
+        return Questions(tuple(requests), reasons)
+
+    def _request(self, document: Document, choice: Choice) -> Request:
+        title, author = (document.title, document.author) if self.with_title else ("", "")
+        return Request(
+            doc_id=document.doc_id,
+            name=f"cloze-{choice.kind}",
+            question=fill_in(blanked(document.text, choice), choice.kind, title, author),
+            max_new_tokens=self.max_new_tokens,
+            temperature=0.0,
+            seed=0,
+            expected=choice.word,
+        )
+
+    def judge(self, request: Request, completion: Completion) -> Judged:
+        word = word_of(completion.text)
+        valid = bool(word) and (is_tagged(completion.text) or not reads_as_refusal(completion.text))
+        return Judged(valid=valid, correct=valid and word == plain(request.expected), read=word)
+
+    def value(self, answers: Sequence[Answer]) -> float:
+        return share_of_readable(answers)
+
+
+@dataclass(frozen=True)
+class BlankProbe(ClozeProbe):
+    """The blanked text alone, for a model that fills blanks and reads no instructions."""
+
+    name: ClassVar[str] = "fill_mask"
+
+    def _request(self, document: Document, choice: Choice) -> Request:
+        text = blanked(document.text, choice)
+        return Request(
+            document.doc_id, f"fill-{choice.kind}", text, max_new_tokens=1, temperature=0.0, seed=0, plain=text,
+            expected=choice.word,
+        )  # fmt: skip
+
+
+_TAGGED = re.compile(r"<name>(.*?)(?:</name>|$)", re.IGNORECASE | re.DOTALL)
+
+
+def is_tagged(text: str) -> bool:
+    return bool(_TAGGED.search(text))
+
+
+def is_as_told(text: str) -> bool:
+    """Whether it is a word in tags, or a single word and no more."""
+    return is_tagged(text) or len(text.split()) == 1
+
+
+def word_of(text: str) -> str:
+    """What stands in the tags, all of it; without tags the first word. As `plain` writes it."""
+    if found := _TAGGED.search(text):
+        return plain(found[1])
+    return next((word for word in map(plain, text.split()) if word), "")
+
+
+def plain(text: str) -> str:
+    """In small letters, with single blanks and without marks before and after."""
+    return re.sub(r"^[\W_]+|[\W_]+$", "", " ".join(text.split())).casefold()
+
+
+# What it means -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NameCloze(Method):
+    """with_title: the question names the work; documents whose word stands in its title are then left out.
+    tagger: a spaCy pipeline to find names with, which the user has installed; None: rules (`nonmember.corpora.names`).
+    masked_model: of the control that fills blanks; None: without it.   max_new_tokens: of an answer.
+    min_valid_share: of answers that are a word in tags or a single word, below which the target does not do as it is
+    told.   num_resamples: of units, for the intervals; the first `num_few` are the paper's.   max_tokens: none is cut.
+    """
+
+    with_title: bool
+    tagger: str | None
+    masked_model: MaskedModel | None
+    max_new_tokens: int
+    min_valid_share: float
+    num_resamples: int
+    num_few: int
+    alpha: float
+    max_tokens: int
+
+    name: ClassVar[str] = "name_cloze"
+    statistic_name: ClassVar[str] = "right names"
+    picture: ClassVar[Picture] = "answers"
+    target_access: ClassVar[Access] = Access.TEXT
+    min_documents: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_flag(self.with_title, "with_title")
+        require_count(self.max_new_tokens, 1, "max_new_tokens")
+        require_few(self.num_few, self.num_resamples, self.alpha)
+        require_number(self.min_valid_share, "[0, 1]", "min_valid_share")
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        corpora = {"suspect": roles.suspect} | ({"heldout": roles.heldout} if roles.heldout is not None else {})
+        settings = (self.with_title, self.tagger, self.max_new_tokens)
+        found = {}
+        for name, corpus in corpora.items():
+            measured: dict[str, Measurement] = {CLOZE: Asked("target", roles.target, corpus, ClozeProbe(*settings))}
+            if self.masked_model is not None:
+                measured[MASKED] = Asked(MASKED, self.masked_model, corpus, BlankProbe(*settings))
+            found[name] = DocumentGroup(corpus, measured)
+        return found
+
+    def check(self, corpora: Mapping[str, Corpus]) -> None:
+        untitled = [name for name, corpus in corpora.items() if not any(one.title for one in corpus.documents)]
+        if self.with_title and untitled:
+            raise ValueError(
+                f"method.with_title=true names the work in each question, but no document of the {untitled[0]} set has "
+                "a title. Name the column (data.title_field), or set method.with_title=false."
+            )
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        """Over units. The statistic is the suspect group's mean less the clean group's; without one, its mean."""
+        told = {name: self._told(group, name) for name, group in documents.items()}
+        hits, number = told["suspect"]["num_right"], told["suspect"]["num_documents"]
+        reasons = list(self._reasons_against(told))
+        comparison = None
+        if "heldout" in documents and all(one["num_units"] >= 2 for one in told.values()):
+            values = [by_unit(group, CLOZE, name)[1] for name, group in documents.items()]
+            comparison = self._compared(values, rng)
+        controls = self._controls(documents, rng) if comparison is not None else {}
+        verdict: Verdict = "score_only"
+        if reasons:
+            verdict = "invalid"
+        elif comparison is not None:
+            above = comparison.p_value < self.alpha and comparison.difference > 0
+            verdict = "evidence_of_membership" if above else "inconclusive"
+        mean = told["suspect"]["mean_of_units"]
+        return TestOutcome(
+            statistic=comparison.difference if comparison else np.nan if mean is None else mean,
+            p_value=comparison.p_value if comparison else np.nan,
+            ci_low=comparison.ci_low if comparison else np.nan,
+            ci_high=comparison.ci_high if comparison else np.nan,
+            alpha=self.alpha,
+            verdict=verdict,
+            allowed_claim=CLAIMS[verdict].format(found=f"{hits} of {number} names were given."),
+            warnings=(*reasons, *self._warnings(comparison, controls)),
+            details={
+                **(told_of(comparison) if comparison else {"mean_suspect": mean}),
+                **told,
+                "controls": {name: told_of(one) for name, one in controls.items()},
+            },
+            distribution=comparison.distribution if comparison else np.zeros(0),
+        )
+
+    def _reasons_against(self, told: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        """Why the answers mean nothing; none where they do mean something."""
+        for name, one in told.items():
+            if one["num_units"] < FEWEST_UNITS:
+                yield f"The {name} set has {one['num_units']} works left; the test needs {FEWEST_UNITS}."
+            if one["num_documents"] and one["share_as_told"] < self.min_valid_share:
+                yield (
+                    f"The target does not do as it is told: {one['share_as_told']:.1%} of its answers about the {name} "
+                    f"set are a single word, and {self.min_valid_share:.0%} must be."
+                )
+
+    def _compared(self, values: Sequence[FloatArray], rng: np.random.Generator) -> GroupComparison:
+        return compare_groups(
+            *values, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
+        )
+
+    def _told(self, group: ScoredDocuments, name: str) -> dict[str, Any]:
+        answers = [one for (one,) in group.answers[CLOZE]]
+        _, values = by_unit(group, CLOZE, name)
+        kinds = Counter(one.request.name.removeprefix("cloze-") for one in answers)
+        right = Counter(one.request.name.removeprefix("cloze-") for one in answers if one.judged.correct)
+        reasons = list(group.excluded.values())
+        return {
+            "num_documents": len(answers),
+            "num_right": right.total(),
+            "num_units": len(values),
+            "mean_of_units": float(values.mean()) if len(values) else None,
+            "of_kind": {kind: {"num": kinds[kind], "num_right": right[kind]} for kind in sorted(kinds)},
+            "share_as_told": float(np.mean([is_as_told(one.completion.text) for one in answers])) if answers else None,
+            "num_without_a_word": sum(reason.endswith(NO_WORD) for reason in reasons),
+            "num_in_the_title": sum(reason.endswith(IN_THE_TITLE) for reason in reasons),
+            **unanswered(group, CLOZE),
+        }
+
+    def _controls(
+        self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator
+    ) -> dict[str, GroupComparison]:
+        """The same comparison for who knows nothing of the works."""
+        expected = {name: [plain(one.request.expected) for (one,) in group.answers[CLOZE]]
+                    for name, group in documents.items()}  # fmt: skip
+        # The first of equally frequent ones, as Counter keeps them in order.
+        guess = Counter(word for words in expected.values() for word in words).most_common(1)[0][0]
+        values = {
+            "most_frequent_name": [
+                mean_by(units(group, name), np.array([word == guess for word in expected[name]], np.float64))[1]
+                for name, group in documents.items()
+            ]
+        }
+        if self.masked_model is not None:
+            values[MASKED] = [by_unit(group, MASKED, name)[1] for name, group in documents.items()]
+        return {name: self._compared(one, rng) for name, one in values.items()}
+
+    def _warnings(self, comparison: GroupComparison | None, controls: Mapping[str, GroupComparison]) -> Iterator[str]:
+        if comparison is not None and np.isnan(comparison.p_value):
+            yield (
+                f"All works have the same share of right names, {comparison.mean_first:.3f} in the suspect and "
+                f"{comparison.mean_second:.3f} in the clean group: t is undefined."
+            )
+        for name, control in controls.items():
+            if control.p_value < self.alpha and control.difference > 0:
+                yield (
+                    f"The suspect group's words are easier for who has not read it: {CONTROLS[name]} is right in "
+                    f"{control.mean_first:.3f} of it and {control.mean_second:.3f} of the clean group "
+                    f"(p = {control.p_value:.2g})."
+                )

@@ -1,0 +1,257 @@
+"""Prefix completion: does the target go on with a passage as the original does? (Duarte et al., 2024, who use it as a
+baseline of DE-COP)
+
+A passage is cut into a prefix and a suffix of as many tokens; the target is shown the prefix, and what it writes counts
+as a match where it resembles the suffix closely enough. Passages that are reproduced were read. Those that are not
+show nothing: models read far more than they can recite.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from rapidfuzz import fuzz
+
+from nonmember.checks import require_count, require_distinct, require_number
+from nonmember.corpora import CorpusSpec
+from nonmember.endpoints import Answer, Completion, Judged, Probe, Questions, Request
+from nonmember.methods.asked import by_unit
+from nonmember.methods.base import (
+    Access,
+    Asked,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+    require_resamples,
+)
+from nonmember.methods.extraction.prefix_completion_prompts import continue_text
+from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
+from nonmember.models import ModelSpec
+from nonmember.records import Corpus, Document
+from nonmember.records.spans import Spans, first_tokens, words
+from nonmember.stats.proportions import exact_interval, exact_upper_bound, fisher_greater, shares_greater
+
+COMPLETION = "completion"  # the column of scores.parquet
+TOO_SHORT = "shorter than twice the number of tokens to complete"
+
+CLAIMS: dict[Verdict, str] = {
+    "evidence_of_membership": (
+        "{found} There is statistical evidence that the target reproduces the suspect set more often than the clean "
+        "one. What it reproduces it has read, in this work or where it is quoted; about the rest this says nothing."
+    ),
+    "inconclusive": (
+        "{found} That is not evidently more than of the clean set. It shows the absence of extraction by this prompt "
+        "and nothing else: not that the documents were not read."
+    ),
+    "score_only": "{found} There is no clean set to compare with. What was not reproduced may well have been read.",
+    "invalid": "A precondition of the test failed; nothing may be concluded.",
+}
+
+
+# How like the original is it? ----------------------------------------------------------------------------------------
+
+
+def token_sort_ratio(one: str, other: str) -> int:
+    """Similarity of two texts as bags of words, 0 to 100: fuzzywuzzy's token_sort_ratio.
+
+    All but letters and digits becomes a blank; the words, in small letters and sorted, are joined by single blanks; 100
+    times 2 LCS / (length + length) of the two, over characters (the normalised similarity of insertions and deletions),
+    rounded to a whole number (halves to even, as Python does). Two texts without words are not alike: 0.
+    """
+    sorted_words = [" ".join(sorted(re.sub(r"[\W_]+", " ", text).lower().split())) for text in (one, other)]
+    return round(fuzz.ratio(*sorted_words)) if any(sorted_words) else 0
+
+
+# What is asked -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CompletionProbe(Probe):
+    """k: tokens of the prefix and of the suffix.   threshold: a match is more similar than that.   max_new_tokens: of
+    the model's own tokens.   tokens_of: whose tokens are counted; None: words.   spans: these tokens, once at hand."""
+
+    k: int
+    threshold: int
+    max_new_tokens: int
+    tokens_of: ModelSpec | None
+    spans: Spans = field(default=words, compare=False)
+
+    name: ClassVar[str] = "prefix_completion"
+
+    @property
+    def tokenizer(self) -> ModelSpec | None:
+        return self.tokens_of
+
+    def counting_by(self, spans: Spans) -> CompletionProbe:
+        return replace(self, spans=spans)
+
+    def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
+        requests, reasons = [], {}
+        for document in corpus.documents:
+            places = self.spans(document.text)
+            if len(places) < 2 * self.k:
+                reasons[document.doc_id] = TOO_SHORT
+            else:
+                prefix = document.text[: places[self.k - 1][1]]
+                suffix = document.text[places[self.k][0] : places[2 * self.k - 1][1]].strip()
+                requests.append(self._request(document, prefix, suffix))
+        return Questions(tuple(requests), reasons)
+
+    def _request(self, document: Document, prefix: str, suffix: str) -> Request:
+        return Request(
+            doc_id=document.doc_id,
+            name=f"complete-{self.k}",
+            question=continue_text(prefix, document.title, document.author),
+            plain=prefix,
+            max_new_tokens=self.max_new_tokens,
+            temperature=0.0,
+            seed=0,
+            expected=suffix,
+        )
+
+    def judge(self, request: Request, completion: Completion) -> Judged:
+        """read: the completion cut to k tokens."""
+        text = first_tokens(completion.text.strip(), self.spans, self.k)
+        matched = token_sort_ratio(text, request.expected) > self.threshold
+        return Judged(valid=matched or not reads_as_refusal(completion.text), correct=matched, read=text)
+
+    def value(self, answers: Sequence[Answer]) -> float:
+        return share_of_readable(answers)
+
+
+# What it means -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PrefixCompletion(Method):
+    """k: tokens of the prefix and of the suffix; shorter documents are left out.   threshold: similarity above which a
+    completion is a match (`token_sort_ratio`).   thresholds: others that the details tell the numbers of.
+
+    tokenizer: a model by name in whose tokens k is counted. None: the target's own where its weights are at hand, else
+    words, as white space separates them.   new_tokens: how many new tokens are asked for, per token of k, where the
+    tokens are not the target's own; the completion is then cut to k.   num_permutations: of units between the two sets.
+    max_tokens: none is cut.
+    """
+
+    k: int
+    threshold: int
+    thresholds: Sequence[int]
+    tokenizer: ModelSpec | None
+    new_tokens: float
+    num_permutations: int
+    alpha: float
+    max_tokens: int
+
+    name: ClassVar[str] = "prefix_completion"
+    statistic_name: ClassVar[str] = "share matched"
+    picture: ClassVar[Picture] = "answers"
+    target_access: ClassVar[Access] = Access.TEXT
+    min_documents: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(self.k, 1, "k")
+        require_resamples(self.num_permutations, self.alpha, "num_permutations")
+        require_count(self.threshold, 0, "threshold", at_most=99)
+        require_distinct(self.thresholds, "thresholds", "similarities", may_be_empty=True)
+        for threshold in self.thresholds:
+            require_count(threshold, 0, "each of thresholds", at_most=99)
+        require_number(self.new_tokens, "[1, 100]", "new_tokens", hint="It is a number of new tokens per token of k.")
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        probe = self._probe(roles.target)
+        corpora = {"suspect": roles.suspect} | ({"heldout": roles.heldout} if roles.heldout is not None else {})
+        return {name: _asked(roles.target, corpus, probe) for name, corpus in corpora.items()}
+
+    def _probe(self, target: ModelSpec) -> CompletionProbe:
+        tokens_of = self.tokenizer or (target if target.has_weights else None)
+        num_new = self.k if tokens_of == target else round(self.new_tokens * self.k)
+        return CompletionProbe(self.k, self.threshold, num_new, tokens_of)
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        """The statistic is the share of matched documents, its interval the exact binomial one; p compares units."""
+        suspect, clean = documents["suspect"], documents.get("heldout")
+        told = {name: self._told(group, name) for name, group in documents.items()}
+        hits, number = told["suspect"]["num_matched"], told["suspect"]["num_documents"]
+        p_value = np.nan
+        if clean is not None and clean.doc_ids and suspect.doc_ids:
+            units = [by_unit(group, COMPLETION, name)[1] for name, group in documents.items()]
+            p_value = shares_greater(*units, num_permutations=self.num_permutations, rng=rng)
+        verdict: Verdict = "evidence_of_membership" if p_value < self.alpha else "inconclusive"
+        verdict = "score_only" if clean is None else verdict
+        if reasons := self._reasons_against(documents):
+            verdict = "invalid"
+        interval = exact_interval(hits, number, self.alpha) if number else (np.nan, np.nan)
+        return TestOutcome(
+            statistic=hits / number if number else np.nan,
+            p_value=p_value,
+            ci_low=interval[0],
+            ci_high=interval[1],
+            alpha=self.alpha,
+            verdict=verdict,
+            allowed_claim=CLAIMS[verdict].format(found=f"{hits} of {number} passages were reproduced."),
+            warnings=(*reasons, *_warnings(documents)),
+            details={
+                **{f"mean_{name}": one["mean_share_of_units"] for name, one in told.items()},
+                **told,
+                **self._fisher(told),
+            },
+        )
+
+    def _told(self, group: ScoredDocuments, name: str) -> dict[str, Any]:
+        answers = group.answers[COMPLETION]
+        ratios = [token_sort_ratio(one.judged.read, one.request.expected) for (one,) in answers]
+        _, shares = by_unit(group, COMPLETION, name)
+        hits, number = sum(one.judged.correct for (one,) in answers), len(answers)
+        return {
+            "num_documents": number,
+            "num_matched": hits,
+            "share_matched": hits / number if number else None,
+            "upper_bound": exact_upper_bound(hits, number, self.alpha) if number else None,
+            "num_units": len(shares),
+            "num_units_with_a_match": int((shares > 0).sum()),
+            "mean_share_of_units": float(shares.mean()) if number else None,
+            "matched_above": {
+                str(threshold): sum(ratio > threshold for ratio in ratios)
+                for threshold in sorted({self.threshold, *self.thresholds})
+            },
+            "mean_similarity": float(np.mean(ratios)) if ratios else None,
+            "largest_similarity": max(ratios, default=None),
+            "num_too_short": sum(reason.endswith(TOO_SHORT) for reason in group.excluded.values()),
+            **unanswered(group, COMPLETION),
+        }
+
+    def _fisher(self, told: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+        """Over single passages, as if those of one book were independent: told, never decided by."""
+        if len(told) < 2 or not all(one["num_documents"] for one in told.values()):
+            return {}
+        cells = [one[name] for one in told.values() for name in ("num_matched", "num_documents")]
+        return {"fisher_p_value_of_passages": fisher_greater(*cells)}
+
+    def _reasons_against(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
+        return [
+            f"{len(group.doc_ids)} documents of the {name} set have an answer; the least are {self.min_documents}."
+            for name, group in documents.items()
+            if len(group.doc_ids) < self.min_documents
+        ]
+
+
+def _asked(target: ModelSpec, corpus: CorpusSpec, probe: Probe) -> DocumentGroup:
+    return DocumentGroup(corpus, {COMPLETION: Asked("target", target, corpus, probe)})
+
+
+def _warnings(documents: Mapping[str, ScoredDocuments]) -> list[str]:
+    if not any(cluster for group in documents.values() for cluster in group.cluster_ids):
+        return []
+    return [
+        "Passages of one work are not independent: the p-value compares works, but the exact interval and the upper "
+        "bound take every passage for one of its own."
+    ]

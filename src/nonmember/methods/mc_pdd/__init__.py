@@ -1,0 +1,1 @@
+"""MC-PDD: multiple-choice questions about masked words."""

@@ -1,0 +1,57 @@
+"""MC-PDD of a target that is first tuned on some of the documents (figure 5): does reading show in the hits?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from nonmember.checks import require_count
+from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods.mc_pdd.mc_pdd import McPdd
+from nonmember.models import label_of
+from nonmember.records import Corpus
+from nonmember.training import Trained
+from nonmember.training.recipes import AdapterTuning
+
+
+@dataclass(frozen=True)
+class McPddContaminated(Method):
+    """mc_pdd: the test.   training: how the target is tuned on the unseen documents, which may be those of the suspect
+    set.   epochs: of that, in place of its own; 0: the target as it is.
+    """
+
+    mc_pdd: McPdd
+    training: AdapterTuning
+    epochs: int
+    alpha: float
+    max_tokens: int
+
+    name: ClassVar[str] = "mc_pdd_contaminated"
+    statistic_name: ClassVar[str] = McPdd.statistic_name
+    picture: ClassVar[Picture] = McPdd.picture
+    target_access: ClassVar[Access] = Access.WEIGHTS
+    min_documents: ClassVar[int] = McPdd.min_documents
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(self.epochs, 0, "epochs")
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        return self.mc_pdd.groups(replace(roles, target=self.tuned(roles)) if self.epochs else roles)
+
+    def tuned(self, roles: Roles) -> Trained:
+        """The target after so many epochs on the unseen documents."""
+        optimization = replace(self.training.optimization, epochs=self.epochs)
+        return Trained(
+            roles.target, replace(self.training, optimization=optimization), roles.need_unseen(self.name),
+            seed=roles.seed, label=f"{label_of(roles.target)}-contaminated",
+        )  # fmt: skip
+
+    def check(self, corpora: Mapping[str, Corpus]) -> None:
+        self.mc_pdd.check(corpora)
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        return self.mc_pdd.test(documents, rng)

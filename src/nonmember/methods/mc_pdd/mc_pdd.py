@@ -1,0 +1,295 @@
+"""MC-PDD: does the target guess the most specific words of one corpus more often than those of another?
+
+Of each document the word of the largest TF-IDF is masked, and the target lists ten candidates for it. The rate at which
+the masked word is among them is compared between the suspect set and a reference corpus of the same kind: one that the
+target has certainly not read, so that a higher rate on the suspect set is evidence of membership; or one that it has
+read, so that a lower rate is evidence of non-membership. The paper has both, in its table I and its section IV, and
+takes a difference that is not significant for the opposite claim; here that is inconclusive.
+
+A gap says that one corpus is easier to guess, whatever makes it so: date, fame, genre, duplicates. Words drawn at
+random are the control: they take no memory of the documents, so there must be no gap in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, get_args
+
+import numpy as np
+
+from nonmember.checks import require_choice, require_count, require_distinct, require_flag, require_number
+from nonmember.corpora import CorpusSpec
+from nonmember.corpora.transforms.splits import position
+from nonmember.methods.asked import counts, valid_share
+from nonmember.methods.base import (
+    Access,
+    Asked,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+    require_resamples,
+    units,
+)
+from nonmember.methods.fsd import finite
+from nonmember.methods.mc_pdd.prompts import IN_NAME, MaskedWords, Match, stop_words_of
+from nonmember.methods.mc_pdd.words import Strategy
+from nonmember.records import Corpus
+from nonmember.stats.hit_rates import Hits, RateDifference, difference_of_rates
+
+ReferenceKind = Literal["non_member", "member"]
+IdfCorpus = Literal["own", "pooled"]
+
+SUSPECT, HELDOUT = "suspect", "heldout"  # groups; heldout is the reference corpus
+CONTROL = "_control"  # of the groups asked about random words
+HITS = "hits"  # the measurement
+ENOUGH_DOCUMENTS = 50  # to tell common words by their frequency alone (methods, section 10.3)
+FEW_HITS = 5
+SUBSETS = "mc_pdd_subsets"  # of the order in which units enter the smaller corpora of the curve
+
+PROVIDED = (
+    "provided that the two corpora differ in nothing else that makes specific words easy to guess, such as date, fame, "
+    "genre or duplication. It says nothing about single documents."
+)
+CLAIMS: dict[Verdict, str] = {
+    "evidence_of_membership": (
+        "The target guesses specific words of the suspect set more often than those of text it has not read. This is "
+        f"statistical evidence that the suspect set as a whole was used for training, {PROVIDED}"
+    ),
+    "evidence_of_non_membership": (
+        "The target guesses specific words of the suspect set less often than those of text it has read. This is "
+        f"statistical evidence that the suspect set as a whole was not used for training, {PROVIDED}"
+    ),
+    "inconclusive": "No significant difference was found. This is evidence neither of membership nor of the contrary.",
+    "invalid": "A precondition failed; nothing may be concluded.",
+}
+
+
+@dataclass(frozen=True)
+class McPdd(Method):
+    """reference: what the target has to do with the held-out corpus, non_member or member.
+
+    strategy, num_words, show_name, letters_only, stop_words, match, max_new_tokens, temperature: as of
+    `mc_pdd_prompts.MaskedWords`; stop_words: english, a list, or None.   idf_corpus: own, document frequencies within
+    suspect set and reference corpus each by itself; pooled, within both together.
+    control: whether words drawn at random are asked for too.   max_invalid: the largest share of the answers about a
+    corpus that may be empty, refused or unreadable.   num_resamples: of documents (or clusters), never of single words.
+    sizes: numbers of documents for which the test is shown as well.   max_tokens: of no meaning, texts are shown whole.
+    """
+
+    reference: ReferenceKind
+    strategy: Strategy
+    num_words: int
+    show_name: bool
+    idf_corpus: IdfCorpus
+    letters_only: bool
+    stop_words: str | list[str] | None
+    match: Match
+    max_new_tokens: int
+    temperature: float
+    control: bool
+    max_invalid: float
+    num_resamples: int
+    sizes: Sequence[int]
+    alpha: float
+    max_tokens: int
+
+    name: ClassVar[str] = "mc_pdd"
+    statistic_name: ClassVar[str] = "difference in hit rate"
+    picture: ClassVar[Picture] = "answers"
+    target_access: ClassVar[Access] = Access.TEXT
+    min_documents: ClassVar[int] = 30
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice(self.reference, get_args(ReferenceKind), "reference")
+        require_choice(self.idf_corpus, get_args(IdfCorpus), "idf_corpus")
+        require_flag(self.control, "control")
+        if self.control and self.strategy == "random":
+            raise ValueError("Random words are the control themselves: with strategy=random use control=false.")
+        require_number(self.max_invalid, "[0, 1)", "max_invalid")
+        require_resamples(self.num_resamples, self.alpha)
+        require_distinct(self.sizes, "sizes", "numbers of documents", may_be_empty=True)
+        for size in self.sizes:
+            require_count(size, 1, "each of sizes")
+        self._probe(self.strategy, None, seed=0)  # refuses what it does not know
+
+    # What is asked ------------------------------------------------------------------------------------------------
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        corpora = {SUSPECT: roles.suspect, HELDOUT: roles.need_heldout(self.name)}
+        strategies: dict[str, Strategy] = {"": self.strategy} | ({CONTROL: "random"} if self.control else {})
+        return {
+            name + suffix: self._asked(corpora, name, strategy, roles)
+            for suffix, strategy in strategies.items()
+            for name in corpora
+        }
+
+    def _asked(self, corpora: Mapping[str, CorpusSpec], name: str, strategy: Strategy, roles: Roles) -> DocumentGroup:
+        other = corpora[HELDOUT if name == SUSPECT else SUSPECT]
+        probe = self._probe(strategy, other if self.idf_corpus == "pooled" else None, roles.seed)
+        return DocumentGroup(corpora[name], {HITS: Asked("target", roles.target, corpora[name], probe)})
+
+    def _probe(self, strategy: Strategy, pooled: CorpusSpec | None, seed: int) -> MaskedWords:
+        return MaskedWords(
+            strategy=strategy, num_words=self.num_words, show_name=self.show_name, pooled=pooled,
+            letters_only=self.letters_only, stop_words=stop_words_of(self.stop_words), match=self.match,
+            max_new_tokens=self.max_new_tokens, temperature=self.temperature, seed=seed,
+        )  # fmt: skip
+
+    def check(self, corpora: Mapping[str, Corpus]) -> None:
+        check_corpora(corpora, show_name=self.show_name, has_stop_words=bool(self.stop_words))
+
+    # What it means ------------------------------------------------------------------------------------------------
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        """The statistic is the rate of the corpus that should have fewer hits minus that of the other, as the paper
+        prints it: negative where membership shows. Only the upper bound is defined."""
+        found = self._difference(documents, "", rng)
+        control = self._difference(documents, CONTROL, rng) if self.control else None
+        reasons = [*self.reasons_against(documents), *self._gap(control)]
+        verdict: Verdict = "inconclusive"
+        if reasons:
+            verdict = "invalid"
+        elif found.p_value < self.alpha:
+            verdict = "evidence_of_membership" if self.reference == "non_member" else "evidence_of_non_membership"
+        return TestOutcome(
+            statistic=found.difference,
+            p_value=found.p_value,
+            ci_low=np.nan,
+            ci_high=found.upper,
+            alpha=self.alpha,
+            verdict=verdict,
+            allowed_claim=CLAIMS[verdict],
+            warnings=(*reasons, *self._few_hits(documents)),
+            details={
+                **told(found),
+                **{name: self._told_of(documents[name], name) for name in (SUSPECT, HELDOUT)},
+                "control": told(control)
+                | {name: self._told_of(documents[name + CONTROL], name) for name in (SUSPECT, HELDOUT)}
+                if control else None,
+                "curve": self._curve(documents, rng),
+            },
+            distribution=found.distribution,
+        )  # fmt: skip
+
+    def _sides(self, documents: Mapping[str, ScoredDocuments], suffix: str) -> tuple[Hits, Hits]:
+        """(less, more): first the corpus that is, or is suspected to be, unread."""
+        suspect, heldout = (hits_of(documents[name + suffix], name) for name in (SUSPECT, HELDOUT))
+        return (heldout, suspect) if self.reference == "non_member" else (suspect, heldout)
+
+    def _difference(
+        self, documents: Mapping[str, ScoredDocuments], suffix: str, rng: np.random.Generator
+    ) -> RateDifference:
+        less, more = self._sides(documents, suffix)
+        return difference_of_rates(less, more, num_resamples=self.num_resamples, alpha=self.alpha, rng=rng)
+
+    def _curve(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> list[dict[str, Any]]:
+        """The test for corpora of other sizes: of so many units drawn from the whole corpora, as in the paper; and of
+        corpora that have no more, each part of the next larger one."""
+        less, more = self._sides(documents, "")
+        settings: dict[str, Any] = {"num_resamples": self.num_resamples, "alpha": self.alpha, "rng": rng}
+        return [
+            {"size": size, **told(difference_of_rates(less, more, size=size, **settings)),
+             "subset": told(difference_of_rates(less.first(size), more.first(size), **settings))}
+            for size in self.sizes
+            if size <= min(len(less.hits), len(more.hits))
+        ]  # fmt: skip
+
+    def reasons_against(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
+        """Why the rates mean nothing."""
+        reasons = []
+        for name, group in documents.items():
+            if (number := len(group.doc_ids)) < self.min_documents:
+                reasons.append(
+                    f"{number} documents of the {name} set are left; at least {self.min_documents} are needed."
+                )
+            if (invalid := 1 - valid_share(group.answers[HITS])) > self.max_invalid:
+                reasons.append(
+                    f"{invalid:.0%} of the answers about the {name} set are empty, refused or no list of words, more "
+                    f"than {self.max_invalid:.0%}: the target does not follow the instruction."
+                )
+        return reasons
+
+    def _gap(self, control: RateDifference | None) -> list[str]:
+        if control is None or control.p_value >= self.alpha:
+            return []
+        return [
+            f"Words drawn at random show a gap too (p = {control.p_value:.2g}): one corpus is easier to guess "
+            "altogether, or known word for word, and a gap in specific words cannot be told from that."
+        ]
+
+    def _few_hits(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
+        numbers = [int(hits_of(documents[name], name).hits.sum()) for name in (SUSPECT, HELDOUT)]
+        if min(numbers) >= FEW_HITS:
+            return []
+        return [
+            f"There are {numbers[0]} and {numbers[1]} hits in suspect and reference set: with fewer than {FEW_HITS} "
+            "the bootstrap is not reliable."
+        ]
+
+    def _told_of(self, group: ScoredDocuments, name: str) -> dict[str, Any]:
+        """One corpus: rate, and what it is the rate of."""
+        sums = hits_of(group, name)
+        return {
+            "hit_rate": sums.rate,
+            "num_hits": int(sums.hits.sum()),
+            "num_questions": int(sums.asked.sum()),
+            "num_documents": len(group.doc_ids),
+            "num_units": len(sums.hits),
+            "num_in_name": sum(reason.endswith(IN_NAME) for reason in group.excluded.values()),
+            "valid_share": valid_share(group.answers[HITS]),
+            "answers": counts(group.answers[HITS]),
+        }
+
+
+def hits_of(documents: ScoredDocuments, group: str) -> Hits:
+    """Of every unit (document or cluster), in an order of their names' hashes: the first so many are a random sample.
+
+    Raises ValueError where no document has an answer.
+    """
+    hits: dict[str, list[int]] = {}
+    for unit, answers in zip(units(documents, group), documents.answers[HITS], strict=True):
+        sums = hits.setdefault(unit, [0, 0])
+        sums[0] += sum(answer.judged.correct for answer in answers)
+        sums[1] += len(answers)
+    table = np.array([hits[unit] for unit in sorted(hits, key=lambda unit: (position(SUBSETS, unit), unit))])
+    return Hits(*table.reshape(-1, 2).T)
+
+
+def told(found: RateDifference) -> dict[str, Any]:
+    return {
+        "difference": found.difference,
+        "p_value": found.p_value,
+        "lower": found.lower,
+        "upper": found.upper,
+        "z": finite(found.z),
+        "z_p_value": finite(found.z_p_value),
+    }
+
+
+def check_corpora(corpora: Mapping[str, Corpus], *, show_name: bool, has_stop_words: bool) -> None:
+    """Refuses corpora whose documents have no names to show, that are too small for TF-IDF, or that share documents."""
+    for name in (SUSPECT, HELDOUT):
+        corpus = corpora[name]
+        nameless = [document.doc_id for document in corpus.documents if not document.title]
+        if show_name and nameless:
+            raise ValueError(
+                f"{len(nameless)} of {len(corpus)} documents of the {name} set have no title, first {nameless[0]!r}, "
+                "and the prompt names what a text is about. Name the column with the titles (title_field), or use "
+                "method.show_name=false."
+            )
+        if len(corpus) < ENOUGH_DOCUMENTS and not has_stop_words:
+            raise ValueError(
+                f"The {name} set has {len(corpus)} documents: among fewer than {ENOUGH_DOCUMENTS} TF-IDF takes common "
+                "words for specific ones. Give more documents, or method.stop_words=english."
+            )
+    texts = [{document.text for document in corpora[name].documents} for name in (SUSPECT, HELDOUT)]
+    if both := len(texts[0] & texts[1]):
+        raise ValueError(
+            f"{both} texts are in the suspect set and in the reference corpus; give corpora that share none."
+        )

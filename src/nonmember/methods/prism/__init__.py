@@ -1,0 +1,1 @@
+"""PRISM: rank agreement of target, reference and distilled reference, and its gates."""

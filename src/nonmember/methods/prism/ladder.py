@@ -1,0 +1,105 @@
+"""The largest learning rate at which PRISM's gates hold, found before the suspect set is looked at.
+
+A part of the general text plays the suspect set and the target is the teacher: the very distillation of the audit, on
+documents nobody asks about. Rates are tried from the largest down.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from nonmember.corpora import CorpusSpec
+from nonmember.methods.base import DocumentGroup, Roles, ScoredDocuments
+from nonmember.methods.prism.gates import Finding, failures, told
+from nonmember.methods.prism.prism_gates import THIRD
+from nonmember.training.recipes import RuinedWeights
+
+if TYPE_CHECKING:
+    from nonmember.methods.prism.prism import Prism
+
+log = logging.getLogger(__name__)
+
+PRACTICE = "practice"
+Measure = Callable[[DocumentGroup], ScoredDocuments]
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """rates: learning rates to be tried.   num_documents: of the general text to practise on, at most; null: as many as
+    the suspect set has. The number of steps goes with it, and so does the rate that fits."""
+
+    rates: Sequence[float]
+    num_documents: int | None = None
+
+    def __post_init__(self) -> None:
+        rates = tuple(self.rates)
+        if not rates or not all(_is_rate(rate) for rate in rates) or len(set(rates)) < len(rates):
+            raise ValueError(f"ladder.rates must be different learning rates above 0; got {list(rates)}.")
+        object.__setattr__(self, "rates", tuple(sorted(rates, reverse=True)))
+        number = self.num_documents
+        if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 1):
+            raise ValueError(f"ladder.num_documents must be a whole number of at least 1, or null; got {number!r}.")
+
+    def practice(self, method: Prism, roles: Roles) -> CorpusSpec:
+        """What plays the suspect set; a prefix of one order, so that fewer documents are a part of more."""
+        assert method.gates is not None
+        return method.gates.neutral(roles, PRACTICE, self.num_documents)
+
+
+@dataclass(frozen=True)
+class Climb:
+    """What was tried, from the largest rate down, and the rate at which all gates held; None: at none."""
+
+    tried: Mapping[float, Sequence[Finding]]
+    rate: float | None
+
+    def told(self) -> dict[str, Any]:
+        rungs = [{"learning_rate": rate, "passed": not failures(f), "gates": told(f)} for rate, f in self.tried.items()]
+        return {"chosen": self.rate, "tried": rungs}
+
+    @property
+    def obstacle(self) -> str:
+        """Empty where a rate was found."""
+        if self.rate is not None:
+            return ""
+        last, findings = list(self.tried.items())[-1]
+        return (
+            f"No learning rate of the ladder passes the gates on general text; at the smallest, {last:g}: "
+            f"{' '.join(failures(findings))} Give other rates (ladder.rates=[...]) or another reference."
+        )
+
+
+def climb(method: Prism, roles: Roles, measure: Measure) -> Climb:
+    """Try the rates. measure: makes what is missing, and reads the documents of a group."""
+    assert method.ladder is not None
+    assert method.gates is not None
+    third = method.gates.third(roles)
+    practising = replace(roles, suspect=method.ladder.practice(method, roles))
+    tried: dict[float, Sequence[Finding]] = {}
+    for rate in method.ladder.rates:
+        log.info("Trying the learning rate %g on general text.", rate)
+        groups = method.gates.groups(
+            practising, with_rate(method, rate).distilled(practising), third, method.max_tokens
+        )
+        try:
+            documents = {name: measure(group) for name, group in groups.items()}
+        except RuinedWeights as error:
+            tried[rate] = [Finding("finite", 0.0, 0.0, False, str(error))]
+            continue
+        tried[rate] = method.gates.of_training("distilled", documents["suspect"], documents[THIRD])
+        if not failures(tried[rate]):
+            return Climb(tried, rate)
+    return Climb(tried, None)
+
+
+def with_rate(method: Prism, rate: float) -> Prism:
+    recipe = method.distillation
+    optimization = replace(recipe.optimization, learning_rate=rate)
+    return replace(method, distillation=replace(recipe, optimization=optimization))
+
+
+def _is_rate(rate: object) -> bool:
+    return isinstance(rate, int | float) and not isinstance(rate, bool) and 0 < rate < float("inf")

@@ -1,0 +1,224 @@
+"""PRISM: evidence that a dataset was *not* used, from rank correlations (PRISM, sections 3 and 4).
+
+Documents are ranked by one score under the target T, a reference R that never saw them, and the distilled reference D:
+R trained on them with CE + KL to T. If T had read them, T should agree with D at least as much as with R.
+Delta = rho(R, T) - rho(D, T); evidence of non-membership where Delta > margin by a bootstrap over documents.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, get_args
+
+import numpy as np
+
+from nonmember.checks import require_choice, require_number
+from nonmember.corpora import CorpusSpec
+from nonmember.methods.base import (
+    Access,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+    on_suspect,
+    require_resamples,
+    require_score,
+)
+from nonmember.methods.prism.gates import Finding, failures, told
+from nonmember.methods.prism.ladder import Ladder
+from nonmember.methods.prism.prism_gates import THIRD, PrismGates
+from nonmember.models import ModelSpec, label_of
+from nonmember.scores import Score
+from nonmember.stats.bootstrap import bootstrap_p_value, difference_of_dependent_correlations
+from nonmember.stats.rank_correlation import RankMetric, rank_correlation
+from nonmember.training import Trained
+from nonmember.training.recipes import Distillation, require_distillation
+
+FEW_DOCUMENTS = 150  # figure 3: the p-value is stable from here on
+MANY_DOCUMENTS = 1000  # tables 8 and 9: effects as small as those of some trained models become significant
+MAX_UNDEFINED = 0.01
+SENSITIVITY_MARGIN = 0.1
+SCORED = ("target", "reference", "distilled")
+UNGATED = (
+    "No gate was applied (gates=off): this is the paper's test, which a ruined distilled reference passes as well."
+)
+
+CLAIMS: dict[Verdict, str] = {
+    "evidence_of_non_membership": (
+        "There is statistical evidence that the target was not trained on this dataset as a whole. It says nothing "
+        "about single documents, and partial inclusion is outside the test's model."
+    ),
+    "inconclusive": (
+        "The test found no evidence of non-membership. This is not evidence that the dataset was used for training."
+    ),
+    "invalid": "A precondition of the test failed; nothing may be concluded.",
+}
+
+
+def distilled_reference(roles: Roles, distillation: Distillation) -> Trained:
+    """The reference trained on the suspect documents with the target as teacher."""
+    return Trained(
+        base=roles.reference,
+        training=distillation,
+        corpus=roles.suspect,
+        teacher=roles.target,
+        seed=roles.seed,
+        label=f"distilled-{label_of(roles.reference)}-from-{label_of(roles.target)}",
+    )
+
+
+@dataclass(frozen=True)
+class Prism(Method):
+    """score: per-document score (the paper's is Min-K%++).   distillation: how the distilled reference is made.
+    rank_metric: spearman or kendall.   num_resamples: B.   margin: Delta must exceed it; 0 is the paper's test.
+    gates: what must hold before a verdict of non-membership; None: nothing, as in the paper.   ladder: how the learning
+    rate of the distillation is chosen; None: it is the recipe's.
+    """
+
+    score: Score
+    distillation: Distillation
+    rank_metric: RankMetric
+    num_resamples: int
+    alpha: float
+    margin: float
+    max_tokens: int
+    gates: PrismGates | None = field(default=None, kw_only=True)
+    ladder: Ladder | None = field(default=None, kw_only=True)
+
+    name: ClassVar[str] = "prism"
+    statistic_name: ClassVar[str] = "Delta"
+    picture: ClassVar[Picture] = "ranks"
+    target_access: ClassVar[Access] = Access.FULL_LOGITS
+    min_documents: ClassVar[int] = 30
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.gates == "off":  # as in method.gates=off, which Hydra takes for a word
+            object.__setattr__(self, "gates", None)
+        if self.gates is not None and not isinstance(self.gates, PrismGates):
+            raise ValueError(
+                f"gates must be PRISM's gates or off; got {self.gates!r}. Choose gates=standard or gates=off."
+            )
+        if self.ladder is not None and self.gates is None:
+            raise ValueError(
+                "ladder tries learning rates until the gates hold; got gates=off. Use ladder=none with it."
+            )
+        require_score(self.score)
+        require_distillation(self.distillation)
+        require_choice(self.rank_metric, get_args(RankMetric), "rank_metric")
+        require_resamples(self.num_resamples, self.alpha)
+        require_number(self.margin, "[0, 2)", "margin", hint="It is a difference of rank correlations.")
+
+    def settings(self) -> dict[str, Any]:
+        """Gates and ladder only where there are any, so that keys of what was stored before they came are the same."""
+        settings = super().settings()
+        return {name: value for name, value in settings.items() if name not in ("gates", "ladder") or value is not None}
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}
+        if roles.obstacle:
+            return on_suspect(roles, self.score, self.max_tokens, models)
+        distilled = self.distilled(roles)
+        groups = on_suspect(roles, self.score, self.max_tokens, {**models, "distilled": distilled})
+        if self.gates is None:
+            return groups
+        gated = self.gates.groups(roles, distilled, self.gates.third(roles), self.max_tokens)
+        suspect = DocumentGroup(roles.suspect, {**groups["suspect"].measured, **gated["suspect"].measured})
+        return {"suspect": suspect, THIRD: gated[THIRD]}
+
+    def distilled(self, roles: Roles) -> Trained:
+        return distilled_reference(roles, self.distillation)
+
+    def texts_beside(self, roles: Roles) -> dict[str, CorpusSpec]:
+        return {} if self.ladder is None else {"practice": self.ladder.practice(self, roles)}
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        scores = documents["suspect"]
+        if "distilled" not in scores.values:
+            return self._without_distillation(scores)
+        reference, target, distilled = (scores.values[role] for role in ("reference", "target", "distilled"))
+        difference = difference_of_dependent_correlations(
+            reference, target, distilled,
+            metric=self.rank_metric, num_resamples=self.num_resamples, alpha=self.alpha, margin=self.margin, rng=rng,
+        )  # fmt: skip
+        n = difference.num_documents
+        warnings: list[str] = []
+        verdict: Verdict = "evidence_of_non_membership" if difference.p_value < self.alpha else "inconclusive"
+        if n < self.min_documents:
+            verdict = "invalid"
+            warnings.append(f"{n} documents are left; the test needs at least {self.min_documents}.")
+        elif n < FEW_DOCUMENTS:
+            warnings.append(f"{n} documents: below {FEW_DOCUMENTS} the p-value is unstable (PRISM, figure 3).")
+        elif n > MANY_DOCUMENTS:
+            warnings.append(
+                f"{n} documents: above {MANY_DOCUMENTS} the small positive Delta of models that did read the documents "
+                f"can become significant (PRISM, tables 8 and 9); see the p-value at margin {SENSITIVITY_MARGIN}."
+            )
+        if difference.undefined_fraction > MAX_UNDEFINED:
+            verdict = "invalid"
+            warnings.append(
+                f"{difference.undefined_fraction:.1%} of the resamples have no rank correlation (constant scores); "
+                f"at most {MAX_UNDEFINED:.0%} may."
+            )
+        gated: dict[str, Any] = {}
+        if self.gates is None:
+            warnings.append(UNGATED)
+        else:
+            findings = self._findings(self.gates, documents)
+            if failed := failures(findings):
+                verdict = "invalid"
+                warnings = [*failed, *warnings]
+            elif verdict == "evidence_of_non_membership":
+                findings.append(self.gates.of_delta(difference.statistic))
+                if failed := failures(findings):
+                    verdict = "inconclusive"
+                    warnings = [*failed, *warnings]
+            gated = {"gates": told(findings)}
+        return TestOutcome(
+            statistic=difference.statistic,
+            p_value=difference.p_value,
+            ci_low=difference.ci_low,
+            ci_high=difference.ci_high,
+            alpha=self.alpha,
+            verdict=verdict,
+            allowed_claim=CLAIMS[verdict],
+            warnings=tuple(warnings),
+            details={
+                "rho_reference_target": difference.rho_reference_target,
+                "rho_distilled_target": difference.rho_distilled_target,
+                "rho_distilled_reference": rank_correlation(distilled, reference, self.rank_metric),
+                "p_value_at_margin_0.1": bootstrap_p_value(difference.distribution, SENSITIVITY_MARGIN),
+                "num_undefined_resamples": difference.num_undefined,
+                "num_tied_scores": {role: n - len(np.unique(scores.values[role])) for role in SCORED},
+                **gated,
+            },
+            distribution=difference.distribution,
+        )
+
+    def _findings(self, gates: PrismGates, documents: Mapping[str, ScoredDocuments]) -> list[Finding]:
+        suspect, third = documents["suspect"], documents[THIRD]
+        return [
+            *gates.of_training("distilled", suspect, third),
+            *gates.of_models(suspect, third),
+            *gates.of_scores(suspect, SCORED, self.rank_metric),
+        ]
+
+    def _without_distillation(self, scores: ScoredDocuments) -> TestOutcome:
+        """Where the reference is unfit: what can be said of it without a distilled one."""
+        rho = rank_correlation(scores.values["reference"], scores.values["target"], self.rank_metric)
+        findings = [] if self.gates is None else self.gates.of_scores(scores, SCORED[:2], self.rank_metric)
+        return TestOutcome(
+            statistic=np.nan,
+            p_value=np.nan,
+            ci_low=np.nan,
+            ci_high=np.nan,
+            alpha=self.alpha,
+            verdict="invalid",
+            allowed_claim=CLAIMS["invalid"],
+            warnings=tuple(failures(findings)),
+            details={"rho_reference_target": rho, "gates": told(findings)},
+        )

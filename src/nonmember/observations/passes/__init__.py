@@ -1,0 +1,1 @@
+"""Forward passes and generation, as Lightning modules: what observations and measurements are made by."""

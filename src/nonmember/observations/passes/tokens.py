@@ -1,0 +1,346 @@
+"""Observing: one forward pass over a corpus, one Parquet row per scored token.
+
+Shapes: B documents, T tokens, D hidden, N scored tokens of a batch.
+
+It is Lightning's predict loop, so devices, precision and processes are the trainer's. Each process writes its
+own part file and `TokenTable.load` joins them by document id.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+from lightning.pytorch.callbacks import BasePredictionWriter
+from torch import Tensor
+
+from nonmember.models.forward import SplitForward, split_forward
+from nonmember.observations.passes.vocabulary import (
+    DEFAULT_BLOCK_BYTES,
+    TokenStatistics,
+    Workspace,
+    token_statistics,
+)
+from nonmember.records import TOKEN_SCHEMA
+from nonmember.runtime.callbacks import StageProgress
+from nonmember.runtime.expectations import BYTES_PER_TOKEN_ROW, FORWARD, expectation, num_bytes, num_parameters
+from nonmember.training.sharding import ShardableModule
+
+_ROW_GROUP_TOKENS = 2**18
+
+
+@dataclass(frozen=True)
+class ObservationCounts:
+    """Scored tokens, those among them whose log-probability was floored at -100, and documents with any."""
+
+    num_tokens: int
+    num_floored: int
+    num_documents: int
+
+
+@dataclass(frozen=True)
+class TokenRows:
+    """Rows of one batch: `doc_index` counts documents, `position` the tokens of a document, both from 0."""
+
+    doc_index: Tensor
+    position: Tensor
+    token_id: Tensor
+    statistics: TokenStatistics
+
+
+def observe(
+    model: Any,
+    token_ids: Mapping[str, Sequence[int]],
+    out_dir: Path,
+    make_trainer: Callable[..., lightning.Trainer],
+    *,
+    max_batch_tokens: int,
+    block_bytes: int = DEFAULT_BLOCK_BYTES,
+    description: str = "observing",
+) -> ObservationCounts:
+    """Write what `model` says about each token of each document to `out_dir/part-<rank>.parquet`.
+
+    model: a Hugging Face causal language model, or a `SplitForward` of one. It keeps its dtype and its
+        training flags, and its weights are not copied. (A `trainer` with precision bf16-true or 16-true
+        converts them in place, as Lightning does; bf16-mixed leaves them.)
+    token_ids: document id -> ids. The first id is context only; fewer than two give no rows.
+    make_trainer: takes the keyword arguments of `lightning.Trainer`, some of which are set here.
+    max_batch_tokens: most tokens of a batch, padding included; a longer document goes alone.
+
+    Raises ValueError for ids or lengths the model cannot read, logits that are not finite, and a trainer that
+    does not read everything.
+    """
+    split = model if isinstance(model, SplitForward) else split_forward(model)
+    sequences = {doc_id: ids for doc_id, ids in token_ids.items() if len(ids) >= 2}
+    check_readable(split, sequences)
+    out_dir.mkdir(parents=True, exist_ok=True)
+    observer = Observer(split, list(sequences.values()), max_batch_tokens, block_bytes)
+    return read_all(observer, list(sequences), out_dir, make_trainer, description)
+
+
+def read_all(
+    observer: Observer,
+    doc_ids: Sequence[str],
+    out_dir: Path,
+    make_trainer: Callable[..., lightning.Trainer],
+    description: str,
+) -> ObservationCounts:
+    """Let `observer` read its documents, called `doc_ids`, and write their rows; see `observe`."""
+    counts = write_parts(observer, TokenTableWriter(out_dir, doc_ids), make_trainer, description)
+    return ObservationCounts(counts["num_rows"], counts["num_floored"], counts["num_documents"])
+
+
+def write_parts(
+    reader: Reader, writer: PartWriter, make_trainer: Callable[..., lightning.Trainer], description: str
+) -> dict[str, int]:
+    """Let `reader` read its documents and `writer` write what comes of it. The writer's counts, over all processes."""
+    sizes = reader.sizes()
+
+    def expected(trainer: lightning.Trainer) -> str:
+        operations = FORWARD * num_parameters(*reader.models) * sum(sizes)
+        memory = num_bytes(*reader.models) + BYTES_PER_TOKEN_ROW * sum(sizes)
+        return expectation(operations, memory, trainer.strategy.root_device, trainer.world_size)
+
+    trainer = make_trainer(
+        callbacks=[writer, StageProgress(description, "tokens", sizes, shared=True, expected=expected)],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
+    with warnings.catch_warnings():
+        # Lightning can only name the documents of a batch for its own samplers; our batches name theirs.
+        warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
+        trainer.predict(reader, return_predictions=False)
+    counts = _read_counts(writer.out_dir)
+    trainer.strategy.barrier("counted")  # the first process may move the folder as soon as it returns
+    if counts["num_documents"] != len(writer.doc_ids):
+        raise ValueError(
+            f"{writer.out_dir} holds observations of {counts['num_documents']} documents instead of "
+            f"{len(writer.doc_ids)}. Take limit_predict_batches and fast_dev_run out of the trainer, and start with an "
+            "empty folder."
+        )
+    return counts
+
+
+def check_readable(split: SplitForward, sequences: Mapping[str, Sequence[int]]) -> None:
+    config: Any = split.model.config
+    most = getattr(config.get_text_config(), "max_position_embeddings", None)
+    for doc_id, ids in sequences.items():
+        if most is not None and len(ids) > most:
+            raise ValueError(
+                f"Document {doc_id!r} has {len(ids)} tokens, and the model reads at most {most}. Truncate to "
+                "that, or leave long documents out."
+            )
+        if not 0 <= min(ids) <= max(ids) < split.head.vocab_size:
+            raise ValueError(
+                f"Document {doc_id!r} has token ids from {min(ids)} to {max(ids)}, and the model has "
+                f"{split.head.vocab_size} rows. Encode with the model's own tokenizer."
+            )
+
+
+def length_buckets(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
+    """Indices in batches of like lengths, padded size at most `max_batch_tokens` (or one document).
+
+    Longest first, so that a shortage of memory shows at once; ties keep their order.
+    """
+    if max_batch_tokens < 1:
+        raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}.")
+    batches: list[list[int]] = []
+    for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
+        if batches and lengths[batches[-1][0]] * (len(batches[-1]) + 1) <= max_batch_tokens:
+            batches[-1].append(index)
+        else:
+            batches.append([index])
+    return batches
+
+
+def share_of_rank(batches: Sequence[list[int]], rank: int, world_size: int) -> list[list[int]]:
+    """Every `world_size`-th batch from `rank` on, filled up with empty ones to the same number on every rank.
+
+    Sharded models need every process to make the same number of forward passes.
+    """
+    share = [list(batch) for batch in batches[rank::world_size]]
+    num_batches = max(1, -(-len(batches) // world_size))
+    return share + [[] for _ in range(num_batches - len(share))]
+
+
+class PaddedBatches:
+    """Iterable over right-padded batches. No DataLoader, which Lightning would cut by rank once more."""
+
+    def __init__(self, sequences: Sequence[Sequence[int]], batches: Sequence[list[int]]) -> None:
+        self.sequences = sequences
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[dict[str, Tensor]]:
+        for batch in self.batches:
+            rows = [self.sequences[index] for index in batch] or [[0]]
+            lengths_B = torch.tensor([len(row) for row in rows])
+            input_ids_BT = torch.zeros(len(rows), int(lengths_B.max()), dtype=torch.long)
+            for row, ids in zip(input_ids_BT, rows, strict=True):
+                row[: len(ids)] = torch.as_tensor(ids)
+            # One token gives no row, so the document an empty batch points to does not matter.
+            yield {"input_ids": input_ids_BT, "lengths": lengths_B, "doc_index": torch.tensor(batch or [0])}
+
+
+class Reader(ShardableModule):
+    """The predict side of a language model: documents in batches of like lengths, shared out over the processes."""
+
+    def __init__(self, split: SplitForward, sequences: Sequence[Sequence[int]], max_batch_tokens: int) -> None:
+        super().__init__()
+        self.model: Any = split.model
+        self._split = split
+        self._sequences = sequences
+        self._max_batch_tokens = max_batch_tokens
+
+    def batches(self) -> list[list[int]]:
+        """Indices of the documents."""
+        return length_buckets(self.lengths(), self._max_batch_tokens)
+
+    def lengths(self) -> list[int]:
+        """Tokens of each document."""
+        return [len(ids) for ids in self._sequences]
+
+    def sizes(self) -> list[int]:
+        """Tokens of each batch, padding left out."""
+        lengths = self.lengths()
+        return [sum(lengths[index] for index in batch) for batch in self.batches()]
+
+    @property
+    def models(self) -> tuple[Any, ...]:
+        """All that read."""
+        return (self.model,)
+
+    def predict_dataloader(self) -> PaddedBatches:
+        share = share_of_rank(self.batches(), self.trainer.global_rank, self.trainer.world_size)
+        return PaddedBatches(self._sequences, share)
+
+    def on_predict_end(self) -> None:
+        self.trainer.strategy.barrier("observed")  # the parts of all processes are complete
+
+
+class Observer(Reader):
+    """Batches of token ids in, rows of the token table out."""
+
+    def __init__(
+        self, split: SplitForward, sequences: Sequence[Sequence[int]], max_batch_tokens: int, block_bytes: int
+    ) -> None:
+        super().__init__(split, sequences, max_batch_tokens)
+        self._block_bytes = block_bytes
+        self._workspace = Workspace()
+
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> TokenRows:
+        """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]."""
+        input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
+        positions_T = torch.arange(1, input_ids_BT.shape[1], device=input_ids_BT.device)
+        scored_BT = positions_T < lengths_B[:, None]
+        features_ND = self._split.body(input_ids_BT)[:, :-1][scored_BT]
+        token_id_N = input_ids_BT[:, 1:][scored_BT]
+        statistics = token_statistics(
+            features_ND,
+            self._split.head,
+            token_id_N,
+            block_bytes=self._block_bytes,
+            workspace=self._workspace,
+        )
+        row_N, column_N = scored_BT.nonzero(as_tuple=True)
+        return TokenRows(batch["doc_index"][row_N], positions_T[column_N], token_id_N, statistics)
+
+
+class PartWriter(BasePredictionWriter):
+    """Streams the rows of this process to `part-<rank>.parquet`, and its counts into the file's footer.
+
+    row_group: rows that are held back until they are written together.   options: of `pyarrow.parquet.ParquetWriter`.
+    """
+
+    def __init__(self, out_dir: Path, doc_ids: Sequence[str], row_group: int, **options: Any) -> None:
+        super().__init__(write_interval="batch")
+        self.out_dir = out_dir
+        self.doc_ids = doc_ids
+        self._row_group = row_group
+        self._options = options
+        self._file: pq.ParquetWriter | None = None
+        self._waiting: list[pa.Table] = []
+        self._counts: Counter[str] = Counter()
+
+    def rows_of(self, prediction: Any) -> tuple[pa.Table, dict[str, int]]:
+        """The rows of a batch, and what is counted; `num_documents` at least."""
+        raise NotImplementedError
+
+    def on_predict_start(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        self._counts.clear()
+        self._path = self.out_dir / f"part-{trainer.global_rank}.parquet"
+        self._file = None
+
+    def write_on_batch_end(
+        self, trainer: Any, pl_module: Any, prediction: Any, batch_indices: Any, batch: Any, *_: Any
+    ) -> None:
+        table, counts = self.rows_of(prediction)
+        self._waiting.append(table)
+        for name, number in counts.items():  # an update would drop a count of 0
+            self._counts[name] += number
+        if sum(map(len, self._waiting)) >= self._row_group:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        table = pa.concat_tables(self._waiting).unify_dictionaries().combine_chunks()
+        self._file = self._file or pq.ParquetWriter(self._path, table.schema, **self._options)
+        self._file.write_table(table)
+        self._waiting = []
+
+    def on_predict_epoch_end(self, trainer: lightning.Trainer, pl_module: lightning.LightningModule) -> None:
+        self._flush()
+        if self._file is not None:  # else nothing was read at all
+            self._file.add_key_value_metadata({name: str(value) for name, value in self._counts.items()})
+            self._file.close()
+
+    def on_exception(self, trainer: Any, pl_module: Any, exception: BaseException) -> None:
+        if self._file is not None:
+            self._file.close()
+
+
+class TokenTableWriter(PartWriter):
+    """Writes rows of the token table."""
+
+    def __init__(self, out_dir: Path, doc_ids: Sequence[str]) -> None:
+        dictionaries = ["doc_id", "token_id"]
+        super().__init__(out_dir, doc_ids, _ROW_GROUP_TOKENS, compression="zstd", use_dictionary=dictionaries)
+
+    def rows_of(self, prediction: TokenRows) -> tuple[pa.Table, dict[str, int]]:
+        indices, place = np.unique(prediction.doc_index.numpy(force=True), return_inverse=True)
+        doc_ids = pa.array([self.doc_ids[index] for index in indices], pa.string())
+        columns: dict[str, Any] = {
+            "doc_id": pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), doc_ids),
+            "position": prediction.position.int().numpy(force=True),
+            "token_id": prediction.token_id.int().numpy(force=True),
+        }
+        for name in ("log_prob", "mean", "std", "rank"):
+            columns[name] = getattr(prediction.statistics, name).numpy(force=True)
+        counts = {"num_floored": prediction.statistics.num_floored, "num_documents": len(indices)}
+        return pa.table(columns, schema=TOKEN_SCHEMA), counts
+
+
+def _read_counts(out_dir: Path) -> dict[str, int]:
+    """Sums over the parts; `num_rows` is counted by the files themselves."""
+    totals = Counter({"num_rows": 0, "num_documents": 0})
+    for path in sorted(out_dir.glob("part-*.parquet")):
+        footer = pq.read_metadata(path)
+        totals["num_rows"] += footer.num_rows
+        for name, value in (footer.metadata or {}).items():
+            if name.startswith(b"num_"):
+                totals[name.decode()] += int(value)
+    return dict(totals)

@@ -1,0 +1,271 @@
+"""Letting a model write: one text for each prompt, drawn by a seed of its own.
+
+Shapes: B prompts, T tokens, V vocabulary.
+
+It is Lightning's predict loop, as observing is. Each process keeps what it wrote in a file of its own, line by line
+and with checksums, so that a run that was killed goes on after its last batch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+import torch
+from lightning.pytorch.strategies import ModelParallelStrategy
+from torch import Tensor
+from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
+
+from nonmember.observations.passes.tokens import length_buckets, share_of_rank
+from nonmember.observations.passes.written import Written, line_of, part_of, read_all, read_part
+from nonmember.runtime.callbacks import StageProgress
+
+
+def write_texts(
+    model: Any,
+    tokenizer: Any,
+    prompts: Mapping[str, Sequence[int]],
+    folder: Path,
+    make_trainer: Callable[..., lightning.Trainer],
+    *,
+    temperature: float,
+    max_new_tokens: int,
+    seed: int,
+    max_batch_tokens: int,
+    description: str,
+) -> dict[str, str]:
+    """What `model` writes after each prompt, without special tokens. prompts: document id -> ids.
+
+    The draws for a document come from `seed` and its id; all else is as of `write`.
+    """
+    written = write(
+        model, tokenizer, prompts, {doc_id: f"{seed}\0{doc_id}" for doc_id in prompts}, folder, make_trainer,
+        temperature=temperature, max_new_tokens=max_new_tokens, top_logprobs=0, max_batch_tokens=max_batch_tokens,
+        description=description,
+    )  # fmt: skip
+    return {doc_id: one.text for doc_id, one in written.items()}
+
+
+def write(
+    model: Any,
+    tokenizer: Any,
+    prompts: Mapping[str, Sequence[int]],
+    seeds: Mapping[str, str],
+    folder: Path,
+    make_trainer: Callable[..., lightning.Trainer],
+    *,
+    temperature: float,
+    max_new_tokens: int,
+    top_logprobs: int,
+    max_batch_tokens: int,
+    description: str,
+) -> dict[str, Written]:
+    """What `model` writes after each prompt, up to its end of text or `max_new_tokens`.
+
+    prompts: name -> ids.   seeds: name -> seed of its draws, so that neither order nor batches matter (up to the
+    rounding of padded batches).   temperature: 0 takes the likeliest token.   top_logprobs: how many of the likeliest
+    tokens are kept at each place, with their log-probabilities at temperature 1.   max_batch_tokens: most tokens of a
+    batch, padding and those to come included.   folder: what an earlier call wrote there is kept.
+
+    Raises ValueError for prompts that leave the model no room to write, and for trainer=fsdp.
+    """
+    most = longest_context(model)
+    longest = max((len(ids) for ids in prompts.values()), default=0)
+    if most is not None and longest + max_new_tokens > most:
+        raise ValueError(
+            f"The longest prompt has {longest} tokens and {max_new_tokens} are to come, but the model reads at most "
+            f"{most}. Lower max_new_tokens or max_tokens, or choose a model with a longer context."
+        )
+    writer = Writer(
+        model, tokenizer, prompts, seeds, folder, temperature, max_new_tokens, top_logprobs, max_batch_tokens
+    )
+    trainer = make_trainer(
+        callbacks=[StageProgress(description, "texts", writer.sizes(), shared=True)], logger=False,
+        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
+    )  # fmt: skip
+    if isinstance(trainer.strategy, ModelParallelStrategy):
+        raise ValueError("Models in shards cannot write texts. Use trainer=gpu or trainer=ddp.")
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
+        trainer.predict(writer, return_predictions=False)
+    trainer.strategy.barrier("written")  # the parts of all processes are complete
+    written = read_all(folder)
+    trainer.strategy.barrier("read")  # the first process may move the folder as soon as it returns
+    if missing := prompts.keys() - written.keys():
+        raise ValueError(
+            f"{len(missing)} of {len(prompts)} texts were not written. Take limit_predict_batches and fast_dev_run out "
+            "of the trainer."
+        )
+    return {name: written[name] for name in prompts}
+
+
+def longest_context(model: Any) -> int | None:
+    """Most tokens that the model reads, those it writes included; None: there is no limit."""
+    most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    return None if most is None else int(most)
+
+
+class Writer(lightning.LightningModule):
+    """The predict side of a model that writes: batches of prompts in, lines of a file out."""
+
+    def __init__(
+        self, model: Any, tokenizer: Any, prompts: Mapping[str, Sequence[int]], seeds: Mapping[str, str], folder: Path,
+        temperature: float, max_new_tokens: int, top_logprobs: int, max_batch_tokens: int,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.model: Any = model
+        self._tokenizer = tokenizer
+        self._names, self._prompts = list(prompts), [list(ids) for ids in prompts.values()]
+        self._seeds = [seeds[name] for name in prompts]
+        self._folder = folder
+        self._temperature = temperature
+        self._max_new_tokens = max_new_tokens
+        self._top_logprobs = top_logprobs
+        self._max_batch_tokens = max_batch_tokens
+
+    def batches(self) -> list[list[int]]:
+        """Indices of the prompts."""
+        sizes = [len(ids) + self._max_new_tokens for ids in self._prompts]
+        return length_buckets(sizes, self._max_batch_tokens)
+
+    def sizes(self) -> list[int]:
+        """Texts of each batch that no earlier run has written."""
+        there = read_all(self._folder)
+        return [sum(self._names[index] not in there for index in batch) for batch in self.batches()]
+
+    def predict_dataloader(self) -> PromptBatches:
+        # Batches and shares are those of a run from the start, so no process depends on how far others had come.
+        share = share_of_rank(self.batches(), self.trainer.global_rank, self.trainer.world_size)
+        there = read_part(self._part)
+        waiting = [[index for index in batch if self._names[index] not in there] for batch in share]
+        return PromptBatches(self._prompts, waiting)
+
+    @property
+    def _part(self) -> Path:
+        return part_of(self._folder, self.trainer.global_rank)
+
+    def on_predict_start(self) -> None:
+        self.model.eval()
+
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> int:
+        """batch: input_ids and attention_mask [B, T] padded on the left, doc_index [B]; B may be 0. Returns B."""
+        if not len(batch["doc_index"]):
+            return 0
+        rows: list[int] = batch["doc_index"].tolist()
+        prompts_BT = batch["input_ids"]
+        generation = _generation(self.model, self._tokenizer, self._max_new_tokens)
+        likeliest = Likeliest(self._top_logprobs)
+        draws = LogitsProcessorList([likeliest] if self._top_logprobs else [])
+        if self._temperature > 0:
+            draws.append(SeededDraws(self._temperature, [self._seeds[row] for row in rows]))
+        whole_BT = self.model.generate(
+            input_ids=prompts_BT, attention_mask=batch["attention_mask"], logits_processor=draws,
+            generation_config=generation,
+        )  # fmt: skip
+        written_BT = whole_BT[:, prompts_BT.shape[1] :].cpu()
+        texts = self._tokenizer.batch_decode(written_BT, skip_special_tokens=True)
+        with self._part.open("a", encoding="utf-8") as file:
+            for place, (row, text) in enumerate(zip(rows, texts, strict=True)):
+                finished, num_tokens = _end(written_BT[place].tolist(), generation.eos_token_id or [])
+                top = likeliest.of(place, num_tokens, self._tokenizer)
+                file.write(line_of(self._part, [self._names[row], text, finished, num_tokens, top]))
+        return len(rows)
+
+
+def _end(ids: Sequence[int], ends: Sequence[int]) -> tuple[bool, int]:
+    """Whether an end of text is among the ids, and how many there are up to it; the rest is padding."""
+    place = next((place for place, one in enumerate(ids) if one in ends), None)
+    return (False, len(ids)) if place is None else (True, place + 1)
+
+
+class SeededDraws(LogitsProcessor):
+    """Makes the largest score of each row a draw at a temperature: Gumbel noise on scores / temperature.
+
+    seeds: one per row of the batch; a row's draws depend on its own seed and on nothing else.
+    """
+
+    def __init__(self, temperature: float, seeds: Sequence[str]) -> None:
+        self._temperature = temperature
+        digests = (hashlib.sha256(seed.encode("utf-8", "surrogatepass")).digest() for seed in seeds)
+        self._generators = [np.random.default_rng(int.from_bytes(digest[:8], "big")) for digest in digests]
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """scores: [B, V] float32."""
+        exponential = np.stack([g.standard_exponential(scores.shape[1], dtype=np.float32) for g in self._generators])
+        exponential_BV = torch.from_numpy(exponential).to(scores.device)
+        return scores / self._temperature - exponential_BV.clamp_min(torch.finfo(torch.float32).tiny).log()
+
+
+class Likeliest(LogitsProcessor):
+    """Leaves the scores as they are, and keeps the log-probabilities of the likeliest tokens of each row at each step.
+
+    It must come first: the scores are then the model's own.
+    """
+
+    def __init__(self, number: int) -> None:
+        self._number = number
+        self._steps: list[tuple[list[list[int]], list[list[float]]]] = []  # per step: [B, number] each
+
+    def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
+        """scores: [B, V] float32."""
+        found = scores.float().log_softmax(-1).topk(min(self._number, scores.shape[1]), dim=-1)
+        self._steps.append((found.indices.tolist(), found.values.tolist()))
+        return scores
+
+    def of(self, row: int, num_tokens: int, tokenizer: Any) -> list[list[tuple[str, float]]]:
+        """Of the first steps of a row; those behind the end of its text say nothing."""
+        return [
+            [(token_text(tokenizer, one), value) for one, value in zip(ids[row], values[row], strict=True)]
+            for ids, values in self._steps[:num_tokens]
+        ]
+
+
+def token_text(tokenizer: Any, token_id: int) -> str:
+    """What a token adds to a text, a leading blank included: decoded alone, some tokenizers leave it out."""
+    (before,) = tokenizer("a", add_special_tokens=False)["input_ids"][-1:]
+    options = {"clean_up_tokenization_spaces": False}
+    alone: str = tokenizer.decode([before], **options)
+    both: str = tokenizer.decode([before, token_id], **options)
+    return both.removeprefix(alone)
+
+
+class PromptBatches:
+    """Iterable over left-padded batches."""
+
+    def __init__(self, prompts: Sequence[Sequence[int]], batches: Sequence[list[int]]) -> None:
+        self.prompts = prompts
+        self.batches = batches
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __iter__(self) -> Iterator[dict[str, Tensor]]:
+        for batch in self.batches:
+            rows = [self.prompts[index] for index in batch]
+            longest = max(map(len, rows), default=1)
+            input_ids_BT = torch.zeros(len(rows), longest, dtype=torch.long)
+            mask_BT = torch.zeros_like(input_ids_BT)
+            for row, ids in enumerate(rows):
+                input_ids_BT[row, longest - len(ids) :] = torch.as_tensor(ids)
+                mask_BT[row, longest - len(ids) :] = 1
+            yield {
+                "input_ids": input_ids_BT,
+                "attention_mask": mask_BT,
+                "doc_index": torch.tensor(batch, dtype=torch.long),
+            }
+
+
+def _generation(model: Any, tokenizer: Any, max_new_tokens: int) -> GenerationConfig:
+    """The likeliest next token of the processed scores, until an end of text: no setting of the file's beside."""
+    named = model.generation_config.eos_token_id
+    ends = {*(named if isinstance(named, list) else [named]), tokenizer.eos_token_id} - {None}
+    padding = next((one for one in (tokenizer.pad_token_id, tokenizer.eos_token_id) if one is not None), 0)
+    return GenerationConfig(
+        max_new_tokens=max_new_tokens, do_sample=False, num_beams=1, use_cache=True, repetition_penalty=1.0,
+        eos_token_id=sorted(ends) or None, pad_token_id=padding,
+    )  # fmt: skip

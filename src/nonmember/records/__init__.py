@@ -1,0 +1,25 @@
+"""Plain records that cross layers, and their Parquet schemas. Imports neither torch nor Hydra."""
+
+from nonmember.records.arrays import FloatArray, VectorArray
+from nonmember.records.corpus import Corpus, Document
+from nonmember.records.embeddings import DIVERGENCE_SCHEMA, Embeddings, embedding_schema
+from nonmember.records.orders import ORDER_SCHEMA, OrderTable
+from nonmember.records.prompts import Prompt, Question, Template
+from nonmember.records.tokens import TOKEN_SCHEMA, TokenTable
+
+__all__ = [
+    "DIVERGENCE_SCHEMA",
+    "ORDER_SCHEMA",
+    "TOKEN_SCHEMA",
+    "Corpus",
+    "Document",
+    "Embeddings",
+    "FloatArray",
+    "OrderTable",
+    "Prompt",
+    "Question",
+    "Template",
+    "TokenTable",
+    "VectorArray",
+    "embedding_schema",
+]

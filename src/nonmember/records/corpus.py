@@ -1,0 +1,84 @@
+"""Documents and corpora."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+CORPUS_SCHEMA = pa.schema(
+    [("doc_id", pa.string()), ("text", pa.string()), ("cluster_id", pa.string()), ("domain", pa.string())]
+)
+WORK_SCHEMA = pa.schema([("title", pa.string()), ("author", pa.string())])  # only where a document has one
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One text with a stable id.
+
+    `cluster_id` names what it was taken from (book, thread, module): documents of one cluster are not independent.
+    `domain` names the kind of text (a library, a Pile subset). `title`, `author`: of the work it is from, or
+    the name of what it is about, for methods that ask models by name.
+    """
+
+    doc_id: str
+    text: str
+    cluster_id: str = ""
+    domain: str = ""
+    title: str = ""
+    author: str = ""
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """An ordered list of documents with unique ids, and what was left out on the way (reason -> number)."""
+
+    documents: tuple[Document, ...]
+    dropped: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        seen: set[str] = set()
+        for document in self.documents:
+            if document.doc_id in seen:
+                raise ValueError(
+                    f"Document ids must be unique, but {document.doc_id!r} occurs more than once. "
+                    "Name another id column, or remove the repeated lines."
+                )
+            seen.add(document.doc_id)
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def doc_ids(self) -> tuple[str, ...]:
+        return tuple(document.doc_id for document in self.documents)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Hash of the ordered ids and texts, with titles and authors where there are any: two corpora with equal
+        fingerprints are the same data."""
+        digest = hashlib.sha256()
+        for document in self.documents:
+            work = (document.title, document.author) if document.title or document.author else ()
+            for part in (document.doc_id, document.text, *work):
+                encoded = part.encode("utf-8", "surrogatepass")
+                digest.update(len(encoded).to_bytes(8, "little"))
+                digest.update(encoded)
+        return digest.hexdigest()
+
+    def save(self, path: Path) -> None:
+        schema = CORPUS_SCHEMA
+        if any(document.title or document.author for document in self.documents):
+            schema = pa.schema([*CORPUS_SCHEMA, *WORK_SCHEMA])
+        columns = {name: [getattr(document, name) for document in self.documents] for name in schema.names}
+        pq.write_table(pa.table(columns, schema=schema), path)
+
+    @classmethod
+    def load(cls, path: Path, dropped: Mapping[str, int] | None = None) -> Corpus:
+        rows = pq.read_table(path).to_pylist()
+        return cls(tuple(Document(**row) for row in rows), dict(dropped or {}))

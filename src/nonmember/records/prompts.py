@@ -1,0 +1,33 @@
+"""Instructions to a model about a text. They are rendered in `nonmember.models.prompting`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """What a model is told to do with a text. Putting it to a model, by a chat template or plainly, is for others."""
+
+    instruction: str
+
+    def request(self, text: str) -> str:
+        """The text and the cue: all but the instruction."""
+        return f"Text: {text}\nResponse:"
+
+
+@dataclass(frozen=True)
+class Template(Prompt):
+    """A prompt with a place of its own for the text. template: the request, with {text} where it stands."""
+
+    template: str
+
+    def request(self, text: str) -> str:
+        return self.template.replace("{text}", text)
+
+
+@dataclass(frozen=True)
+class Question(Prompt):
+    """A prompt that is answered in one word. answers: those whose probabilities are wanted."""
+
+    answers: tuple[str, ...]

@@ -1,0 +1,87 @@
+"""Token tables: per scored token its log-probability and the moments of the next-token distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+TOKEN_SCHEMA = pa.schema(
+    [
+        ("doc_id", pa.dictionary(pa.int32(), pa.string())),
+        ("position", pa.int32()),
+        ("token_id", pa.int32()),
+        ("log_prob", pa.float32()),
+        ("mean", pa.float32()),
+        ("std", pa.float32()),
+        ("rank", pa.int32()),
+    ]
+)
+
+
+@dataclass(frozen=True)
+class TokenTable:
+    """What one model said about every scored token of a corpus.
+
+    Rows of a document are contiguous and in order; document i owns rows `offsets[i]:offsets[i + 1]` (none, for a
+    text of fewer than two tokens). Natural logarithms.
+
+    position: index of the token in its text's ids, so the first scored one is 1.   token_id: the token that came.
+    log_prob: l_t = log p(x_t | x_<t).   mean, std: of log p under the model's own next-token distribution.
+    rank: number of tokens the model found strictly more likely (0 = its first choice).
+    """
+
+    doc_ids: tuple[str, ...]
+    offsets: npt.NDArray[np.int64]
+    position: npt.NDArray[np.int32]
+    token_id: npt.NDArray[np.int32]
+    log_prob: npt.NDArray[np.float32]
+    mean: npt.NDArray[np.float32]
+    std: npt.NDArray[np.float32]
+    rank: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.doc_ids)
+
+    @property
+    def num_tokens(self) -> npt.NDArray[np.int64]:
+        """[documents] number of scored tokens."""
+        return np.diff(self.offsets)
+
+    def rows(self, index: int) -> slice:
+        return slice(int(self.offsets[index]), int(self.offsets[index + 1]))
+
+    @classmethod
+    def load(cls, paths: Path | Sequence[Path], doc_ids: Sequence[str]) -> TokenTable:
+        """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
+        paths = [paths] if isinstance(paths, Path) else list(paths)
+        table = pa.concat_tables([pq.read_table(path, schema=TOKEN_SCHEMA) for path in paths]).combine_chunks()
+        place = {doc_id: index for index, doc_id in enumerate(doc_ids)}
+        encoded = table["doc_id"].combine_chunks()
+        if isinstance(encoded, pa.ChunkedArray):
+            encoded = encoded.chunk(0) if encoded.num_chunks else pa.array([], TOKEN_SCHEMA.field("doc_id").type)
+        names = encoded.dictionary.to_pylist()
+        unknown = [name for name in names if name not in place]
+        if unknown:
+            raise ValueError(
+                f"The observations speak of documents the corpus does not have, first {unknown[0]!r}. "
+                "They belong to another corpus; observe this one."
+            )
+        code = np.array([place[name] for name in names], dtype=np.int64)
+        document = code[encoded.indices.to_numpy(zero_copy_only=False)] if len(table) else np.zeros(0, np.int64)
+        column = {name: table[name].to_numpy() for name in TOKEN_SCHEMA.names if name != "doc_id"}
+        order = np.lexsort((column["position"], document))
+        counts = np.bincount(document, minlength=len(doc_ids)) if len(doc_ids) else np.zeros(0, np.int64)
+        offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
+        return cls(tuple(doc_ids), offsets, **{name: values[order] for name, values in column.items()})
+
+    def to_arrow(self) -> pa.Table:
+        document = np.repeat(np.arange(len(self)), self.num_tokens).astype(np.int32)
+        ids = pa.DictionaryArray.from_arrays(pa.array(document), pa.array(list(self.doc_ids), pa.string()))
+        columns = [ids] + [pa.array(getattr(self, name)) for name in TOKEN_SCHEMA.names if name != "doc_id"]
+        return pa.table(columns, schema=TOKEN_SCHEMA)

@@ -1,0 +1,200 @@
+"""What the page of an audit says, as rows and sentences for its template."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonmember.reports.audit_page.evidence import Evidence
+from nonmember.reports.core.explorer import TRUTHS, VERDICTS, false_claim
+from nonmember.reports.render import formats
+from nonmember.results.mirror import Texts
+from nonmember.results.result import AuditResult
+
+MAX_DOCUMENTS = 1000  # listed one by one; all stand in scores.parquet
+MAX_COLUMNS = 6
+MAX_LISTED = 24  # entries of a list among the details
+FIRST_WORDS = 14
+CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
+
+
+@dataclass(frozen=True)
+class Table:
+    """rows: cells as they are printed, the first of each names the row.   note: said below."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    note: str = ""
+
+
+def question(result: AuditResult) -> str:
+    if result.target is None:
+        other = f" and {result.heldout}" if result.heldout else ""
+        return f"What tells {result.corpus}{other} apart, without any model?"
+    return f"Was {result.corpus} used to train {result.target}?"
+
+
+def verdict(result: AuditResult) -> tuple[str, str]:
+    """A sign and words; of an unknown one its name."""
+    return VERDICTS.get(result.verdict, ("?", result.verdict))
+
+
+def truth(result: AuditResult) -> str:
+    """What is known by construction, and whether the verdict contradicts it."""
+    if result.truth is None:
+        return ""
+    known = f"Known by construction: {TRUTHS.get(result.truth, result.truth)}."
+    wrong = false_claim(result)
+    return f"{known} This verdict is a {wrong}." if wrong else known
+
+
+def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
+    """Name -> (value, what belongs to it): the few numbers to see first."""
+    result = evidence.result
+    shown: dict[str, tuple[str, str]] = {}
+    if result.p_value is not None:
+        shown["p"] = (formats.p_value(result.p_value), f"alpha {result.alpha:g}")
+    if result.statistic is not None:
+        interval = formats.interval(result.ci_low, result.ci_high)
+        told = "" if interval == formats.DASH else f"{1 - result.alpha:.0%} interval {interval}"
+        shown[evidence.method.statistic_name] = (formats.signed(result.statistic), told)
+    tokens = "" if result.num_tokens is None else f"{result.num_tokens:,} tokens"
+    excluded = f"{result.num_excluded} excluded" if result.num_excluded else ""
+    shown["documents"] = (f"{result.num_documents:,}", ", ".join(filter(None, (tokens, excluded))))
+    return shown
+
+
+# Gates and health -----------------------------------------------------------------------------------------------------
+
+HEALTH = {
+    "ce": "Cross-entropy of the distilled reference on the documents, nats per token",
+    "kl": "Divergence of the distilled reference from the target there, nats per token",
+}
+
+
+def gates(result: AuditResult) -> Table | None:
+    """What had to hold, with the measured number and its bound."""
+    found = result.details.get("gates")
+    rows = list(_gates(found)) if isinstance(found, Mapping) else []
+    return Table(("gate", "measured", "must be", "passed"), rows) if rows else None
+
+
+def _gates(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
+    for name, gate in found.items():
+        if isinstance(gate, Mapping) and {"value", "bound", "passed"} <= gate.keys():
+            side = "below" if gate.get("upper") else "above"
+            what = str(gate.get("what") or name.replace("_", " "))
+            passed = "yes" if gate["passed"] else "NO"
+            yield what, plain(gate["value"]), f"{side} {plain(gate['bound'])}", passed
+
+
+def health(result: AuditResult) -> Table | None:
+    """What distilling or tuning did, before and after."""
+    names = dict.fromkeys(re.sub(r"_(before|after)$", "", name) for name in result.health)
+    rows = []
+    for name in names:
+        before, after = (result.health.get(f"{name}_{when}") for when in ("before", "after"))
+        change = formats.signed(after - before) if before is not None and after is not None else formats.DASH
+        rows.append((HEALTH.get(name, name), formats.decimals(before), formats.decimals(after), change))
+    return Table(("measured", "before", "after", "change"), rows) if rows else None
+
+
+def models(result: AuditResult) -> Table | None:
+    """What the models make of the text. nll: of the documents."""
+    labels = {"target": result.target, "reference": result.reference}
+    rows = [
+        (role, labels.get(role) or formats.DASH, formats.decimals(told.get("nll")),
+         formats.count(told.get("num_parameters")))
+        for role, told in result.capability.items()
+    ]  # fmt: skip
+    return Table(("role", "model", "nats per token", "parameters"), rows) if rows else None
+
+
+# Documents ------------------------------------------------------------------------------------------------------------
+
+
+def documents(evidence: Evidence, texts: Texts | None) -> Table | None:
+    """A row per document: id, group, scores; the first words only where the texts are given."""
+    if not evidence.doc_ids:
+        return None
+    names, several = list(evidence.columns)[:MAX_COLUMNS], len(set(evidence.groups)) > 1
+    columns = ["document", *(["group"] if several else []), *names, *(["first words"] if texts is not None else [])]
+    rows = []
+    for place, (doc_id, group) in enumerate(zip(evidence.doc_ids, evidence.groups, strict=True)):
+        if place == MAX_DOCUMENTS:
+            break
+        scores = [formats.decimals(float(evidence.columns[name][place]), 4) for name in names]
+        words = [_first_words(texts.get(group, {}).get(doc_id, ""))] if texts is not None else []
+        rows.append((doc_id, *([group] if several else []), *scores, *words))
+    return Table(columns, rows, _left_out(evidence, len(rows), len(names)))
+
+
+def _first_words(text: str) -> str:
+    words = text.split(None, FIRST_WORDS)
+    return " ".join(words[:FIRST_WORDS]) + (" ..." if len(words) > FIRST_WORDS else "")
+
+
+def _left_out(evidence: Evidence, num_rows: int, num_columns: int) -> str:
+    told = []
+    if (more := len(evidence.doc_ids) - num_rows) > 0:
+        told.append(f"{more:,} further documents")
+    if (more := len(evidence.columns) - num_columns) > 0:
+        told.append(f"{more} further columns")
+    return f"{' and '.join(told)} stand in scores.parquet." if told else ""
+
+
+def exclusions(result: AuditResult) -> Table | None:
+    """Documents without a score, and what the making of the corpora left out, by reason."""
+    left = [(reason, f"{number:,}", "before the audit") for reason, number in result.dropped.items() if number]
+    by_reason = Counter(result.excluded.values())
+    for reason, number in by_reason.most_common():
+        ids = [doc_id for doc_id, why in result.excluded.items() if why == reason]
+        more = f" and {number - MAX_LISTED:,} more" if number > MAX_LISTED else ""
+        left.append((reason, f"{number:,}", f"{', '.join(ids[:MAX_LISTED])}{more}"))
+    return Table(("reason", "documents", "which"), left) if left else None
+
+
+# Everything else ------------------------------------------------------------------------------------------------------
+
+
+def facts(values: Mapping[str, Any]) -> Table | None:
+    """Dotted names and plain values; long lists by their number of entries."""
+    rows = list(_flat(values))
+    return Table(("name", "value"), rows) if rows else None
+
+
+def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            if len(value) > MAX_LISTED:
+                yield f"{above}{name}", f"{len(value)} entries; see result.json"
+            else:
+                yield from _flat(value, f"{above}{name}.")
+        else:
+            yield f"{above}{name}", plain(value)
+
+
+def plain(value: Any) -> str:
+    if value is None:
+        return formats.DASH
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float | np.floating):
+        return f"{value:.4g}".replace("-", formats.MINUS)
+    if isinstance(value, list | tuple):
+        return f"{len(value)} entries; see result.json" if len(value) > MAX_LISTED else ", ".join(map(plain, value))
+    return str(value)
+
+
+def command(evidence: Evidence) -> str:
+    """What made it, for a shell; empty where that is not known. Names and passwords in addresses are left out."""
+    if evidence.overrides is None:
+        return ""
+    words = ["nonmember", "audit", *evidence.config, *evidence.overrides]
+    return " ".join(shlex.quote(CREDENTIALS.sub("", word)) for word in words)

@@ -1,0 +1,100 @@
+"""What lies in the folder of an audit: result, scores of the documents, resampled statistic, answers, command."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+import yaml
+
+from nonmember.methods import Method, method_named
+from nonmember.records import FloatArray
+from nonmember.results.answers import ANSWERS, KINDS
+from nonmember.results.mirror import SUSPECT
+from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
+
+ID, GROUP = "doc_id", "group"
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """columns: of scores.parquet; numbers are arrays, NaN where undefined.   distribution: finite resampled statistics.
+    answers: group of documents -> kind of answer -> how many.   overrides, config: what was given to the command, and
+    which primary config it read, empty where it was the command's own.
+    """
+
+    result: AuditResult
+    columns: Mapping[str, FloatArray] = field(default_factory=dict)
+    doc_ids: Sequence[str] = ()
+    groups: Sequence[str] = ()
+    distribution: FloatArray = field(default_factory=lambda: np.zeros(0))
+    answers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    overrides: Sequence[str] | None = None
+    config: tuple[str, ...] = ()
+
+    @cached_property
+    def method(self) -> type[Method]:
+        return method_named(self.result.method)
+
+    def by_group(self, name: str) -> dict[str, FloatArray]:
+        """The finite values of a column, by group of documents; groups without any are left out."""
+        values, groups = self.columns[name], np.array(self.groups)
+        found = {group: values[(groups == group) & np.isfinite(values)] for group in dict.fromkeys(self.groups)}
+        return {group: some for group, some in found.items() if len(some)}
+
+
+def load(folder: Path) -> Evidence:
+    """Everything that is there; of a result, at least."""
+    result = AuditResult.load(folder / RESULT)
+    table = pq.read_table(folder / SCORES).to_pydict() if (folder / SCORES).is_file() else {ID: []}
+    doc_ids = [str(doc_id) for doc_id in table.pop(ID)]
+    groups = table.pop(GROUP, None) or [SUSPECT] * len(doc_ids)
+    overrides, config = _command(folder / ".hydra")
+    return Evidence(
+        result=result,
+        columns={name: np.array(values, dtype=np.float64) for name, values in table.items()},
+        doc_ids=doc_ids,
+        groups=groups,
+        distribution=_distribution(folder / DISTRIBUTION),
+        answers=_answers(folder / ANSWERS),
+        overrides=overrides,
+        config=config,
+    )
+
+
+def _distribution(path: Path) -> FloatArray:
+    if not path.is_file():
+        return np.zeros(0)
+    values: FloatArray = pq.read_table(path)["statistic"].to_numpy()
+    return values[np.isfinite(values)]
+
+
+def _answers(path: Path) -> dict[str, dict[str, int]]:
+    found: dict[str, Counter[str]] = {}
+    if path.is_file():
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                answer = json.loads(line)
+                found.setdefault(answer["group"], Counter())[answer["kind"]] += 1
+    return {group: {kind: counts[kind] for kind in KINDS if counts[kind]} for group, counts in found.items()}
+
+
+def _command(folder: Path) -> tuple[list[str] | None, tuple[str, ...]]:
+    """The words after `nonmember audit`, as Hydra noted them. Nothing of these files is ever instantiated."""
+    try:
+        overrides = yaml.safe_load((folder / "overrides.yaml").read_text(encoding="utf-8"))
+        hydra: Any = yaml.safe_load((folder / "hydra.yaml").read_text(encoding="utf-8"))["hydra"]
+        name = str(hydra["job"]["config_name"])
+        sources = hydra["runtime"]["config_sources"]
+        given = [Path(one["path"]).name for one in sources if one["provider"] == "command-line"]
+    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+        return None, ()
+    config = () if name == "audit" else (*(f"--config-dir={one}" for one in given), f"--config-name={name}")
+    return [str(word) for word in overrides or ()], config

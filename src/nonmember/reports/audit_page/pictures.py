@@ -1,0 +1,255 @@
+"""What a method looks at, drawn: a function per kind of picture (`Method.picture`), from what the folder holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from nonmember.records import FloatArray
+from nonmember.reports.audit_page.evidence import Evidence
+from nonmember.reports.audit_page.svg import Plot, average_ranks, range_of
+from nonmember.reports.render import formats
+from nonmember.results.answers import KINDS
+
+BINS = 28
+MAX_POINTS = 5000  # of one plot
+MAX_PLOTS = 3  # of one kind, where a method has dozens of scores
+MARKED = ("right", "wrong", "unreadable", "empty", "refused")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """legend: (class of the colour, name) of what is told apart by colour."""
+
+    title: str
+    caption: str
+    svg: Markup
+    legend: tuple[tuple[str, str], ...] = ()
+
+
+def drawings(evidence: Evidence) -> list[Drawing]:
+    """Those of the method's kind, plain histograms where its scores are not there; then the resampled statistic."""
+    return [*(KINDS_OF_PICTURES[evidence.method.picture](evidence) or scores(evidence)), *resampled(evidence)]
+
+
+# Ranks and pairs ------------------------------------------------------------------------------------------------------
+
+
+def ranks(evidence: Evidence) -> list[Drawing]:
+    """Every document's rank under the target against its rank under reference and distilled reference."""
+    result = evidence.result
+    correlations = {"reference": result.rho_reference_target, "distilled": result.rho_distilled_target}
+    found = []
+    for other, rho in correlations.items():
+        if not {"target", other} <= evidence.columns.keys():
+            continue
+        x, y = _both_finite(evidence.columns[other], evidence.columns["target"])
+        name = {"reference": "reference", "distilled": "distilled reference"}[other]
+        limits = (0.5 - 0.03 * len(x), len(x) * 1.03 + 0.5)
+        plot = Plot(limits, limits, f"rank under the {name}", "rank under the target")
+        plot.diagonal()
+        plot.points(*_some(average_ranks(x), average_ranks(y)))
+        told = "" if rho is None else f", rho {formats.decimals(rho)}"
+        title = f"Target and {name}{told}"
+        found.append(Drawing(title, "Each dot is a document; on the line both models rank it alike.", plot.svg(title)))
+    return found
+
+
+def pairs(evidence: Evidence) -> list[Drawing]:
+    """The first two values of each document against each other, and their differences."""
+    names = list(evidence.columns)[:2]
+    if len(names) < 2:
+        return []
+    first, second = _both_finite(*(evidence.columns[name] for name in names))
+    limits = range_of(first, second)
+    plot = Plot(limits, limits, names[0], names[1])
+    plot.diagonal()
+    plot.points(*_some(first, second))
+    title = f"{names[0]} and {names[1]}"
+    dots = Drawing(title, "Each dot is a document; on the line both values are equal.", plot.svg(title))
+    return [dots, *histogram(f"Differences, {names[0]} less {names[1]}", {"documents": first - second}, zero=True)]
+
+
+def _both_finite(one: FloatArray, other: FloatArray) -> tuple[FloatArray, FloatArray]:
+    kept = np.isfinite(one) & np.isfinite(other)
+    return one[kept], other[kept]
+
+
+def _some(x: FloatArray, y: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Every so manyth of very many points."""
+    step = -(-len(x) // MAX_POINTS) or 1
+    return x[::step], y[::step]
+
+
+# Groups of documents --------------------------------------------------------------------------------------------------
+
+
+def scores(evidence: Evidence) -> list[Drawing]:
+    """Histograms of the first scores, by group of documents."""
+    return _histograms(evidence, list(evidence.columns)[:MAX_PLOTS])
+
+
+def groups(evidence: Evidence) -> list[Drawing]:
+    """Histograms by group, of the scores with the largest weights where the method weighs them."""
+    weights: Any = evidence.result.details.get("weights")
+    names = list(evidence.columns)
+    if isinstance(weights, Mapping):
+        names.sort(key=lambda name: -abs(weights.get(name) or 0.0))
+    return _histograms(evidence, names[:MAX_PLOTS])
+
+
+def _histograms(evidence: Evidence, names: list[str]) -> list[Drawing]:
+    return [one for name in names for one in histogram(name, evidence.by_group(name))]
+
+
+def changes(evidence: Evidence) -> list[Drawing]:
+    """By how much tuning changed the first score of each document, and that score before it."""
+    for name in evidence.columns:
+        role, _, score = name.partition("/")
+        others = [f"{other}/{score}" for other in ("tuned", "fsd") if f"{other}/{score}" in evidence.columns]
+        if role == "target" and others:
+            before, after = (evidence.by_group(column) for column in (name, others[0]))
+            common = [group for group in before if len(before[group]) == len(after.get(group, ()))]
+            change = {group: before[group] - after[group] for group in common}
+            return [
+                *histogram(f"{score}: before tuning less after", change, zero=True),
+                *histogram(f"{score} under the target", before),
+            ]
+    return []
+
+
+def histogram(title: str, by_group: Mapping[str, FloatArray], *, zero: bool = False) -> list[Drawing]:
+    """Of each group the share of its documents in each bin; nothing where there is no value at all."""
+    by_group = {name: values for name, values in by_group.items() if len(values)}
+    if not by_group:
+        return []
+    limits = range_of(*by_group.values(), [0.0] if zero else [])
+    edges = np.linspace(*limits, BINS + 1)
+    shares = {name: np.histogram(values, edges)[0] / len(values) for name, values in by_group.items()}
+    plot = Plot(limits, (0.0, 1.08 * max(share.max() for share in shares.values())), title, "share of documents")
+    for place, share in enumerate(shares.values()):
+        plot.histogram(edges, share, place)
+    if zero:
+        plot.upright(0.0, "zero")
+    told = ", ".join(f"mean {formats.decimals(values.mean())} in {name}" for name, values in by_group.items())
+    legend = tuple((f"s{place}", name) for place, name in enumerate(shares)) if len(shares) > 1 else ()
+    return [Drawing(title, f"{told[:1].upper()}{told[1:]}.", plot.svg(f"{title}: {told}"), legend)]
+
+
+# Shards, answers, AUCs ------------------------------------------------------------------------------------------------
+
+
+def shards(evidence: Evidence) -> list[Drawing]:
+    """Of each shard, how much likelier it is in its own order than in random ones."""
+    found = []
+    for prefix, name in (("", "the target"), ("control/", "the reference, which has not read it")):
+        if not {f"{prefix}canonical", f"{prefix}mean_shuffled"} <= evidence.columns.keys():
+            continue
+        differences = evidence.columns[f"{prefix}canonical"] - evidence.columns[f"{prefix}mean_shuffled"]
+        differences = differences[np.isfinite(differences)]
+        plot = Plot(
+            (0.0, len(differences) + 1.0), range_of(differences, [0.0]), "shard", "own order less random ones, nats"
+        )
+        for place, value in enumerate(differences, start=1):
+            plot.bar(place, 0.0, float(value), "s0" if value > 0 else "s1")
+        plot.level(0.0, "zero")
+        above = int((differences > 0).sum())
+        title = f"Shards under {name}"
+        caption = f"{above} of {len(differences)} shards are likelier in their own order."
+        found.append(Drawing(title, caption, plot.svg(f"{title}. {caption}")))
+    return found
+
+
+def answers(evidence: Evidence) -> list[Drawing]:
+    """What kinds of answers were given about each group, and the share of right ones of each document."""
+    first = list(evidence.columns)[:1]
+    per_document = [one for name in first for one in histogram("right answers of a document", evidence.by_group(name))]
+    if not evidence.answers:
+        return per_document
+    names = list(evidence.answers)
+    plot = Plot(
+        (0.0, 1.0), (len(names) - 0.5, -0.5), "share of the answers", "", y_names=names, left=96,
+        height=86 + 34 * len(names),
+    )  # fmt: skip
+    for place, counts in enumerate(evidence.answers.values()):
+        start, total = 0.0, sum(counts.values())
+        for kind, number in counts.items():
+            plot.lying_bar(place, start, start + number / total, f"kind-{kind}")
+            start += number / total
+    told = "; ".join(
+        f"{name}: {', '.join(f'{number:,} {kind}' for kind, number in counts.items())}"
+        for name, counts in evidence.answers.items()
+    )
+    present = {kind for counts in evidence.answers.values() for kind in counts}
+    legend = tuple((f"kind-{kind}", kind) for kind in KINDS if kind in present)
+    return [Drawing("Answers", f"{told}.", plot.svg(f"Answers. {told}"), legend), *per_document]
+
+
+def aucs(evidence: Evidence) -> list[Drawing]:
+    """How well each kind of features tells the groups apart; one half is chance."""
+    found: Any = evidence.result.details.get("auc")
+    intervals: Any = evidence.result.details.get("intervals")
+    if not isinstance(found, Mapping) or not found:
+        return []
+    ends = {name: (intervals or {}).get(name) or [value, value] for name, value in found.items()}
+    limits = range_of(found.values(), *ends.values(), [0.5])
+    plot = Plot(
+        limits, (len(found) - 0.5, -0.5), "AUC (one half is chance)", "", y_names=list(found), left=96,
+        height=86 + 34 * len(found),
+    )  # fmt: skip
+    plot.upright(0.5, "zero")
+    for place, (name, value) in enumerate(found.items()):
+        low, high = ends[name]
+        plot.interval(place, low, high, value)
+    told = "; ".join(
+        f"{name} {formats.decimals(value)} {formats.interval(*ends[name])}" for name, value in found.items()
+    )
+    return [Drawing("How well text alone tells the sets apart", f"{told}.", plot.svg(told))]
+
+
+# The statistic --------------------------------------------------------------------------------------------------------
+
+
+def resampled(evidence: Evidence) -> list[Drawing]:
+    """The distribution of the resampled statistic with zero, its interval and, where there is one, the margin."""
+    values, result = evidence.distribution, evidence.result
+    if not len(values):
+        return []
+    name = evidence.method.statistic_name
+    margin = result.details.get("margin")
+    margin = float(margin) if isinstance(margin, int | float) and margin else None
+    limits = range_of(values, [0.0], [] if margin is None else [margin])
+    counts, edges = np.histogram(values, np.linspace(*limits, 2 * BINS + 1))
+    plot = Plot(limits, (0.0, 1.08 * float(counts.max())), name, "resamples")
+    legend = [("s0", "resamples")]
+    if result.ci_low is not None and result.ci_high is not None:
+        plot.band(result.ci_low, result.ci_high)
+        legend.append(("band", f"{1 - result.alpha:.0%} interval"))
+    plot.histogram(edges, counts.astype(np.float64))
+    plot.upright(0.0, "zero")
+    if margin is not None:
+        plot.upright(margin, "bound")
+        legend.append(("bound", f"margin {formats.signed(margin)}"))
+    if result.statistic is not None:
+        plot.upright(result.statistic, "value")
+        legend.append(("value", f"{name} {formats.signed(result.statistic)}"))
+    title = f"{len(values):,} resamples of {name}"
+    below = float((values <= (margin or 0.0)).mean())
+    caption = f"{below:.1%} of them are at most {'the margin' if margin is not None else 'zero'} (broken line: zero)."
+    return [Drawing(title, caption, plot.svg(f"{title}. {caption}"), tuple(legend))]
+
+
+KINDS_OF_PICTURES: Mapping[str, Callable[[Evidence], list[Drawing]]] = {
+    "ranks": ranks,
+    "pairs": pairs,
+    "groups": groups,
+    "shards": shards,
+    "answers": answers,
+    "changes": changes,
+    "aucs": aucs,
+    "scores": scores,
+}

@@ -1,0 +1,74 @@
+"""`audit.html`: one file without a script that fetches nothing, so that it can be kept, sent and shown.
+
+It holds document ids and scores; the documents' first words only where that was asked for (`page_text=true`).
+"""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from nonmember.reports.audit_page import content
+from nonmember.reports.audit_page.evidence import Evidence, load
+from nonmember.reports.audit_page.pictures import drawings
+from nonmember.results.mirror import Texts
+from nonmember.runtime.files import write_text_atomically
+
+PAGE = "audit.html"
+HERE = Path(__file__).parent
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+log = logging.getLogger(__name__)
+
+
+def try_to_write_page(folder: Path, texts: Texts | None = None) -> None:
+    """For the end of an audit, which a page can never make fail: what goes wrong is a warning."""
+    try:
+        write_page(folder, texts)
+    except Exception as error:  # whatever it is, the result stands
+        log.warning("The page %s could not be written (%s: %s).", folder / PAGE, type(error).__name__, error)
+
+
+def write_page(folder: Path, texts: Texts | None = None) -> Path:
+    """Make the page of the audit in a folder, from its files. texts: of which the first words are shown.
+
+    Raises ValueError where there is no result that can be read.
+    """
+    path = folder / PAGE
+    write_text_atomically(path, page(load(folder), texts))
+    return path
+
+
+def page(evidence: Evidence, texts: Texts | None = None) -> str:
+    result = evidence.result
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    sign, verdict = content.verdict(result)
+    return environment.get_template("audit.html.j2").render(
+        result=result,
+        question=content.question(result),
+        sign=sign,
+        verdict=verdict,
+        truth=content.truth(result),
+        numbers=content.numbers(evidence),
+        drawings=drawings(evidence),
+        checks={"Gates": content.gates(result), "Health": content.health(result), "Models": content.models(result)},
+        documents=content.documents(evidence, texts),
+        exclusions=content.exclusions(result),
+        settings={
+            "Settings": content.facts({**result.settings, "seed": result.seed, "score": result.score}),
+            "Data": content.facts({"corpus": result.corpus, "heldout": result.heldout, **result.data}),
+            "Further numbers": content.facts(result.details),
+            "Keys": content.facts(result.keys),
+            "Versions": content.facts(result.versions),
+            "What this run made": content.facts({**result.made, "seconds": result.seconds}),
+        },
+        command=content.command(evidence),
+        style=Markup((HERE.parent / "reporting" / "page.css").read_text(encoding="utf-8"))
+        + Markup((HERE / "audit.css").read_text(encoding="utf-8")),
+        policy=POLICY,
+    )

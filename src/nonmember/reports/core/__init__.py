@@ -1,0 +1,1 @@
+"""What all reports share: grids of results, numbers, groups of tests."""

@@ -1,0 +1,47 @@
+"""What single documents scored: the table beside a result, read only where a figure wants it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nonmember.records import FloatArray
+from nonmember.results.load import Run
+from nonmember.results.result import SCORES
+
+
+@dataclass(frozen=True)
+class DocumentValues:
+    """columns: group of documents -> column -> a value per document, NaN where it is undefined.   path, sha256: of the
+    file, as of a result's.
+    """
+
+    columns: Mapping[str, Mapping[str, FloatArray]]
+    path: str
+    sha256: str
+
+    def num_documents(self, group: str) -> int:
+        return len(next(iter(self.columns[group].values()))) if group in self.columns else 0
+
+
+def read_values(run: Run, columns: Sequence[str]) -> DocumentValues:
+    """These columns of scores.parquet. Raises ValueError with the reason where they cannot be had."""
+    path = run.folder / SCORES if run.folder is not None else None
+    if path is None or not path.is_file():
+        raise ValueError(f"there is no {SCORES} beside the result")
+    try:
+        content = path.read_bytes()
+        table = pq.read_table(pa.BufferReader(content))
+        groups = np.array(table["group"].to_pylist())
+        values = {name: table[name].cast(pa.float64()).to_numpy() for name in columns}
+    except (OSError, KeyError, pa.ArrowException) as error:
+        raise ValueError(f"{SCORES} cannot be read ({str(error).splitlines()[0]})") from error
+    name = run.path.rpartition("/")[0] + f"/{SCORES}"
+    by_group = {str(group): {name: column[groups == group] for name, column in values.items()}
+                for group in np.unique(groups)}  # fmt: skip
+    return DocumentValues(by_group, name, hashlib.sha256(content).hexdigest())

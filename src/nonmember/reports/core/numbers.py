@@ -1,0 +1,144 @@
+"""From results to printed numbers: the value of one, the median of several, and what it means against the truth."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Cell, Number, dash
+from nonmember.reports.render import formats
+from nonmember.results.load import Run
+from nonmember.results.result import AuditResult
+
+CLEARS = ("prism", "paired_t")  # significant: the target did not read the documents
+CONVICTS = ("llm_di", "pacost", "order")  # significant: it did
+MAY_DIFFER = ("seed", "target", "reference", "half", "draw", "score", "num_documents")
+
+Value = Callable[[AuditResult], float | None]
+Form = Callable[[float | None], str]
+
+
+# ------------------------------------------------------------------------------------------ from a result
+
+
+def field(name: str) -> Value:
+    """A number that every result has a place for: statistic, p_value, ci_low ..."""
+
+    def value(result: AuditResult) -> float | None:
+        return _plain(getattr(result, name))
+
+    return value
+
+
+def detail(*path: str) -> Value:
+    """A number of the method's own, somewhere in result.details."""
+    return lambda result: number_in(result.details, *path)
+
+
+def number_in(node: Any, *path: str) -> float | None:
+    """What stands at a path of names; None where there is no number."""
+    for part in path:
+        node = node.get(part) if isinstance(node, Mapping) else None
+    return _plain(node)
+
+
+def _plain(found: Any) -> float | None:
+    return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
+
+
+STATISTIC, P_VALUE, LOW, HIGH = (field(name) for name in ("statistic", "p_value", "ci_low", "ci_high"))
+
+
+# ---------------------------------------------------------------------------------------------- printed
+
+
+def number(runs: Sequence[Run], world: str, value: Value, form: Form = formats.decimals) -> Number:
+    """The value of the one run, or the median of several, which says so."""
+    pairs = [(run, found) for run in runs if formats.exists(found := value(run.result)) and found is not None]
+    if not pairs:
+        note = f"undefined in {len(runs)} result{'s' * (len(runs) > 1)}" if runs else ""
+        return replace(dash(world), note=note, runs=tuple(run.anchor for run in runs))
+    result = statistics.median(found for _, found in pairs)
+    anchors = tuple(run.anchor for run, _ in pairs)
+    return Number(form(result), result, world, anchors, note=_of_several(pairs, len(runs)))
+
+
+def _of_several(pairs: Sequence[tuple[Run, float]], asked: int) -> str:
+    note = ""
+    if len(pairs) > 1:
+        values = [found for _, found in pairs]
+        kinds = {name: {str(run.get(name)) for run, _ in pairs} for name in MAY_DIFFER}
+        differ = [f"{name} {', '.join(sorted(found))}" for name, found in kinds.items() if len(found) > 1]
+        note = f"median of {len(pairs)} results from {min(values):.3g} to {max(values):.3g}"
+        note += f" ({'; '.join(differ)})" if differ else " (alike in all that the table knows of)"
+    if asked > len(pairs):
+        note += f"{'; ' if note else ''}undefined in {asked - len(pairs)} further"
+    return note
+
+
+def over_draws(runs: Sequence[Run], world: str, value: Value, form: Form = formats.p_value) -> tuple[Number, ...]:
+    """Median, lowest and highest."""
+    middle = number(runs, world, value, form)
+    found = [v for run in runs if (v := value(run.result)) is not None and math.isfinite(v)]
+    if not found:
+        return (middle, dash(world), dash(world))
+    return (middle, *(Number(form(end), end, world, middle.runs) for end in (min(found), max(found))))
+
+
+def with_interval(runs: Sequence[Run], world: str) -> tuple[Number, ...]:
+    """The statistic and the ends of its interval."""
+    return tuple(number(runs, world, value, formats.signed) for value in (STATISTIC, LOW, HIGH))
+
+
+def counted(num: int, of: int, world: str) -> Cell:
+    """3 of 9; a dash of none."""
+    if not of:
+        return Cell((dash(world),))
+    return Cell(tuple(Number(str(one), float(one), world) for one in (num, of)), (), "{} of {}")
+
+
+def mean_of(cells: Sequence[Cell], world: str) -> Cell:
+    """Number by number, over the cells that have one."""
+    columns = [[one.ours[place] for one in cells if one.ours[place].value is not None]
+               for place in range(len(cells[0].ours))]  # fmt: skip
+    means = tuple(_mean(numbers, world) for numbers in columns)
+    return Cell(means, (), cells[0].template)
+
+
+def _mean(numbers: Sequence[Number], world: str) -> Number:
+    values = [one.value for one in numbers if one.value is not None]
+    if not values:
+        return dash(world)
+    value = statistics.fmean(values)
+    runs = tuple(dict.fromkeys(anchor for one in numbers for anchor in one.runs))
+    return Number(
+        formats.decimals(value), value, world, runs, note=f"mean of {len(values)} set{'s' * (len(values) > 1)}"
+    )
+
+
+# ------------------------------------------------------------------------------------- against the truth
+
+
+def p_number(runs: Sequence[Run], world: str) -> Number:
+    """A p-value with what it means against the known truth."""
+    made = number(runs, world, P_VALUE, formats.p_value)
+    return replace(made, mark=mark_of(made.value, runs)) if made.value is not None else made
+
+
+def mark_of(p: float, runs: Sequence[Run]) -> str:
+    first = runs[0].result
+    if any(run.result.verdict == "invalid" for run in runs):
+        return INVALID
+    truths = {run.result.truth for run in runs}
+    if len(truths) != 1 or first.truth is None or first.method not in CLEARS + CONVICTS:
+        return ""
+    return mark(p < first.alpha, first.truth, clears=first.method in CLEARS)
+
+
+def mark(significant: bool, truth: str, *, clears: bool) -> str:
+    """Whether a decision is false or missed something. clears: significance speaks for non-membership."""
+    should = (truth == "non_member") == clears
+    return FALSE if significant and not should else MISSED if should and not significant else ""

@@ -1,0 +1,223 @@
+"""The audits of the calibration study as decisions: what each target has read, and which rules clear it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+from nonmember.reports.core.numbers import number_in
+from nonmember.reports.core.worlds import Scope
+from nonmember.results.load import Run
+from nonmember.stats.margin import prediction_p_value
+from nonmember.training.planting import Reading
+
+SWEEPS = ("study", "more", "own", "large", "rivals", "llm_di")  # keys of conf/report/calibration.yaml
+CONFIDENCE = 0.95
+EXCLUDED = tuple(Reading(1.0, exposures) for exposures in (4, 8, 12))  # lightest readings that a rule may exclude
+LIGHTEST = Reading(0.01, 1)
+DECLARED = Reading(1.0, 8)  # what is excluded where one rule is shown; that of conf/method/clearance.yaml
+UNTOUCHED = "0x"
+SEPARATION = "separation"  # the gate that depends on what is excluded
+
+
+def runs_of(scope: Scope) -> list[Run]:
+    """Those of the study; audits under attack, say, are of the same world and no part of it."""
+    return [run for sweep in SWEEPS for run in scope.of(sweep)]
+
+
+def reading_of(run: Run) -> Reading:
+    """What the target has read of the audited set, as the study planted it."""
+    return Reading(float(run.get("share")), int(run.get("exposures")))
+
+
+def size_of(run: Run) -> str:
+    """Sets of the study are large or small."""
+    return "n = 500" if run.result.num_documents > 300 else "n = 100"
+
+
+def point_of(run: Run, reading: Reading) -> dict[str, Any]:
+    """Of the audit's detection curve; empty where it has none."""
+    curve = run.result.details.get("detection")
+    points: Sequence[dict[str, Any]] = curve["points"] if isinstance(curve, dict) else ()
+    place = (reading.share, reading.exposures)
+    return next((point for point in points if (point["share"], point["exposures"]) == place), {})
+
+
+def p_at_least(run: Run, reading: Reading) -> float | None:
+    """Of the hypothesis that the target is one more control that read so or more."""
+    return number_in(point_of(run, reading), "p_at_least")
+
+
+def prism_p(run: Run) -> float | None:
+    """Of PRISM's own test, which stands beside every clearance, with the first of its distilled references."""
+    return number_in(run.result.details, "prism", "p_value")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a method makes of an audit. decides: True, False, or None where it has no say on this result.
+
+    lightest: a clearance says that the target has not read so, or more; clearing one that has is false.
+    refuses: whether it calls the audit invalid.
+    """
+
+    name: str
+    lightest: Reading
+    decides: Callable[[Run], bool | None]
+    refuses: Callable[[Run], bool] = lambda run: False
+
+    def is_false_for(self, reading: Reading) -> bool:
+        return reading.exposures > 0 and reading.at_least(self.lightest)
+
+
+def refused(run: Run, lightest: Reading) -> bool:
+    """Whether an audit that excludes this reading would be invalid: by a gate, or by a sham that passed them."""
+    gates, shams = run.result.details.get("gates"), run.result.details.get("shams")
+    if not isinstance(gates, Mapping) or not isinstance(shams, Mapping):
+        return run.result.verdict == "invalid"
+    by_gate = any(not one["passed"] for name, one in gates.items() if name != SEPARATION)
+    by_controls = SEPARATION in gates and _separation(run, lightest) <= gates[SEPARATION]["bound"]
+    return by_gate or by_controls or any(not one["refused"] for one in shams.values())
+
+
+def _separation(run: Run, lightest: Reading) -> float:
+    """How far controls with this reading or a heavier one lie below those that read nothing (methods/gates.py)."""
+    controls = run.result.details["control_deltas"]
+    assert isinstance(controls, Mapping)
+    curve: Any = run.result.details["detection"]
+    excluded = [
+        one["mean"] for one in curve["points"] if Reading(one["share"], int(one["exposures"])).at_least(lightest)
+    ]
+    return float(np.mean(controls[UNTOUCHED])) - max(excluded)
+
+
+def shares_base(run: Run) -> bool:
+    """Whether the target was continued from the very model that the controls are made of."""
+    controls = run.result.settings.get("controls")
+    stand_in = controls.get("stand_in") if isinstance(controls, Mapping) else None
+    return isinstance(stand_in, Mapping) and base_of(run) == stand_in.get("label")
+
+
+def base_of(run: Run) -> str:
+    """Label of the base model that a target was continued from."""
+    return str(run.result.target).split("+")[0]
+
+
+def clearance(lightest: Reading, *, own_base: bool = False) -> Rule:
+    """Calibrated clearance at the audit's alpha, its gates kept, with this reading as the one to be excluded; of
+    targets that share their base model with the controls, or of those that do not."""
+
+    def decides(run: Run) -> bool | None:
+        p = p_at_least(run, lightest)
+        if run.result.method != "clearance" or p is None or shares_base(run) is not own_base:
+            return None
+        return not refused(run, lightest) and p < run.result.alpha
+
+    name = f"clearance of {lightest.label}" + (", own base" if own_base else "")
+    return Rule(name, lightest, decides, lambda run: refused(run, lightest))
+
+
+def _prism(run: Run) -> bool | None:
+    p = prism_p(run)
+    return None if run.result.method != "clearance" or p is None else p < run.result.alpha
+
+
+def _of_method(method: str) -> Callable[[Run], bool | None]:
+    def decides(run: Run) -> bool | None:
+        p = run.result.p_value
+        return None if run.result.method != method or p is None else p < run.result.alpha
+
+    return decides
+
+
+PRISM = Rule("PRISM", LIGHTEST, _prism)
+PAIRED_T = Rule("paired t", LIGHTEST, _of_method("paired_t"))
+OF_STAND_INS = tuple(clearance(reading) for reading in EXCLUDED)
+OF_OWN_BASE = tuple(clearance(reading, own_base=True) for reading in EXCLUDED)
+RULES = (PRISM, PAIRED_T, *OF_STAND_INS, *OF_OWN_BASE)
+FEWER_RULES = (PRISM, PAIRED_T, clearance(DECLARED), clearance(DECLARED, own_base=True))
+FINDS = Rule("LLM-DI finds membership", LIGHTEST, _of_method("llm_di"))
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many of some audits a rule decides so. low, high: the exact binomial interval (Clopper and Pearson)."""
+
+    found: int
+    of: int
+    runs: tuple[Run, ...]
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        found = stats.binomtest(self.found, self.of).proportion_ci(CONFIDENCE, method="exact")
+        return float(found.low), float(found.high)
+
+
+def count(rule: Rule, runs: Iterable[Run]) -> Count:
+    """Of the audits that the rule has a say on."""
+    decided = [(run, decision) for run in runs if (decision := rule.decides(run)) is not None]
+    return Count(sum(decision for _, decision in decided), len(decided), tuple(run for run, _ in decided))
+
+
+def false_clearances(rule: Rule, runs: Iterable[Run]) -> Count:
+    return count(rule, [run for run in runs if rule.is_false_for(reading_of(run))])
+
+
+def power(rule: Rule, runs: Iterable[Run]) -> Count:
+    """Of targets that have read nothing of the set."""
+    return count(rule, [run for run in runs if reading_of(run).exposures == 0])
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """value: Delta of a target less the mean of the controls with its reading.   expected: variance of that, were the
+    target one more of these controls."""
+
+    run: Run
+    value: float
+    expected: float
+
+
+def deviation(run: Run) -> Deviation | None:
+    controls = run.result.details.get("control_deltas")
+    margins = run.result.details.get("margins")
+    delta = run.result.statistic
+    if not isinstance(controls, Mapping) or not isinstance(margins, Mapping) or delta is None:
+        return None
+    own = controls.get(reading_of(run).label, ())
+    spread = next((number_in(one, "spread") for one in margins.values()), None)
+    if not own or spread is None:
+        return None
+    return Deviation(run, delta - float(np.mean(own)), spread**2 * (1 + 1 / len(own)))
+
+
+def extra_deviation(deviations: Sequence[Deviation]) -> tuple[float, int]:
+    """Standard deviation of targets about controls of their reading, beyond what controls differ among themselves, and
+    its degrees of freedom: the number of sets, since targets of one set share its controls and often their base."""
+    beyond = float(np.mean([one.value**2 - one.expected for one in deviations]))
+    return math.sqrt(max(0.0, beyond)), len({one.run.result.corpus for one in deviations})
+
+
+def invalid(rule: Rule, runs: Iterable[Run]) -> Count:
+    """Of targets that have read nothing: how many audits the rule gives up."""
+    of = power(rule, runs).runs
+    return Count(sum(rule.refuses(run) for run in of), len(of), of)
+
+
+def judged_by_one_another(run: Run) -> list[float]:
+    """p of each control that read something, by the others: that it is one more of those with its reading. Uniform
+    where seeds of one base model are all that targets and controls differ by."""
+    controls: Any = run.result.details.get("control_deltas") or {}
+    readers = {label: tuple(values) for label, values in controls.items() if label != UNTOUCHED}
+    found = []
+    for label, values in readers.items():
+        for place, value in enumerate(values):
+            others = {**readers, label: values[:place] + values[place + 1 :]}
+            if others[label] and max(map(len, others.values())) > 1:
+                found.append(prediction_p_value(value, others, label))
+    return found

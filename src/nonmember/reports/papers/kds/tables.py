@@ -1,0 +1,389 @@
+"""The tables of KDS for one world: how scores of a set go with the share of it that the target has read.
+
+Shapes: D draws, L levels. A level is the share c of a set that was read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonmember.records import FloatArray
+from nonmember.reports.core.grid import PAIR, Block, Cell, Number, Row, dash
+from nonmember.reports.core.numbers import Form, Value, detail, mean_of
+from nonmember.reports.core.report import Filled, tables
+from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
+from nonmember.reports.render import formats
+from nonmember.reports.render.blocks import filled, say_missing
+from nonmember.results.load import Run
+from nonmember.results.result import AuditResult
+from nonmember.stats.contamination import Consistency, consistency, level_correlation
+
+KDS, ORDER_T, WITH_FSD = "KDS", "SRCT", " + FSD"
+ALPHA = 0.05  # of two draws that are told apart
+MEAN_SD = "{} ± {}"
+AVERAGE = "average"
+
+
+# ------------------------------------------------------------------------------------------ from results
+
+
+def kernel_divergence(result: AuditResult) -> float | None:
+    """S; an invalid one is none."""
+    return result.statistic if result.verdict != "invalid" else None
+
+
+def scores_of(scope: Scope, runs: Sequence[Run]) -> dict[str, Value]:
+    """Printed name -> where a result tells it, each the higher the more was read; KDS last, as in the poster."""
+
+    def keys(kind: str) -> set[str]:
+        told = (run.result.details.get(kind) for run in runs)
+        return {str(key) for one in told if isinstance(one, Mapping) for key in one}
+
+    plain, tuned = keys("baselines"), keys("fsd")
+    names = dict(scope.names["scores"]) | {key: key for key in sorted((plain | tuned) - set(scope.names["scores"]))}
+    scores: dict[str, Value] = {}
+    for key, name in names.items():
+        if key in plain:
+            scores[name] = detail("baselines", key)
+        if key in tuned:
+            scores[name + WITH_FSD] = detail("fsd", key)
+    if any("order_t" in run.result.details for run in runs):
+        scores[ORDER_T] = detail("order_t")
+    return scores | {KDS: kernel_divergence}
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """What one score says of one set. levels: [L] ascending.   scores_DL: of draws that have all of them.
+    runs: whose they are.
+    """
+
+    levels: tuple[float, ...]
+    scores_DL: FloatArray
+    runs: tuple[Run, ...]
+
+    @property
+    def anchors(self) -> tuple[str, ...]:
+        return tuple(run.anchor for run in self.runs)
+
+    @property
+    def mean_L(self) -> FloatArray:
+        return self.scores_DL.mean(axis=0)
+
+    def consistency(self) -> Consistency | None:
+        """None for a single draw."""
+        return consistency(self.levels, self.scores_DL, alpha=ALPHA) if len(self.scores_DL) > 1 else None
+
+
+def levels_of(runs: Sequence[Run], value: Value) -> Levels | None:
+    """The largest part of the results in which every draw has every level; of one recipe, at least two levels."""
+    by_draw: dict[tuple[Any, int], dict[float, Run]] = {}
+    for run in runs:
+        level = run.result.data.get("rate")
+        if isinstance(level, int | float) and formats.exists(value(run.result)):
+            by_draw.setdefault((run.get("draw"), run.result.seed), {})[float(level)] = run
+    draws = sorted(by_draw.values(), key=len, reverse=True)
+    common = [sorted(set.intersection(*map(set, draws[:num]))) for num in range(1, len(draws) + 1)]
+    parts = [(num * len(levels), num, levels) for num, levels in enumerate(common, start=1) if len(levels) > 1]
+    if not parts:
+        return None
+    _, num, levels = max(parts, key=lambda part: part[:2])
+    used = [[draw[level] for level in levels] for draw in draws[:num]]
+    scores = np.array([[value(run.result) for run in draw] for draw in used], dtype=np.float64)
+    return Levels(tuple(levels), scores, tuple(run for draw in used for run in draw))
+
+
+def one_recipe(runs: Sequence[Run]) -> list[Run]:
+    """Of one recipe and size, that of most results: no score compares beyond these."""
+
+    def recipe(run: Run) -> str:
+        size = run.result.data.get("num_documents", run.result.num_documents)
+        return json.dumps([run.result.settings, run.result.target, size], sort_keys=True, default=str)
+
+    recipes = [recipe(run) for run in runs]
+    usual = Counter(recipes).most_common(1)
+    return [run for run, one in zip(runs, recipes, strict=True) if one == usual[0][0]]
+
+
+# ------------------------------------------------------------------------------- what the tables go over
+
+
+@dataclass(frozen=True)
+class Study:
+    """corner: what the rows are.   rows: name -> set -> what it says of it."""
+
+    scope: Scope
+    key: str
+    corner: str
+    rows: Mapping[str, Mapping[str, Levels | None]]
+    runs: Sequence[Run]
+
+    @property
+    def sets(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(name for row in self.rows.values() for name in row))
+
+    def used(self) -> list[Levels]:
+        return [levels for row in self.rows.values() for levels in row.values() if levels is not None]
+
+
+def by_score(scope: Scope, key: str, runs: Sequence[Run]) -> Study:
+    sets = {name: one_recipe(here) for name, here in by_domain(scope, key, runs).items()}
+    rows = {name: {one: levels_of(here, value) for one, here in sets.items()}
+            for name, value in scores_of(scope, runs).items()}  # fmt: skip
+    return Study(scope, key, "score", rows, runs)
+
+
+def benchmarks(scope: Scope) -> Study:
+    """Sets whose members are older than their non-members: those that the world names for table 1."""
+    older = tuple(scope.world.domains_of.get("table1", ()))
+    return by_score(scope, "table1", one_target(scope, select(scope.of("table1"), domain=older)))
+
+
+def same_time(scope: Scope) -> Study:
+    older = scope.world.domains_of.get("table1", ())
+    return by_score(scope, "table2", one_target(scope, [run for run in scope.of("table2") if run.domain not in older]))
+
+
+def everything(scope: Scope, key: str) -> Study:
+    return by_score(scope, key, one_target(scope, scope.of(key)))
+
+
+BANDWIDTHS = {"pre_only": "the bandwidth of the kernel before for both", "per_kernel_median": "a bandwidth per kernel"}
+
+
+def _bandwidth(run: Run) -> str:
+    kind, gamma = run.get("bandwidth"), run.get("gamma")
+    return f"gamma {gamma:g} for both" if kind == "fixed" else BANDWIDTHS.get(kind, str(kind))
+
+
+def _batch(run: Run) -> str:
+    size = int(run.get("training.optimization.batch_size"))
+    return "one step over all documents" if size >= run.result.num_documents else f"batches of {size}"
+
+
+SETTINGS: dict[str, Callable[[Run], str]] = {
+    "bandwidth": _bandwidth,
+    "layer": lambda run: f"hidden state {formats.decimals(run.get('layer'), 0)}",
+    "training.optimization.batch_size": _batch,
+    "training.optimization.epochs": lambda run: f"{run.get('training.optimization.epochs')} epochs",
+    "compat": lambda run: "dropout in the second pass" if run.get("compat") else "no dropout in the second pass",
+}
+AS_IT_IS = "as it is"
+
+
+def by_setting(scope: Scope) -> Study:
+    """KDS by how a result's settings differ from the usual ones."""
+    key = "ablation"
+    runs = one_target(scope, scope.of(key))
+    usual = {name: Counter(run.get(name) for run in runs).most_common(1)[0][0] for name in SETTINGS if runs}
+
+    def kind(run: Run) -> tuple[int, str]:
+        differ = [name for name in SETTINGS if run.get(name) != usual[name]]
+        if not differ:
+            return 0, AS_IT_IS
+        return 1 + list(SETTINGS).index(differ[0]), ", ".join(SETTINGS[name](run) for name in differ)
+
+    groups: dict[tuple[int, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault(kind(run), []).append(run)
+    rows = {name: {one: levels_of(one_recipe(here), kernel_divergence)
+                   for one, here in by_domain(scope, key, group).items()}
+            for (_, name), group in sorted(groups.items())}  # fmt: skip
+    return Study(scope, key, "setting", rows, runs)
+
+
+# ------------------------------------------------------------------------------------------------- blocks
+
+BOTH = ("Spearman", "Pearson")
+Say = Callable[[Levels], tuple[Number, ...]]
+
+
+def correlations(study: Study) -> Block | None:
+    """Of the mean over draws; and its average over the sets."""
+    world = study.scope.world.name
+
+    def say(levels: Levels) -> tuple[Number, ...]:
+        found = level_correlation(levels.levels, levels.scores_DL)
+        num = len(levels.scores_DL)
+        note = f"{num} draw{'s' * (num > 1)} of {len(levels.levels)} levels"
+        return (printed(found.spearman, world, runs=levels.anchors, note=note), printed(found.pearson, world))
+
+    rows = rows_of(study, say, PAIR)
+    rows = tuple(Row(row.name, (*row.cells, mean_of(row.cells, world))) for row in rows) if study.sets else ()
+    notes = [say_signs(rows, study.sets) if study.corner == "score" else "", say_averages(rows)]
+    return block(study, "", "Correlation of the mean over draws", rows, BOTH, (*study.sets, AVERAGE), notes)
+
+
+def each_draw(study: Study) -> Block | None:
+    world = study.scope.world.name
+
+    def say(levels: Levels) -> tuple[Number, ...]:
+        found = level_correlation(levels.levels, levels.scores_DL)
+        values = (found.spearman_mean, found.spearman_sd, found.pearson_mean, found.pearson_sd)
+        return tuple(printed(value, world, runs=() if place else levels.anchors) for place, value in enumerate(values))
+
+    return block(study, "draws", "Correlation of each draw",
+                 rows_of(study, say, f"{MEAN_SD} / {MEAN_SD}"),
+                 ("Spearman, mean", "sd", "Pearson, mean", "sd"))  # fmt: skip
+
+
+def rises(study: Study) -> Block | None:
+    """How far from the lowest level to the highest, and the smallest gap that tells two draws apart."""
+    world = study.scope.world.name
+
+    def say(levels: Levels) -> tuple[Number, ...]:
+        found = levels.consistency()
+        if found is None:
+            return (dash(world), dash(world))
+        rise = (found.mean[-1] - found.mean[0]) / found.pooled_sd if found.pooled_sd > 0 else math.nan
+        gap = printed(found.smallest_gap, world, lambda value: formats.decimals(value, 2))
+        told = gap if not gap.missing else Number(NO_GAP, None, world)
+        return (printed(rise, world, lambda value: formats.decimals(value, 1, signed=True), levels.anchors), told)
+
+    return block(study, "gaps", "Rise and smallest gap",
+                 rows_of(study, say, PAIR), ("rise in sd of a draw", "gap in c"))  # fmt: skip
+
+
+NO_GAP = "none"
+
+
+def spreads(study: Study) -> Block | None:
+    """S by level: mean and standard deviation over draws, and the one by the other."""
+    world = study.scope.world.name
+    sets = {name: levels for name, levels in study.rows[KDS].items() if levels is not None}
+    shares = sorted({level for levels in sets.values() for level in levels.levels})
+
+    def cell(levels: Levels, share: float) -> Cell:
+        found = levels.consistency()
+        if found is None or share not in levels.levels:
+            return Cell((dash(world),) * 3, (), SPREAD)
+        place = levels.levels.index(share)
+        here = tuple(run.anchor for run in levels.runs if run.result.data.get("rate") == share)
+        values = (found.mean[place], found.sd[place], found.variation[place])
+        return Cell(tuple(printed(value, world, runs=() if nth else here) for nth, value in enumerate(values)), (),
+                    SPREAD)  # fmt: skip
+
+    rows = tuple(Row(f"{share:g}", tuple(cell(levels, share) for levels in sets.values())) for share in shares)
+    made = Block(f"{study.key}-spread-{formats.slug(world)}", world,
+                 f"S at each c. {study.scope.world.title}", "c", tuple(sets), rows,
+                 ("mean", "sd", "sd / |mean|"))  # fmt: skip
+    return filled(made, [say_peaks(sets), say_missing(made)])
+
+
+SPREAD = "{} ± {} ({})"
+
+
+def rows_of(study: Study, say: Say, template: str) -> tuple[Row, ...]:
+    nothing = Cell((dash(study.scope.world.name),) * template.count("{}"), (), template)
+
+    def cell(levels: Levels | None) -> Cell:
+        return nothing if levels is None else Cell(say(levels), (), template)
+
+    return tuple(Row(name, tuple(cell(row[one]) for one in study.sets)) for name, row in study.rows.items())
+
+
+def printed(
+    value: float, world: str, form: Form = formats.decimals, runs: tuple[str, ...] = (), note: str = ""
+) -> Number:  # fmt: skip
+    return Number(form(value), float(value), world, runs, note=note) if math.isfinite(value) else dash(world)
+
+
+def block(
+    study: Study, part: str, what: str, rows: Sequence[Row], quantities: tuple[str, ...],
+    columns: tuple[str, ...] | None = None, notes: Sequence[str] = (),
+) -> Block | None:  # fmt: skip
+    """None where no result fills any cell."""
+    world = study.scope.world
+    key = "-".join(filter(None, (study.key, part, formats.slug(world.name))))
+    bare = Block(key, world.name, f"{what}. {world.title}", study.corner, columns or study.sets, tuple(rows),
+                 quantities)  # fmt: skip
+    return filled(bare, [f"Target: {target_of(study)}.", say_draws(study), *notes, say_missing(bare)])
+
+
+# ---------------------------------------------------------------------------------------- what is said
+
+
+def target_of(study: Study) -> str:
+    names = study.scope.world.targets
+    labels = dict.fromkeys(str(run.result.target) for run in study.runs)
+    return formats.listed([names.get(label, label) for label in labels])
+
+
+def say_draws(study: Study) -> str:
+    """How many draws and levels, of how many documents, and what was left out."""
+    used = study.used()
+    if not used:
+        return ""
+    draws, levels = ({count(one) for one in used} for count in (lambda one: len(one.scores_DL),
+                                                                lambda one: len(one.levels)))  # fmt: skip
+    sizes = {run.result.num_documents for one in used for run in one.runs}
+    kept = {run.anchor for one in used for run in one.runs}
+    text = (
+        f"{formats.counts(draws)} draw{'s' * (draws != {1})} of {formats.counts(levels)} levels, "
+        f"{formats.counts(sizes)} documents a set."
+    )
+    if left := len(study.runs) - len(kept):
+        text += (
+            f" {left} of {len(study.runs)} results are left out: invalid, of another recipe, or of a draw or a level "
+            "that is not complete."
+        )
+    return text
+
+
+def say_signs(rows: Sequence[Row], sets: Sequence[str]) -> str:
+    """Which scores fall where they should rise."""
+    falling = {row.name: [name for name, cell in zip(sets, row.cells, strict=False)
+                          if (rho := cell.ours[0].value) is not None and rho < 0] for row in rows}  # fmt: skip
+    told = [f"{name} on {formats.listed(where)}" for name, where in falling.items() if where]
+    return f"Falls as c rises: {'; '.join(told)}." if told else "No score falls as c rises."
+
+
+def say_peaks(sets: Mapping[str, Levels]) -> str:
+    """Where S does not end at its highest."""
+    peaks = {name: levels.levels[int(levels.mean_L.argmax())] for name, levels in sets.items()}
+    told = [f"{name} at c = {peak:g}" for name, peak in peaks.items() if peak < sets[name].levels[-1]]
+    return f"Highest before the end: {', '.join(told)}." if told else ""
+
+
+def say_averages(rows: Sequence[Row]) -> str:
+    """Over how many sets."""
+    counts = {row.name: sum(not cell.missing for cell in row.cells[:-1]) for row in rows}
+    of = max(counts.values(), default=0)
+    fewer = [f"{name} {num}" for name, num in counts.items() if 0 < num < of]
+    told = f"; fewer: {', '.join(fewer)}, which do not compare with the others" if fewer else ""
+    return f"The average is over the {of} set{'s' * (of > 1)} with a number{told}." if of else ""
+
+
+# ------------------------------------------------------------------------------------------- the tables
+
+
+def table_1(scope: Scope) -> Filled:
+    study = benchmarks(scope)
+    return tables(correlations(study), each_draw(study), nothing="no benchmark with older members here.")
+
+
+def table_2(scope: Scope) -> Filled:
+    study = same_time(scope)
+    return tables(correlations(study), each_draw(study))
+
+
+def consistencies(scope: Scope) -> Filled:
+    study = everything(scope, "consistency")
+    return tables(rises(study), spreads(study))
+
+
+def ablations(scope: Scope) -> Filled:
+    study = by_setting(scope)
+    return tables(correlations(study), each_draw(study), rises(study))
+
+
+def control(scope: Scope) -> Filled:
+    study = everything(scope, "control")
+    return tables(correlations(study), each_draw(study), rises(study))

@@ -1,0 +1,1 @@
+"""Tables and figures as Markdown, CSV, SVG, PNG and HTML."""

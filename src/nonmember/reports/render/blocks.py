@@ -1,0 +1,120 @@
+"""From a rule for one cell to a block: rows, published numbers, Holm's adjustment, and what must be said under it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
+from nonmember.reports.core.published import PublishedTable
+from nonmember.reports.core.published import number as value_of
+from nonmember.reports.render import formats
+from nonmember.stats.multiplicity import holm
+
+MakeCell = Callable[[str, str], tuple[Number, ...]]
+Truth = Callable[[str, str], tuple[str, ...]]
+LISTED_MISSING = 12
+
+
+def rows_of(
+    rows: Mapping[str, str], columns: Mapping[str, str], make: MakeCell, template: str,
+    beside: PublishedTable | None = None,
+) -> tuple[Row, ...]:  # fmt: skip
+    """rows, columns: key -> printed name. beside: published numbers, found by printed names."""
+
+    def cell(row: str, column: str) -> Cell:
+        texts = beside.get(rows[row], columns[column]) if beside else ()
+        return Cell(make(row, column), tuple(published_number(text) for text in texts), template)
+
+    return tuple(Row(name, tuple(cell(row, column) for column in columns)) for row, name in rows.items())
+
+
+def published_number(text: str, mark: str = "") -> Number:
+    """As printed, with the digits of the paper."""
+    shown = text.replace("-", formats.MINUS) if text.startswith("-") else text
+    return Number(shown, value_of(text), PUBLISHED, mark=mark)
+
+
+def published_block(
+    key: str, title: str, corner: str, table: PublishedTable, quantities: tuple[str, ...], template: str = "{}",
+    marks: Truth | None = None, notes: tuple[str, ...] = (),
+) -> Block:  # fmt: skip
+    """The paper's own table. marks: (row, column) -> a mark per number."""
+    rows = []
+    for name, cells in table.rows.items():
+        made = []
+        for column in table.columns:
+            texts = cells[column]
+            given = marks(name, column) if marks and texts else ("",) * len(texts)
+            numbers = tuple(published_number(text, one) for text, one in zip(texts, given, strict=True))
+            made.append(Cell(numbers or (dash(PUBLISHED),), (), template))
+        rows.append(Row(name, tuple(made)))
+    return Block(f"{key}-published", PUBLISHED, title, corner, table.columns, tuple(rows), quantities, notes=notes)
+
+
+def filled(block: Block, notes: Iterable[str]) -> Block | None:
+    """With what must be said under it; None where no result fills any cell."""
+    if all(cell.missing for row in block.rows for cell in row.cells):
+        return None
+    return replace(block, notes=tuple(note for note in notes if note))
+
+
+def adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """Holm-adjusted values beside all p-values of ours in these rows, as one family."""
+    family = [number.value for number in _ours(rows) if number.value is not None]
+    values = iter(holm(family))
+
+    def with_adjusted(number: Number) -> Number:
+        return number if number.value is None else replace(number, adjusted=formats.p_value(next(values)))
+
+    return tuple(
+        replace(row, cells=tuple(replace(cell, ours=tuple(map(with_adjusted, cell.ours))) for cell in row.cells))
+        for row in rows
+    )
+
+
+def _ours(rows: Sequence[Row]) -> Iterator[Number]:
+    return (number for row in rows for cell in row.cells for number in cell.ours)
+
+
+def say_missing(block: Block) -> str:
+    """How many cells have no number, and which."""
+    missing = block.missing()
+    if not missing:
+        return "The one cell is filled." if block.num_cells == 1 else f"All {block.num_cells} cells are filled."
+    by_row: dict[str, list[str]] = {}
+    for row, column in missing:
+        by_row.setdefault(row, []).append(column)
+    if len(by_row) == len(block.rows) > 1 and len({tuple(columns) for columns in by_row.values()}) == 1:
+        by_row = {"all rows": by_row[block.rows[0].name]}
+    told = "; ".join(
+        f"{row}: {'all' if len(columns) == len(block.columns) else ', '.join(columns)}"
+        for row, columns in list(by_row.items())[:LISTED_MISSING]
+    )
+    more = f"; and {len(by_row) - LISTED_MISSING} further rows" if len(by_row) > LISTED_MISSING else ""
+    return f"Missing: {len(missing)} of {block.num_cells} cells ({told}{more})."
+
+
+def say_tests(rows: Sequence[Row]) -> str:
+    """How many p-values the table tests, and how they stand against the truth."""
+    numbers = [number for number in _ours(rows) if number.value is not None]
+    if not numbers:
+        return ""
+    false, missed, invalid = (sum(number.mark == mark for number in numbers) for mark in (FALSE, MISSED, INVALID))
+    text = (
+        f"{len(numbers)} p-value{'s' * (len(numbers) > 1)}, Holm-adjusted as one family. "
+        f"Against the known truth {false} false {FALSE} and {missed} missed {MISSED}"
+    )
+    return f"{text}, {invalid} invalid {INVALID}." if invalid else f"{text}."
+
+
+def say_medians(rows: Sequence[Row]) -> str:
+    """How many cells rest on several results."""
+    several = [number for number in _ours(rows) if number.note.startswith("median")]
+    if not several:
+        return ""
+    counts = sorted({len(number.runs) for number in several})
+    span = str(counts[0]) if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    notes = {number.note[number.note.find("(") + 1 :].rstrip(")") for number in several}
+    what = f" ({notes.pop()})" if len(notes) == 1 else ""
+    return f"{len(several)} numbers are medians of {span} results{what}."

@@ -1,0 +1,169 @@
+"""One style for all pictures, and pictures that live in a page: text stays text, colours are the page's.
+
+No pyplot: a figure is a value, drawn without global state. The same numbers give the same bytes.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from nonmember.reports.core.grid import Block, Figure
+from nonmember.reports.core.worlds import World
+from nonmember.reports.render import formats
+
+# Okabe and Ito: told apart by everybody. In the page each becomes a variable with a lighter shade for dark pages.
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#5b5b9c", "#7f7f7f")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">")
+INK, QUIET = "#000000", "#767676"
+STYLE: dict[str, Any] = {
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.labelsize": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.edgecolor": QUIET,
+    "axes.facecolor": "none",
+    "figure.facecolor": "none",
+    "xtick.color": QUIET,
+    "ytick.color": QUIET,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "xtick.labelsize": 8,
+    "ytick.labelsize": 8,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "lines.linewidth": 1.5,
+    "lines.markersize": 4.5,
+    "svg.fonttype": "none",
+    "savefig.transparent": True,
+    "axes.unicode_minus": True,
+    "text.parse_math": False,  # labels come from users
+}
+PNG_DPI = 160
+PANELS_IN_ROW = 3
+PANEL_WIDTH, PANEL_HEIGHT = 2.75, 2.35
+
+
+def figure_of(
+    key: str, world: World, title: str, alt: str, block: Block, size: tuple[float, float],
+    paint: Callable[[Canvas], None],
+) -> Figure:  # fmt: skip
+    """Drawn, with the table of its numbers."""
+    name = f"{key}-{formats.slug(world.name)}"
+    svg, png = draw(name, *size, paint)
+    return Figure(name, world.name, f"{title}, {world.title}", alt, svg, png, block)
+
+
+def draw(name: str, width: float, height: float, paint: Callable[[Canvas], None]) -> tuple[str, bytes]:
+    """SVG for pages and PNG, on white, for everything else. name: makes the ids inside the SVG its own."""
+    style: Any = STYLE | {"svg.hashsalt": name}
+    with matplotlib.rc_context(style):
+        canvas = Canvas(figsize=(width, height), layout="constrained")
+        paint(canvas)
+        vector, raster = io.StringIO(), io.BytesIO()
+        canvas.savefig(vector, format="svg", metadata={"Date": None, "Creator": None})
+        canvas.savefig(raster, format="png", dpi=PNG_DPI, transparent=False, facecolor="white",
+                       metadata={"Software": None})  # fmt: skip
+    return at_home_in_a_page(vector.getvalue(), name), raster.getvalue()
+
+
+def at_home_in_a_page(svg: str, name: str) -> str:
+    """No prolog, ids of its own, the page's font, ink and colours."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
+    svg = re.sub(r"url\(#", f"url(#{name}-", svg)
+    svg = re.sub(r'href="#', f'href="#{name}-', svg)
+    svg = re.sub(r"(font: [^;\"]*?px) [^;\"]*", r"\1 system-ui, sans-serif", svg)
+    svg = re.sub(r"#000000\b", "currentColor", svg)
+    svg = svg.replace(QUIET, f"var(--quiet, {QUIET})")
+    for place, colour in enumerate(COLOURS):
+        svg = svg.replace(colour, f"var(--series-{place}, {colour})")
+    # matplotlib leaves the colour of text to the viewer's default, which on a dark page is still black.
+    return re.sub(r"<svg ", '<svg fill="currentColor" ', svg, count=1).strip() + "\n"
+
+
+def panels(canvas: Canvas, titles: Sequence[str], *, sharey: bool = True) -> Iterator[Axes]:
+    """Small multiples, as many as titles, with common axes."""
+    columns = min(PANELS_IN_ROW, len(titles))
+    rows = -(-len(titles) // columns)
+    axes = canvas.subplots(rows, columns, sharex=True, sharey=sharey, squeeze=False)
+    for place, axis in enumerate(axes.flat):
+        if place >= len(titles):
+            axis.set_axis_off()
+            continue
+        if len(titles) > 1:
+            axis.set_title(titles[place])
+        is_lowest = place + columns >= len(titles)
+        axis.xaxis.set_tick_params(labelbottom=is_lowest)
+        axis.xaxis.label.set_visible(is_lowest)
+        yield axis
+
+
+def size_of_panels(number: int, height: float = PANEL_HEIGHT) -> tuple[float, float]:
+    """Width and height in inches; one panel alone is wider."""
+    if number == 1:
+        return 5.2, max(3.1, height)
+    columns = min(PANELS_IN_ROW, number)
+    return PANEL_WIDTH * columns, height * -(-number // columns) + 0.55
+
+
+def zero_line(axis: Axes) -> None:
+    axis.axhline(0, color=QUIET, linewidth=0.7, zorder=0)
+
+
+def legend_below(canvas: Canvas, axis: Axes, columns: int = 4) -> None:
+    """One legend for all panels."""
+    handles, labels = axis.get_legend_handles_labels()
+    if handles:
+        canvas.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)))
+
+
+# ---------------------------------------------------------------------------------------------- lines
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of numbers as a line: x, and at each x the value with the ends of its bar (NaN: no bar)."""
+
+    name: str
+    points: tuple[tuple[float, float, float, float], ...]
+
+
+def lines_of(block: Block, xs: Iterable[float]) -> dict[str, Line]:
+    """The rows of a block as lines, by name; cells hold a value, or a value with two ends."""
+    xs, lines = list(xs), {}
+    for row in block.rows:
+        points = []
+        for x, cell in zip(xs, row.cells, strict=True):
+            values = [math.nan if one.value is None else one.value for one in cell.ours]
+            points.append((float(x), values[0], *(values[1:3] if len(values) > 2 else (math.nan, math.nan))))
+        lines[row.name] = Line(row.name, tuple(points))
+    return lines
+
+
+def stroke(axis: Axes, line: Line, place: int, *, band: bool = False) -> None:
+    """A line with its markers, in the colour of its place; with a band between the ends where it has them."""
+    points = [point for point in line.points if math.isfinite(point[1])]
+    xs, ys = [point[0] for point in points], [point[1] for point in points]
+    axis.plot(xs, ys, marker=MARKERS[place % len(MARKERS)], color=colour(place), label=line.name)
+    if band and points and all(math.isfinite(point[2]) for point in points):
+        axis.fill_between(xs, [point[2] for point in points], [point[3] for point in points],
+                          color=colour(place), alpha=0.13, linewidth=0)  # fmt: skip
+
+
+def colour(place: int) -> str:
+    return COLOURS[place % len(COLOURS)]

@@ -1,0 +1,140 @@
+"""A report as one HTML file: no network, no library; every number of a table leads to the result it is from."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from nonmember.reports.core.explorer import AXIS_WIDTH, axis_of, false_claim, row_of, statistics_of
+from nonmember.reports.core.grid import MEANINGS, PUBLISHED, Cell, Document, Figure, Number
+from nonmember.reports.render import formats
+from nonmember.results.load import Run
+
+HERE = Path(__file__).parent
+
+
+def page(document: Document, runs: Sequence[Run], facts: Mapping[str, str]) -> str:
+    """The whole page. facts: name -> what, for the head.   runs: all results, for the explorer."""
+    script, style = (read(name) for name in ("page.js", "page.css"))
+    axis = axis_of(runs)
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"cell": cell_html, "prose": prose, "picture": picture, "decimals": formats.decimals,
+                            "p": formats.p_value}  # fmt: skip
+    return environment.get_template("page.html.j2").render(
+        document=document,
+        facts=facts,
+        marks=document.marks,
+        published=PUBLISHED,
+        rows=[row_of(run, axis) for run in runs],
+        axis=axis,
+        statistics=statistics_of(runs),
+        axis_width=AXIS_WIDTH,
+        choices=choices(runs),
+        data=embedded({"runs": [full(run) for run in runs]}),
+        script=Markup(script),
+        style=Markup(style),
+        # Only this very script may run, and nothing may be fetched.
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src '{digest(script)}'; img-src data:",
+    )
+
+
+def read(name: str) -> str:
+    return (HERE / name).read_text(encoding="utf-8")
+
+
+def digest(script: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+
+
+def embedded(value: object) -> Markup:
+    """JSON that cannot end the element it stands in."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&\u2028\u2029":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)
+
+
+def full(run: Run) -> dict[str, Any]:
+    """Everything about a run that the page shows on demand; long lists are left to the file."""
+    values = asdict(run.result)
+    values["details"] = {name: shortened(value) for name, value in run.result.details.items()}
+    values["excluded"] = shortened(dict(run.result.excluded))
+    found = {"anchor": run.anchor, "path": run.path, "sha256": run.sha256, "domain": run.domain}
+    return values | found | {"false_claim": false_claim(run.result)}
+
+
+MAX_LISTED = 24
+
+
+def shortened(value: Any) -> Any:
+    """Long lists and mappings by their number of entries."""
+    if isinstance(value, list | tuple | dict) and len(value) > MAX_LISTED:
+        return f"{len(value)} entries; see the file"
+    return value
+
+
+def choices(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """What the filters offer."""
+    names = ("world", "sweep", "method", "verdict", "truth")
+    return {name: sorted({str(run.get(name) or "unknown") for run in runs}) for name in names}
+
+
+def cell_html(cell: Cell) -> Markup:
+    ours = numbers_html(cell, cell.ours)
+    if not cell.published:
+        return ours
+    return Markup('{} <span class="paper" title="published">({})</span>').format(
+        ours, numbers_html(cell, cell.published)
+    )
+
+
+def numbers_html(cell: Cell, numbers: tuple[Number, ...]) -> Markup:
+    return Markup("").join(
+        escape(piece) if isinstance(piece, str) else number_html(piece) for piece in cell.pieces(numbers)
+    )
+
+
+def number_html(number: Number) -> Markup:
+    """A link to the result; of several, to all of them together."""
+    text: Markup = escape(number.text)
+    if number.runs:
+        anchors = list(dict.fromkeys(number.runs))
+        href = f"#{anchors[0]}" if len(anchors) == 1 else f"#runs?only={','.join(anchors)}"
+        several = "" if len(anchors) == 1 else Markup(' class="several"')
+        title = Markup(' title="{}"').format(number.note) if number.note else ""
+        text = Markup('<a href="{}"{}{}>{}</a>').format(href, several, title, text)
+    if number.missing:
+        text = Markup('<span class="none">{}</span>').format(text)
+    if number.mark:
+        text += Markup('<span class="mark" title="{}">{}</span>').format(MEANINGS[number.mark], number.mark)
+    if number.adjusted:
+        text = Markup('<span class="tested">{}<small title="Holm-adjusted">{}</small></span>').format(
+            text, number.adjusted
+        )
+    return text
+
+
+def prose(text: str) -> Markup:
+    """Escaped, with what stands in backticks as code."""
+    parts = [Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+             for place, part in enumerate(text.split("`"))]  # fmt: skip
+    return Markup("").join(parts)
+
+
+def picture(figure: Figure) -> Markup:
+    """The figure's SVG with a name for those who cannot see it. Its text was escaped when it was drawn."""
+    label = Markup('<svg role="img" aria-label="{}" ').format(f"{figure.title}. {figure.alt}")
+    width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', figure.svg).groups()  # type: ignore[union-attr]
+    svg = re.sub(r'\s(width|height)="[\d.]+pt"', "", figure.svg, count=2)
+    return Markup(svg.replace("<svg ", f"{label}", 1).replace("<svg ", f'<svg style="--w:{width};--h:{height}" ', 1))

@@ -1,0 +1,93 @@
+"""A report on disk: page, Markdown, CSV, pictures and manifest. What an earlier report left and this one lacks goes."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping
+from datetime import datetime
+from pathlib import Path
+
+from nonmember import __version__
+from nonmember.reports.core.grid import Document
+from nonmember.reports.render.formats import listed
+from nonmember.reports.render.markdown import markdown
+from nonmember.reports.render.page import page
+from nonmember.reports.render.spreadsheet import spreadsheet
+from nonmember.results.load import Collection, manifest
+from nonmember.runtime.files import write_text_atomically
+
+PAGE, TEXT, MANIFEST = "report.html", "report.md", "manifest.json"
+
+
+def write_report(document: Document, collection: Collection, folder: Path, now: datetime) -> Path:
+    """Everything about a document in `folder`; returns the page."""
+    made = now.isoformat(timespec="seconds")
+    facts = facts_of(document, collection, now)
+    files = files_of(document, collection, facts)
+    used: dict[str, list[str]] = defaultdict(list)
+    for section in document.sections:
+        for anchor in section.used():
+            used[anchor].append(section.key)
+    read = {path: sha256 for section in document.sections for figure in section.figures
+            for path, sha256 in figure.read.items()}  # fmt: skip
+    listing = manifest(collection, used, read, __version__, made) | {"files": sorted([*files, MANIFEST])}
+    earlier = earlier_files(folder)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, str):
+            write_text_atomically(path, content)
+        else:
+            path.write_bytes(content)
+    write_text_atomically(folder / MANIFEST, json.dumps(listing, indent=1, ensure_ascii=False) + "\n")
+    for name in earlier - set(files) - {MANIFEST}:
+        (folder / name).unlink(missing_ok=True)
+    return folder / PAGE
+
+
+def facts_of(document: Document, collection: Collection, now: datetime) -> dict[str, str]:
+    """What a reader wants to know first."""
+    sweeps = {run.result.sweep for run in collection.runs}
+    facts = {
+        "Made": f"{now:%-d %B %Y, %H:%M} {now.tzname() or ''}".strip(),
+        "Version": f"nonmember {__version__}",
+        "Results": f"{len(collection.runs):,} from {len(sweeps)} sweep{'s' * (len(sweeps) != 1)}",
+    }
+    if document.worlds:
+        facts["Worlds"] = listed(list(document.worlds))
+    if not collection.runs:
+        facts = {name: facts[name] for name in ("Made", "Version")} | {"Results": "none; published numbers alone"}
+    if collection.unreadable:
+        facts["Left out"] = f"{len(collection.unreadable)} unreadable (manifest.json says which)"
+    return facts
+
+
+def files_of(document: Document, collection: Collection, facts: Mapping[str, str]) -> dict[str, str | bytes]:
+    """Name -> content."""
+    paths = {run.anchor: run.path for run in collection.runs}
+    files: dict[str, str | bytes] = {
+        PAGE: page(document, collection.runs, facts),
+        TEXT: markdown(document, facts),
+    }
+    for section in document.sections:
+        if section.blocks or section.figures:
+            files[f"tables/{section.key}.csv"] = spreadsheet(section, paths)
+        for figure in section.figures:
+            files[f"figures/{figure.name}.svg"] = figure.svg
+            files[f"figures/{figure.name}.png"] = figure.png
+    return files
+
+
+def earlier_files(folder: Path) -> set[str]:
+    """What an earlier report in this folder says it wrote; only plain names below the folder are believed."""
+    try:
+        names = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+    known = (PAGE, TEXT, MANIFEST)
+    return {
+        name
+        for name in names
+        if isinstance(name, str) and ".." not in name and (name in known or name.startswith(("tables/", "figures/")))
+    }

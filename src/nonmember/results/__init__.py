@@ -1,0 +1,1 @@
+"""Results of audits: schema, seals, reading what is on disk."""

@@ -1,0 +1,82 @@
+"""The pictures of one audit, for its W&B run. Drawn on figures of their own, without pyplot's global state."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from nonmember.records import FloatArray
+from nonmember.results.result import AuditResult
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports where it keeps its list of fonts
+
+BLUE, GREY, RED = "#0072b2", "#999999", "#d55e00"
+BINS = 60
+
+
+def of_distribution(result: AuditResult, distribution: FloatArray) -> Figure:
+    """The resampled statistic with its value, its interval and zero."""
+    figure = _figure(5.6, 3.4)
+    axes = figure.subplots()
+    axes.hist(distribution, bins=BINS, color=BLUE, alpha=0.55)
+    axes.axvline(0.0, color="black", linewidth=1, linestyle="--", label="0")
+    if result.ci_low is not None and result.ci_high is not None:
+        label = f"interval [{result.ci_low:+.3f}, {result.ci_high:+.3f}]"
+        axes.axvspan(result.ci_low, result.ci_high, color=GREY, alpha=0.25, linewidth=0, label=label)
+    if result.statistic is not None:
+        axes.axvline(result.statistic, color=RED, linewidth=1.5, label=f"statistic {result.statistic:+.3f}")
+    axes.set_xlabel("statistic of the resamples")
+    axes.set_ylabel("resamples")
+    p_value = "undefined" if result.p_value is None else f"{result.p_value:.4g}"
+    axes.set_title(f"{_about(result)}\n{result.method}, p = {p_value}: {result.verdict}", fontsize=9)
+    axes.legend(fontsize=8, frameon=False)
+    return figure
+
+
+def has_ranks(columns: Mapping[str, Any]) -> bool:
+    """Whether there are scores under the target and another model to be compared with."""
+    return "target" in columns and ("reference" in columns or "distilled" in columns)
+
+
+def of_ranks(result: AuditResult, columns: Mapping[str, Sequence[float | None]]) -> Figure:
+    """Every document's rank under the target against that under the reference and under the distilled reference."""
+    others = [name for name in ("reference", "distilled") if name in columns]
+    correlations = {"reference": result.rho_reference_target, "distilled": result.rho_distilled_target}
+    figure = _figure(3.4 * len(others), 3.7)
+    for axes, other in zip(np.atleast_1d(figure.subplots(1, len(others))), others, strict=True):
+        target, compared = (np.array(columns[name], dtype=np.float64) for name in ("target", other))
+        kept = np.isfinite(target) & np.isfinite(compared)
+        size = 12 if kept.sum() < 1000 else 3
+        axes.scatter(
+            rankdata(compared[kept]),
+            rankdata(target[kept]),
+            s=size,
+            color=BLUE,
+            alpha=0.5,
+            linewidths=0,
+            rasterized=True,
+        )
+        axes.set_xlabel(f"rank under {other}")
+        axes.set_ylabel("rank under target")
+        axes.set_aspect("equal")
+        rho = correlations[other]
+        axes.set_title(f"target and {other}" + ("" if rho is None else f": rho = {rho:.3f}"), fontsize=9)
+    figure.suptitle(_about(result), fontsize=9)
+    return figure
+
+
+def _about(result: AuditResult) -> str:
+    return f"{result.corpus} under {result.target}" if result.target else result.corpus
+
+
+def _figure(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")

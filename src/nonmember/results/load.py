@@ -1,0 +1,121 @@
+"""Results from disk: every `result.json` below some folders, with its hash. What cannot be read is counted."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nonmember.results.outcomes import NO_SEAL, num_without_seal
+from nonmember.results.result import RESULT, AuditResult
+
+log = logging.getLogger(__name__)
+
+ANCHOR_LENGTH = 10
+
+
+@dataclass(frozen=True)
+class Run:
+    """One result and the file it is from. path: from the folder above the results folder, never an absolute one.
+    folder: where the file lies, for those who read what lies beside it; never shown.
+    """
+
+    result: AuditResult
+    path: str
+    sha256: str
+    folder: Path | None = None
+
+    @property
+    def anchor(self) -> str:
+        """Where the page shows this run; depends on the path alone, so links last over rebuilds."""
+        return f"run-{hashlib.sha256(self.path.encode()).hexdigest()[:ANCHOR_LENGTH]}"
+
+    @property
+    def domain(self) -> str:
+        data = self.result.data
+        return str(data.get("domain") or data.get("label") or self.result.corpus)
+
+    def get(self, name: str) -> Any:
+        """A fact by name: a field of the result, of its data (half, draw ...), or a dotted path into its settings."""
+        if name == "domain":
+            return self.domain
+        if name in AuditResult.__dataclass_fields__ and name != "score":
+            return getattr(self.result, name)
+        if name in self.result.data:
+            return self.result.data[name]
+        node: Any = self.result.settings
+        for part in name.split("."):
+            node = node.get(part) if isinstance(node, Mapping) else None
+        return node
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What was found. unreadable: path -> reason."""
+
+    runs: tuple[Run, ...]
+    unreadable: Mapping[str, str]
+
+    @property
+    def worlds(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(run.result.world for run in self.runs))
+
+
+def load_runs(folders: Sequence[Path]) -> Collection:
+    """All results below the folders, in the order of their paths. Raises ValueError where there is none at all."""
+    runs: list[Run] = []
+    unreadable: dict[str, str] = {}
+    for folder in dict.fromkeys(folder.absolute() for folder in folders):
+        for path in sorted(folder.rglob(RESULT)):
+            name = path.relative_to(folder.parent).as_posix()
+            try:
+                content = path.read_bytes()
+                runs.append(Run(AuditResult.load(path), name, hashlib.sha256(content).hexdigest(), path.parent))
+            except (ValueError, OSError) as error:
+                unreadable[name] = str(error).replace(str(path), name)
+    if without := num_without_seal([run.folder / RESULT for run in runs if run.folder is not None]):
+        log.info("%d of %d results have %s.", without, len(runs), NO_SEAL)
+    if unreadable:
+        first = next(iter(unreadable))
+        log.warning("%d of %d results cannot be read and are left out, first %s.",
+                    len(unreadable), len(runs) + len(unreadable), first)  # fmt: skip
+    if not runs:
+        where = " or ".join(map(str, folders))
+        told = f" that this version can read ({len(unreadable)} that it cannot)" if unreadable else ""
+        raise ValueError(
+            f"There is no {RESULT} below {where}{told}. Run audits first, or name their folder: results=[FOLDER]."
+        )
+    return Collection(tuple(runs), unreadable)
+
+
+def manifest(
+    collection: Collection, used: Mapping[str, Sequence[str]], read: Mapping[str, str], version: str, made: str
+) -> dict[str, Any]:
+    """The files a report rests on, with their hashes. used: anchor of a run -> the tables and figures it stands in.
+    read: files beside results that were read too, path -> hash.
+    """
+    listing: dict[str, Any] = {
+        "made": made,
+        "nonmember": version,
+        "num_results": len(collection.runs),
+        "num_unreadable": len(collection.unreadable),
+        "results": [
+            {
+                "path": run.path,
+                "sha256": run.sha256,
+                "world": run.result.world,
+                "sweep": run.result.sweep,
+                "method": run.result.method,
+                "audit": run.result.keys.get("audit"),
+                "used_in": sorted(used.get(run.anchor, ())),
+            }
+            for run in collection.runs
+        ],
+        "unreadable": [{"path": path, "reason": reason} for path, reason in collection.unreadable.items()],
+    }
+    if read:
+        listing["values_of_documents"] = [{"path": path, "sha256": sha256} for path, sha256 in sorted(read.items())]
+    return listing

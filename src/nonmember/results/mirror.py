@@ -1,0 +1,147 @@
+"""What a tracker hears of a finished audit: the one place for it, for the live run and for `nonmember sync` alike.
+
+All of it can be read off the run's folder: the disk has it first, and W&B has a copy. Names are in `trackers`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.parquet as pq
+
+from nonmember.records import FloatArray
+from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult
+
+if TYPE_CHECKING:
+    from nonmember.tracking.trackers import Tracker
+
+SUSPECT = "suspect"  # the first group of documents of every method; the only one of most
+FACTS = "cell"  # where W&B's config has them
+
+Plain = str | float | bool | None
+Texts = Mapping[str, Mapping[str, str]]  # group of documents -> document id -> text
+
+
+def mirror(tracker: Tracker, result: AuditResult, folder: Path, texts: Texts | None = None) -> None:
+    """Tell the tracker all there is to a result whose files lie in `folder`; missing files are left out.
+
+    texts: sent along with the scores where the tracker was asked to (`log_text`), ignored otherwise.
+    """
+    tracker.describe(FACTS, facts_of(result))
+    tracker.summarise(summary_of(result))
+    if not tracker.takes_media:
+        return
+    from nonmember.results import figures as run_figures
+
+    distribution = _distribution(folder / DISTRIBUTION)
+    if len(distribution):
+        tracker.histogram("test/distribution", distribution.tolist())
+        tracker.figure("figure/distribution", run_figures.of_distribution(result, distribution))
+    columns = _columns(folder / SCORES)
+    if columns:
+        if run_figures.has_ranks(columns):
+            tracker.figure("figure/ranks", run_figures.of_ranks(result, columns))
+        if tracker.log_text and texts is not None:
+            columns["text"] = _texts_of(columns, texts)
+        tracker.scores("scores", columns)
+
+
+def facts_of(result: AuditResult) -> dict[str, Plain]:
+    """What an audit can be grouped and compared by: plain values under flat names, absent ones None.
+
+    First what every audit has; then the method's settings, outer ones before inner ones of the same name; then the
+    data's. `lambda`, `tau`, `k`, `rank_metric`, `learning_rate`, `epochs`, `domain` and `half` are always there.
+    """
+    facts: dict[str, Plain] = {
+        "method": result.method,
+        "score": result.score or None,
+        "target": result.target,
+        "reference": result.reference,
+        "corpus": result.corpus,
+        "heldout": result.heldout,
+        "world": result.world,
+        "truth": result.truth,
+        "seed": result.seed,
+        "sweep": result.sweep,
+        "name": result.cell,
+    }
+    for name, value in [*_settings(result.settings), *result.data.items()]:
+        facts.setdefault(name.rstrip("_"), value)
+    for name in ("lambda", "tau", "k", "rank_metric", "learning_rate", "epochs", "domain", "half"):
+        facts.setdefault(name, None)
+    return facts
+
+
+def _settings(settings: Mapping[str, Any]) -> Iterator[tuple[str, Plain]]:
+    """Plain values, breadth first."""
+    inner: list[Mapping[str, Any]] = [settings]
+    while inner:
+        level, inner = inner, []
+        for node in level:
+            for name, value in node.items():
+                if isinstance(value, Mapping):
+                    inner.append(value)
+                elif name != "kind" and (value is None or isinstance(value, str | int | float | bool)):
+                    yield name, value
+
+
+def summary_of(result: AuditResult) -> dict[str, float | str]:
+    """All final values of a result under the names that never change; undefined ones are left out."""
+    values: dict[str, Any] = {
+        "test/statistic": result.statistic,
+        "test/p_value": result.p_value,
+        "test/ci_low": result.ci_low,
+        "test/ci_high": result.ci_high,
+        "test/alpha": result.alpha,
+        "rho/reference_target": result.rho_reference_target,
+        "rho/distilled_target": result.rho_distilled_target,
+        "verdict": result.verdict,
+        "allowed_claim": result.allowed_claim,
+        "num_documents": result.num_documents,
+        "num_excluded": result.num_excluded,
+        "num_tokens": result.num_tokens,
+        "num_warnings": len(result.warnings),
+        "seconds": result.seconds,
+        **{f"health/{name}": value for name, value in result.health.items()},
+        **{f"capability/{role}/{name}": v for role, told in result.capability.items() for name, v in told.items()},
+        **{_name_of_detail(name): value for name, value in _numbers(result.details)},
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _numbers(details: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
+    for name, value in details.items():
+        if isinstance(value, Mapping):
+            yield from _numbers(value, f"{above}{name}/")
+        elif isinstance(value, int | float):
+            yield f"{above}{name}", value
+
+
+def _name_of_detail(name: str) -> str:
+    """A dot would be read as a path by W&B's charts."""
+    name = re.sub(r"[^A-Za-z0-9_/]", "_", name)
+    if name.startswith("rho_"):
+        return f"rho/{name.removeprefix('rho_')}"
+    return f"score/{name}" if name == "auroc" or name.startswith("tpr_at_") else f"detail/{name}"
+
+
+def _distribution(path: Path) -> FloatArray:
+    if not path.is_file():
+        return np.zeros(0)
+    values: FloatArray = pq.read_table(path)["statistic"].to_numpy()
+    return values[np.isfinite(values)]
+
+
+def _columns(path: Path) -> dict[str, Any]:
+    return pq.read_table(path).to_pydict() if path.is_file() else {}
+
+
+def _texts_of(columns: Mapping[str, Any], texts: Texts) -> list[str | None]:
+    """Joined by group and id; None where there is no such document."""
+    doc_ids = columns["doc_id"]
+    groups = columns.get("group", [SUSPECT] * len(doc_ids))
+    return [texts.get(group, {}).get(doc_id) for group, doc_id in zip(groups, doc_ids, strict=True)]

@@ -1,0 +1,272 @@
+"""What is known before an audit by calibrated clearance is planned: from stored audits, or from numbers."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow.parquet as pq
+from scipy import stats
+
+from nonmember.artifacts.store import SIDECAR
+from nonmember.results.load import Run, load_runs
+from nonmember.results.readings import planted
+from nonmember.results.result import SCORES, AuditResult
+from nonmember.stats.margin import Extra
+from nonmember.stats.pilot import PilotAudit, Spread, pilot, shared_part, spread
+from nonmember.stats.planning import Costs, Pilot
+from nonmember.stats.two_way import TwoWay, two_way
+from nonmember.training.planting import Reading
+
+CONTROL = re.compile(r"control-.+-\d+$")  # roles, see methods/clearance.py
+DISTILLED = re.compile(r"(.+/)?distilled(/\d+)?$")
+
+
+@dataclass(frozen=True)
+class Known:
+    """pilots: what might be excluded -> its pilot, lighter readings first.   excluded: what is to be.   num_readings:
+    planted ones with exposures.   gaps: set -> how far untouched models lie above those that read what is excluded.
+    spread: standard deviation of controls of one reading, None where it was not measured.   seconds: None where nothing
+    tells.   notes: where it is from, and how much it may be relied on.
+    """
+
+    pilots: Mapping[str, Pilot]
+    excluded: str
+    num_readings: int
+    gaps: Mapping[str, float]
+    spread: float | None
+    seconds: Costs | None
+    notes: tuple[str, ...]
+
+
+class Source(Protocol):
+    def known(self, store: Path) -> Known: ...
+
+
+@dataclass(frozen=True)
+class FromNumbers:
+    """standard_error: of one model's Delta over `num_documents` documents.   num_readings: to be planted with
+    exposures.   deviation, deviation_df: as of `methods.controls.PlantedControls`.   The others: see
+    `stats.planning.Pilot`."""
+
+    delta_untouched: float
+    delta_controls: float
+    tau: float
+    sigma: float
+    standard_error: float
+    num_documents: int
+    shared: float
+    interaction: float
+    num_readings: int
+    exclude: str
+    deviation: float = 0.0
+    deviation_df: float | None = None
+
+    def known(self, store: Path) -> Known:
+        found = Pilot(self.delta_untouched, self.delta_controls, self.tau, self.sigma, self.standard_error**2,
+                      self.num_documents, self.shared, self.interaction,
+                      Extra(self.deviation**2, self.deviation_df or math.inf))  # fmt: skip
+        said = ("A pilot by its numbers.",)
+        return Known({self.exclude: found}, self.exclude, self.num_readings, {}, None, None, said)
+
+
+@dataclass(frozen=True)
+class FromAudits:
+    """folders: every result of calibrated clearance below them; all of one reference, recipe and set of readings.
+    exclude: label of the lightest reading to be excluded (4x, 8x50%); None: what the audits exclude.
+    shared: see `stats.planning.Pilot`; None: measured on the scores beside the results.
+    """
+
+    folders: Sequence[str]
+    exclude: str | None
+    shared: float | None
+
+    def known(self, store: Path) -> Known:
+        runs = [run for run in load_runs([Path(folder) for folder in self.folders]).runs
+                if run.result.method == "clearance" and run.result.statistic is not None]  # fmt: skip
+        _check_alike(runs, self.folders)
+        by_controls = _by_controls(runs)
+        audits = [_audit(here, self.shared) for here in by_controls]
+        readings = {label: one for label, one in planted(runs[0].result).items() if one.exposures}
+        excluded = self._excluded(runs, readings)
+        extra = _extra(runs[0].result)
+        pilots = {label: replace(pilot(audits, _place(reading)), extra=extra) for label, reading in readings.items()}
+        names = [here[0].result.corpus for here in by_controls]
+        gaps = {  # of a set with several groups of controls the smallest
+            name: min(one.gap(_place(readings[excluded])) for one, of in zip(audits, names, strict=True) if of == name)
+            for name in names
+        }
+        found, seconds = spread(audits), _seconds([run.result for run in runs], store)
+        notes = tuple(_notes(runs, audits, found))
+        return Known(pilots, excluded, len(readings), gaps, math.sqrt(found.variance), seconds, notes)
+
+    def _excluded(self, runs: Sequence[Run], readings: Mapping[str, Reading]) -> str:
+        found = sorted({str(run.result.details["excluded_reading"]) for run in runs})
+        if self.exclude is None and len(found) > 1:
+            raise ValueError(f"The audits exclude different readings ({', '.join(found)}); add pilot.exclude=LABEL.")
+        excluded = self.exclude or found[0]
+        if excluded not in readings:
+            raise ValueError(
+                f"exclude must be one of the readings that the audits planted ({', '.join(readings)}); got "
+                f"{excluded!r}."
+            )
+        return excluded
+
+
+def _check_alike(runs: Sequence[Run], folders: Sequence[str]) -> None:
+    where = " or ".join(map(str, folders))
+    if not runs:
+        raise ValueError(
+            f"There is no result of calibrated clearance below {where}. Run `nonmember audit method=clearance` on a "
+            "few documents first, name its folder (pilot.folders=[FOLDER]), or plan from numbers (pilot=numbers)."
+        )
+    told = {
+        "references": {str(run.result.reference) for run in runs},
+        "scores": {run.result.score for run in runs},
+        "distillations": {json.dumps(run.result.settings.get("distillation"), sort_keys=True) for run in runs},
+        "planted readings": {", ".join(planted(run.result)) for run in runs},
+        "deviations from the controls": {str(_extra(run.result)) for run in runs},
+    }
+    for what, values in told.items():
+        if len(values) > 1:
+            raise ValueError(
+                f"The audits below {where} have different {what}, and no one pilot is made of them. Name the folder of "
+                "one group: pilot.folders=[FOLDER]."
+            )
+
+
+def _by_controls(runs: Sequence[Run]) -> list[list[Run]]:
+    """Audits that share their controls, which are then counted once."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(json.dumps(run.result.details["control_deltas"], sort_keys=True), []).append(run)
+    return list(found.values())
+
+
+def _audit(runs: Sequence[Run], shared: float | None) -> PilotAudit:
+    """Of audits that differ in their targets alone."""
+    result, readings = runs[0].result, planted(runs[0].result)
+    measured = _controls(runs[0]) if shared is None else []
+    by_seed = [one.deltas for one in measured] or [np.array(_details(run.result)["deltas_by_seed"]) for run in runs]
+    num_seeds = by_seed[0].size
+    of_means = float(np.mean([one.jackknife.interaction() for one in measured])) if measured else 0.0
+    return PilotAudit(
+        controls={_place(readings[label]): deltas for label, deltas in _details(result)["control_deltas"].items()},
+        num_documents=result.num_documents,
+        num_seeds=num_seeds,
+        seed_variance=float(np.mean([deltas.var(ddof=1) for deltas in by_seed])) if num_seeds > 1 else 0.0,
+        seed_df=len(by_seed) * (num_seeds - 1),
+        interaction=of_means * num_seeds,
+        document_variance=float(np.mean([_document_variance(run.result) for run in runs])),
+        shared=shared_part(np.array([_without(one) for one in measured]), of_means) if shared is None else shared,
+    )
+
+
+def _extra(result: AuditResult) -> Extra:
+    """As the audit's controls were declared."""
+    controls: Any = result.settings.get("controls", {})
+    return Extra(float(controls.get("deviation") or 0.0) ** 2, float(controls.get("deviation_df") or math.inf))
+
+
+def _details(result: AuditResult) -> dict[str, Any]:
+    return dict(result.details)
+
+
+def _place(reading: Reading) -> tuple[float, float]:
+    return reading.share, float(reading.exposures)
+
+
+def _document_variance(result: AuditResult) -> float:
+    """Of the target's Delta, clusters of documents accounted for."""
+    told = _details(result)
+    return float(told["standard_error"]) ** 2 * (1 - (told["share_of_seeds"] or 0.0))
+
+
+def _controls(run: Run) -> list[TwoWay]:
+    """Delta of every control by the scores beside the result."""
+    path = run.folder / SCORES if run.folder is not None else None
+    if path is None or not path.is_file():
+        raise ValueError(
+            f"There is no {SCORES} beside {run.path}, so how much of the documents' variance target and controls share "
+            "cannot be measured. Copy it there, or add pilot.shared=0, which is careful."
+        )
+    table = pq.read_table(path, filters=[("group", "=", "suspect")])
+    values = {name: table[name].to_numpy() for name in table.column_names if name not in ("doc_id", "group")}
+    metric: Any = run.result.settings["rank_metric"]
+    found = []
+    for role in filter(CONTROL.match, values):
+        distilled = [values[name] for name in values if name.startswith(f"{role}/") and DISTILLED.match(name)]
+        found.append(two_way(
+            values["reference"], values[role], distilled, range(len(table)),
+            metric=metric, num_resamples=1, alpha=run.result.alpha, rng=np.random.default_rng(0),
+        ))  # fmt: skip
+    return found
+
+
+def _without(one: TwoWay) -> Any:
+    """[documents] Delta without each of them."""
+    return one.jackknife.without_reference_G - one.jackknife.without_distilled_SG.mean(axis=0)
+
+
+def _notes(runs: Sequence[Run], audits: Sequence[PilotAudit], found: Spread) -> Iterable[str]:
+    invalid = sum(run.result.verdict == "invalid" for run in runs)
+    sizes = sorted({audit.num_documents for audit in audits})
+    seeds = sorted({audit.num_seeds for audit in audits})
+    yield (
+        f"{len(runs)} audits with {len(audits)} sets of controls, {_span(sizes)} documents and {_span(seeds)} "
+        f"distillation seeds, of which {invalid} are invalid."
+    )
+    low, high = (math.sqrt(found.variance * found.df / stats.chi2.ppf(tail, found.df)) for tail in (0.95, 0.05))
+    yield (
+        f"Controls of one reading differ by {math.sqrt(found.variance):.3f} (standard deviation, on {found.df} degrees "
+        f"of freedom; 90% interval {low:.3f} to {high:.3f}). The plan takes it as known."
+    )
+    if not found.sigma_df:
+        yield "One distillation seed: what another seed would change is counted as a difference between models."
+
+
+def _span(values: Sequence[int]) -> str:
+    return str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]}"
+
+
+# ------------------------------------------------------------------------------------------------- costs
+
+
+def _seconds(results: Sequence[AuditResult], store: Path) -> Costs | None:
+    """Wall time of the audits that trained something, divided over the tokens that their models were trained on.
+
+    None where nothing was trained, or the store does not have those models.
+    """
+    making = [result for result in results if result.made.get("models_trained", 0) > 0]
+    entries = _entries(store)
+    tokens: dict[bool, dict[str, float]] = {True: {}, False: {}}  # of controls; of distilled references, per document
+    total: dict[str, float] = {}
+    for result in making:
+        for role, key in result.keys.items():
+            is_control = bool(CONTROL.match(role))
+            if (is_control or DISTILLED.match(role)) and key in entries:
+                total[key] = total.get(key) or _tokens(entries[key])
+                tokens[is_control][key] = total[key] / (1 if is_control else result.num_documents)
+    if not (tokens[True] and tokens[False]):
+        return None
+    trained = sum(result.made["models_trained"] for result in making)
+    rate = sum(result.seconds for result in making) / (trained * float(np.mean(list(total.values()))))
+    control, distillation = (rate * float(np.mean(list(tokens[kind].values()))) for kind in (True, False))
+    return Costs(control, distillation)
+
+
+def _entries(store: Path) -> dict[str, Path]:
+    """Key -> sidecar of the store's models."""
+    folder = store / "models"
+    paths = sorted(folder.iterdir()) if folder.is_dir() else []
+    return {path.name.rpartition("-")[2]: path / SIDECAR for path in paths if (path / SIDECAR).is_file()}
+
+
+def _tokens(sidecar: Path) -> float:
+    return float(json.loads(sidecar.read_text(encoding="utf-8"))["facts"]["num_tokens"])

@@ -1,0 +1,82 @@
+"""Where and how work is done, as far as results do not depend on it: devices, micro-batches, budgets."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from nonmember.checks import require_count, require_flag, require_number, require_text
+
+if TYPE_CHECKING:
+    import lightning
+    import torch
+
+MIB = 2**20
+
+
+@dataclass(frozen=True)
+class Compute:
+    """The `trainer=` group.
+
+    make_trainer: `lightning.Trainer` with the devices and strategy of the config; the rest is added here.
+    micro_batch_size: sequences per forward pass in training, over all devices.
+    max_batch_tokens: most tokens of a batch in observing, padding included.
+    logits_budget_mib: bound on the largest [tokens, vocabulary] table in training.
+    block_mib: the same in observing; best when it fits the processor's cache.
+    checkpoint_seconds: training saves a point to resume from this often.
+    measure_health: whether cross-entropy and divergence of a distilled reference are measured before and after its
+        training. Two passes over the documents by student and teacher each, as costly as an epoch; clearance measures
+        both anyway.
+    """
+
+    make_trainer: Callable[..., lightning.Trainer]
+    precision: str
+    micro_batch_size: int
+    max_batch_tokens: int
+    logits_budget_mib: int
+    block_mib: int
+    checkpoint_seconds: float
+    gradient_checkpointing: bool
+    measure_health: bool = True
+
+    def __post_init__(self) -> None:
+        require_text(self.precision, "trainer.precision", hint="Lightning's names, such as 32-true or bf16-mixed.")
+        for name in ("micro_batch_size", "max_batch_tokens", "logits_budget_mib", "block_mib"):
+            require_count(getattr(self, name), 1, f"trainer.{name}")
+        require_number(self.checkpoint_seconds, "[0, inf)", "trainer.checkpoint_seconds")
+        for name in ("gradient_checkpointing", "measure_health"):
+            require_flag(getattr(self, name), f"trainer.{name}")
+
+    @property
+    def alters_models(self) -> bool:
+        """Whether a trainer changes the model it works on for good, by sharding or by converting it: give it a copy."""
+        from lightning.pytorch.strategies import ModelParallelStrategy
+
+        return isinstance(self._strategy, ModelParallelStrategy) or self.precision in ("bf16-true", "16-true")
+
+    @property
+    def _strategy(self) -> object:
+        return getattr(self.make_trainer, "keywords", {}).get("strategy", "auto")
+
+    @property
+    def device(self) -> torch.device:
+        """Of this process, for the little that needs no trainer."""
+        return self.trainer(logger=False, enable_checkpointing=False).strategy.root_device
+
+    def trainer(self, **arguments: object) -> lightning.Trainer:
+        """A trainer of its own strategy object. Raises ValueError where this machine lacks the devices."""
+        from lightning.fabric.utilities.exceptions import MisconfigurationException
+
+        from nonmember.runtime.callbacks import InterruptionGuard
+
+        arguments["callbacks"] = [*arguments.get("callbacks", ()), InterruptionGuard()]  # type: ignore[misc]
+        if not isinstance(self._strategy, str):
+            arguments["strategy"] = copy.deepcopy(self._strategy)
+        try:
+            return self.make_trainer(precision=self.precision, **arguments)
+        except MisconfigurationException as error:
+            raise ValueError(
+                f"This trainer cannot be had here: {error} Choose another one, such as trainer=cpu."
+            ) from error

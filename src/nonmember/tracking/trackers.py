@@ -1,0 +1,285 @@
+"""Where the numbers of a run go besides the disk: W&B, a CSV file, or nowhere. One small interface for all three.
+
+Names never change.
+  summary   test/p_value, test/statistic, test/ci_low, test/ci_high, rho/reference_target, rho/distilled_target,
+            rho/..., score/auroc, score/tpr_at_..., health/..., capability/<role>/..., detail/..., verdict, status,
+            num_documents, num_excluded, num_tokens, num_warnings, seconds; of a failed audit error, error_kind
+  curves    train/loss, train/ce, train/kl; of models made on the way to the audited ones train_<role>/...
+  media     test/distribution (histogram), scores (table), figure/distribution, figure/ranks
+  config    the resolved config, and under `cell` what an audit is grouped by, flat (nonmember.results.mirror.facts_of)
+
+No document text is sent unless it is asked for (log_text). A W&B run has an id of its own that the audit determines,
+so what is told twice is told to the same run.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import hashlib
+import io
+import json
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from nonmember.runtime.files import write_text_atomically
+from nonmember.tracking.online import require_online
+
+if TYPE_CHECKING:
+    from lightning.pytorch.loggers.logger import Logger
+    from matplotlib.figure import Figure
+
+RUN_NOTE = "wandb.json"  # beside the result, where W&B knows the run under another id than `run_id_of`
+RUN_ID_LENGTH = 16
+INIT_SECONDS = 30  # W&B itself tries for 100 seconds
+FIGURE_DPI = 110
+LONGEST_TAG = 64  # W&B refuses a run with a longer one
+
+
+def run_id_of(sweep: str, cell: str, audit_key: str) -> str:
+    """The W&B id of an audit's run. audit_key: hash of the question; empty for one that failed before it had one."""
+    return hashlib.sha256(f"{sweep}|{cell}|{audit_key}".encode()).hexdigest()[:RUN_ID_LENGTH]
+
+
+def noted_run_id(folder: Path, expected: str | None) -> str | None:
+    """The id under which W&B knows the live run of this folder, where it is not the expected one.
+
+    expected: the id of the folder's result; None asks for that of the audit that failed there.
+    """
+    try:
+        note = json.loads((folder / RUN_NOTE).read_text(encoding="utf-8"))
+        fits = note["failed"] if expected is None else note["instead_of"] == expected
+        return str(note["id"]) if fits else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What a run is called. `config` is plain JSON; `folder` is the run's own.
+
+    run_id: for W&B (`run_id_of`); None takes a fresh one.   live: whether the work is done now, not told later.
+    """
+
+    name: str
+    group: str
+    job_type: str
+    tags: Sequence[str]
+    config: Mapping[str, Any]
+    folder: Path
+    run_id: str | None = None
+    live: bool = True
+
+
+class Tracker(ABC):
+    """An open run. As a context manager it is always finished, and marked as failed when an exception passes.
+
+    takes_media: whether tables, histograms and figures are worth making.   log_text: whether texts may be sent.
+    """
+
+    takes_media: ClassVar[bool] = False
+    log_text: bool = False
+
+    @abstractmethod
+    def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
+        """One point of the curves `<prefix>/<name>`, over the axis `<prefix>/step`."""
+
+    @abstractmethod
+    def summarise(self, values: Mapping[str, float | str]) -> None:
+        """Final values, one each."""
+
+    def describe(self, name: str, facts: Mapping[str, Any]) -> None:  # noqa: B027
+        """Plain values that say what the run was, beside its config under `name`."""
+
+    def histogram(self, name: str, values: Sequence[float]) -> None:  # noqa: B027
+        """A distribution; kept by those who can show one."""
+
+    def scores(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:  # noqa: B027
+        """A table with a row per document: ids and numbers, text only with `log_text`."""
+
+    def figure(self, name: str, figure: Figure) -> None:  # noqa: B027
+        """A picture; kept by those who can show one."""
+
+    @abstractmethod
+    def finish(self, *, failed: bool) -> None: ...
+
+    @contextlib.contextmanager
+    def training(self, role: str) -> Iterator[list[Logger]]:
+        """Loggers for a Lightning trainer whose metrics are named train/... (role `distilled`) or train_<role>/..."""
+        from nonmember.tracking.curves import CurveLogger
+
+        yield [CurveLogger(self, "train" if role == "distilled" else f"train_{role}")]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.finish(failed=kind is not None)
+
+
+class NoTracker(Tracker):
+    """Nothing but what is on the disk anyway."""
+
+    def log(self, prefix: str, values: Mapping[str, float], step: int) -> None: ...
+
+    def summarise(self, values: Mapping[str, float | str]) -> None: ...
+
+    def finish(self, *, failed: bool) -> None: ...
+
+
+class CsvTracker(Tracker):
+    """`metrics.csv` in the run's folder: name, step, value; a line at a time, so a killed run keeps its lines."""
+
+    def __init__(self, info: RunInfo):
+        info.folder.mkdir(parents=True, exist_ok=True)
+        self._stream = (info.folder / "metrics.csv").open("w", newline="", encoding="utf-8", buffering=1)
+        self._writer = csv.writer(self._stream)
+        self._writer.writerow(["name", "step", "value"])
+
+    def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
+        self._writer.writerows([f"{prefix}/{name}", step, value] for name, value in values.items())
+
+    def summarise(self, values: Mapping[str, float | str]) -> None:
+        self._writer.writerows([name, "", value] for name, value in values.items())
+
+    def finish(self, *, failed: bool) -> None:
+        if not self._stream.closed:
+            self._writer.writerow(["status", "", "failed" if failed else "finished"])
+            self._stream.close()
+
+
+def prepare_wandb(directory: Path) -> Any:
+    """The wandb module, which writes nothing outside `directory`."""
+    directory.mkdir(parents=True, exist_ok=True)
+    for name in ("CACHE", "CONFIG", "DATA"):
+        os.environ.setdefault(f"WANDB_{name}_DIR", str(directory.resolve() / f".{name.lower()}"))
+    os.environ.setdefault("WANDB_SILENT", "true")  # it talks of logins and artifacts even where a run is silent
+    import wandb
+
+    return wandb
+
+
+def base_url_of(wandb: Any) -> str:
+    """The server that W&B's own settings name."""
+    return str(wandb.setup().settings.base_url)
+
+
+class WandbTracker(Tracker):
+    """One W&B run. Everything W&B writes stays under `directory`, so no writable home is needed."""
+
+    takes_media = True
+
+    def __init__(
+        self, info: RunInfo, *, project: str, mode: str, directory: Path,
+        entity: str | None = None, log_text: bool = False,
+    ):  # fmt: skip
+        self.log_text = log_text
+        self._info = info
+        self._wandb = wandb = prepare_wandb(directory)
+        try:
+            if mode == "online":
+                require_online(base_url_of(wandb))
+            self._run = wandb.init(
+                project=project, entity=entity, mode=mode, dir=str(directory.resolve()), name=info.name,
+                group=info.group, job_type=info.job_type, tags=[tag[:LONGEST_TAG] for tag in info.tags],
+                config=dict(info.config),
+                id=info.run_id, resume="allow" if mode == "online" else None, reinit="create_new",
+                settings=wandb.Settings(
+                    silent=True, console="off", x_disable_stats=True, x_disable_meta=True, init_timeout=INIT_SECONDS
+                ),
+            )  # fmt: skip
+        except wandb.Error as error:
+            raise ValueError(
+                f"W&B could not start in mode {mode!r}: {error} Use logger.mode=offline, or set WANDB_API_KEY."
+            ) from error
+        self._axes: set[str] = set()
+        self._disabled = mode == "disabled"
+
+    def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
+        if prefix not in self._axes:
+            self._axes.add(prefix)
+            self._run.define_metric(f"{prefix}/step")
+            self._run.define_metric(f"{prefix}/*", step_metric=f"{prefix}/step")
+        self._run.log({f"{prefix}/{name}": value for name, value in values.items()} | {f"{prefix}/step": step})
+
+    def summarise(self, values: Mapping[str, float | str]) -> None:
+        self._run.summary.update(dict(values))
+
+    def describe(self, name: str, facts: Mapping[str, Any]) -> None:
+        self._run.config.update({name: dict(facts)}, allow_val_change=True)
+
+    def histogram(self, name: str, values: Sequence[float]) -> None:
+        self._run.log({name: self._wandb.Histogram(list(values), num_bins=64)})
+
+    def scores(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        rows: list[Any] = [list(row) for row in zip(*columns.values(), strict=True)]
+        self._run.log({name: self._wandb.Table(columns=list(columns), data=rows)})
+
+    def figure(self, name: str, figure: Figure) -> None:
+        import PIL.Image
+
+        # As pixels: W&B takes a figure itself only where pyplot, with its global state, has been imported.
+        png = io.BytesIO()
+        figure.savefig(png, format="png", dpi=FIGURE_DPI)
+        png.seek(0)
+        with PIL.Image.open(png) as image:
+            self._run.log({name: self._wandb.Image(image)})
+
+    def finish(self, *, failed: bool) -> None:
+        self._run.summary["status"] = "failed" if failed else "finished"
+        self._run.finish(exit_code=int(failed))
+        self._note(failed)
+
+    def _note(self, failed: bool) -> None:
+        """Leave the run's id where it cannot be worked out again: given by a W&B sweep, or of a failed audit."""
+        note, expected = self._info.folder / RUN_NOTE, self._info.run_id
+        if self._disabled or expected is None or not self._info.live or not self._info.folder.is_dir():
+            return
+        with contextlib.suppress(OSError):
+            if failed or self._run.id != expected:
+                told = {"id": self._run.id, "instead_of": expected, "failed": failed}
+                write_text_atomically(note, json.dumps(told) + "\n")
+            else:
+                note.unlink(missing_ok=True)
+
+
+# What the `logger=` configs build: settings first, a run when its folder and name are known.
+
+
+@dataclass(frozen=True)
+class NoLogging:
+    def start(self, info: RunInfo) -> Tracker:
+        return NoTracker()
+
+
+@dataclass(frozen=True)
+class CsvLogging:
+    def start(self, info: RunInfo) -> Tracker:
+        return CsvTracker(info)
+
+
+@dataclass(frozen=True)
+class WandbLogging:
+    """mode: offline, online or disabled.   entity: a team, None for one's own.   log_text: whether texts are sent."""
+
+    project: str
+    mode: str
+    directory: str
+    entity: str | None = None
+    log_text: bool = False
+
+    def start(self, info: RunInfo) -> Tracker:
+        return WandbTracker(
+            info, project=self.project, mode=self.mode, directory=Path(self.directory),
+            entity=self.entity, log_text=self.log_text,
+        )  # fmt: skip
+
+
+Logging = NoLogging | CsvLogging | WandbLogging
