@@ -11,7 +11,7 @@ import tiny
 from nonmember.audits.measuring import join
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Completion, Questions, Request
-from nonmember.endpoints.probe import judged_answers
+from nonmember.endpoints.probe import parsed_answers
 from nonmember.methods import DocumentGroup, ScoredDocuments
 from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd
 from nonmember.methods.mc_pdd.prompts import MaskedWords
@@ -79,7 +79,7 @@ def measured(groups: Mapping[str, DocumentGroup], answerer: Answerer) -> dict[st
     for name, group in groups.items():
         corpus, probe = group.corpus.build(None), group.measured[HITS].probe
         questions = asked_about(probe, group.corpus)
-        asked = judged_answers(probe, corpus.doc_ids, questions, answerer(questions.requests))
+        asked = parsed_answers(probe, corpus.doc_ids, questions, answerer(questions.requests))
         found[name] = join(corpus, {HITS: asked})
     return found
 

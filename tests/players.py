@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nonmember.audits.measuring import join
 from nonmember.endpoints import Completion, Probe, Questions, Request
-from nonmember.endpoints.probe import judged_answers
+from nonmember.endpoints.probe import parsed_answers
 from nonmember.methods import ScoredDocuments
 from nonmember.records import Corpus, Document
 
@@ -52,5 +52,5 @@ def played(corpus: Corpus, measured: Mapping[str, tuple[Probe, Player]]) -> Scor
     for name, (probe, player) in measured.items():
         questions = _asked(probe, _Same(corpus))
         completions = [player(request) for request in questions.requests]
-        found[name] = judged_answers(probe, corpus.doc_ids, questions, completions)
+        found[name] = parsed_answers(probe, corpus.doc_ids, questions, completions)
     return join(corpus, found)

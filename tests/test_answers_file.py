@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 
-from nonmember.endpoints import Answer, AskedDocuments, Completion, Judged, Request
+from nonmember.endpoints import Answer, AskedDocuments, Completion, ParsedAnswer, Request
 from nonmember.results import answers
 
 
 def answered(doc_id, text, *, valid=True, outcome="answered", correct=False):
     request = Request(doc_id, "q", "Which?", max_new_tokens=1, temperature=0.0, seed=0, expected="A")
-    return (Answer(request, Completion(text, outcome), Judged(valid=valid, correct=correct, read=text[:1])),)
+    return (Answer(request, Completion(text, outcome), ParsedAnswer(valid=valid, correct=correct, read=text[:1])),)
 
 
 ASKED = AskedDocuments(

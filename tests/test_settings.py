@@ -28,7 +28,7 @@ from nonmember.records import Prompt
 from nonmember.runtime.compute import Compute
 from nonmember.scores import DcPdd, MinK
 from nonmember.training import Trained
-from nonmember.training.planting import Reading
+from nonmember.training.planting import Exposure
 from nonmember.training.recipes import AdaLora, Lora, Optimization, Pretraining
 
 MODEL = Pretrained("a-model")
@@ -92,7 +92,7 @@ def sound(name: str) -> Any:
         "tokenizer": lambda: TrainedTokenizer(DOCUMENTS, 2048),
         "endpoint": lambda: Endpoint("https://a.server/v1", "a-model", "chat", "A_KEY"),
         "recorded": lambda: Recorded("answers.csv", "a-model"),
-        "reading": lambda: Reading(1.0, 8),
+        "reading": lambda: Exposure(1.0, 8),
         "damaged": lambda: Damaged(0.2),
         "on_other_text": lambda: OnOtherText(DOCUMENTS, 0.0),
         "written": lambda: Written(DOCUMENTS, MODEL, Prompt("Say it."), 0.1, 64, 64, 1),

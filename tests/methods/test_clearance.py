@@ -19,12 +19,12 @@ from nonmember.models import Noised
 from nonmember.models.exposure import truth_about
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
-from nonmember.training.planting import Reading, planted
+from nonmember.training.planting import Exposure, planted
 from tiny import build
 
 pytestmark = tiny.ignore_warnings
 
-NONE, TWICE, OFTEN, HALF = Reading(1.0, 0), Reading(1.0, 2), Reading(1.0, 8), Reading(0.5, 8)
+NONE, TWICE, OFTEN, HALF = Exposure(1.0, 0), Exposure(1.0, 2), Exposure(1.0, 8), Exposure(0.5, 8)
 SETS = {name: tiny.texts(*tiny.random_texts(20, seed=seed), name=name) for seed, name in enumerate("abc")}
 TARGET = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="target")
 REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, label="reference")
@@ -76,7 +76,7 @@ def test_a_set_that_is_none_is_left_out():
 
 def test_a_share_is_part_of_a_larger_one():
     read = {
-        share: {document.doc_id for document in build(Reading(share, 1).of(tiny.SUSPECT).corpus).documents}
+        share: {document.doc_id for document in build(Exposure(share, 1).of(tiny.SUSPECT).corpus).documents}
         for share in (0.25, 0.5, 1.0)
     }
     assert read[0.25] < read[0.5] < read[1.0]
@@ -86,7 +86,7 @@ def test_a_share_is_part_of_a_larger_one():
 @pytest.mark.parametrize(("share", "exposures"), [(0, 1), (1.2, 1), (0.5, -1), (0.5, 1.5)])
 def test_a_reading_that_is_none(share, exposures):
     with pytest.raises(ValueError, match="of a reading must"):
-        Reading(share, exposures)
+        Exposure(share, exposures)
 
 
 def test_what_is_as_heavy_as_another():
@@ -112,7 +112,7 @@ def test_controls_must_differ_and_one_must_read():
     with pytest.raises(ValueError, match=r"audited must be one of .*; got 'd'"):
         replace(CONTROLS, sets=SETS, audited="d")
     with pytest.raises(ValueError, match=r"exclude must be one of the planted readings \(2x, 8x\)"):
-        replace(METHOD, exclude=Reading(1.0, 4))
+        replace(METHOD, exclude=Exposure(1.0, 4))
 
 
 # Deciding --------------------------------------------------------------------------------------------------------

@@ -18,9 +18,9 @@ from nonmember.audits.measuring import join
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.corpora.sources.paraphrases import Paraphrases
-from nonmember.endpoints import Answer, Completion, Judged, Request
+from nonmember.endpoints import Answer, Completion, ParsedAnswer, Request
 from nonmember.endpoints.models import Endpoint, Recorded
-from nonmember.endpoints.probe import judged_answers
+from nonmember.endpoints.probe import parsed_answers
 from nonmember.generated.rephrased import Written
 from nonmember.methods import Decop, Roles, ScoredDocuments
 from nonmember.methods.decop.prompts import INSTRUCTION, PARAPHRASE, letter_in, letter_probabilities, question
@@ -196,13 +196,16 @@ def test_both_readings_judge_alike():
     request = Request("d", "0", "?", 1, 0.0, 0, expected="B")
     by_text, by_probability = probe(book("Moss")), probe(book("Moss"), reading="probabilities")
     for completion, judged in [
-        (Completion("B", "answered", top_logprobs=(tuple(alternatives(B=0.6, A=0.4)),)), Judged(True, True, "B")),
-        (Completion("A", "answered", top_logprobs=(tuple(alternatives(B=0.4, A=0.6)),)), Judged(True, False, "A")),
-        (Completion("As", "answered", top_logprobs=(tuple(alternatives(As=0.9, A=0.1)),)), Judged(False, False)),
+        (Completion("B", "answered", top_logprobs=(tuple(alternatives(B=0.6, A=0.4)),)), ParsedAnswer(True, True, "B")),
+        (
+            Completion("A", "answered", top_logprobs=(tuple(alternatives(B=0.4, A=0.6)),)),
+            ParsedAnswer(True, False, "A"),
+        ),
+        (Completion("As", "answered", top_logprobs=(tuple(alternatives(As=0.9, A=0.1)),)), ParsedAnswer(False, False)),
     ]:
-        assert by_text.judge(request, completion) == by_probability.judge(request, completion) == judged
+        assert by_text.parse(request, completion) == by_probability.parse(request, completion) == judged
     even = Completion("D", "answered", top_logprobs=(tuple(alternatives(D=0.25, C=0.25, B=0.25, A=0.25)),))
-    assert by_probability.judge(request, even).read == "A", "ties go to the earlier letter"
+    assert by_probability.parse(request, even).read == "A", "ties go to the earlier letter"
 
 
 # Roles and settings -------------------------------------------------------------------------------------------------
@@ -300,10 +303,10 @@ def played(rng, num_works: int, knows: float, *, passages: int = 3, probabilitie
                 top = tuple(sorted(zip(LETTERS, np.log(p + 1e-300).tolist(), strict=True), key=lambda one: -one[1]))
                 request = Request(ids[-1], str(number), "?", 1, 0.0, 0, expected=LETTERS[right])
                 completion = Completion("x", "answered", top_logprobs=(top,) if probabilities and is_valid else ())
-                judged = Judged(is_valid, is_valid and letter == right, LETTERS[letter] if is_valid else "")
+                judged = ParsedAnswer(is_valid, is_valid and letter == right, LETTERS[letter] if is_valid else "")
                 answers.append(Answer(request, completion, judged))
             found.append(tuple(answers))
-    values = np.array([np.mean([one.judged.correct for one in answers]) for answers in found])
+    values = np.array([np.mean([one.parsed.correct for one in answers]) for answers in found])
     return ScoredDocuments(tuple(ids), {"decop": values}, tuple(clusters), answers={"decop": tuple(found)})
 
 
@@ -322,7 +325,7 @@ def concluded(suspect: float, clean: float, *, seed: int = 0, num_works: int = 2
 def accuracies(documents: ScoredDocuments) -> list[float]:
     books: dict[str, list[bool]] = {}
     for cluster, answers in zip(documents.cluster_ids, documents.answers["decop"], strict=True):
-        books.setdefault(cluster, []).extend(one.judged.correct for one in answers)
+        books.setdefault(cluster, []).extend(one.parsed.correct for one in answers)
     return [float(np.mean(right)) for right in books.values()]
 
 
@@ -514,10 +517,10 @@ def test_documents_without_texts_say_that_the_control_was_not_run():
     assert any("The texts are not at hand" in warning for warning in outcome.warnings)
 
 
-def test_judged_answers_count_a_documents_failed_questions():
+def test_parsed_answers_count_a_documents_failed_questions():
     questions = questions_of(probe(book("Moss"), num_orders=4), book("Moss"))
     completions = [Completion("A", "answered")] * 2 + [Completion("", "failed", reason="too long")] * 2
-    found = judged_answers(probe(book("Moss")), ["Moss, 0"], questions, completions)
+    found = parsed_answers(probe(book("Moss")), ["Moss, 0"], questions, completions)
     assert found.failed == {"too long": 2}
     documents = join(Corpus((book("Moss"),)), {"decop": found})
     assert (len(documents.answers["decop"][0]), documents.excluded) == (2, {})

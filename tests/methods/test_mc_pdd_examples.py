@@ -27,7 +27,7 @@ def test_a_text_is_the_question_and_a_list_that_is_judged_right():
     for request, document in zip(requests, corpus.documents, strict=True):
         assert document.text.startswith(f"{request.as_text}\n1. {request.expected}\n2. ")
         answer = document.text.removeprefix(request.as_text)
-        judged = probe.judge(request, Completion(answer, "answered"))
+        judged = probe.parse(request, Completion(answer, "answered"))
         assert (judged.valid, judged.correct) == (True, True)
         assert candidates_of(answer).count(request.expected) == 1
         assert document.cluster_id == request.doc_id

@@ -189,7 +189,7 @@ def test_an_eleventh_candidate_comes_too_late():
 
 def test_an_answer_is_judged_and_what_was_understood_is_kept():
     request = asked().requests[0]
-    judged = PROBE.judge(request, Completion("1. Ada\n2. Leon", "answered"))
+    judged = PROBE.parse(request, Completion("1. Ada\n2. Leon", "answered"))
     assert (judged.valid, judged.correct, judged.read) == (True, True, "Ada; Leon")
-    refused = PROBE.judge(request, Completion("I cannot tell, Leon.", "answered"))
+    refused = PROBE.parse(request, Completion("I cannot tell, Leon.", "answered"))
     assert (refused.valid, refused.correct, refused.read) == (False, False, "")

@@ -110,7 +110,7 @@ def test_the_masked_model_gets_the_blanked_text_alone():
     ],
 )
 def test_answers_are_read(text, word, right):
-    judged = PROBE.judge(asked(), says(text))
+    judged = PROBE.parse(asked(), says(text))
     assert (word_of(text), judged.read, judged.correct, judged.valid) == (word, word, right, True)
 
 
@@ -118,13 +118,13 @@ def test_answers_are_read(text, word, right):
     "text", ["<name></name>", "...", "I'm sorry, but I cannot tell the name from this passage.", "<name>?</name>"]
 )
 def test_what_is_no_answer_is_not_valid(text):
-    judged = PROBE.judge(asked(), says(text))
+    judged = PROBE.parse(asked(), says(text))
     assert (judged.valid, judged.correct) == (False, False)
 
 
 def test_letters_are_compared_in_any_language():
     request = replace(asked(), expected="Émile")
-    assert PROBE.judge(request, says("<name>ÉMILE</name>")).correct
+    assert PROBE.parse(request, says("<name>ÉMILE</name>")).correct
 
 
 # What follows --------------------------------------------------------------------------------------------------------

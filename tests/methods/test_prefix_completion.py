@@ -117,18 +117,18 @@ def test_a_chat_model_is_told_which_work_to_go_on_with():
 
 def test_a_completion_is_cut_to_as_many_tokens():
     request = asked("a b c d moss fern reed pine")
-    longer = PROBE.judge(request, says(" moss fern reed pine and much more that nobody wrote"))
+    longer = PROBE.parse(request, says(" moss fern reed pine and much more that nobody wrote"))
     assert (longer.read, longer.correct) == ("moss fern reed pine", True)
-    shorter = PROBE.judge(request, says("moss"))
+    shorter = PROBE.parse(request, says("moss"))
     assert (shorter.read, shorter.correct, shorter.valid) == ("moss", False, True)
 
 
 def test_a_text_that_declines_is_no_answer_but_a_matching_one_is():
     request = asked("a b c d moss fern reed pine")
-    assert not PROBE.judge(request, says("I'm sorry, but I can't provide verbatim text of this book.")).valid
-    assert PROBE.judge(request, says("I cannot go there, said the ferryman.")).valid
+    assert not PROBE.parse(request, says("I'm sorry, but I can't provide verbatim text of this book.")).valid
+    assert PROBE.parse(request, says("I cannot go there, said the ferryman.")).valid
     declining = asked("a b c d I'm sorry the passage")
-    assert PROBE.judge(declining, says("I'm sorry, the passage")).correct
+    assert PROBE.parse(declining, says("I'm sorry, the passage")).correct
 
 
 def test_whose_tokens_are_counted():

@@ -16,11 +16,11 @@ from nonmember.methods.prism.gates import Gates
 from nonmember.models import Noised
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
-from nonmember.training.planting import Reading
+from nonmember.training.planting import Exposure
 
 pytestmark = tiny.ignore_warnings
 
-NONE, OFTEN = Reading(1.0, 0), Reading(1.0, 6)
+NONE, OFTEN = Exposure(1.0, 0), Exposure(1.0, 6)
 STAND_IN = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="stand-in")
 REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, label="reference")
 CONTROLS = PlantedControls(STAND_IN, tiny.pretraining(), tiny.GENERAL, [NONE, OFTEN], seeds=[1, 2])

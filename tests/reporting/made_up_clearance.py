@@ -12,16 +12,16 @@ from nonmember.methods.clearance.clearance import Clearance, _told_curve, _told_
 from nonmember.results.result import AuditResult
 from nonmember.stats.detection import detection_curve
 from nonmember.stats.margin import margin
-from nonmember.training.planting import Reading
+from nonmember.training.planting import Exposure
 
-READINGS = (*(Reading(1.0, exposures) for exposures in (0, 1, 4, 12)), Reading(0.5, 8))
+READINGS = (*(Exposure(1.0, exposures) for exposures in (0, 1, 4, 12)), Exposure(0.5, 8))
 SETS = ("numpy-small", "pandas-small", "scipy-large")
-EXCLUDED = Reading(1.0, 4)
+EXCLUDED = Exposure(1.0, 4)
 GATES = {"ce": (0.2, 0.0, False), "kl": (0.1, 0.0, False), "kl_third": (0.02, 0.1, True),
          "rank_correlation": (0.7, 0.2, False), "seeds": (0.02, 0.1, True), "layout": (0.55, 0.7, True)}  # fmt: skip
 
 
-def mean_delta(reading: Reading) -> float:
+def mean_delta(reading: Exposure) -> float:
     return 0.25 - 0.02 * reading.exposures * reading.share
 
 
@@ -37,8 +37,8 @@ def controls(seed: int = 0, spread: float = 0.01, num: int = 2) -> dict[str, lis
 
 
 def clearance(
-    delta: float = 0.24, read: Reading | None = None, truth: str | None = "non_member",
-    control_deltas: dict[str, list[float]] | None = None, exclude: Reading = EXCLUDED, alpha: float = 0.05,
+    delta: float = 0.24, read: Exposure | None = None, truth: str | None = "non_member",
+    control_deltas: dict[str, list[float]] | None = None, exclude: Exposure = EXCLUDED, alpha: float = 0.05,
     gates: dict[str, float] | None = None, refused: bool = True, prism_p: float = 1e-4, **more: Any,
 ) -> AuditResult:  # fmt: skip
     """A result as the method makes it, of a target with this Delta. gates: name -> a value other than the usual."""
@@ -70,7 +70,7 @@ def clearance(
         "target": f"micro_s+{read.label}" if read else untouched_label, "num_documents": 100,
         "corpus": more.pop("corpus", "numpy-small"),
     }  # fmt: skip
-    readings = [{"kind": "Reading", "share": one.share, "exposures": one.exposures} for one in READINGS]
+    readings = [{"kind": "Exposure", "share": one.share, "exposures": one.exposures} for one in READINGS]
     settings = {"controls": {"kind": "PlantedControls", "readings": readings}, "distillation_seeds": [1, 2]}
     return made_up.result(settings=settings, details=details | more.pop("details", {}), **values | more)
 

@@ -17,7 +17,7 @@ from nonmember.reports.render import formats
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
 from nonmember.results.readings import excluded, planted, read_by_target, read_so_much, reading_of
-from nonmember.training.planting import Reading
+from nonmember.training.planting import Exposure
 
 NOTHING, ONCE, FOUR, OFTEN, HALF = READINGS
 
@@ -47,8 +47,8 @@ def text(found, row, column):
 @pytest.mark.parametrize(
     ("label", "reading"),
     [
-        ("4x", Reading(1.0, 4)), ("8x50%", Reading(0.5, 8)), ("micro_s+12x25%", Reading(0.25, 12)),
-        ("target+12xA", Reading(1.0, 12)), ("micro_s+0x", Reading(1.0, 0)), ("micro_s", None), ("a4x", None),
+        ("4x", Exposure(1.0, 4)), ("8x50%", Exposure(0.5, 8)), ("micro_s+12x25%", Exposure(0.25, 12)),
+        ("target+12xA", Exposure(1.0, 12)), ("micro_s+0x", Exposure(1.0, 0)), ("micro_s", None), ("a4x", None),
         ("target+general", None), ("x+5x0%", None), ("3x3xl", None),
     ],
 )  # fmt: skip
@@ -57,7 +57,7 @@ def test_what_a_label_tells(label, reading):
 
 
 def test_labels_of_readings_are_read_back():
-    for reading in (*READINGS, Reading(0.05, 3)):
+    for reading in (*READINGS, Exposure(0.05, 3)):
         assert reading_of(reading.label) == reading
 
 

@@ -28,7 +28,7 @@ def scores(scope: Scope) -> Filled:
     return tables(block("scores", scope.world.name, number(runs, scope.world.name, STATISTIC)) if runs else None)
 
 
-def told(scope: Scope) -> Filled:
+def notes_only(scope: Scope) -> Filled:
     return figures(notes=[f"{scope.world.title}: {scope.names['scores']['plain']}"])
 
 
@@ -38,7 +38,7 @@ class NovelReport(Report):
         Part("scores", "Scores", "How large they are.", fill=scores, made_by=("scores", "more"), notes=("Always.",),
              published=lambda: [block("printed", PUBLISHED, Number(".5", 0.5, PUBLISHED))]),
         Part("picture", "A picture", "None.", fill=lambda _: figures()),
-        Part("told", "Only notes", "Told.", fill=told),
+        Part("told", "Only notes", "Told.", fill=notes_only),
         Part("empty", "Nothing", "Nothing to regenerate."),
     )  # fmt: skip
     glance: ClassVar = Glance(("high",), lambda scope: [counted(1, len(scope.runs), scope.world.name)], "How to read.")

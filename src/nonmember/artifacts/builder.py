@@ -42,7 +42,7 @@ class Builder:
     """Gets artifacts: from memory, from the store, or by making them. It knows no kinds; specs know how they are made.
 
     compute: devices, precision, memory budgets.   tracker: logs the training curves of models trained on the way.
-    memory: what is shared with the other audits of this process.   asking: how endpoints may be used (`endpoints.Limits`).
+    memory: what is shared with the other audits of this process.   asking: limits of endpoints (`endpoints.Limits`).
     """
 
     store: Store

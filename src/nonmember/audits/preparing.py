@@ -69,7 +69,7 @@ def prepare(audit: Audit, builder: Builder) -> Prepared:
         return Prepared(audit)
     climbed = climb(method, audit.roles, lambda group: measure(group, builder).documents)
     chosen = method if climbed.rate is None else with_rate(method, climbed.rate)
-    return Prepared(replace(audit, method=chosen, obstacle=climbed.obstacle), {"ladder": climbed.told()})
+    return Prepared(replace(audit, method=chosen, obstacle=climbed.obstacle), {"ladder": climbed.as_details()})
 
 
 def _same_weights(one: ModelSpec, other: ModelSpec, builder: Builder) -> str:

@@ -59,11 +59,13 @@ def plan_audit(config: DictConfig, folder: Path) -> Path:
         for label, pilot in known.pilots.items()
     }  # fmt: skip
     between = known.pilots[known.excluded].between_models
-    hopeless = [name for name, gap in known.gaps.items() if power_ceiling(gap, between, rule.content) < config.power]
-    show(config, known, plans, hopeless, seconds)
+    underpowered = [
+        name for name, gap in known.gaps.items() if power_ceiling(gap, between, rule.content) < config.power
+    ]
+    show(config, known, plans, underpowered, seconds)
     path = folder / PLAN
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(path, json.dumps(told(config, known, plans, hopeless, seconds), indent=1) + "\n")
+    write_text_atomically(path, json.dumps(as_details(config, known, plans, underpowered, seconds), indent=1) + "\n")
     return path
 
 
@@ -90,7 +92,7 @@ def trainings(known: Known) -> Costs:
 
 
 def show(
-    config: DictConfig, known: Known, plans: dict[str, Plan], hopeless: Sequence[str], seconds: Costs | None
+    config: DictConfig, known: Known, plans: dict[str, Plan], underpowered: Sequence[str], seconds: Costs | None
 ) -> None:
     """What the pilot is, what could be excluded, and the alternatives for what is to be."""
     from rich.console import Console
@@ -111,10 +113,10 @@ def show(
         console.print(_table_of_designs(chosen, seconds))
         if len(chosen.designs) > LISTED:
             console.print(f"{len(chosen.designs) - LISTED} more in {PLAN}, with fewer documents still.")
-    if hopeless:
+    if underpowered:
         console.print(for_rich(
-            f"By its own gap no audit of any size would succeed on {', '.join(hopeless)} ({len(hopeless)} of the "
-            f"{len(known.gaps)} sets of the pilot)."), soft_wrap=True, highlight=False,
+            f"By its own gap no audit of any size would succeed on {', '.join(underpowered)} ({len(underpowered)} of "
+            f"the {len(known.gaps)} sets of the pilot)."), soft_wrap=True, highlight=False,
         )  # fmt: skip
     if seconds is None:
         console.print(
@@ -197,8 +199,8 @@ def _cost(design: Design, seconds: Costs | None) -> str:
 # ---------------------------------------------------------------------------------------------- on disk
 
 
-def told(
-    config: DictConfig, known: Known, plans: dict[str, Plan], hopeless: Sequence[str], seconds: Costs | None
+def as_details(
+    config: DictConfig, known: Known, plans: dict[str, Plan], underpowered: Sequence[str], seconds: Costs | None
 ) -> dict[str, Any]:
     """Everything that was printed, and all alternatives; their cost in seconds, or in trainings where that is null."""
     return {
@@ -208,7 +210,7 @@ def told(
         "num_readings": known.num_readings,
         "notes": list(known.notes),
         "gaps": dict(known.gaps),
-        "sets_that_cannot_succeed": list(hopeless),
+        "sets_that_cannot_succeed": list(underpowered),
         "readings": {
             label: {
                 "pilot": asdict(known.pilots[label]) | {"gap": known.pilots[label].gap},

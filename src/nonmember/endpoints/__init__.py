@@ -3,7 +3,7 @@
 from nonmember.endpoints.limits import Limits
 from nonmember.endpoints.probe import AskedDocuments, Probe, Questions
 from nonmember.models.access import Access
-from nonmember.records.answers import Answer, Answers, Completion, Judged, Outcome, Request
+from nonmember.records.answers import Answer, Answers, Completion, Outcome, ParsedAnswer, Request
 
 __all__ = [
     "Access",
@@ -11,9 +11,9 @@ __all__ = [
     "Answers",
     "AskedDocuments",
     "Completion",
-    "Judged",
     "Limits",
     "Outcome",
+    "ParsedAnswer",
     "Probe",
     "Questions",
     "Request",

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry, key_hash
 from nonmember.corpora.specs import CorpusSpec
-from nonmember.endpoints.probe import AskedDocuments, Probe, judged_answers
+from nonmember.endpoints.probe import AskedDocuments, Probe, parsed_answers
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 from nonmember.observations.base import FORMAT, Measured, Measurement
@@ -108,7 +108,7 @@ class Asked(Measurement):
             probe = probe.counting_by(token_spans(probe.tokenizer.load_tokenizer(builder)))
         questions = probe.ask(documents, {name: builder.get(other) for name, other in probe.corpora.items()})
         completions = complete(builder, self.model, questions.requests)
-        return Measured(judged_answers(probe, documents.doc_ids, questions, completions))
+        return Measured(parsed_answers(probe, documents.doc_ids, questions, completions))
 
     def failed(self, measured: Measured) -> Mapping[str, int]:
         return measured.values.failed if isinstance(measured.values, AskedDocuments) else {}

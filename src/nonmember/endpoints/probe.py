@@ -13,7 +13,7 @@ import numpy as np
 from nonmember.corpora import CorpusSpec
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus
-from nonmember.records.answers import Answer, Answers, Completion, Judged, Outcome, Request
+from nonmember.records.answers import Answer, Answers, Completion, Outcome, ParsedAnswer, Request
 from nonmember.records.spans import Spans
 from nonmember.scores import DocumentScores
 
@@ -52,13 +52,13 @@ class Probe(ABC):
         """The questions about every document of a corpus. others: those of `corpora`, by name."""
 
     @abstractmethod
-    def judge(self, request: Request, completion: Completion) -> Judged:
+    def parse(self, request: Request, completion: Completion) -> ParsedAnswer:
         """Read a completion whose outcome is `answered`."""
 
     def value(self, answers: Sequence[Answer]) -> float:
         """Of one document, from its answers that did not fail (at least one): the share of right ones. NaN where they
         allow none; the document is then excluded."""
-        return sum(answer.judged.correct for answer in answers) / len(answers)
+        return sum(answer.parsed.correct for answer in answers) / len(answers)
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ WHY_NOT: Mapping[Outcome, str] = {
 }
 
 
-def judged_answers(
+def parsed_answers(
     probe: Probe, doc_ids: Sequence[str], questions: Questions, completions: Sequence[Completion]
 ) -> AskedDocuments:
     """What the probe reads in the completions, which are in the order of the requests."""
@@ -89,7 +89,7 @@ def judged_answers(
             failed[completion.reason] += 1
             continue
         answered = completion.outcome == "answered"
-        judged = probe.judge(request, completion) if answered else Judged(valid=False, correct=False)
+        judged = probe.parse(request, completion) if answered else ParsedAnswer(valid=False, correct=False)
         of[request.doc_id].append(Answer(request, completion, judged))
     values = {doc_id: probe.value(answers) if answers else np.nan for doc_id, answers in of.items()}
     reasons = {

@@ -37,7 +37,7 @@ def counts(answers_by_document: Iterable[Answers]) -> dict[str, int]:
 
 def kind_of(answer: Answer) -> str:
     outcome = answer.completion.outcome
-    return "unreadable" if outcome == "answered" and not answer.judged.valid else outcome
+    return "unreadable" if outcome == "answered" and not answer.parsed.valid else outcome
 
 
 def valid_share(answers_by_document: Iterable[Answers]) -> float:

@@ -190,7 +190,7 @@ class Fsd(Method):
                 "tpr_at_5pct_fpr": shown.tpr_at_5pct_fpr,
                 "auroc_base": rankings[self.score_name]["base"].auc,
                 "auroc_blind": blind.largest_auc,
-                "scores": {name: self._told(kinds) for name, kinds in rankings.items()},
+                "scores": {name: self._as_details(kinds) for name, kinds in rankings.items()},
                 "blind": {
                     name: {"auc": kind.auc, "auc_low": finite(kind.ci_low), "auc_high": finite(kind.ci_high)}
                     for name, kind in kinds_of(blind).items()
@@ -208,7 +208,7 @@ class Fsd(Method):
             distribution=shown.distribution,
         )
 
-    def _told(self, kinds: Mapping[str, Ranking]) -> dict[str, Any]:
+    def _as_details(self, kinds: Mapping[str, Ranking]) -> dict[str, Any]:
         """Base, FSD, and the gain in AUC with its interval over the same resamples."""
         gain = kinds[FSD].distribution - kinds["base"].distribution
         low, high = (

@@ -32,7 +32,7 @@ def reads_as_refusal(text: str) -> bool:
 
 def share_of_readable(answers: Sequence[Answer]) -> float:
     """Of the answers to a document's question that can be read, the share of right ones; NaN where none can."""
-    readable = [answer.judged.correct for answer in answers if answer.judged.valid]
+    readable = [answer.parsed.correct for answer in answers if answer.parsed.valid]
     return sum(readable) / len(readable) if readable else np.nan
 
 

@@ -1,4 +1,4 @@
-"""The order test, a sharded rank comparison: does the target find a file likelier in its own order than in others?
+"""The order test, a sharded rank comparison: does the target find a file more likely in its own order than in others?
 (Oren et al., 2024)
 
 Nothing but having read the file in its order can make it so, if its examples are exchangeable before training. The
@@ -113,11 +113,15 @@ class OrderTest(Method):
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
             warnings=(*self._warnings(test), *reasons),
-            details=self._told(shards, TARGET, test)
-            | ({"control": self._told(shards, CONTROL, control) | {"p_value": control.p_value}} if control else {}),
+            details=self._as_details(shards, TARGET, test)
+            | (
+                {"control": self._as_details(shards, CONTROL, control) | {"p_value": control.p_value}}
+                if control
+                else {}
+            ),
         )
 
-    def _told(self, shards: ScoredDocuments, role: str, test: OrderStatistic) -> dict[str, Any]:
+    def _as_details(self, shards: ScoredDocuments, role: str, test: OrderStatistic) -> dict[str, Any]:
         values = {name: shards.values[column(role, name)] for name in QUANTITIES}
         differences = values["canonical"] - values["mean_shuffled"]
         return {

@@ -69,7 +69,7 @@ class Completion:
 
 
 @dataclass(frozen=True)
-class Judged:
+class ParsedAnswer:
     """What a probe reads in a completion. valid: it can be read as an answer to the question at all; what cannot is
     counted and never right.   correct: it is the expected one.   read: the answer as it was understood."""
 
@@ -84,7 +84,7 @@ class Answer:
 
     request: Request
     completion: Completion
-    judged: Judged
+    parsed: ParsedAnswer
 
 
 Answers = tuple[Answer, ...]  # about one document, in the order of the requests

@@ -54,8 +54,8 @@ def _of_texts(group: str, measurement: str, asked: AskedDocuments) -> Iterator[R
             "expected": answer.request.expected,
             "answer": answer.completion.text,
             "kind": _kind(answer),
-            "correct": answer.judged.correct,
-            "read": answer.judged.read,
+            "correct": answer.parsed.correct,
+            "read": answer.parsed.read,
             "reason": answer.completion.reason,
             "finish_reason": answer.completion.finish_reason,
             "model": answer.completion.served_model,
@@ -65,7 +65,7 @@ def _of_texts(group: str, measurement: str, asked: AskedDocuments) -> Iterator[R
 
 def _kind(answer: Answer) -> str:
     kind = kind_of(answer)
-    return kind if kind != "answered" else "right" if answer.judged.correct else "wrong"
+    return kind if kind != "answered" else "right" if answer.parsed.correct else "wrong"
 
 
 def _of_probabilities(

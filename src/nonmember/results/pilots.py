@@ -22,7 +22,7 @@ from nonmember.stats.margin import Extra
 from nonmember.stats.pilot import PilotAudit, Spread, pilot, shared_part, spread
 from nonmember.stats.planning import Costs, Pilot
 from nonmember.stats.two_way import TwoWay, two_way
-from nonmember.training.planting import Reading
+from nonmember.training.planting import Exposure
 
 CONTROL = re.compile(r"control-.+-\d+$")  # roles, see methods/clearance.py
 DISTILLED = re.compile(r"(.+/)?distilled(/\d+)?$")
@@ -106,7 +106,7 @@ class FromAudits:
         notes = tuple(_notes(runs, audits, found))
         return Known(pilots, excluded, len(readings), gaps, math.sqrt(found.variance), seconds, notes)
 
-    def _excluded(self, runs: Sequence[Run], readings: Mapping[str, Reading]) -> str:
+    def _excluded(self, runs: Sequence[Run], readings: Mapping[str, Exposure]) -> str:
         found = sorted({str(run.result.details["excluded_reading"]) for run in runs})
         if self.exclude is None and len(found) > 1:
             raise ValueError(f"The audits exclude different readings ({', '.join(found)}); add pilot.exclude=LABEL.")
@@ -178,7 +178,7 @@ def _details(result: AuditResult) -> dict[str, Any]:
     return dict(result.details)
 
 
-def _place(reading: Reading) -> tuple[float, float]:
+def _place(reading: Exposure) -> tuple[float, float]:
     return reading.share, float(reading.exposures)
 
 

@@ -27,7 +27,7 @@ Quantity = Literal["ppl_ratio", "ppl_difference", "loss_ratio", "loss_difference
 
 @dataclass(frozen=True)
 class Perturbed(Score):
-    """Text against its perturbed version, in four ways; high where the text itself is the likelier one.
+    """Text against its perturbed version, in four ways; high where the text itself is the more likely one.
 
     With x the text and x' its perturbed version: -ppl(x)/ppl(x'), -(ppl(x) - ppl(x')), loss(x')/loss(x),
     loss(x') - loss(x). The first two are minus LLM-DI's features, which makes no difference to a linear model.

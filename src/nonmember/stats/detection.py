@@ -38,7 +38,7 @@ from nonmember.stats.margin import (
     prediction_scale,
 )
 
-Reading = tuple[float, float]  # share of the documents in (0, 1], dose > 0
+Exposure = tuple[float, float]  # share of the documents in (0, 1], dose > 0
 NEGATIVE: Literal["negative"] = "negative"
 
 
@@ -96,7 +96,7 @@ class DetectionCurve:
 
 def detection_curve(
     observed: float,
-    controls: Mapping[Reading, Sequence[float]],
+    controls: Mapping[Exposure, Sequence[float]],
     negatives: Sequence[float],
     *,
     alpha: float,
@@ -158,7 +158,7 @@ def _counted(negatives: Sequence[float], critical: float) -> float:
     return float(np.mean(np.asarray(negatives) > critical)) if len(negatives) else math.nan
 
 
-def _check(controls: Mapping[Reading, Sequence[float]], alpha: float) -> None:
+def _check(controls: Mapping[Exposure, Sequence[float]], alpha: float) -> None:
     if not controls:
         raise ValueError("Expected controls at one reading or more; there are none. Plant some before asking.")
     for share, dose in controls:

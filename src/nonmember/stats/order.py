@@ -1,4 +1,4 @@
-"""The sharded rank comparison test: is a file likelier in its own order than in random ones? (Oren et al., 2024)"""
+"""The sharded rank comparison test: is a file more likely in its own order than in random ones? (Oren et al., 2024)"""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nonmember.stats.paired import paired_t_greater
 
 @dataclass(frozen=True)
 class OrderStatistic:
-    """statistic: t, high where the own order is likelier; NaN with a `warning` if all differences are equal.
+    """statistic: t, high where the own order is more likely; NaN with a `warning` if all differences are equal.
 
     p_value: one-sided, of t with `num_shards` - 1 degrees of freedom.   mean_difference: nats a shard.
     """

@@ -25,7 +25,7 @@ import numpy as np
 from nonmember.stats._arrays import FloatArray
 from nonmember.stats.planning import Pilot
 
-Reading = tuple[float, float]  # share of the documents in (0, 1], times they were read
+Exposure = tuple[float, float]  # share of the documents in (0, 1], times they were read
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class PilotAudit:
     seed.   interaction: see the module; 0 where it is not known.   document_variance, shared: see the module.
     """
 
-    controls: Mapping[Reading, Sequence[float]]
+    controls: Mapping[Exposure, Sequence[float]]
     num_documents: int
     num_seeds: int
     seed_variance: float
@@ -50,7 +50,7 @@ class PilotAudit:
     def untouched(self) -> list[float]:
         return [delta for (_, times), deltas in self.controls.items() if not times for delta in deltas]
 
-    def mean_of_readers(self, reading: Reading) -> float:
+    def mean_of_readers(self, reading: Exposure) -> float:
         """The largest mean Delta over this reading and every heavier one: whom it is hardest to tell."""
         return max(
             float(np.mean(deltas))
@@ -58,7 +58,7 @@ class PilotAudit:
             if deltas and other[1] and other[0] >= reading[0] and other[1] >= reading[1]
         )
 
-    def gap(self, reading: Reading) -> float:
+    def gap(self, reading: Exposure) -> float:
         return float(np.mean(self.untouched)) - self.mean_of_readers(reading)
 
     @property
@@ -121,7 +121,7 @@ def spread(audits: Sequence[PilotAudit]) -> Spread:
     )
 
 
-def pilot(audits: Sequence[PilotAudit], reading: Reading) -> Pilot:
+def pilot(audits: Sequence[PilotAudit], reading: Exposure) -> Pilot:
     """For excluding this reading and all heavier ones; means over the audits.
 
     Raises `ValueError` as `spread`, and where no control read nothing.

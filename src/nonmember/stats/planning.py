@@ -228,7 +228,7 @@ def plan(
                 )
     designs = _unbeaten(found)
     if designs:
-        return Plan("found", ceiling, designs, _told(designs[0], power))
+        return Plan("found", ceiling, designs, _as_details(designs[0], power))
     _, most = error_and_power(pilot, rule, num_documents=max_documents, num_seeds=max_seeds, num_controls=max_controls)
     explanation = (
         f"The largest audit allowed ({max_documents} documents, {max_seeds} distillation seeds, {max_controls} "
@@ -277,7 +277,7 @@ def _unbeaten(designs: list[Design]) -> tuple[Design, ...]:
     return tuple(kept)
 
 
-def _told(design: Design, power: float) -> str:
+def _as_details(design: Design, power: float) -> str:
     seeds = f"{design.num_seeds} distillation seed{'s' * (design.num_seeds > 1)}"
     return (
         f"{design.num_documents} documents, {seeds} and {design.num_controls} controls of each dose clear an untouched "

@@ -16,7 +16,7 @@ from nonmember.training.recipes import Pretraining
 
 
 @dataclass(frozen=True, order=True)
-class Reading:
+class Exposure:
     """How much of a set a model reads. share: of its documents, by hash, so that a smaller share is part of a larger
     one.   exposures: how often each of these; 0: the set is not read."""
 
@@ -31,7 +31,7 @@ class Reading:
     def label(self) -> str:
         return f"{self.exposures}x" if self.share == 1 else f"{self.exposures}x{self.share:.0%}"
 
-    def at_least(self, other: Reading) -> bool:
+    def at_least(self, other: Exposure) -> bool:
         """As many documents as in the other, each as often."""
         return self.share >= other.share and self.exposures >= other.exposures
 
@@ -47,7 +47,7 @@ def planted(
     training: Pretraining,
     general: CorpusSpec,
     sets: Mapping[str, CorpusSpec | None],
-    readings: Sequence[Reading],
+    readings: Sequence[Exposure],
     audited: str,
     reading: int,
     seed: int,

@@ -34,7 +34,7 @@ from nonmember.methods.base import (
     units,
 )
 from nonmember.methods.clearance.controls import PlantedControls
-from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, Finding, Gates, failures, health_measurements, told
+from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, Finding, Gates, as_details, failures, health_measurements
 from nonmember.models import ModelSpec, Noised, label_of
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import CorrelationDifference, difference_of_dependent_correlations
@@ -43,7 +43,7 @@ from nonmember.stats.margin import Margin, margin
 from nonmember.stats.rank_correlation import RankMetric, rank_correlation
 from nonmember.stats.two_way import TwoWay, two_way
 from nonmember.training import Trained
-from nonmember.training.planting import Reading
+from nonmember.training.planting import Exposure
 from nonmember.training.recipes import Distillation, require_distillation
 
 TARGET, REFERENCE, DISTILLED = "target", "reference", "distilled"
@@ -77,7 +77,7 @@ class Clearance(Method):
     distillation: Distillation
     distillation_seeds: Sequence[int]
     controls: PlantedControls
-    exclude: Reading
+    exclude: Exposure
     third: CorpusSpec
     gates: Gates
     shams: bool
@@ -224,8 +224,10 @@ class Clearance(Method):
                 "share_of_seeds": _plain(target.share_of_seeds),
                 "control_deltas": {reading.label: deltas for reading, deltas in controls.items()},
                 "heldout_delta": heldout,
-                "gates": told(findings),
-                "shams": {name: {"refused": bool(failures(them)), "gates": told(them)} for name, them in shams.items()},
+                "gates": as_details(findings),
+                "shams": {
+                    name: {"refused": bool(failures(them)), "gates": as_details(them)} for name, them in shams.items()
+                },
                 "detection": _told_curve(curve),
             },
             distribution=target.distribution,
@@ -254,7 +256,7 @@ class Clearance(Method):
             np.mean([rank_correlation(values[name], values[model], self.rank_metric) for name in names])
         )
 
-    def _control_deltas(self, suspect: ScoredDocuments) -> dict[Reading, list[float]]:
+    def _control_deltas(self, suspect: ScoredDocuments) -> dict[Exposure, list[float]]:
         """Of each reading, one for each seed of the controls."""
         return {
             reading: [self._delta(suspect, role_of(reading, seed)) for seed in self.controls.seeds]
@@ -264,7 +266,7 @@ class Clearance(Method):
     def _heldout_delta(self, documents: Mapping[str, ScoredDocuments]) -> float | None:
         return self._delta(documents["heldout"], STAND_IN) if "heldout" in documents else None
 
-    def _margins(self, controls: Mapping[Reading, list[float]]) -> dict[Reading, Margin]:
+    def _margins(self, controls: Mapping[Exposure, list[float]]) -> dict[Exposure, Margin]:
         """Of the excluded reading and of each that is at least as heavy."""
         planted = {_place(reading): deltas for reading, deltas in controls.items() if reading.exposures}
         return {
@@ -275,7 +277,7 @@ class Clearance(Method):
             if reading.exposures and reading.at_least(self.exclude)
         }
 
-    def _curve(self, observed: float, controls: Mapping[Reading, list[float]]) -> DetectionCurve:
+    def _curve(self, observed: float, controls: Mapping[Exposure, list[float]]) -> DetectionCurve:
         planted = {_place(reading): deltas for reading, deltas in controls.items() if reading.exposures}
         return detection_curve(observed, planted, _untouched(controls), alpha=self.alpha, extra=self.controls.extra)
 
@@ -330,17 +332,17 @@ class Clearance(Method):
             )
 
 
-def role_of(reading: Reading, seed: int) -> str:
+def role_of(reading: Exposure, seed: int) -> str:
     """Of a control."""
     return f"control-{reading.label}-{seed}"
 
 
-def _place(reading: Reading) -> tuple[float, float]:
+def _place(reading: Exposure) -> tuple[float, float]:
     """(share, dose)"""
     return reading.share, float(reading.exposures)
 
 
-def _untouched(controls: Mapping[Reading, list[float]]) -> list[float]:
+def _untouched(controls: Mapping[Exposure, list[float]]) -> list[float]:
     """Delta of every control that did not read the set."""
     return [delta for reading, deltas in controls.items() if not reading.exposures for delta in deltas]
 

@@ -15,7 +15,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.models import ModelSpec
 from nonmember.stats.margin import Extra
 from nonmember.training import Trained
-from nonmember.training.planting import Reading, planted
+from nonmember.training.planting import Exposure, planted
 from nonmember.training.recipes import Pretraining
 
 
@@ -23,7 +23,7 @@ from nonmember.training.recipes import Pretraining
 class Control:
     """A model that read the suspect set so and no more."""
 
-    reading: Reading
+    reading: Exposure
     seed: int
     model: Trained
 
@@ -45,7 +45,7 @@ class PlantedControls:
     stand_in: ModelSpec
     training: Pretraining
     general: CorpusSpec
-    readings: Sequence[Reading]
+    readings: Sequence[Exposure]
     seeds: Sequence[int]
     sets: Mapping[str, CorpusSpec | None] | None = None
     audited: str | None = None
@@ -88,7 +88,7 @@ class SharedControls(PlantedControls):
     """Some controls in runs that were planted for more: those of `readings` among the readings of `rotation`, which the
     runs give to their sets in turn."""
 
-    rotation: Sequence[Reading] = field(kw_only=True)
+    rotation: Sequence[Exposure] = field(kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -56,7 +56,7 @@ Sham = OnOtherText | Damaged
 
 
 @dataclass(frozen=True)
-class GivenASham(Method):
+class WithCounterfeitReference(Method):
     """sham: what takes the place of the target's distilled references; None: nothing does."""
 
     sham: Sham | None
@@ -79,15 +79,15 @@ def _is_distilled(model: ModelSpec, roles: Roles) -> TypeGuard[Trained]:
 
 
 @dataclass(frozen=True)
-class ShamPrism(GivenASham, Prism):
+class ShamPrism(WithCounterfeitReference, Prism):
     """PRISM, given a sham."""
 
 
 @dataclass(frozen=True)
-class ShamClearance(GivenASham, Clearance):
+class ShamClearance(WithCounterfeitReference, Clearance):
     """Calibrated clearance, given a sham for every distillation seed."""
 
 
 @dataclass(frozen=True)
-class ShamPairedT(GivenASham, PairedT):
+class ShamPairedT(WithCounterfeitReference, PairedT):
     """The paired t-test, given a sham."""

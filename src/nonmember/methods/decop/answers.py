@@ -61,7 +61,7 @@ def _choices(unit: Sequence[int], answers: Sequence[Answer], with_probabilities:
     return Choices(
         unit_Q=np.array(unit, dtype=np.int64),
         right_Q=np.array([_PLACE[one.request.expected] for one in answers], dtype=np.int64),
-        chosen_Q=np.array([_PLACE.get(one.judged.read, NONE) for one in answers], dtype=np.int64),
+        chosen_Q=np.array([_PLACE.get(one.parsed.read, NONE) for one in answers], dtype=np.int64),
         probability_QL=probability_QL,
     )
 

@@ -81,7 +81,7 @@ class DecopBaselines(Method):
             allowed_claim=CLAIM,
             details={
                 "scores": {
-                    name: _told(one, p_adjusted)
+                    name: _as_details(one, p_adjusted)
                     for (name, one), p_adjusted in zip(found.items(), adjusted, strict=True)
                 }
             },
@@ -96,7 +96,7 @@ class DecopBaselines(Method):
         )
 
 
-def _told(found: GroupComparison, p_adjusted: float) -> dict[str, Any]:
+def _as_details(found: GroupComparison, p_adjusted: float) -> dict[str, Any]:
     known = np.isfinite(found.p_value)
     return {
         **comparison(found),

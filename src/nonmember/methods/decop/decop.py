@@ -46,7 +46,7 @@ from nonmember.methods.decop.answers import (
     works,
 )
 from nonmember.methods.decop.prompts import PARAPHRASE, Exam, Length, Work
-from nonmember.methods.decop.questions import MultipleChoice, Reading, RecordedChoice
+from nonmember.methods.decop.questions import AnswerReading, MultipleChoice, RecordedChoice
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.stats.letter_choice import calibration_offsets
@@ -98,7 +98,7 @@ class Decop(Method):
     num_orders: int
     work: Work
     exam: Exam
-    reading: Reading
+    reading: AnswerReading
     answer_tokens: int
     top_logprobs: int
     calibrate: bool

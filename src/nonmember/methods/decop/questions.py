@@ -11,7 +11,7 @@ from nonmember.checks import require_choice, require_count, wrong
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.sources.paraphrases import paraphrase_id
 from nonmember.corpora.transforms.cleaning import normalise
-from nonmember.endpoints import Completion, Judged, Probe, Questions, Request
+from nonmember.endpoints import Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.methods.decop.prompts import (
     INSTRUCTION,
     Exam,
@@ -23,7 +23,7 @@ from nonmember.methods.decop.prompts import (
 from nonmember.records import Corpus, Document
 from nonmember.stats.letter_choice import LETTERS
 
-Reading = Literal["text", "probabilities"]
+AnswerReading = Literal["text", "probabilities"]
 
 NUM_PARAPHRASES = 3
 ORDERS = tuple(permutations(range(1 + NUM_PARAPHRASES)))  # lexicographic; 0 is the original
@@ -51,7 +51,7 @@ class _Choice(Probe):
     """reading: by the letter in the text, or by the letters' probabilities, for which the alternatives to each written
     token are asked for (`top_logprobs` of them)."""
 
-    reading: Reading
+    reading: AnswerReading
     max_new_tokens: int
     top_logprobs: int
     seed: int
@@ -59,7 +59,7 @@ class _Choice(Probe):
     name: ClassVar[str] = "decop"
 
     def __post_init__(self) -> None:
-        require_choice(self.reading, get_args(Reading), "`reading` of DE-COP")
+        require_choice(self.reading, get_args(AnswerReading), "`reading` of DE-COP")
         require_count(self.max_new_tokens, 1, "`max_new_tokens` of DE-COP")
         require_count(self.top_logprobs, len(LETTERS), "`top_logprobs` of DE-COP")
 
@@ -73,13 +73,13 @@ class _Choice(Probe):
             expected=expected, options=options,
         )  # fmt: skip
 
-    def judge(self, request: Request, completion: Completion) -> Judged:
+    def parse(self, request: Request, completion: Completion) -> ParsedAnswer:
         if self.reading == "text":
             letter = letter_in(completion.text)
         else:
             probabilities = letter_probabilities(completion.top_logprobs)
             letter = "" if probabilities is None else LETTERS[probabilities.index(max(probabilities))]
-        return Judged(valid=bool(letter), correct=letter == request.expected, read=letter)
+        return ParsedAnswer(valid=bool(letter), correct=letter == request.expected, read=letter)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ import numpy as np
 
 from nonmember.checks import require_count, require_flag, require_number
 from nonmember.corpora.names import ByRules, Choice, NameFinder, Tagged, blanked, is_named
-from nonmember.endpoints import Answer, Completion, Judged, Probe, Questions, Request
+from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.endpoints.models import MaskedModel
 from nonmember.methods.asked import by_unit, mean_by, require_few
 from nonmember.methods.base import (
@@ -99,10 +99,10 @@ class ClozeProbe(Probe):
             expected=choice.word,
         )
 
-    def judge(self, request: Request, completion: Completion) -> Judged:
+    def parse(self, request: Request, completion: Completion) -> ParsedAnswer:
         word = word_of(completion.text)
         valid = bool(word) and (is_tagged(completion.text) or not reads_as_refusal(completion.text))
-        return Judged(valid=valid, correct=valid and word == plain(request.expected), read=word)
+        return ParsedAnswer(valid=valid, correct=valid and word == plain(request.expected), read=word)
 
     def value(self, answers: Sequence[Answer]) -> float:
         return share_of_readable(answers)
@@ -202,7 +202,7 @@ class NameCloze(Method):
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """Over units. The statistic is the suspect group's mean less the clean group's; without one, its mean."""
-        told = {name: self._told(group, name) for name, group in documents.items()}
+        told = {name: self._as_details(group, name) for name, group in documents.items()}
         hits, number = told["suspect"]["num_right"], told["suspect"]["num_documents"]
         reasons = list(self._reasons_against(told))
         comparison = None
@@ -250,11 +250,11 @@ class NameCloze(Method):
             *values, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
         )
 
-    def _told(self, group: ScoredDocuments, name: str) -> dict[str, Any]:
+    def _as_details(self, group: ScoredDocuments, name: str) -> dict[str, Any]:
         answers = [one for (one,) in group.answers[CLOZE]]
         _, values = by_unit(group, CLOZE, name)
         kinds = Counter(one.request.name.removeprefix("cloze-") for one in answers)
-        right = Counter(one.request.name.removeprefix("cloze-") for one in answers if one.judged.correct)
+        right = Counter(one.request.name.removeprefix("cloze-") for one in answers if one.parsed.correct)
         reasons = list(group.excluded.values())
         return {
             "num_documents": len(answers),

@@ -18,7 +18,7 @@ from rapidfuzz import fuzz
 
 from nonmember.checks import require_count, require_distinct, require_number
 from nonmember.corpora import CorpusSpec
-from nonmember.endpoints import Answer, Completion, Judged, Probe, Questions, Request
+from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.methods.asked import by_unit
 from nonmember.methods.base import (
     Access,
@@ -117,11 +117,11 @@ class CompletionProbe(Probe):
             expected=suffix,
         )
 
-    def judge(self, request: Request, completion: Completion) -> Judged:
+    def parse(self, request: Request, completion: Completion) -> ParsedAnswer:
         """read: the completion cut to k tokens."""
         text = first_tokens(completion.text.strip(), self.spans, self.k)
         matched = token_sort_ratio(text, request.expected) > self.threshold
-        return Judged(valid=matched or not reads_as_refusal(completion.text), correct=matched, read=text)
+        return ParsedAnswer(valid=matched or not reads_as_refusal(completion.text), correct=matched, read=text)
 
     def value(self, answers: Sequence[Answer]) -> float:
         return share_of_readable(answers)
@@ -179,7 +179,7 @@ class PrefixCompletion(Method):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """The statistic is the share of matched documents, its interval the exact binomial one; p compares units."""
         suspect, clean = documents["suspect"], documents.get("heldout")
-        told = {name: self._told(group, name) for name, group in documents.items()}
+        told = {name: self._as_details(group, name) for name, group in documents.items()}
         hits, number = told["suspect"]["num_matched"], told["suspect"]["num_documents"]
         p_value = np.nan
         if clean is not None and clean.doc_ids and suspect.doc_ids:
@@ -206,11 +206,11 @@ class PrefixCompletion(Method):
             },
         )
 
-    def _told(self, group: ScoredDocuments, name: str) -> dict[str, Any]:
+    def _as_details(self, group: ScoredDocuments, name: str) -> dict[str, Any]:
         answers = group.answers[COMPLETION]
-        ratios = [token_sort_ratio(one.judged.read, one.request.expected) for (one,) in answers]
+        ratios = [token_sort_ratio(one.parsed.read, one.request.expected) for (one,) in answers]
         _, shares = by_unit(group, COMPLETION, name)
-        hits, number = sum(one.judged.correct for (one,) in answers), len(answers)
+        hits, number = sum(one.parsed.correct for (one,) in answers), len(answers)
         return {
             "num_documents": number,
             "num_matched": hits,

@@ -167,9 +167,9 @@ class McPdd(Method):
             allowed_claim=CLAIMS[verdict],
             warnings=(*reasons, *self._few_hits(documents)),
             details={
-                **told(found),
+                **as_details(found),
                 **{name: self._told_of(documents[name], name) for name in (SUSPECT, HELDOUT)},
-                "control": told(control)
+                "control": as_details(control)
                 | {name: self._told_of(documents[name + CONTROL], name) for name in (SUSPECT, HELDOUT)}
                 if control else None,
                 "curve": self._curve(documents, rng),
@@ -194,8 +194,8 @@ class McPdd(Method):
         less, more = self._sides(documents, "")
         settings: dict[str, Any] = {"num_resamples": self.num_resamples, "alpha": self.alpha, "rng": rng}
         return [
-            {"size": size, **told(difference_of_rates(less, more, size=size, **settings)),
-             "subset": told(difference_of_rates(less.first(size), more.first(size), **settings))}
+            {"size": size, **as_details(difference_of_rates(less, more, size=size, **settings)),
+             "subset": as_details(difference_of_rates(less.first(size), more.first(size), **settings))}
             for size in self.sizes
             if size <= min(len(less.hits), len(more.hits))
         ]  # fmt: skip
@@ -255,13 +255,13 @@ def hits_of(documents: ScoredDocuments, group: str) -> Hits:
     hits: dict[str, list[int]] = {}
     for unit, answers in zip(units(documents, group), documents.answers[HITS], strict=True):
         sums = hits.setdefault(unit, [0, 0])
-        sums[0] += sum(answer.judged.correct for answer in answers)
+        sums[0] += sum(answer.parsed.correct for answer in answers)
         sums[1] += len(answers)
     table = np.array([hits[unit] for unit in sorted(hits, key=lambda unit: (position(SUBSETS, unit), unit))])
     return Hits(*table.reshape(-1, 2).T)
 
 
-def told(found: RateDifference) -> dict[str, Any]:
+def as_details(found: RateDifference) -> dict[str, Any]:
     return {
         "difference": found.difference,
         "p_value": found.p_value,

@@ -13,7 +13,7 @@ from typing import ClassVar, Literal, get_args
 
 from nonmember.checks import require_choice, require_count, require_number, require_seed
 from nonmember.corpora import CorpusSpec
-from nonmember.endpoints import Completion, Judged, Probe, Questions, Request
+from nonmember.endpoints import Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.methods.mc_pdd.words import Strategy, chosen, document_frequencies, masked, occurs
 from nonmember.records import Corpus, Document
 
@@ -142,10 +142,10 @@ class MaskedWords(Probe):
             expected=word,
         )
 
-    def judge(self, request: Request, completion: Completion) -> Judged:
+    def parse(self, request: Request, completion: Completion) -> ParsedAnswer:
         candidates = candidates_of(completion.text)
         found = hit(request.expected, candidates, self.match)
-        return Judged(valid=bool(candidates), correct=found, read="; ".join(candidates))
+        return ParsedAnswer(valid=bool(candidates), correct=found, read="; ".join(candidates))
 
 
 def stop_words_of(named: str | list[str] | tuple[str, ...] | None) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""PaCoST on plain texts: is the target surer that a text is correct than that its rephrasing is? (Zhang et al., 2024,
-as adapted by PRISM)
+"""PaCoST on plain texts: is the target more confident that a text is correct than that its rephrasing is?
+(Zhang et al., 2024, as adapted by PRISM)
 
 Confidence is the probability that the target answers Yes when asked whether a text is correct. A paired t-test compares
 each document with its rephrasing. Rephrasing costs confidence by itself, so a small p means something only beside a

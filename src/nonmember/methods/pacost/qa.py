@@ -1,8 +1,8 @@
 """PaCoST as it was first meant: questions, and the target's confidence in its own answers (Zhang et al., 2024).
 
 The target answers each question and a rephrasing of it, and is asked of either pair whether the answer is correct.
-Where it has read the benchmark it is surer of its answers to the questions as they stand there. The test, what makes it
-invalid and the compulsory negative control are those of the form for plain texts.
+If it has read the benchmark it is more confident in its answers to the original questions. The test, the conditions of
+validity and the compulsory negative control are those for plain texts.
 """
 
 from __future__ import annotations

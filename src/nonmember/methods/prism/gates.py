@@ -49,7 +49,7 @@ class Finding:
         verb = "below" if self.upper else "above"
         return f"{self.what} is {self.value:.3f}, and must be {verb} {self.bound:.3f}."
 
-    def told(self) -> dict[str, Any]:
+    def as_details(self) -> dict[str, Any]:
         value = self.value if np.isfinite(self.value) else None
         return {"value": value, "bound": self.bound, "upper": self.upper, "passed": self.passed}
 
@@ -58,7 +58,7 @@ class Finding:
 class HealthBounds:
     """Bounds on what training did to a distilled reference. Nats per token, means over documents.
 
-    min_ce_gain: by how much it must find the suspect set likelier than the reference does.
+    min_ce_gain: by how much it must find the suspect set more likely than the reference does.
     min_kl_gain: by how much it must have come closer to the target there; below 0: how much farther away it may be.
     max_kl_rise: how much farther from the target it may be on a third text.   max_nll_rise: how much less likely it may
     find the third text.
@@ -162,5 +162,5 @@ def failures(findings: Sequence[Finding]) -> list[str]:
     return [finding.sentence for finding in findings if not finding.passed]
 
 
-def told(findings: Sequence[Finding]) -> Mapping[str, Any]:
-    return {finding.name: finding.told() for finding in findings}
+def as_details(findings: Sequence[Finding]) -> Mapping[str, Any]:
+    return {finding.name: finding.as_details() for finding in findings}

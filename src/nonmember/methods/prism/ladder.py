@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import DocumentGroup, Roles, ScoredDocuments
-from nonmember.methods.prism.gates import Finding, failures, told
+from nonmember.methods.prism.gates import Finding, as_details, failures
 from nonmember.methods.prism.prism_gates import THIRD
 from nonmember.training.recipes import RuinedWeights
 
@@ -56,8 +56,10 @@ class Climb:
     tried: Mapping[float, Sequence[Finding]]
     rate: float | None
 
-    def told(self) -> dict[str, Any]:
-        rungs = [{"learning_rate": rate, "passed": not failures(f), "gates": told(f)} for rate, f in self.tried.items()]
+    def as_details(self) -> dict[str, Any]:
+        rungs = [
+            {"learning_rate": rate, "passed": not failures(f), "gates": as_details(f)} for rate, f in self.tried.items()
+        ]
         return {"chosen": self.rate, "tried": rungs}
 
     @property

@@ -28,7 +28,7 @@ from nonmember.methods.base import (
     require_resamples,
     require_score,
 )
-from nonmember.methods.prism.gates import Finding, failures, told
+from nonmember.methods.prism.gates import Finding, as_details, failures
 from nonmember.methods.prism.ladder import Ladder
 from nonmember.methods.prism.prism_gates import THIRD, PrismGates
 from nonmember.models import ModelSpec, label_of
@@ -177,7 +177,7 @@ class Prism(Method):
                 if failed := failures(findings):
                     verdict = "inconclusive"
                     warnings = [*failed, *warnings]
-            gated = {"gates": told(findings)}
+            gated = {"gates": as_details(findings)}
         return TestOutcome(
             statistic=difference.statistic,
             p_value=difference.p_value,
@@ -220,5 +220,5 @@ class Prism(Method):
             verdict="invalid",
             allowed_claim=CLAIMS["invalid"],
             warnings=tuple(failures(findings)),
-            details={"rho_reference_target": rho, "gates": told(findings)},
+            details={"rho_reference_target": rho, "gates": as_details(findings)},
         )

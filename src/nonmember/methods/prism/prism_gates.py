@@ -30,7 +30,7 @@ class PrismGates(HealthBounds):
     """Bounds (docs/gates.md says where they come from).
 
     max_rank_correlation: of the reference's scores with the target's; above it they are the same model.
-    max_reference_gain: how much likelier than the target, in nats per token, the reference may find the suspect set,
+    max_reference_gain: how much more likely than the target, in nats per token, the reference may find the suspect set,
     less the same difference on the third text; a reference above it knows the set, or was swapped with the target.
     min_distinct: number of different sets of words as a share of the documents.   min_spread: standard deviation of the
     score over documents as a share of its mean, under each model.   min_delta: a significant Delta below it decides

@@ -144,7 +144,7 @@ def histogram(title: str, by_group: Mapping[str, FloatArray], *, zero: bool = Fa
 
 
 def shards(evidence: Evidence) -> list[Drawing]:
-    """Of each shard, how much likelier it is in its own order than in random ones."""
+    """Of each shard, how much more likely it is in its own order than in random ones."""
     found = []
     for prefix, name in (("", "the target"), ("control/", "the reference, which has not read it")):
         if not {f"{prefix}canonical", f"{prefix}mean_shuffled"} <= evidence.columns.keys():
@@ -159,7 +159,7 @@ def shards(evidence: Evidence) -> list[Drawing]:
         plot.level(0.0, "zero")
         above = int((differences > 0).sum())
         title = f"Shards under {name}"
-        caption = f"{above} of {len(differences)} shards are likelier in their own order."
+        caption = f"{above} of {len(differences)} shards are more likely in their own order."
         found.append(Drawing(title, caption, plot.svg(f"{title}. {caption}")))
     return found
 

@@ -14,13 +14,13 @@ from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.worlds import Scope
 from nonmember.results.load import Run
 from nonmember.stats.margin import prediction_p_value
-from nonmember.training.planting import Reading
+from nonmember.training.planting import Exposure
 
 SWEEPS = ("study", "more", "own", "large", "rivals", "llm_di")  # keys of conf/report/calibration.yaml
 CONFIDENCE = 0.95
-EXCLUDED = tuple(Reading(1.0, exposures) for exposures in (4, 8, 12))  # lightest readings that a rule may exclude
-LIGHTEST = Reading(0.01, 1)
-DECLARED = Reading(1.0, 8)  # what is excluded where one rule is shown; that of conf/method/clearance.yaml
+EXCLUDED = tuple(Exposure(1.0, exposures) for exposures in (4, 8, 12))  # lightest readings that a rule may exclude
+LIGHTEST = Exposure(0.01, 1)
+DECLARED = Exposure(1.0, 8)  # what is excluded where one rule is shown; that of conf/method/clearance.yaml
 UNTOUCHED = "0x"
 SEPARATION = "separation"  # the gate that depends on what is excluded
 
@@ -30,9 +30,9 @@ def runs_of(scope: Scope) -> list[Run]:
     return [run for sweep in SWEEPS for run in scope.of(sweep)]
 
 
-def reading_of(run: Run) -> Reading:
+def reading_of(run: Run) -> Exposure:
     """What the target has read of the audited set, as the study planted it."""
-    return Reading(float(run.get("share")), int(run.get("exposures")))
+    return Exposure(float(run.get("share")), int(run.get("exposures")))
 
 
 def size_of(run: Run) -> str:
@@ -40,7 +40,7 @@ def size_of(run: Run) -> str:
     return "n = 500" if run.result.num_documents > 300 else "n = 100"
 
 
-def point_of(run: Run, reading: Reading) -> dict[str, Any]:
+def point_of(run: Run, reading: Exposure) -> dict[str, Any]:
     """Of the audit's detection curve; empty where it has none."""
     curve = run.result.details.get("detection")
     points: Sequence[dict[str, Any]] = curve["points"] if isinstance(curve, dict) else ()
@@ -48,7 +48,7 @@ def point_of(run: Run, reading: Reading) -> dict[str, Any]:
     return next((point for point in points if (point["share"], point["exposures"]) == place), {})
 
 
-def p_at_least(run: Run, reading: Reading) -> float | None:
+def p_at_least(run: Run, reading: Exposure) -> float | None:
     """Of the hypothesis that the target is one more control that read so or more."""
     return number_in(point_of(run, reading), "p_at_least")
 
@@ -67,15 +67,15 @@ class Rule:
     """
 
     name: str
-    lightest: Reading
+    lightest: Exposure
     decides: Callable[[Run], bool | None]
     refuses: Callable[[Run], bool] = lambda run: False
 
-    def is_false_for(self, reading: Reading) -> bool:
+    def is_false_for(self, reading: Exposure) -> bool:
         return reading.exposures > 0 and reading.at_least(self.lightest)
 
 
-def refused(run: Run, lightest: Reading) -> bool:
+def refused(run: Run, lightest: Exposure) -> bool:
     """Whether an audit that excludes this reading would be invalid: by a gate, or by a sham that passed them."""
     gates, shams = run.result.details.get("gates"), run.result.details.get("shams")
     if not isinstance(gates, Mapping) or not isinstance(shams, Mapping):
@@ -85,13 +85,13 @@ def refused(run: Run, lightest: Reading) -> bool:
     return by_gate or by_controls or any(not one["refused"] for one in shams.values())
 
 
-def _separation(run: Run, lightest: Reading) -> float:
+def _separation(run: Run, lightest: Exposure) -> float:
     """How far controls with this reading or a heavier one lie below those that read nothing (methods/gates.py)."""
     controls = run.result.details["control_deltas"]
     assert isinstance(controls, Mapping)
     curve: Any = run.result.details["detection"]
     excluded = [
-        one["mean"] for one in curve["points"] if Reading(one["share"], int(one["exposures"])).at_least(lightest)
+        one["mean"] for one in curve["points"] if Exposure(one["share"], int(one["exposures"])).at_least(lightest)
     ]
     return float(np.mean(controls[UNTOUCHED])) - max(excluded)
 
@@ -108,7 +108,7 @@ def base_of(run: Run) -> str:
     return str(run.result.target).split("+")[0]
 
 
-def clearance(lightest: Reading, *, own_base: bool = False) -> Rule:
+def clearance(lightest: Exposure, *, own_base: bool = False) -> Rule:
     """Calibrated clearance at the audit's alpha, its gates kept, with this reading as the one to be excluded; of
     targets that share their base model with the controls, or of those that do not."""
 

@@ -31,7 +31,7 @@ from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.reports.render.figures import MARKERS, QUIET, colour, figure_of, legend_below, panels, size_of_panels
 from nonmember.results.load import Run
-from nonmember.training.planting import Reading
+from nonmember.training.planting import Exposure
 
 BAND = 0.95
 
@@ -157,7 +157,7 @@ def deltas(scope: Scope) -> Figure | None:
     kinds = {name: [one for one in points if shares_base(one[0]) is own] for name, own in BASES.items()}
     kinds = {name: here for name, here in kinds.items() if here}
 
-    def cell(here: Sequence[Point], reading: Reading) -> Cell:
+    def cell(here: Sequence[Point], reading: Exposure) -> Cell:
         values = sorted(delta for _, one, delta in here if one == reading)
         if not values:
             return Cell(tuple(dash(world.name) for _ in range(3)), (), RATE_OF_DELTA)
@@ -196,7 +196,7 @@ def deltas(scope: Scope) -> Figure | None:
 AMONG_CONTROLS = "controls, by one another"
 RATE_OF_DELTA = "{} ({} to {})"
 BASES = {"a stand-in": False, "the target's own base": True}  # whether target and controls share theirs
-Point = tuple[Run, Reading, float]
+Point = tuple[Run, Exposure, float]
 
 
 def beyond_untouched(run: Run) -> float | None:

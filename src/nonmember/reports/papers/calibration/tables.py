@@ -32,7 +32,7 @@ from nonmember.reports.papers.calibration.cells import (
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
-from nonmember.training.planting import Reading
+from nonmember.training.planting import Exposure
 
 HALVES = {"reported": "the reported half", "chosen": "the half that rules were chosen on"}
 RATE = "{} of {} [{}, {}]"
@@ -47,7 +47,7 @@ CLUSTERED = (
 )
 
 
-def readings(runs: Iterable[Run]) -> list[Reading]:
+def readings(runs: Iterable[Run]) -> list[Exposure]:
     """Lightest first: by exposures in all, then by share."""
     return sorted({reading_of(run) for run in runs}, key=lambda one: (one.share * one.exposures, one.share))
 
@@ -106,7 +106,7 @@ def _by_reading(scope: Scope, half: str) -> Block | None:
     runs, world = select(runs_of(scope), half=half), scope.world.name
     rules = (*FEWER_RULES, FINDS)
 
-    def cell(rule: Rule, reading: Reading) -> Cell:
+    def cell(rule: Rule, reading: Exposure) -> Cell:
         false = rule.is_false_for(reading) if rule is not FINDS else not reading.exposures
         return rate(count(rule, [run for run in runs if reading_of(run) == reading]), world, FALSE if false else "")
 
@@ -117,7 +117,7 @@ def _by_reading(scope: Scope, half: str) -> Block | None:
     return filled(block, [])
 
 
-def named(reading: Reading) -> str:
+def named(reading: Exposure) -> str:
     if not reading.exposures:
         return "nothing"
     share = "" if reading.share == 1 else f", {reading.share:.0%} of it"

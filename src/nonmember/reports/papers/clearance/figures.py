@@ -29,7 +29,7 @@ from nonmember.reports.render.figures import (
 from nonmember.results.load import Run
 from nonmember.results.readings import read_by_target
 from nonmember.results.result import AuditResult
-from nonmember.training.planting import Reading
+from nonmember.training.planting import Exposure
 
 NOTHING, MEMBER = 0, 1  # places of their colours
 NARROW = 0.22  # of a place on the axis of readings, to either side
@@ -72,7 +72,7 @@ def deltas(scope: Scope) -> Figure | None:
                      paint)  # fmt: skip
 
 
-def _tick(reading: Reading) -> str:
+def _tick(reading: Exposure) -> str:
     return f"{reading.exposures}" if reading.share == 1 else f"{reading.exposures}\n{reading.share:.0%}"
 
 
@@ -106,7 +106,7 @@ def _targets(axis: Axes, runs: Sequence[Run], places: dict[str, int]) -> None:
 
 def _place(result: AuditResult, places: dict[str, int]) -> int | None:
     """What read nothing stands with the negative controls; None where it is not known, or no control read so."""
-    read = Reading(1.0, 0) if result.truth == "non_member" else read_by_target(result)
+    read = Exposure(1.0, 0) if result.truth == "non_member" else read_by_target(result)
     return places.get(read.label) if read else None
 
 
@@ -187,7 +187,7 @@ def _grid(scope: Scope, key: str, title: str, alt: str, block: Block | None, tol
     return figure_of(key, scope.world, title, alt, block, size, paint)
 
 
-def _name_shares(axis: Axes, readings: Sequence[Reading]) -> None:
+def _name_shares(axis: Axes, readings: Sequence[Exposure]) -> None:
     """Above the columns, with a line before each further group."""
     shares = [reading.share for reading in readings]
     for share in dict.fromkeys(shares):

@@ -29,7 +29,7 @@ from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 from nonmember.results.readings import excluded, planted, read_by_target, read_so_much
 from nonmember.results.result import AuditResult
-from nonmember.training.planting import Reading
+from nonmember.training.planting import Exposure
 
 CLEARED = "evidence_of_non_membership"
 POWER = 0.95  # of the smallest detectable dose, as in methods/clearance.py
@@ -89,13 +89,13 @@ def by_set(runs: Iterable[Run]) -> dict[str, list[Run]]:
     return found
 
 
-def readings_of(runs: Iterable[Run]) -> dict[str, Reading]:
+def readings_of(runs: Iterable[Run]) -> dict[str, Exposure]:
     """Label -> reading of all controls, whole sets first and lighter doses before heavier ones."""
     found = {label: reading for run in runs for label, reading in planted(run.result).items()}
     return dict(sorted(found.items(), key=lambda one: (-one[1].share, one[1].exposures)))
 
 
-def read_something(readings: Mapping[str, Reading]) -> dict[str, Reading]:
+def read_something(readings: Mapping[str, Exposure]) -> dict[str, Exposure]:
     return {label: reading for label, reading in readings.items() if reading.exposures}
 
 
@@ -232,7 +232,7 @@ def noticed(scope: Scope) -> Block | None:
     """By target and reading: in how many audits the reading, and every heavier one, was noticed not to be there."""
     readings = read_something(readings_of(scope.runs))
 
-    def cell(here: Sequence[Run], reading: Reading) -> Cell:
+    def cell(here: Sequence[Run], reading: Exposure) -> Cell:
         p = at_reading(reading.label, "p_at_least")
         values = [(run.result, found) for run in here if (found := p(run.result)) is not None]
         num = sum(value < result.alpha and not is_invalid(result) for result, value in values)

@@ -21,10 +21,10 @@ from nonmember.reports.papers.fsd.tables import (
     TPR_BELOW,
     Measure,
     blind,
+    detail_of,
     say_differences,
     say_targets,
     scores_of,
-    told,
 )
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, say_medians, say_missing
@@ -100,8 +100,8 @@ def _numbers(
         return [run for run in here if _num_unseen(run) == num]
 
     def row(name: str, here: list[Run], score: str, printed: str) -> Row:
-        base = number(here[:1], world, told(score, BASE, measure.key))
-        cells = (Cell(over_draws(at(here, num), world, told(score, FSD, measure.key), formats.decimals), (), RANGE)
+        base = number(here[:1], world, detail_of(score, BASE, measure.key))
+        cells = (Cell(over_draws(at(here, num), world, detail_of(score, FSD, measure.key), formats.decimals), (), RANGE)
                  for num in counts)  # fmt: skip
         return Row(f"{name}, {printed}", (Cell((base,)), *cells))
 

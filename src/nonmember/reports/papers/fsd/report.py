@@ -14,7 +14,7 @@ from nonmember.reports.papers.fsd import published
 from nonmember.reports.papers.fsd import tables as ours
 from nonmember.reports.papers.fsd.figures import by_number
 from nonmember.reports.papers.fsd.histograms import histograms
-from nonmember.reports.papers.fsd.tables import BASE, BLIND_LIMIT, BOTH, CHANCE, FSD, told
+from nonmember.reports.papers.fsd.tables import BASE, BLIND_LIMIT, BOTH, CHANCE, FSD, detail_of
 from nonmember.reports.render.blocks import published_block
 from nonmember.results.load import Run
 
@@ -219,7 +219,7 @@ def _share(scope: Scope, runs: Sequence[Run], kind: str, holds: Callable[[float,
     """Of the intervals of the first score."""
     ends = []
     for run in runs:
-        low, high = (told(run.result.score, kind, key)(run.result) for key in ("auc_low", "auc_high"))
+        low, high = (detail_of(run.result.score, kind, key)(run.result) for key in ("auc_low", "auc_high"))
         if low is not None and high is not None:
             ends.append(holds(low, high))
     return counted(sum(ends), len(ends), scope.world.name)

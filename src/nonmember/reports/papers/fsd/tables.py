@@ -67,14 +67,14 @@ class Grid:
 # ------------------------------------------------------------------------------------------ from a result
 
 
-def told(score: str, kind: str, key: str) -> Value:
+def detail_of(score: str, kind: str, key: str) -> Value:
     """A number that a result tells of a score: of base, of fsd, or of the gain."""
     return detail("scores", score, kind, key)
 
 
 def measured(runs: Sequence[Run], world: str, score: str, kind: str, measure: Measure) -> Number:
     """With its interval as a note, and a mark where the target has read neither set and the AUC says otherwise."""
-    made = number(runs, world, told(score, kind, measure.key))
+    made = number(runs, world, detail_of(score, kind, measure.key))
     if made.value is None or not runs:
         return made
     first = runs[0].result
@@ -82,7 +82,7 @@ def measured(runs: Sequence[Run], world: str, score: str, kind: str, measure: Me
         made = replace(made, mark=INVALID)
     if len(runs) > 1 or not measure.low:
         return made
-    low, high = (told(score, kind, key)(first) for key in (measure.low, measure.high))
+    low, high = (detail_of(score, kind, key)(first) for key in (measure.low, measure.high))
     if low is None or high is None:
         return made
     level = f"{1 - first.alpha:.0%} interval {formats.decimals(low)} to {formats.decimals(high)}"
@@ -96,7 +96,7 @@ def both(runs: Sequence[Run], world: str, score: str, measure: Measure) -> tuple
 
 def gain(runs: Sequence[Run], world: str, score: str) -> Cell:
     """AUC of FSD less AUC of base, with its interval over the same resamples."""
-    values = (told(score, "gain", key) for key in ("auc", "auc_low", "auc_high"))
+    values = (detail_of(score, "gain", key) for key in ("auc", "auc_low", "auc_high"))
     made = tuple(number(runs, world, value, formats.signed) for value in values)
     return Cell(made[:1]) if made[1].missing else Cell(made, (), INTERVAL)
 
