@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from nonmember import __version__, cli
+from nonmember import __version__
+from nonmember.cli import main as cli
 
 SWEEPS = Path(__file__).parents[1] / "sweeps"
 

@@ -13,7 +13,7 @@ from command_line import only, rows_of, write_rows
 
 HEAVY = ("torch", "transformers", "lightning", "datasets", "wandb", "sklearn", "matplotlib", "openai")
 SHORT = ("method.num_resamples=200", "method.max_tokens=100", "method.distillation.max_tokens=100")
-LOADED = "import sys; from nonmember.cli import run; run(sys.argv[1:]); print(*sys.modules)"
+LOADED = "import sys; from nonmember.cli.main import run; run(sys.argv[1:]); print(*sys.modules)"
 
 
 @pytest.fixture

@@ -356,7 +356,7 @@ def test_what_was_given_is_shown_short_and_without_objects():
 
 
 def test_nothing_heavy_is_imported_for_it():
-    modules = ["training.recipes", "methods", "scores", "models", "compute", "asking", "corpora"]
+    modules = ["training.recipes", "methods", "scores", "models", "runtime.compute", "endpoints", "corpora"]
     code = f"import sys; {'; '.join(f'import nonmember.{name}' for name in modules)}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "transformers", "lightning", "datasets", "peft"} & set(loaded)

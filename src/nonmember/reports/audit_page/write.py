@@ -68,7 +68,7 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
             "What this run made": content.facts({**result.made, "seconds": result.seconds}),
         },
         command=content.command(evidence),
-        style=Markup((HERE.parent / "reporting" / "page.css").read_text(encoding="utf-8"))
+        style=Markup((HERE.parent / "render" / "page.css").read_text(encoding="utf-8"))
         + Markup((HERE / "audit.css").read_text(encoding="utf-8")),
         policy=POLICY,
     )
