@@ -285,7 +285,7 @@ def test_no_gpu_here(nonmember, ask):
 
     if torch.cuda.is_available() or torch.backends.mps.is_available():
         pytest.skip("there is one")
-    refused(nonmember(*ask("trainer=gpu")), "This trainer cannot be had here", "trainer=cpu")
+    refused(nonmember(*ask("trainer=gpu")), "This trainer is not available here", "trainer=cpu")
 
 
 def test_wandb_without_an_account(nonmember, ask, monkeypatch, tmp_path):

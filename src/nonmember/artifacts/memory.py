@@ -1,4 +1,4 @@
-"""What a process need not read twice: the audits of a sweep share it."""
+"""In-memory cache of artifacts, shared by the audits of a sweep."""
 
 from __future__ import annotations
 

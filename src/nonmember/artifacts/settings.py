@@ -1,4 +1,4 @@
-"""Dataclasses as plain data, as keys and results hold them."""
+"""Dataclasses as plain JSON data, for keys and results."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _invitation(partial: Path) -> Path:
 
 @dataclass(frozen=True)
 class Entry:
-    """One complete artifact: its folder, what `make` told about it, and the names of its files."""
+    """One complete artifact: its folder, the facts that `make` returned, and the names of its files."""
 
     path: Path
     hash: str
@@ -114,7 +114,7 @@ class Store:
     def growing(self, kind: str, name: str, key: Key) -> Path:
         """The folder of a table that gets rows for as long as it is used: no entry, since it is never complete.
 
-        Whoever writes to it holds a lock in it (`nonmember.runtime.files.locked`).
+        Writers must hold a lock in it (`nonmember.runtime.files.locked`).
         """
         digest = key_hash(key)
         there = sorted((self.root / kind).glob(f"*-{digest}"))

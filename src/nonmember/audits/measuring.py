@@ -1,4 +1,4 @@
-"""What an audit measures: every group of documents, joined by document id."""
+"""Runs the measurements of an audit on every group of documents and joins them by document id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Were an audit's texts prepared alike, and were they read whole? What every method is asked about its documents."""
+"""Checks of every audit's documents: same preparation in all groups, and how many are truncated."""
 
 from __future__ import annotations
 

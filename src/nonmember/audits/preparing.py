@@ -1,4 +1,4 @@
-"""What can be found out about an audit before a distilled reference is trained for it.
+"""Gates and learning-rate ladder: what is checked before a distilled reference is trained.
 
 Tokenizers that do not fit are refused from the tokenizers alone. A reference that is the target, and a ladder of
 learning rates of which none holds, leave nothing worth training: the result is then `invalid` and says why.

@@ -1,4 +1,4 @@
-"""What `nonmember score` does: many scores of one corpus under one model, in a table that says how they came about."""
+"""`nonmember score`: scores of one corpus under one model, as a table with its provenance."""
 
 from __future__ import annotations
 
@@ -90,7 +90,10 @@ class Scoring:
 
 
 def write_scores(scoring: Scoring, builder: Builder, path: Path, settings: Mapping[str, Any]) -> None:
-    """Write the table and say what became of the documents. settings: recorded in its metadata beside the rest."""
+    """Write the table and report how many documents were read, truncated or left without a score.
+
+    settings: recorded in its metadata.
+    """
     corpus = builder.get(scoring.corpus)
     if not len(corpus):
         raise ValueError("There are no documents to score. Correct data.path, or loosen the cleaning.")

@@ -1,4 +1,4 @@
-"""The cells of one run: those of this process in memory; those of a launcher's workers through small files.
+"""Progress of a sweep's cells: kept in memory for this process, in small files for a launcher's workers.
 
 A launcher such as joblib or Slurm runs cells in other processes, on other machines perhaps, and brings no results home.
 Each worker leaves a note in a hidden folder of the sweep; the process that was started reads and removes them.
@@ -39,7 +39,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 @dataclass
 class Cells:
-    """What came of each cell, in the order they were finished.
+    """Outcome of each cell, in order of completion.
 
     run: a name for this run, which travels to its workers.   home: the process that was started.   ended: places in the
     sweep of the cells that ended in that process.

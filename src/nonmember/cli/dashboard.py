@@ -52,7 +52,9 @@ def main() -> None:
         sys.stdout.write(json.dumps(specification(workspace(given.entity or "", given.project)), indent=1) + "\n")
         return
     if not given.entity:
-        raise ValueError("A view is saved in a project of somebody's: name them with --entity, or set WANDB_ENTITY.")
+        raise ValueError(
+            "A view is saved in the project of a W&B user or team; got none. Name it with --entity, or set WANDB_ENTITY."
+        )
     note = Path(os.environ.get("NONMEMBER_OUTPUTS") or "outputs") / "wandb" / NOTE
     sys.stdout.write(save(given.entity, given.project, note) + "\n")
 

@@ -1,4 +1,4 @@
-"""The last word on an error: what was expected, what was given and what to do, without a traceback."""
+"""Errors in one sentence: what was expected, what was given, what to do; no traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nonmember audit | train | score | report ...`: dispatch and the last word on errors. Imports nothing heavy."""
+"""`nonmember audit | train | score | report ...`: dispatch and error handling. Imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def main() -> None:
 
 
 def run(arguments: list[str]) -> int:
-    """Run a command and return the exit status: 0 done, 1 an error, told in a sentence, 2 no such command, 130 after
-    Ctrl-C and 143 after SIGTERM."""
+    """Run a command and return the exit status: 0 done, 1 an error (explained in a sentence), 2 no such command,
+    130 after Ctrl-C and 143 after SIGTERM."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         sys.stdout.write(HELP)
         return 0

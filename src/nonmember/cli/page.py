@@ -1,4 +1,4 @@
-"""`nonmember page FOLDER`: the pages of finished audits made again, from the files that lie there."""
+"""`nonmember page FOLDER`: rebuilds the HTML pages of finished audits from the files in their folders."""
 
 from __future__ import annotations
 

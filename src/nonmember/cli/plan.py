@@ -1,4 +1,4 @@
-"""The Hydra entry of `nonmember plan`: how large an audit by calibrated clearance must be, if it can succeed at all."""
+"""`nonmember plan`: power analysis for calibrated clearance."""
 
 from __future__ import annotations
 

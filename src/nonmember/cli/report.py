@@ -1,4 +1,4 @@
-"""The Hydra entry of `nonmember report`: results in, a report with the published numbers beside ours out."""
+"""`nonmember report`: tables and figures of results beside the published numbers."""
 
 from __future__ import annotations
 

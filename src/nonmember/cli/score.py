@@ -1,4 +1,4 @@
-"""The Hydra entry of `nonmember score`: the scores alone, for whoever wants to use them elsewhere."""
+"""`nonmember score`: membership scores of documents, as a Parquet table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`nonmember sync [FOLDER]`: W&B gets a copy of every audit on disk, each once, with or without a live run before.
+"""`nonmember sync [FOLDER]`: uploads every audit on disk to W&B once, whether or not it was logged live.
 
 A ledger in `<outputs>/wandb/synced.json` says what was sent where: destination -> run id -> hash of what was sent. It
 is written after each run, so an interrupted sync goes on where it was, and what has changed since is sent again.

@@ -1,4 +1,4 @@
-"""The Hydra entry of `nonmember train`: make a model by its recipe."""
+"""`nonmember train`: train a model from its spec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The question that an audit asks, from its config. Nothing is read or made here, and nothing heavy imported."""
+"""Builds an audit's question from its config. Reads no files and imports nothing heavy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the user did not give and the method needs: asked for in one sentence, before anything heavy is imported.
+"""Asks for missing inputs that the method needs, in one sentence, before anything heavy is imported.
 
 Values that are missing (`???`) are filled with marks. The method then says what it would measure, and the marks in that
 are what it needs; the others are left out of the config.

@@ -1,4 +1,4 @@
-"""Wrong input is found here, before anything heavy is imported: settings, and what is missing on the disk."""
+"""Checks of settings and paths before anything heavy is imported."""
 
 from __future__ import annotations
 

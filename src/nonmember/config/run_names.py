@@ -1,4 +1,4 @@
-"""What a run is called, from its config."""
+"""The name of a run, from its config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a config may do. YAML can come from anybody, so it chooses among our own classes and runs nothing else.
+"""Restricts what a config may instantiate: YAML is untrusted, so only allowed classes are built from it.
 
 `instantiate` takes the place of Hydra's, whose list of forbidden targets leaves `pandas.read_pickle`, `torch.load` and
 many more. Here a `_target_` is a settings class (a dataclass) of this package, one of the few names of FURTHER, or

@@ -1,4 +1,4 @@
-"""Slips on the command line that Hydra would answer at length: a folder where the name of a choice belongs."""
+"""Common mistakes on the command line, such as a path where an option name belongs."""
 
 from __future__ import annotations
 

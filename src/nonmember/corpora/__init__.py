@@ -1,4 +1,4 @@
-"""Corpora as recipes: sources, cleaning, splits; and views of finished corpora."""
+"""Corpora as specs: sources, transforms, and text perturbations (views)."""
 
 from nonmember.corpora.sources.documents import Documents
 from nonmember.corpora.sources.library_docs import LibraryDocs

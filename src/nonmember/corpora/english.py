@@ -1,4 +1,4 @@
-"""Lists of English words for `ByRules`: what stands beside names, and what is neither name nor noun."""
+"""English word lists for `names.ByRules`: context of names, and words that are neither names nor nouns."""
 
 from __future__ import annotations
 

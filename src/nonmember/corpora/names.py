@@ -1,4 +1,4 @@
-"""Which word of a text is left blank: the name of a person where there is one, else another name, else a noun.
+"""Chooses the word of a passage to mask: a person's name, else another proper noun, else a common noun.
 
 `ByRules` needs no model and no network. It is no tagger: a name is a word that is written with a capital letter inside
 sentences and hardly ever without one; a person is a name that stands beside a title of address or a verb of saying, or

@@ -1,4 +1,4 @@
-"""What every corpus recipe can do, and the small checks they share.
+"""The base class of corpus specs, and checks that they share.
 
 A recipe is a frozen dataclass of plain values and other recipes. Hydra builds it from `_target_`; use
 `_convert_: all`, so that lists and mappings arrive as Python's own.

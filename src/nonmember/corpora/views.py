@@ -1,4 +1,4 @@
-"""The same documents in another dress: same ids, other texts.
+"""Text perturbations that preserve document ids.
 
 The perturbations are those whose features LLM-DI uses, at its strengths. Their chance comes from a hash of the
 document's text, so a view is the same wherever it is made. Synonym substitution, its sixth, needs a thesaurus and is

@@ -1,4 +1,4 @@
-"""Asking models that answer with text: behind an endpoint, on this machine, or from a record of earlier answers."""
+"""Models queried by prompts: behind an API endpoint, on this machine, or replayed from recorded answers."""
 
 from nonmember.endpoints.limits import Limits
 from nonmember.endpoints.probe import AskedDocuments, Probe, Questions

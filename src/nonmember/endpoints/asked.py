@@ -1,4 +1,4 @@
-"""The measurement of a probe: what a model answers to questions about every document."""
+"""Completions and the measurement of a probe: a model's answers to questions about every document."""
 
 from __future__ import annotations
 

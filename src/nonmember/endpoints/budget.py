@@ -1,4 +1,4 @@
-"""What asking may cost in one process, and stopping before more is spent."""
+"""Request, token and cost budgets of one process, enforced before each request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class BudgetSpent(EndpointError):
 
 @dataclass
 class Spent:
-    """requests: sent, whatever came of them.   tokens: sent and received.   cost: 0 where prices are unknown."""
+    """requests: sent, successful or not.   tokens: sent and received.   cost: 0 where prices are unknown."""
 
     requests: int = 0
     tokens: int = 0
@@ -47,7 +47,7 @@ class Budget:
             self._under_way.add(most)
 
     async def settle(self, reserved: Spent, spent: Spent) -> None:
-        """What came of a request."""
+        """Record the usage of a request."""
         async with self._changed:
             self._under_way.add(reserved, times=-1)
             if not self._under_way.requests:

@@ -1,4 +1,4 @@
-"""What an endpoint really offers, found out by asking it: servers may refuse a field, or ignore it without a word.
+"""Probes what an endpoint really offers: servers may refuse a field, or silently ignore it.
 
 What was found is kept with the endpoint's answers, so that it costs nothing the next time. What was missed is looked
 for anew in each process before a method is refused for it.
@@ -25,7 +25,7 @@ from nonmember.endpoints.protocol import (
 from nonmember.models.access import Access
 from nonmember.records.answers import Completion, Request
 
-ALTERNATIVES = (20, 5, 1)  # what the protocol's chat form allows at most, its older form, and somebody
+ALTERNATIVES = (20, 5, 1)  # what the protocol's chat form allows at most, its older form, and some servers
 NEW_TOKENS_WITH_ECHO = (0, 1)  # some servers cannot but write one
 PROBE = Request(
     doc_id="", name="probe", instruction="Answer in one word.",

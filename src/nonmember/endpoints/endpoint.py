@@ -1,9 +1,9 @@
-"""Asking a model behind a server of OpenAI's protocol: every answer is paid for once and kept.
+"""Client for a server of OpenAI's protocol: every answer is paid for once and kept.
 
 What the table of the endpoint has is not asked again, whichever audit asked it first. One process at a time asks;
 another that wants the same answers waits, and finds them. A row is written as soon as an answer was read, so a process
 that is killed loses at most the answers that were under way. Those may have been charged: a server that knows
-idempotency keys gives them once more for nothing, and from others they cannot be had again.
+idempotency keys gives them once more for nothing, and from others they cannot be fetched again.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class EndpointClient:
         served = Counter(name for name in self.served.values() if name)
         if len(served) < 2:
             return self.notes
-        told = ", ".join(f"{name} ({number:,} answers)" for name, number in served.most_common())
-        return [f"{self.name} answered as {len(served)} models: {told}.", *self.notes]
+        models = ", ".join(f"{name} ({number:,} answers)" for name, number in served.most_common())
+        return [f"{self.name} answered as {len(served)} models: {models}.", *self.notes]
 
     def exchange(
         self, wanted: Sequence[Sent], make: Read[T], description: str, *, probing: bool = False

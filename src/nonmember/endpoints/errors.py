@@ -1,4 +1,4 @@
-"""What goes wrong in asking: what ends a run, what is tried again, and what is true of one request alone."""
+"""Endpoint errors: which end a run, which are retried, and which concern one request only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes from a server, before anything is made of it: sound JSON of bounded size, without our own secret."""
+"""Validation of server responses: well-formed JSON of bounded size, with our secret removed."""
 
 from __future__ import annotations
 

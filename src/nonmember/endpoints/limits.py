@@ -1,4 +1,4 @@
-"""How an endpoint may be used. None of it changes an answer, so none of it is part of a key."""
+"""Concurrency, rates, retries and budget of endpoints. None of it changes an answer, so none is part of a key."""
 
 from __future__ import annotations
 

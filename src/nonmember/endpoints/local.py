@@ -1,4 +1,4 @@
-"""A model on this machine answers requests: by its tokenizer's chat template, or in plain form where it has none."""
+"""Requests answered by a local model: through its chat template, or as plain text where it has none."""
 
 from __future__ import annotations
 

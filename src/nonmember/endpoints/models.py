@@ -1,4 +1,4 @@
-"""Models of which only answers can be obtained: behind an endpoint, from a record, or that only fill blanks."""
+"""Black-box models: behind an endpoint, replayed from recorded answers, or masked language models."""
 
 from __future__ import annotations
 

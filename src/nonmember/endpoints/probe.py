@@ -1,4 +1,4 @@
-"""What is asked and what is answered, the same for every kind of model; and what a method makes of it."""
+"""Probes: the requests about each document, and how a method parses the answers."""
 
 from __future__ import annotations
 
@@ -104,6 +104,6 @@ def parsed_answers(
 
 
 def why_not(answers: Sequence[Answer]) -> str:
-    """Why no value can be had of a document's answers."""
+    """Why a document's answers have no value."""
     outcomes = {answer.completion.outcome for answer in answers}
     return WHY_NOT[outcomes.pop()] if len(outcomes) == 1 else WHY_NOT["answered"]

@@ -1,4 +1,4 @@
-"""What goes over the wire in OpenAI's protocol: requests as JSON, and what is read in the answers."""
+"""OpenAI's wire protocol: requests as JSON, and parsing of responses."""
 
 from __future__ import annotations
 
@@ -200,7 +200,7 @@ def usage(response: Mapping[str, Any]) -> tuple[int, int]:
 
 
 def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
-    """An answer as a row of the table. text: the response as it came."""
+    """An answer as a row of the table. text: the raw response."""
     read = read_completion(response, date, needs_logprobs=False)
     return Row(
         key=sent.key,

@@ -1,4 +1,4 @@
-"""What an endpoint answers, as the rest of the project takes it: completions, token tables, written texts."""
+"""Endpoint answers as the project's records: completions, token tables, written texts."""
 
 from __future__ import annotations
 

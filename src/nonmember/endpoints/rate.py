@@ -1,4 +1,4 @@
-"""How fast an endpoint is asked: requests and tokens per minute, and pauses that the server asks for."""
+"""Rate limiting: requests and tokens per minute, and the server's Retry-After."""
 
 from __future__ import annotations
 

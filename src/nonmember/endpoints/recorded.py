@@ -1,4 +1,4 @@
-"""Answers that a model gave elsewhere: a table of them takes the model's place.
+"""Recorded answers: a table of them takes a model's place.
 
 What the columns of the table are called is said by `Recorded.columns`, in these names. Each stands for a column, or for
 a pattern in which columns stand in braces ("{book}, passage {passage}"):

@@ -1,4 +1,4 @@
-"""Sending requests to a server of OpenAI's protocol: many at once, within budget and pace, again where that helps."""
+"""Sends requests concurrently, within budget and rate limits, with retries."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ class Sending:
     """One run of requests.
 
     receive: is given each answer (request, text and JSON of the response, cost) and keeps it; may raise Unusable.
-    refuse: is told which requests the server does not accept, and why.   spent: counted up.   probing: the server may
-    fail at it.   namespace: in which a request's key is unique; by both together a server that can do so knows that it
+    refuse: called with each request that the server does not accept, and why.   spent: counted up.
+    probing: the server may fail at it.   namespace: in which a request's key is unique; by both together a server that can do so knows that it
     has answered (and charged) before.
     """
 

@@ -1,4 +1,4 @@
-"""The table of completions of one endpoint: a row for each answer that was received, written when it came.
+"""The table of completions of one endpoint: a row per answer, written on receipt.
 
 SQLite with a write-ahead log: a row that was written outlives the process, and readers do not wait for the writer. A
 machine whose power fails loses at most the last rows. Each row has a checksum, without which a change on the disk would
@@ -25,7 +25,7 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS completions (
     key TEXT PRIMARY KEY,          -- hash of the request: the address and all that was sent
     request TEXT NOT NULL,         -- that, as JSON
-    response TEXT NOT NULL,        -- as it came, as JSON
+    response TEXT NOT NULL,        -- raw, as JSON
     outcome TEXT NOT NULL,         -- answered, empty or refused
     text TEXT NOT NULL,
     finish_reason TEXT NOT NULL,
@@ -181,8 +181,8 @@ def _add_checksums(connection: sqlite3.Connection) -> None:
 
 def _checksum(values: Iterable[str | float | None]) -> str:
     """As SQLite gives the values back: a number is a float wherever its column may hold one."""
-    told = [float(value) if isinstance(value, int | float) else value for value in values]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    plain = [float(value) if isinstance(value, int | float) else value for value in values]
+    return hashlib.sha256(json.dumps(plain).encode()).hexdigest()
 
 
 def now() -> str:

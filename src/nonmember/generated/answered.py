@@ -1,4 +1,4 @@
-"""Questions with the answers that a model wrote to them, as texts to be judged."""
+"""Questions joined with a model's answers, as texts."""
 
 from __future__ import annotations
 

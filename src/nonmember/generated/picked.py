@@ -1,4 +1,4 @@
-"""Documents that somebody has picked to be audited because of what models say about them."""
+"""Adversarially selected documents: chosen by their scores to mislead an audit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Picking = Literal["least_likely", "agreeing"]
 
 @dataclass(frozen=True)
 class Picked(CorpusSpec):
-    """`num_documents` of `base` that suit whoever answers for the target, in the base's order.
+    """The `num_documents` of `base` that favour the target's owner, in the base's order.
 
     by: "least_likely", those of the lowest score under the target compared with the reference (the difference of the
     two scores); or "agreeing", those whose ranks under the two models differ least, so that these models agree.

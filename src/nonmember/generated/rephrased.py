@@ -1,4 +1,4 @@
-"""Texts that a model writes about the documents of a corpus, and the rephrasings among them that can be used."""
+"""Texts that a model writes for each document of a corpus, and the usable rephrasings among them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Written(CorpusSpec):
         return (self.model,)
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
-        """Written here; gone on with after a stop."""
+        """Resumable: a stopped run continues where it was."""
         from nonmember.observations.passes.writing import write_texts
         from nonmember.observations.tokens import prompts_about
 

@@ -1,4 +1,4 @@
-"""Models as specs: by name or by recipe, nested as deep as one likes.
+"""Models as specs: by name or by recipe, nested to any depth.
 
 Every field of a spec changes the weights, or what the model answers. What does not (devices, micro-batches, memory
 budgets) lives in `runtime.compute.Compute`. A kind of model is one class, which says how it is identified, loaded and
@@ -46,7 +46,7 @@ class ModelSpec(Spec["LoadedModel"]):
         raise self.only_answers("weights")
 
     def build(self, builder: Builder) -> LoadedModel:
-        """Ready to use, and shared with whoever asks for it: not to be changed."""
+        """Ready to use and shared: callers must not modify it."""
         return self.weights(builder)
 
     def load_tokenizer(self, builder: Builder) -> Any:

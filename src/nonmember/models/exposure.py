@@ -1,4 +1,4 @@
-"""What a model has read, as far as its recipe says."""
+"""Membership known from a model's training recipe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be seen of a model's folder in its small files, before anything heavy is imported or a weight is read."""
+"""Checks of a model folder's small files, before anything heavy is imported or weights are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A causal language model in two halves, so that logits can be made a few rows at a time.
+"""A causal language model split into body and head, so that logits are computed a few rows at a time.
 
 Shapes: B documents, T tokens, D hidden, V vocabulary (rows of the output matrix, padding rows included).
 

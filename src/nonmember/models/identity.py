@@ -1,4 +1,4 @@
-"""What determines a model that lies in a folder: the files in it, and what they name beside it."""
+"""Identity of a model folder: hashes of its files and of what they refer to."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Turns = list[dict[str, str]]
 
 @dataclass(frozen=True)
 class Said:
-    """What a model is told before it answers.
+    """The instruction a model gets before it answers.
 
     instruction: the system's turn; empty: none.   request: the user's.   plain: both, for a model without a chat form.
     """
@@ -33,7 +33,7 @@ def prompt_ids(tokenizer: Any, prompt: Prompt, texts: Sequence[str]) -> list[lis
 
 
 def said_ids(tokenizer: Any, said: Sequence[Said]) -> list[list[int]]:
-    """Ids of what a model is told, ending where it is to go on."""
+    """Token ids of a prompt, ending where the model continues."""
     if _has_chat_template(tokenizer):
         return _encoded_chat(tokenizer, [_chat(tokenizer, one) for one in said])
     return encode(tokenizer, [one.plain for one in said], None)

@@ -1,4 +1,4 @@
-"""How much of each text a model reads: the part that is scored, and what is cut off."""
+"""Truncation: which part of each text is scored, and how many tokens are cut."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model as somebody serves it who would rather not be read too closely: log-probabilities with noise, or rounded.
+"""Perturbed outputs: log-probabilities with noise added, or rounded.
 
 Shapes: D hidden, V vocabulary; `...` is any number of rows.
 """
@@ -29,7 +29,7 @@ def serve(model: Any, *, noise: float, decimals: int | None, seed: int) -> None:
 
 
 class ServedHead(nn.Module):
-    """Log-probabilities as they are served, in the place of logits: whoever reads them normalises them again.
+    """Perturbed log-probabilities in place of logits; consumers normalise them again.
 
     The noise is a fixed function of the context, by the hidden state h that the output matrix reads, and of the token:
     noise * sqrt(2) * cos(f w_v . h / rms(h) + b_v), with w_v and b_v drawn once from the seed. So it is unrelated

@@ -1,4 +1,4 @@
-"""Chat templates are programs that come with a model. They run in jinja's sandbox, and here within bounds.
+"""Chat templates are untrusted programs: rendered in jinja's sandbox, with bounds on time and output.
 
 The bound is a number of executed lines and not of seconds, so that the same template gives the same answer on every
 machine, in any thread and however busy it is. (The sandbox itself bounds `range`, but not loops within loops.)

@@ -1,4 +1,4 @@
-"""What observations and measurements have in common.
+"""Base classes of observations and measurements.
 
 An observation is an artifact: what one model says about a corpus, read in one pass and kept. A measurement is what a
 method asks for: a number per document under a model, in a role. Most measurements are observations themselves; a score

@@ -1,4 +1,4 @@
-"""Divergences: how far two models' next-token distributions lie apart on every document."""
+"""Divergences between two models' next-token distributions, per document."""
 
 from __future__ import annotations
 

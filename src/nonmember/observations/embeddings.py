@@ -1,4 +1,4 @@
-"""Embeddings: the hidden state at the last token of every document."""
+"""Embeddings: hidden state at the last token of every document."""
 
 from __future__ import annotations
 

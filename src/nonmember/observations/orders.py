@@ -1,4 +1,4 @@
-"""Orders: how likely a model finds each shard of an ordered file in its own order and in random ones."""
+"""Log-likelihoods of each shard of an ordered file, in canonical and in random orders."""
 
 from __future__ import annotations
 

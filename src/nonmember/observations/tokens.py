@@ -1,4 +1,4 @@
-"""Token statistics: what a model says about every token of a view of a corpus."""
+"""Token statistics: log-probability and moments for every token of a corpus or a view of it."""
 
 from __future__ import annotations
 

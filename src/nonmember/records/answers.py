@@ -49,11 +49,11 @@ class Request:
 
 @dataclass(frozen=True)
 class Completion:
-    """What came back.
+    """A model's response.
 
     text: without the prompt.   finish_reason: as the server says, such as stop or length.   served_model, date: who
     answered and when (UTC, ISO 8601), as far as is known.   top_logprobs: per written token, pairs of a token's text
-    and its log-probability, the likeliest first; empty where none were asked for or none came.
+    and its log-probability, the likeliest first; empty where none were requested or returned.
     prompt_tokens, completion_tokens: as the server counts, 0 where it does not.   reason: of what is not answered.
     """
 

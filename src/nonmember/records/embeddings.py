@@ -45,7 +45,7 @@ class Embeddings:
             names = batch["doc_id"].to_pylist()
             if unknown := [name for name in names if name not in place]:
                 raise ValueError(
-                    f"The embeddings speak of documents the corpus does not have, first {unknown[0]!r}. "
+                    f"The embeddings contain documents that the corpus does not have, first {unknown[0]!r}. "
                     "They belong to another corpus; embed this one."
                 )
             rows = [place[name] for name in names]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a model is told to do with a text. Putting it to a model, by a chat template or plainly, is for others."""
+    """An instruction about a text. Rendering, by chat template or as plain text, is in `models.prompting`."""
 
     instruction: str
 

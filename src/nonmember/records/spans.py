@@ -1,4 +1,4 @@
-"""Counting tokens of texts that are shown to a model, whoever's tokens they are."""
+"""Tokenizer-independent token spans."""
 
 from __future__ import annotations
 

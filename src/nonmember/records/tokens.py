@@ -31,7 +31,7 @@ class TokenTable:
     Rows of a document are contiguous and in order; document i owns rows `offsets[i]:offsets[i + 1]` (none, for a
     text of fewer than two tokens). Natural logarithms.
 
-    position: index of the token in its text's ids, so the first scored one is 1.   token_id: the token that came.
+    position: index of the token in its text's ids, so the first scored one is 1.   token_id: the observed token.
     log_prob: l_t = log p(x_t | x_<t).   mean, std: of log p under the model's own next-token distribution.
     rank: number of tokens the model found strictly more likely (0 = its first choice).
     """
@@ -69,7 +69,7 @@ class TokenTable:
         unknown = [name for name in names if name not in place]
         if unknown:
             raise ValueError(
-                f"The observations speak of documents the corpus does not have, first {unknown[0]!r}. "
+                f"The observations contain documents that the corpus does not have, first {unknown[0]!r}. "
                 "They belong to another corpus; observe this one."
             )
         code = np.array([place[name] for name in names], dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Lightning's loops as stages that are shown, and that a signal ends."""
+"""Lightning callbacks: progress stages, and interruption by signals."""
 
 from __future__ import annotations
 

@@ -78,5 +78,5 @@ class Compute:
             return self.make_trainer(precision=self.precision, **arguments)
         except MisconfigurationException as error:
             raise ValueError(
-                f"This trainer cannot be had here: {error} Choose another one, such as trainer=cpu."
+                f"This trainer is not available here: {error} Choose another one, such as trainer=cpu."
             ) from error

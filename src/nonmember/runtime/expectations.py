@@ -1,4 +1,4 @@
-"""What a stage will take, as far as that can be known before it starts: arithmetic by parameters and tokens."""
+"""Expected time and memory of a stage, estimated from parameters and tokens before it starts."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ def expectation(operations: float, memory: float, device: torch.device, world_si
 
     operations: floating-point, of all processes.   memory: bytes, of one.
     """
-    told = []
+    parts = []
     if operations > SMALL:
         seconds = operations / (EFFICIENCY * speed(device.type, device.index) * world_size)
         if seconds > LONG_SECONDS:
-            told.append(f"about {duration(seconds)}")
+            parts.append(f"about {duration(seconds)}")
     there = memory_of(device)
     if memory > LARGE_SHARE * there:
-        told.append(f"about {memory / 2**30:.1f} of {there / 2**30:.1f} GiB of memory")
-    return f"expected: {' and '.join(told)}" if told else ""
+        parts.append(f"about {memory / 2**30:.1f} of {there / 2**30:.1f} GiB of memory")
+    return f"expected: {' and '.join(parts)}" if parts else ""
 
 
 @functools.cache

@@ -53,7 +53,7 @@ def flush(path: Path) -> None:
 
 
 def remove_temporary(folder: Path) -> None:
-    """Remove what killed writers left in a folder. Only for whoever holds the lock of all its writers."""
+    """Remove what killed writers left in a folder. Call it only while holding the lock of all its writers."""
     for left in folder.glob(f".*{TEMPORARY}"):
         left.unlink(missing_ok=True)
 

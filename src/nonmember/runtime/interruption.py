@@ -149,7 +149,7 @@ def watch_parent() -> None:
 
 
 def _install() -> None:
-    """Take both signals, unless somebody else has: a background job that ignores Ctrl-C, submitit's requeueing."""
+    """Take both signals, unless another handler is installed: a background job ignores Ctrl-C, submitit requeues."""
     if threading.current_thread() is not threading.main_thread():
         return
     for signum in SIGNALS:

@@ -1,4 +1,4 @@
-"""What runs and their folders are called: labels out of paths, and names that no two questions share."""
+"""Names of runs and their folders: labels from paths, and unique folder names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run is doing, how far it is and how long it still takes. On stderr: stdout is for results.
+"""Progress of a run: current stage, share done, time left. On stderr; stdout is for results.
 
 On a terminal a bar per stage, gone when the stage is done. Elsewhere a line for each stage that takes longer than a
 moment, another as soon as its speed is known, then one every half minute and one at its end.

@@ -1,4 +1,4 @@
-"""Libraries that talk a lot are asked once to say only what a user must know."""
+"""Silences verbose libraries: only what a user must know is logged."""
 
 from __future__ import annotations
 

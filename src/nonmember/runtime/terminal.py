@@ -1,4 +1,4 @@
-"""Texts of others (labels, file names, answers, a server's words) made safe for the terminal and for log files."""
+"""Untrusted text (labels, file names, answers, server messages) made safe for terminals and log files."""
 
 from __future__ import annotations
 

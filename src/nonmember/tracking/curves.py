@@ -1,4 +1,4 @@
-"""The curves of a training, from Lightning to a tracker. Apart, so that a tracker is had without Lightning."""
+"""Training curves, from Lightning to a tracker. A module of its own, so that trackers need no Lightning."""
 
 from __future__ import annotations
 

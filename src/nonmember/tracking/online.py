@@ -1,4 +1,4 @@
-"""Whether W&B can be reached, found out at once: W&B itself tries for 100 seconds. Imports nothing of W&B's."""
+"""Checks quickly whether W&B can be reached, where W&B itself retries for 100 seconds. Does not import wandb."""
 
 from __future__ import annotations
 

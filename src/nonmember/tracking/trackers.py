@@ -1,4 +1,4 @@
-"""Where the numbers of a run go besides the disk: W&B, a CSV file, or nowhere. One small interface for all three.
+"""Trackers: W&B, a CSV file, or none, behind one small interface.
 
 Names never change.
   summary   test/p_value, test/statistic, test/ci_low, test/ci_high, rho/reference_target, rho/distilled_target,
@@ -9,7 +9,7 @@ Names never change.
   config    the resolved config, and under `cell` what an audit is grouped by, flat (nonmember.results.mirror.facts_of)
 
 No document text is sent unless it is asked for (log_text). A W&B run has an id of its own that the audit determines,
-so what is told twice is told to the same run.
+so logging an audit twice updates the same run.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def noted_run_id(folder: Path, expected: str | None) -> str | None:
 class RunInfo:
     """What a run is called. `config` is plain JSON; `folder` is the run's own.
 
-    run_id: for W&B (`run_id_of`); None takes a fresh one.   live: whether the work is done now, not told later.
+    run_id: for W&B (`run_id_of`); None takes a fresh one.   live: logged while running, not synced later.
     """
 
     name: str

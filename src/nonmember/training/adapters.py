@@ -1,4 +1,4 @@
-"""Adapters: a few weights beside a model's own, which stay as they are and are in memory once.
+"""Adapters: a few trained weights beside a frozen base model that is in memory once.
 
 A model with an adapter is a second tree of modules over the tensors of the first. So the model itself and any number of
 adapters on it can be used side by side, and none has to be switched off for another.

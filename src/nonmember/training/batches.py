@@ -1,4 +1,4 @@
-"""Which sequences make up which optimizer step: a pure function of the data, the recipe and the seed.
+"""Composition of optimizer steps: a pure function of data, recipe and seed.
 
 A *step* is the unit. Micro-batches and devices only divide it: every micro-batch carries the number of scored tokens
 of its whole step, so the gradient is that of the mean over the step's tokens however it is divided.

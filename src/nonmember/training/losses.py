@@ -1,4 +1,4 @@
-"""Language-model losses over features, with logits made for a few rows at a time.
+"""Language-model losses over features, with logits computed a few rows at a time.
 
 Shapes: N scored tokens, D hidden, V vocabulary, S ids shared by teacher and student. Nats.
 """

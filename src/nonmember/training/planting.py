@@ -1,4 +1,4 @@
-"""Models that certainly read stated text at a stated dose: general text, continued, with sets planted in it.
+"""Planted models: continued pretraining on general text with sets mixed in at known doses.
 
 One run can carry many sets at once, each at a reading of its own, so that the audits of all of them share its cost.
 """

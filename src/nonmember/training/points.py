@@ -1,4 +1,4 @@
-"""Resume points as files: each carries in its name how far it had come and a checksum, and the last two are kept.
+"""Checkpoint files: step and checksum in the name; the last two are kept.
 
     .resume-<micro-batches of a step>-<optimizer steps>-<checksum>.ckpt
 

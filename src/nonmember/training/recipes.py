@@ -1,4 +1,4 @@
-"""What a training run is, as far as it determines the weights. Plain data: importing it loads nothing heavy."""
+"""Training recipes: all settings that determine the weights. Plain data; importing it loads nothing heavy."""
 
 from __future__ import annotations
 

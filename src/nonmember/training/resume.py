@@ -1,4 +1,4 @@
-"""Exact resume: a point to go on from, and the state of the random generators, which Lightning does not save."""
+"""Exact resume: checkpoints with the state of the random generators, which Lightning does not save."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Train a model by a recipe: sequences, plan, module, trainer. What the store needs to know comes back as facts."""
+"""Trains a model by a recipe: sequences, plan, module, trainer. Returns facts for the store."""
 
 from __future__ import annotations
 

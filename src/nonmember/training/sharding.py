@@ -1,4 +1,4 @@
-"""Models over several devices in shards (FSDP2, `trainer=fsdp`): weights, gradients and optimizer states.
+"""Fully sharded training (FSDP2, `trainer=fsdp`): weights, gradients and optimizer states.
 
 Body and head are called one by one, so each is sharded as a unit of its own, and each layer of the body within it.
 """

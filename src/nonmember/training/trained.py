@@ -1,4 +1,4 @@
-"""A model that is trained here: continued pretraining, distillation from a teacher, an adapter."""
+"""Models trained here: continued pretraining, distillation, adapters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files read as the bytes they stand for: plain, gzip, bzip2, xz, Zstandard or LZ4, found by how they begin."""
+"""Transparent decompression: plain, gzip, bzip2, xz, Zstandard or LZ4, detected by magic bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents of one's own, whatever they are stored as, exactly as they are."""
+"""User documents in any supported format, unmodified."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def _told_apart(paths: Sequence[Path]) -> dict[Path, str]:
 def _require_one_form(files: Sequence[File], where: str) -> None:
     if len({file.form.partition(" ")[0] for file in files}) > 1:
         raise ValueError(
-            f"{where} has files of several forms ({_forms(files)}); expected to be told which are the documents. Give "
+            f"{where} has files of several forms ({_forms(files)}); the documents' format is ambiguous. Give "
             f"data.pattern='**/*{plain_suffix(files[0].path)}'."
         )
 

@@ -250,7 +250,7 @@ def _text_rows(path: Path, split: Split | None) -> Iterator[NumberedRow]:
     lines = [(number + place, line) for number, lines in paragraphs for place, line in enumerate(lines)]
     if split is None and len(lines) > len(paragraphs) > 1:
         raise ValueError(
-            f"{path} has {len(lines)} lines in {len(paragraphs)} paragraphs; expected to be told what a document is. "
+            f"{path} has {len(lines)} lines in {len(paragraphs)} paragraphs; what a document is, is ambiguous. "
             "Give data.split=lines, data.split=paragraphs or data.split=file."
         )
     joined = ((number, "\n".join(lines)) for number, lines in paragraphs)

@@ -1,4 +1,4 @@
-"""Several paraphrases of each document: written by a model at one go, or columns of a published data set.
+"""Several paraphrases of each document: written by a model in one response, or columns of a published data set.
 
 The paraphrases of the document d are the documents d#1, d#2, ...
 """

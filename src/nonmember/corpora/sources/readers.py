@@ -1,4 +1,4 @@
-"""Where documents come from: JSON lines, text files, the Hugging Face hub (and `library_docs`).
+"""Corpus sources: JSON Lines, text files, the Hugging Face hub.
 
 A source reads and names; it changes no text. Making texts alike is the work of `Cleaned` alone.
 """
@@ -102,7 +102,7 @@ class Jsonl(CorpusSpec):
 
     path: file, pattern ("data/*.jsonl.gz") or a list of them; in order of the list, within a pattern of name.
     id_field: column with the id, unique over all files. None: "stem:line", lines counted from 1; such ids
-    move when somebody inserts a line.
+    change when a line is inserted.
     text_field, cluster_field: columns with the text and with the cluster (book, thread), if there is one. Where a
     column "paraphrases" holds a list of texts, "paraphrases.0" names the first of each.
     title_field, author_field: columns with the work's title or the name of what the text is about, and with its author.
@@ -534,12 +534,12 @@ class Hub(CorpusSpec):
 
     def _what_there_is(self) -> str:
         """Of each column of `where` the value that is wanted and the first few there are."""
-        told = []
+        parts = []
         for column, wanted in dict(self.where or ()).items():
             with _hub_errors(self.path, self.revision):
                 found = list(dict.fromkeys(str(row.get(column)) for _, row in self._rows()))[:MOST_VALUES]
-            told.append(f"{column} is to be {wanted!r}, and is {' or '.join(map(repr, found))}")
-        return "; ".join(told)
+            parts.append(f"{column} is to be {wanted!r}, and is {' or '.join(map(repr, found))}")
+        return "; ".join(parts)
 
     def _listed_ids(self) -> frozenset[str]:
         if self.drop_ids is None:

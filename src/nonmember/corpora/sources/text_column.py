@@ -1,4 +1,4 @@
-"""Which column of a table holds the text: found where there is no doubt, asked for otherwise."""
+"""Detects the text column of a table; asks for it where that is ambiguous."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The same documents with title and author of their work, read off the name of their cluster."""
+"""Adds title and author to documents, taken from the name of their cluster."""
 
 from __future__ import annotations
 

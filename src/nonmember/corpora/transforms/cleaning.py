@@ -1,4 +1,4 @@
-"""One normalisation, word limits and duplicates, before any split.
+"""Cleaning before any split: white-space normalisation, word limits, deduplication.
 
 Every text of a study goes through the same cleaning *once*, and the cleaned corpus is split afterwards. If
 suspect documents are laid out differently from the general text a model is trained on, the model learns the

@@ -1,4 +1,4 @@
-"""Near duplicates: the same documents with some of their words exchanged for others."""
+"""Near duplicates: the same documents with some words replaced."""
 
 from __future__ import annotations
 

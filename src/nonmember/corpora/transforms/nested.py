@@ -1,4 +1,4 @@
-"""Sets of documents of which a given share has been read: the levels of a controlled experiment."""
+"""Sets with a given share of members: the contamination levels of a controlled experiment."""
 
 from __future__ import annotations
 

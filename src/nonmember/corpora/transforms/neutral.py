@@ -1,4 +1,4 @@
-"""Text on neither side of an audit: documents that share nothing with the suspect set."""
+"""Third-party text for the gates: documents that share nothing with the suspect set."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files whose order is part of what they are: put into a fixed order, joined to be trained on, cut into shards.
+"""Ordered files: shuffled once, joined for training, cut into shards.
 
 Sources keep the order of what they read, and `Part`, `Select` and `Cleaned` that of their base. An example is a line:
 its text and a newline.
@@ -58,7 +58,7 @@ class Joined(CorpusSpec):
     examples_per_document: so many; the last may have fewer. None: all in one.   A document is named after its first
     example, with how many others it has. Training that cuts documents (`max_tokens`) would lose most of it;
     `Pretraining` does not.
-    Raises ValueError for examples of several lines, which could not be told apart again.
+    Raises ValueError for examples of several lines, which could not be separated again.
     """
 
     base: CorpusSpec

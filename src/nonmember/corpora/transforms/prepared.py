@@ -1,4 +1,4 @@
-"""What an audit does to all of its texts before any model reads them: by default nothing."""
+"""Preparation of all of an audit's texts before any model reads them; by default none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parts, samples and mixtures of corpora: decided by hashes of ids, never by order or by a random state.
+"""Splits, samples and mixtures of corpora, decided by hashes of ids: independent of order and random state.
 
 So a draw depends neither on the order of the documents nor on the machine, and two draws with different
 salts are independent.

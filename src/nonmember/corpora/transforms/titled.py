@@ -1,4 +1,4 @@
-"""The same documents with titles that stand in their ids, for methods that ask models by name."""
+"""Adds titles taken from document ids, for methods that prompt with a name."""
 
 from __future__ import annotations
 

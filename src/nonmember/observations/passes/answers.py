@@ -1,4 +1,4 @@
-"""Observing answers: one forward pass over each prompt, one row per answer that may come next.
+"""Answer probabilities: one forward pass over each prompt, one row per candidate answer.
 
 Shapes: B prompts, T tokens, D hidden, A answers.
 """

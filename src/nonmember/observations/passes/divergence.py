@@ -1,4 +1,4 @@
-"""Divergence: how far one model's next-token distributions lie from another's, one number per document.
+"""Divergence of one model's next-token distributions from another's, one number per document.
 
 Shapes: B documents, T tokens, N scored tokens of a batch, D hidden, V vocabulary, S ids both tokenizers have.
 """

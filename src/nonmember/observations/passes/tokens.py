@@ -1,4 +1,4 @@
-"""Observing: one forward pass over a corpus, one Parquet row per scored token.
+"""Token statistics: one forward pass over a corpus, one Parquet row per scored token.
 
 Shapes: B documents, T tokens, D hidden, N scored tokens of a batch.
 

@@ -1,4 +1,4 @@
-"""What the whole next-token distribution says about the token that came, from a few rows of logits at a time.
+"""Moments of the next-token distribution and log-probability of the observed token, a few rows of logits at a time.
 
 Shapes: N scored tokens, R rows of a block, D hidden, V vocabulary. Natural logarithms.
 """

@@ -1,4 +1,4 @@
-"""Letting a model write: one text for each prompt, drawn by a seed of its own.
+"""Generation: one text per prompt, each with its own random seed.
 
 Shapes: B prompts, T tokens, V vocabulary.
 

@@ -1,4 +1,4 @@
-"""Texts that are being written, on the disk: a file per process, in which a run that was stopped finds what it had.
+"""Generated texts on disk while they are written: one file per process, so that a stopped run resumes.
 
 A line holds name, text, finished, num_tokens and top_logprobs, and a checksum at its end.
 """
