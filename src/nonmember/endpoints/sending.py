@@ -41,7 +41,8 @@ class Sending:
 
     receive: is given each answer (request, text and JSON of the response, cost) and keeps it; may raise Unusable.
     refuse: called with each request that the server does not accept, and why.   spent: counted up.
-    probing: the server may fail at it.   namespace: in which a request's key is unique; by both together a server that can do so knows that it
+    probing: the server may fail at it.
+    namespace: in which a request's key is unique; by both together a server that can do so knows that it
     has answered (and charged) before.
     """
 
