@@ -53,7 +53,7 @@ def main() -> None:
         return
     if not given.entity:
         raise ValueError(
-            "A view is saved in a W&B project of a user or team; got neither. Name it with --entity, or set WANDB_ENTITY."
+            "A view is saved in a W&B project of a user or team; got none. Name it with --entity or WANDB_ENTITY."
         )
     note = Path(os.environ.get("NONMEMBER_OUTPUTS") or "outputs") / "wandb" / NOTE
     sys.stdout.write(save(given.entity, given.project, note) + "\n")
