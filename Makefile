@@ -13,7 +13,7 @@ REPORT ?= prism
 ARGS   ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check bench sweep report table clean
+.PHONY: help setup demo test check docs bench sweep report table clean
 
 help:    ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -36,6 +36,13 @@ test: $(READY)  ## the fast tests
 
 check: $(READY)  ## lint, format, types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+docs: $(VENV)/.docs  ## the documentation, strictly: outputs/site/index.html
+	$(BIN)/python -m sphinx --fail-on-warning --fresh-env --quiet docs outputs/site
+
+$(VENV)/.docs: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 0 -e ".[docs]" -c constraints.txt $(INDEX)
+	@touch $@
 
 bench: $(READY)  ## benchmarks: ratios measured side by side, JSON in outputs/benchmarks
 	@mkdir -p outputs/benchmarks

@@ -1,0 +1,110 @@
+"""README and docs: links lead somewhere, commands exist, cited sections exist. `make docs` builds the site itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from nonmember.cli.main import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+README = ROOT / "README.md"
+PAGES = [README, *sorted(page for page in (ROOT / "docs").rglob("*.md") if "results" not in page.parts)]
+LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+CITATION = re.compile(
+    r"\bmethods(?:\.md)?,? sections? (\d+(?:\.\d+)?)(?: and (\d+(?:\.\d+)?))?(?:,? item (\d+))?", re.I
+)
+CITING = ("src", "conf", "sweeps", "benchmarks", "tests", "docs")
+
+
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+
+def headings(page: Path) -> list[str]:
+    prose = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    return re.findall(r"^#+ (.+)$", prose, flags=re.M)
+
+
+def anchor(heading: str) -> str:
+    """As GitHub and MyST make it."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def commands(page: Path) -> Iterator[str]:
+    """The code of a page: blocks and what stands between backticks."""
+    text = page.read_text(encoding="utf-8")
+    yield from re.findall(r"^```bash\n(.*?)^```", text, flags=re.M | re.S)
+    yield from re.findall(r"`([^`\n]+)`", text)
+
+
+def sections() -> dict[str, int]:
+    """Number of a section of docs/methods.md -> how many numbered items it has."""
+    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
+    parts = re.split(r"^##+ (?=\d)", text, flags=re.M)[1:]
+    found = {}
+    for part in parts:
+        number = part.split(" ", 1)[0].rstrip(".")
+        found[number] = len(re.findall(r"^\d+\. ", part, flags=re.M))
+    return found
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
+
+
+@each_page
+def test_links_lead_somewhere(page):
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        if link.startswith(("http://", "https://")):
+            continue
+        path, _, part = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        assert ROOT in target.parents, f"{link} leads out of the repository"
+        if part:
+            assert part in {anchor(heading) for heading in headings(target)}, link
+
+
+@each_page
+def test_commands_exist(page):
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M))
+    for command in commands(page):
+        assert set(re.findall(r"(?:^|[\s(])make ([a-z][a-z-]*)", command)) <= targets, command
+        assert set(re.findall(r"(?:^|[\s/])nonmember ([a-z][a-z-]*)(?=[\s.]|$)", command)) <= set(COMMANDS), command
+
+
+@each_page
+def test_sweeps_and_configs_exist(page):
+    for command in commands(page):
+        for name in re.findall(r"(?:SWEEP=|--config-name[ =])([a-z0-9_]+)(?![\w{])", command):
+            assert (ROOT / "sweeps" / f"{name}.yaml").is_file(), command
+        for group, name in re.findall(
+            r"(?<![\w.])(method|world|trainer|launcher|logger|experiment|report|gates|cleaning|ladder)=([a-z][a-z0-9_]*)\b",
+            command,
+        ):
+            assert (ROOT / "conf" / group / f"{name}.yaml").is_file() or page.name == "extending.md", command
+
+
+def test_cited_sections_exist():
+    known = sections()
+    files = [path for folder in CITING for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".yaml", ".md")]
+    cited = [(path, match) for path in files for match in CITATION.finditer(path.read_text(encoding="utf-8"))]
+    assert cited
+    for path, match in cited:
+        numbers = [number for number in match.group(1, 2) if number]
+        assert set(numbers) <= set(known), f"{name_of(path)}: {match[0]}"
+        if match[3]:
+            assert int(match[3]) <= known[numbers[-1]], f"{name_of(path)}: {match[0]}"
+
+
+def test_the_reference_has_every_module_of_statistics():
+    page = (ROOT / "docs" / "api" / "stats.md").read_text(encoding="utf-8")
+    modules = (ROOT / "src" / "nonmember" / "stats").glob("[!_]*.py")
+    assert set(re.findall(r"automodule:: (\S+)", page)) == {f"nonmember.stats.{path.stem}" for path in modules}
