@@ -22,6 +22,7 @@ napoleon_use_ivar = True
 html_theme = "furo"
 html_title = "nonmember"
 html_show_sphinx = False
+html_show_copyright = False
 html_copy_source = False
 
 
@@ -42,6 +43,7 @@ def keep_layout(app, what, name, obj, options, lines):
             after_markup = False
             text = text.replace("|", r"\|")
             if re.search(r"\n +\S|\S {3,}\S", text):
+                text = re.sub(r"\n +(?=\S)", " ", text)  # what hangs belongs to the line above
                 text = re.sub(r"(?<=\S) {3,}(?=\S)", "\n", text)  # one attribute a line
                 text = "\n".join("| " + line for line in text.split("\n"))
         kept.append(text)

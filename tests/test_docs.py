@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from nonmember.cli.main import COMMANDS
+from test_layers import LAYERS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
@@ -102,6 +103,13 @@ def test_cited_sections_exist():
         assert set(numbers) <= set(known), f"{name_of(path)}: {match[0]}"
         if match[3]:
             assert int(match[3]) <= known[numbers[-1]], f"{name_of(path)}: {match[0]}"
+
+
+def test_the_architecture_page_shows_the_layers():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    picture = re.search(r"^## Layers.*?^```text\n(.*?)^```", text, flags=re.M | re.S)
+    assert picture is not None
+    assert re.findall(r"^(\w+) ", picture[1], flags=re.M) == list(reversed(LAYERS))
 
 
 def test_the_reference_has_every_module_of_statistics():
