@@ -17,7 +17,7 @@ from nonmember.config.safety import instantiate
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.sources.tables import table_files
 from nonmember.endpoints.models import MaskedModel, Recorded
-from nonmember.models import Pretrained
+from nonmember.models import ModelSpec, Pretrained
 from nonmember.observations import Scored
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
@@ -50,7 +50,7 @@ def check_places(*specs: Any) -> None:
                 require_model(spec.path)
             case Recorded():
                 table_files([spec.path])
-            case CorpusSpec():
+            case CorpusSpec() | ModelSpec():
                 spec.look()
 
 

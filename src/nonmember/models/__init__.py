@@ -2,6 +2,7 @@
 
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, Whole, label_of
+from nonmember.models.kinds.gguf import Gguf, PackagedGguf
 from nonmember.models.kinds.noised import Noised
 from nonmember.models.kinds.perturbed import PerturbedOutputs
 from nonmember.models.kinds.pretrained import Pretrained
@@ -9,8 +10,10 @@ from nonmember.models.kinds.scratch import Scratch, TrainedTokenizer
 
 __all__ = [
     "Access",
+    "Gguf",
     "ModelSpec",
     "Noised",
+    "PackagedGguf",
     "PerturbedOutputs",
     "Pretrained",
     "Scratch",

@@ -132,6 +132,22 @@ def load_pretrained(spec: Pretrained) -> LoadedModel:
     return LoadedModel(model.eval(), tokenizer)
 
 
+def dequantize(file: Path, folder: Path) -> None:
+    """The weights of a GGUF file as float32, and its tokenizer, as `load_folder` reads them."""
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+        with Stage(f"dequantising {file.name}"):
+            model = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
+    except Exception as error:  # whatever transformers and gguf say of files that are not ours
+        raise ValueError(
+            f"No causal language model could be loaded from {file}: {_first_line(error)} Expected a GGUF file with its "
+            "tokenizer, of an architecture that transformers reads."
+        ) from error
+    del model.config.quantization_config  # else transformers refuses to save what is no longer quantised
+    model.hf_quantizer, model.is_quantized = None, False
+    save(LoadedModel(model, tokenizer), folder)
+
+
 def save(loaded: LoadedModel, folder: Path) -> None:
     """Weights and tokenizer, as `load_folder` reads them. A full disk is an OSError, whoever writes."""
     try:

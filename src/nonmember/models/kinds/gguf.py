@@ -1,0 +1,141 @@
+"""A quantised model in a GGUF file, as llama.cpp uses: dequantised once, then a model like any other."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nonmember.artifacts import Builder, Spec
+from nonmember.artifacts.store import Entry
+from nonmember.checks import require_choice, require_text
+from nonmember.corpora.specs import digest_file
+from nonmember.models.base import ModelSpec
+from nonmember.models.kinds.pretrained import DTYPES, Pretrained
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
+
+SUFFIX = ".gguf"
+FORMAT = 1  # raise it when a change of code moves the weights that a file is read as
+
+
+@dataclass(frozen=True)
+class Dequantized(Spec[Path]):
+    """A folder with the weights (float32, safetensors) and the tokenizer of a GGUF file. Known by the file's hash."""
+
+    file: Path
+
+    kind = "dequantized"
+
+    @property
+    def readable(self) -> str:
+        return self.file.stem
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"format": FORMAT, "gguf": digest_file(self.file)}
+
+    def make(self, builder: Builder, folder: Path) -> None:
+        from nonmember.models.loading import dequantize
+
+        dequantize(self.file, folder)
+
+    def load(self, builder: Builder, entry: Entry) -> Path:
+        return entry.path
+
+
+@dataclass(frozen=True)
+class Gguf(ModelSpec):
+    """A causal language model from a GGUF file.
+
+    path: the file.   dtype: that the dequantised weights are loaded in, of `kinds.pretrained.DTYPES`.
+    Its scores are those of the quantised weights, which results name by the file's (`Q4_1`, say).
+    """
+
+    path: str
+    dtype: str = "float32"
+
+    def __post_init__(self) -> None:
+        require_text(self.path, "path of a GGUF file")
+        require_choice(self.dtype, DTYPES, "dtype")
+
+    @property
+    def file(self) -> Path:
+        """Raises ValueError where there is no such file."""
+        file = Path(self.path).expanduser()
+        if not file.is_file():
+            raise ValueError(f"{self.path} is no file; expected a model in the GGUF format. Name one that exists.")
+        return file
+
+    @property
+    def readable(self) -> str:
+        return Path(self.path).stem
+
+    def look(self) -> None:
+        if importlib.util.find_spec("gguf") is None:
+            raise ValueError(
+                f"{self.readable} is a GGUF file, which needs the package gguf. Install it, as with "
+                "pip install 'nonmember[real]' or make setup EXTRAS=real."
+            )
+        with self.file.open("rb") as file:
+            if (magic := file.read(4)) != b"GGUF":
+                raise ValueError(
+                    f"{self.file} must begin with the mark GGUF; got {magic!r}. Name a file in that format, or a "
+                    "folder with safetensors."
+                )
+
+    def recipe(self) -> dict[str, Any]:
+        return {"gguf": self.readable, "dtype": self.dtype}
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {**self._dequantized.key(builder), "dtype": self.dtype}
+
+    @property
+    def _dequantized(self) -> Dequantized:
+        return Dequantized(self.file)
+
+    def _as_folder(self, builder: Builder) -> Pretrained:
+        self.look()
+        return Pretrained(str(builder.get(self._dequantized)), dtype=self.dtype)
+
+    def weights(self, builder: Builder) -> LoadedModel:
+        return self._as_folder(builder).weights(builder)
+
+    def load_tokenizer(self, builder: Builder) -> Any:
+        return self._as_folder(builder).load_tokenizer(builder)
+
+
+@dataclass(frozen=True)
+class PackagedGguf(Gguf):
+    """The one GGUF file inside an installed Python package, which is not imported.
+
+    distribution: name of the package.   path: of the file within it.   sha256: of the file; another is refused.
+    install: what to do where the package is missing, for the message.
+    """
+
+    distribution: str = ""
+    sha256: str = ""
+    install: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_text(self.distribution, "distribution of a packaged model")
+
+    @property
+    def file(self) -> Path:
+        try:
+            package = importlib.metadata.distribution(self.distribution)
+        except importlib.metadata.PackageNotFoundError as error:
+            raise ValueError(
+                f"{self.readable} is in the Python package {self.distribution}, which is not installed here. "
+                f"{self.install}"
+            ) from error
+        file = Path(str(package.locate_file(self.path)))
+        if not file.is_file() or (self.sha256 and digest_file(file) != self.sha256):
+            raise ValueError(
+                f"The installed package {self.distribution} {package.version} must hold {self.path} as it was "
+                f"published (sha256 {self.sha256[:12]}...); it does not. {self.install}"
+            )
+        return file
