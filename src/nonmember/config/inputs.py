@@ -46,6 +46,8 @@ def check_places(*specs: Any) -> None:
             continue
         seen.add(id(spec))
         match spec:
+            case Pretrained() if spec.gguf:
+                spec.gguf.look()
             case Pretrained() | MaskedModel():
                 require_model(spec.path)
             case Recorded():

@@ -137,7 +137,7 @@ def dequantize(file: Path, folder: Path) -> None:
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
         with Stage(f"dequantising {file.name}"):
-            model = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
+            model: Any = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
     except Exception as error:  # whatever transformers and gguf say of files that are not ours
         raise ValueError(
             f"No causal language model could be loaded from {file}: {_first_line(error)} Expected a GGUF file with its "

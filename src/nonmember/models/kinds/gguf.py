@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
 
 SUFFIX = ".gguf"
+ON_THE_HUB = re.compile(r"[\w][\w.-]*/[\w][\w.-]*/[^/].*\.gguf")
 FORMAT = 1  # raise it when a change of code moves the weights that a file is read as
 
 
@@ -50,12 +52,14 @@ class Dequantized(Spec[Path]):
 class Gguf(ModelSpec):
     """A causal language model from a GGUF file.
 
-    path: the file.   dtype: that the dequantised weights are loaded in, of `kinds.pretrained.DTYPES`.
-    Its scores are those of the quantised weights, which results name by the file's (`Q4_1`, say).
+    path: the file, or OWNER/NAME/FILE.gguf of the Hugging Face hub.   revision: commit, tag or branch there.
+    dtype: that the dequantised weights are loaded in, of `kinds.pretrained.DTYPES`.
+    Its scores are those of the quantised weights, which results name as the file does (`Q4_1`, say).
     """
 
     path: str
     dtype: str = "float32"
+    revision: str | None = None
 
     def __post_init__(self) -> None:
         require_text(self.path, "path of a GGUF file")
@@ -63,11 +67,22 @@ class Gguf(ModelSpec):
 
     @property
     def file(self) -> Path:
-        """Raises ValueError where there is no such file."""
+        """On this machine, fetched from the hub where it is not. Raises ValueError where there is no such file."""
         file = Path(self.path).expanduser()
-        if not file.is_file():
-            raise ValueError(f"{self.path} is no file; expected a model in the GGUF format. Name one that exists.")
-        return file
+        if file.is_file():
+            return file
+        if ON_THE_HUB.fullmatch(self.path):
+            from huggingface_hub import hf_hub_download
+
+            owner, name, inside = self.path.split("/", 2)
+            try:
+                return Path(hf_hub_download(f"{owner}/{name}", inside, revision=self.revision))
+            except (OSError, ValueError) as error:
+                raise ValueError(
+                    f"{self.path!r} is no file here, and the Hugging Face hub gave nothing: {error} Name a file that "
+                    "exists, or allow the network (unset HF_HUB_OFFLINE)."
+                ) from error
+        raise ValueError(f"{self.path!r} is no file here; expected a model in the GGUF format. Name one that exists.")
 
     @property
     def readable(self) -> str:
@@ -87,7 +102,7 @@ class Gguf(ModelSpec):
                 )
 
     def recipe(self) -> dict[str, Any]:
-        return {"gguf": self.readable, "dtype": self.dtype}
+        return {"gguf": self.readable, "dtype": self.dtype}  # what the file holds is known by its key
 
     def key(self, builder: Builder) -> dict[str, Any]:
         return {**self._dequantized.key(builder), "dtype": self.dtype}

@@ -14,6 +14,7 @@ from nonmember.models.folders import check_folder, has_config
 from nonmember.runtime.naming import label_of_path
 
 if TYPE_CHECKING:
+    from nonmember.models.kinds.gguf import Gguf
     from nonmember.models.loading import LoadedModel
 
 DTYPES = ("float32", "bfloat16", "float16", "auto")
@@ -22,7 +23,8 @@ QUANTIZATIONS = ("none", "8bit", "4bit")
 
 @dataclass(frozen=True)
 class Pretrained(ModelSpec):
-    """A causal language model from a folder or, where there is no such folder, from the Hugging Face hub.
+    """A causal language model from a folder or, where there is no such folder, from the Hugging Face hub; or from a
+    GGUF file, which is dequantised (`kinds.gguf`).
 
     revision: commit, tag or branch on the hub; the commit it stands for goes into the key.
     dtype: of `DTYPES`; "auto" is that of the file.   device_map: passed on to transformers (needs accelerate).
@@ -51,7 +53,16 @@ class Pretrained(ModelSpec):
     def recipe(self) -> dict[str, Any]:
         return settings_of(self)
 
+    @property
+    def gguf(self) -> Gguf | None:
+        """The spec that reads it, where it is a GGUF file."""
+        from nonmember.models.kinds.gguf import SUFFIX, Gguf
+
+        return Gguf(self.path, self.dtype, self.revision) if self.path.endswith(SUFFIX) else None
+
     def key(self, builder: Builder) -> dict[str, Any]:
+        if self.gguf:
+            return self.gguf.key(builder)
         if has_config(self.path):  # else it may be a tokenizer alone
             check_folder(self.path)
         from nonmember.models.loading import pretrained_identity
@@ -59,11 +70,15 @@ class Pretrained(ModelSpec):
         return {"pretrained": pretrained_identity(self)}
 
     def weights(self, builder: Builder) -> LoadedModel:
+        if self.gguf:
+            return self.gguf.weights(builder)
         from nonmember.models.loading import load_pretrained
 
         return load_pretrained(self)
 
     def load_tokenizer(self, builder: Builder) -> Any:
+        if self.gguf:
+            return self.gguf.load_tokenizer(builder)
         from nonmember.models.loading import load_tokenizer
 
         return load_tokenizer(self)

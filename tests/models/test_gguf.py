@@ -1,0 +1,141 @@
+"""A GGUF file is read as the model it was written from, converted once, and known by its hash."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import LlamaConfig, LlamaForCausalLM
+
+import tiny
+from command_line import rows_of, write_rows
+from nonmember.artifacts import Builder
+from nonmember.models import Gguf, PackagedGguf
+from nonmember.models.loading import load_folder, train_tokenizer
+from nonmember.records import Corpus, Document
+
+gguf = pytest.importorskip("gguf", reason="GGUF files are read with the package gguf: make setup EXTRAS=real")
+
+SCORE = "loss"
+
+pytestmark = tiny.ignore_warnings
+
+
+def write_gguf(folder: Path, file: Path) -> Path:
+    """A tiny Llama of transformers in the names, shapes and row order of llama.cpp, unquantised."""
+    loaded = load_folder(folder)
+    config, weights = loaded.model.config, loaded.model.state_dict()
+    writer = gguf.GGUFWriter(str(file), "llama")
+    writer.add_block_count(config.num_hidden_layers)
+    writer.add_context_length(config.max_position_embeddings)
+    writer.add_embedding_length(config.hidden_size)
+    writer.add_feed_forward_length(config.intermediate_size)
+    writer.add_head_count(config.num_attention_heads)
+    writer.add_head_count_kv(config.num_key_value_heads)
+    writer.add_layer_norm_rms_eps(config.rms_norm_eps)
+    writer.add_rope_freq_base(10000.0)
+    writer.add_vocab_size(config.vocab_size)
+    _add_tokenizer(writer, loaded.tokenizer)
+    names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
+    parts = {
+        "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
+    }  # fmt: skip
+    for layer in range(config.num_hidden_layers):
+        names |= {f"model.layers.{layer}.{ours}": f"blk.{layer}.{theirs}" for ours, theirs in parts.items()}
+    for ours, theirs in names.items():
+        values = weights[f"{ours}.weight"].float().numpy()
+        if theirs.endswith(("attn_q", "attn_k")):  # llama.cpp rotates neighbouring rows, transformers the two halves
+            heads = config.num_attention_heads if theirs.endswith("q") else config.num_key_value_heads
+            rows, width = values.shape
+            values = values.reshape(heads, 2, rows // heads // 2, width).swapaxes(1, 2).reshape(rows, width)
+        writer.add_tensor(f"{theirs}.weight", np.ascontiguousarray(values, np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return file
+
+
+def _add_tokenizer(writer: Any, tokenizer: Any) -> None:
+    state = json.loads(tokenizer.backend_tokenizer.to_str())["model"]
+    tokens = [token for token, _ in sorted(state["vocab"].items(), key=lambda pair: pair[1])]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_token_list(tokens)
+    writer.add_token_types([3 if token in tokenizer.all_special_tokens else 1 for token in tokens])
+    writer.add_token_merges([merge if isinstance(merge, str) else " ".join(merge) for merge in state["merges"]])
+    writer.add_eos_token_id(tokenizer.eos_token_id)
+    writer.add_bos_token_id(tokenizer.eos_token_id)
+
+
+@pytest.fixture(scope="module")
+def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Folder of a tiny Llama, and the same as a GGUF file."""
+    folder = tmp_path_factory.mktemp("llama")
+    corpus = Corpus(tuple(Document(row["id"], row["text"]) for row in rows_of(tiny.random_texts(50, seed=1))))
+    tokenizer = train_tokenizer(corpus, tiny.VOCAB_SIZE)
+    config = LlamaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
+        num_key_value_heads=2, max_position_embeddings=128, tie_word_embeddings=False,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    LlamaForCausalLM(config).save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    return folder / "model", write_gguf(folder / "model", folder / "model.gguf")
+
+
+@pytest.fixture
+def builder(tmp_path: Path) -> Builder:
+    return tiny.builder(tmp_path / "store")
+
+
+def test_it_is_the_model_it_was_written_from(llama, builder):
+    folder, file = llama
+    expected, read = load_folder(folder), builder.get(Gguf(str(file)))
+    ids = expected.tokenizer("lark fern hare flint", return_tensors="pt")["input_ids"]
+    assert read.tokenizer("lark fern hare flint", return_tensors="pt")["input_ids"].tolist() == ids.tolist()
+    with torch.no_grad():
+        torch.testing.assert_close(read.model(ids).logits, expected.model(ids).logits)
+
+
+def test_it_is_converted_once_and_known_by_content(llama, builder, tmp_path):
+    _, file = llama
+    copy = tmp_path / "renamed.gguf"
+    copy.write_bytes(file.read_bytes())
+    assert Gguf(str(copy)).key(builder) == Gguf(str(file)).key(builder)
+    builder.get(Gguf(str(file)))
+    builder.get(Gguf(str(copy), dtype="bfloat16"))
+    assert len(list(builder.store.root.glob("dequantized/*/model.safetensors"))) == 1
+
+
+def test_from_the_command_line(llama, nonmember, texts, tmp_path):
+    folder, file = llama
+    documents = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
+    paths = []
+    for model in (f"model.path={folder}", f"model.path={file}"):
+        said = nonmember("score", model, f"data.path={documents}")
+        assert said.status == 0, said.err
+        paths.append(said.out.splitlines()[-1])
+    import pyarrow.parquet as pq
+
+    first, second = (pq.read_table(path).to_pandas() for path in paths)
+    assert SCORE in first, list(first)
+    np.testing.assert_allclose(first[SCORE], second[SCORE], rtol=1e-5)
+
+
+def test_what_is_no_such_file(nonmember, tmp_path):
+    (tmp_path / "model.gguf").write_bytes(b"not one")
+    said = nonmember("score", "model.path=model.gguf", "data.path=.")
+    assert said.status == 1
+    assert "must begin with the mark GGUF" in said.err
+
+
+def test_a_missing_package_says_how_to_get_it():
+    missing = PackagedGguf("model.gguf", distribution="no-such-package", install="Run make setup EXTRAS=real.")
+    with pytest.raises(ValueError, match=r"no-such-package, which is not installed here. Run make setup EXTRAS=real"):
+        missing.look()
