@@ -25,20 +25,17 @@ from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nonmember.artifacts.settings import settings_of
-from nonmember.config.roots import config_directory, register, require_complete
+from nonmember.config.choices import descriptions, groups, options
+from nonmember.config.presets import load_presets
+from nonmember.config.roots import config_directory, presets_directory, register, require_complete
 from nonmember.config.safety import instantiate
 from nonmember.reports.papers.fsd.published import TABLE_1, TABLE_4_AUC, TABLE_12, TABLE_15
 from nonmember.runtime.naming import folder_name, label_of_path
 
 CONF = config_directory()
 SWEEPS = CONF.parent / "sweeps"
-
-
-def options(group: str) -> list[str]:
-    return sorted(path.stem for path in (CONF / group).glob("*.yaml"))
-
-
-GROUPS = sorted(path.name for path in CONF.iterdir() if path.is_dir())
+PRESETS = presets_directory()
+GROUPS = groups()
 COMMANDS = ("audit", "score", "train", "report", "plan")
 STUDIES = ["study"]  # worlds made for a sweep of their own, with axes of their own
 WORLDS = [name for name in options("world") if name not in (*STUDIES, "own")]
@@ -240,22 +237,35 @@ PLACES = [
 ]
 
 
+def option(group: str, name: str) -> DictConfig:
+    """A file, or a row of the presets, by itself."""
+    file = CONF / group / f"{name}.yaml"
+    return OmegaConf.load(file) if file.is_file() else OmegaConf.create(load_presets(PRESETS)[group][name])
+
+
 @functools.cache
 def axes_of_world(world: str) -> Any:
-    return OmegaConf.load(CONF / "world" / f"{world}.yaml").axes
+    own = option("world", world)
+    bases = [option("world", name.partition("@")[0]) for name in own.get("defaults", []) if "base/" in str(name)]
+    return OmegaConf.merge(*bases, own).axes
+
+
+def chain_of(sweep: str) -> list[DictConfig]:
+    """A sweep's file after those it builds on."""
+    own = OmegaConf.load(SWEEPS / f"{sweep}.yaml")
+    return [*(file for name in own.defaults if name in SWEEP_NAMES for file in chain_of(name)), own]
 
 
 @functools.cache
 def axes_of(sweep: str, world: str) -> dict[str, list[str]]:
     """key -> values, as the two files name them."""
-    params = OmegaConf.load(SWEEPS / f"{sweep}.yaml").hydra.sweeper.params
-    both = OmegaConf.create({"world": {"axes": axes_of_world(world)}, "params": params})
-    return {str(key): str(values).replace(" ", "").split(",") for key, values in both.params.items()}
+    both = OmegaConf.merge({"world": {"axes": axes_of_world(world)}}, *chain_of(sweep))
+    return {str(key): str(values).replace(" ", "").split(",") for key, values in both.grid.items()}
 
 
 def given_of(sweep: str, world: str) -> list[str]:
     """What a user must give for the data and the first models of a sweep in a world."""
-    defaults = OmegaConf.to_container(OmegaConf.load(SWEEPS / f"{sweep}.yaml").defaults, resolve=False)
+    defaults = [line for file in chain_of(sweep) for line in OmegaConf.to_container(file.defaults, resolve=False)]
     overrides = {group: option for line in defaults if isinstance(line, dict) for group, option in line.items()}
     chosen = [str(overrides.get("override /data", "")).replace("${world}", world)]
     data = [text for option in chosen for text in GIVEN.get(f"data/{option}", [])]
@@ -316,7 +326,7 @@ def names_world(override: str) -> bool:
     """An override of the world, or an experiment that belongs to one."""
     key, _, name = override.partition("=")
     if key == "experiment":
-        return name.startswith("red_") or "override /world" in (CONF / "experiment" / f"{name}.yaml").read_text()
+        return name.startswith("red_") or "override /world" in str(option("experiment", name).defaults)
     return key == "world"
 
 
@@ -434,9 +444,16 @@ def test_no_file_is_left_out():
     """A new YAML file must be reached by the tests above: as a command, an option in its place, a sweep."""
     reached = {f"{covered}.yaml" for line in PLACES for covered in line.values[0]}
     reached |= {f"{command}.yaml" for command in COMMANDS} | {"hydra_settings.yaml"}  # which each command includes
+    reached |= {"sweep.yaml"}  # which each sweep includes
     reached |= {f"labelled/{name}.yaml" for name in LABELLED_BY_NAME}
     reached |= {f"{group}/{name}.yaml" for group in ("cleaning", "gates", "ladder") for name in options(group)}
-    assert {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.y*ml")} == reached
+    rows = {f"{group}/{name}.yaml" for group, rows in load_presets(PRESETS).items() for name in rows}
+    files = {path.relative_to(CONF).as_posix() for path in CONF.rglob("*.y*ml") if path.parent != PRESETS}
+    assert not rows & files, "a file would hide the row of its name"
+    bases = {
+        f"{base}.yaml" for base in ("controls/base/planted", "data/base/clean_works", "world/base/micro_models")
+    }  # which others include
+    assert rows | files == reached | bases
     assert {path.relative_to(SWEEPS).as_posix() for path in SWEEPS.rglob("*.y*ml")} == {
         f"{n}.yaml" for n in SWEEP_NAMES
     }
@@ -447,6 +464,13 @@ def test_every_file_says_what_it_is(path):
     lines = path.read_text(encoding="utf-8").splitlines()
     assert lines[0].startswith("# ")
     assert max(map(len, lines)) <= 160
+
+
+def test_every_option_says_what_it_is():
+    for group in GROUPS:
+        described = descriptions(group)
+        assert list(described) == options(group)
+        assert all(described.values())
 
 
 # ----------------------------------------------------------------------------- numbers of the papers
@@ -521,7 +545,7 @@ def test_the_report_names_sets_and_models_as_the_paper_prints_them():
         axes = axes_of(sweep, "pythia")
         assert set(axes["data.domain"]) <= set(world.domains)
         for model in axes.get("model@target", []):
-            assert OmegaConf.load(CONF / "model" / f"{model}.yaml").path.rpartition("/")[2] in world.targets
+            assert option("model", model).path.rpartition("/")[2] in world.targets
 
 
 def test_every_labelled_set_has_both_classes_at_a_pinned_commit():
@@ -536,7 +560,7 @@ def test_every_labelled_set_has_both_classes_at_a_pinned_commit():
         assert all(map(COMMIT.fullmatch, revisions[0]))
         has_clusters = '"cluster_field": null' not in sides[0] or '"cluster_words"' in sides[0]
         assert labelled.split_by == ("cluster" if has_clusters else "document")
-    files = {name: OmegaConf.load(CONF / "labelled" / f"{name}.yaml") for name in LABELLED}
+    files = {name: option("labelled", name) for name in LABELLED}
     assert [name for name, labelled in files.items() if OmegaConf.is_missing(labelled, "revision")] == ["arxivtection"]
 
 
@@ -634,7 +658,7 @@ def test_fsds_models_are_pinned_or_ask_for_their_commit():
     """Methods, section 7.5. The one whose commit is not known says so before anything is fetched."""
     names = {name for sweep in ("fsd_main", "fsd_target_size") for name in axes_of(sweep, "pythia")["model@target"]}
     for name in names:
-        model = OmegaConf.load(CONF / "model" / f"{name}.yaml")
+        model = option("model", name)
         assert OmegaConf.is_missing(model, "revision") == (name == "opt_6_7b")
         assert name == "opt_6_7b" or COMMIT.fullmatch(model.revision), name
     with pytest.raises(ValueError, match=r"No value was given for target\.revision; add target\.revision=VALUE"):
@@ -646,7 +670,7 @@ def test_pythia_and_olmo_are_pinned_and_paired():
     names = [name for name in options("model") if re.fullmatch(r"(pythia|olmo)_[0-9_]+[mb](_deduped)?", name)]
     assert len(names) == 15
     for name in names:
-        model = OmegaConf.load(CONF / "model" / f"{name}.yaml")
+        model = option("model", name)
         assert COMMIT.fullmatch(model.revision) or (name in NOT_PINNED and model.revision == "main"), name
         spelt = model.path.partition("/")[2].lower().replace("-hf", "").replace("-", "_").replace(".", "_")
         assert spelt == name
@@ -695,7 +719,7 @@ def test_the_papers_references(domain):
         ("pythia_small_reference", "pythia_410m_deduped"),
     ):
         config = composed("audit", ["world=pythia", f"model@reference={reference}", f"data.domain={domain}"])
-        expected = OmegaConf.load(CONF / "model" / f"{'olmo_1b' if domain == 'reddit' else usual}.yaml")
+        expected = option("model", "olmo_1b" if domain == "reddit" else usual)
         assert (config.reference.path, config.reference.revision) == (expected.path, expected.revision)
 
 

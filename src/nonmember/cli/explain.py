@@ -24,6 +24,7 @@ from omegaconf.errors import (
     ValidationError,
 )
 
+from nonmember.config.choices import groups
 from nonmember.config.roots import config_directory
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -73,8 +74,7 @@ def explain(error: BaseException) -> str:
         case OverrideParseException():
             return f"{error.override!r} cannot be read: write key=value, with quotes around blanks or commas."
         case ConfigCompositionException() if unknown := _UNKNOWN_GROUP.search(str(error)):
-            known = sorted(path.name for path in config_directory().iterdir() if path.is_dir())
-            return f"There is no group {unknown[1]}{_meant(unknown[1], known)} The groups are {_listed(known)}."
+            return f"There is no group {unknown[1]}{_meant(unknown[1], groups())} The groups are {_listed(groups())}."
         case OSError(errno=int(number)):
             return _of_the_disk(error, number)
     return _flat(str(error)) or type(error).__name__
@@ -83,8 +83,13 @@ def explain(error: BaseException) -> str:
 def _of_a_world(key: str) -> str:
     """What a sweep, a preset or a model of one world finds missing in another."""
     wanted = re.compile(rf"^{key.partition('.')[0]}:", re.MULTILINE)
-    files = sorted((config_directory() / "world").glob("*.yaml"))
-    worlds = [path.stem for path in files if wanted.search(path.read_text(encoding="utf-8"))]
+    folder = config_directory() / "world"
+    worlds = []
+    for path in sorted(folder.glob("*.yaml")):
+        text = path.read_text(encoding="utf-8")
+        bases = [folder / f"{base}.yaml" for base in re.findall(r"(base/\w+)@_here_", text)]
+        if any(wanted.search(base.read_text(encoding="utf-8")) for base in (path, *bases)):
+            worlds.append(path.stem)
     choice = " or ".join(f"world={name}" for name in worlds)
     return f"This needs world.{key}, which the chosen world has not: add {choice or 'another world'} to the command."
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import difflib
 import sys
-from pathlib import Path
 
-from nonmember.config.roots import config_directory, sweeps_directory
+from nonmember.config.choices import descriptions
 
 KINDS = {
     "models": "model=NAME, model@target=NAME, model@reference=NAME",
@@ -36,22 +35,8 @@ def main() -> None:
         near = difflib.get_close_matches(kind, KINDS, n=1)
         raise ValueError(f"There is no list of {kind}{f'; did you mean {near[0]}?' if near else '.'} "
                          f"There are {', '.join(KINDS)}.")  # fmt: skip
-    group = kind if kind == "data" else kind.removesuffix("s")
-    folder = sweeps_directory() if kind == "sweeps" else config_directory() / group
-    lines = {path.stem: description(path) for path in sorted(folder.glob("*.yaml"))}
+    lines = descriptions(kind if kind == "data" else kind.removesuffix("s"))
     width = max(map(len, lines))
     wanted = {name: what for name, what in lines.items() if all(word in f"{name} {what}".lower() for word in words)}
     sys.stdout.write("".join(f"{name:{width}}  {what}\n" for name, what in wanted.items()))
     sys.stdout.write(f"\nUse: {KINDS[kind]}\n")
-
-
-def description(path: Path) -> str:
-    """The first sentence of the comment at the top of a YAML file."""
-    comment: list[str] = []
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if not line.startswith("#"):
-            break
-        if (text := line.lstrip("# ").strip()) and not text.startswith("@package"):
-            comment.append(text)
-    sentence, *_ = " ".join(comment).split(". ")
-    return sentence.rstrip(".:")

@@ -152,7 +152,7 @@ def name_of(key: str) -> str:
     for sign, written in WRITTEN.items():
         name = name.replace(sign, written)
     if not ALLOWED.fullmatch(name):
-        raise ValueError(f"W&B has no way to write the axis {key!r}. Put it into an experiment in conf/experiment.")
+        raise ValueError(f"W&B has no way to write the axis {key!r}. Put it into an experiment in conf/presets.")
     return name
 
 

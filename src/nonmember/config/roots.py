@@ -24,6 +24,7 @@ from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from nonmember.config.presets import store_presets
 from nonmember.config.run_names import cell_name
 from nonmember.config.safety import checked_composition, environment
 from nonmember.runtime.interruption import Interrupted, check, interruption_of, worker
@@ -36,6 +37,11 @@ def config_directory() -> Path:
     """The YAML tree: inside the installed package, or at the top of the repository in an editable install."""
     packaged = Path(__file__).parents[1] / "conf"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "conf"
+
+
+def presets_directory() -> Path:
+    """The tables of variants that need no file of their own."""
+    return config_directory() / "presets"
 
 
 def sweeps_directory() -> Path:
@@ -81,6 +87,7 @@ class AuditConfig:
     world: Any = None
     launcher: Any = None
     experiment: Any = None
+    grid: Any = None
     fail_fast: bool = False
     page_text: bool = False
 
@@ -201,6 +208,7 @@ def register() -> None:
     store = ConfigStore.instance()
     for schema in (AuditConfig, ScoreConfig, TrainConfig, ReportConfig, PlanConfig):
         store.store(name=f"{schema.__name__.removesuffix('Config').lower()}_schema", node=schema)
+    store_presets(presets_directory())
     Plugins.instance().register(SweepsInSearchPath)
     OmegaConf.register_new_resolver("folder_name", folder_name, replace=True)
     OmegaConf.register_new_resolver("cell_name", cell_name, replace=True)
@@ -275,8 +283,8 @@ def _missing(node: object, key: str = "") -> Iterator[str]:
 
 
 def plain(config: DictConfig) -> dict[str, Any]:
-    """The resolved config as plain containers. What of the world is used stands resolved where it is used."""
-    values = {str(name): config[name] for name in config if name != "world"}
+    """The resolved config of a cell as plain containers. What of the world is used stands resolved where it is used."""
+    values = {str(name): config[name] for name in config if name not in ("world", "grid")}
     return {
         name: OmegaConf.to_container(value, resolve=True) if OmegaConf.is_config(value) else value
         for name, value in values.items()

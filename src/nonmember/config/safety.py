@@ -43,6 +43,7 @@ STREAMS = ("ext://sys.stdout", "ext://sys.stderr")
 # What starts programs or reaches into the environment of a job: only by the user's own words on the command line.
 BY_WORD_ALONE = ("job.env_set", "launcher.setup", "launcher.python", "launcher.srun_args")
 SECRET_IN_ADDRESS = re.compile(r"://[^/\s]*@|(^|[.+ ])url=\S*[?#]")  # of `https://user:password@host`, and in a query
+GRID = ("hydra.sweeper.params", "${grid}")  # what conf/sweep.yaml makes of the grid of a sweep
 ONLY_HYDRAS_VALUES = re.compile(r"([^$]|\$\{hydra[.:][\w.]+\})*")
 
 
@@ -249,14 +250,16 @@ def check_hydra(config: DictConfig) -> None:
 
 
 def _leaves(node: Any, key: str) -> Iterator[tuple[str, str, Any]]:
-    """(key, its last part, value) as written. An interpolation must not stand for a mapping or a list, in which
-    anything could hide."""
+    """(key, its last part, value) as written. But for the grid, which is followed, an interpolation must not stand for
+    a mapping or a list, in which anything could hide."""
     if not isinstance(node, Container) or node._is_none():
         return
     names = list(node.keys()) if isinstance(node, DictConfig) else list(range(len(cast(ListConfig, node))))
     for name in names:
         inner, where = cast(Any, node)._get_node(name), f"{key}.{name!s}"
-        if inner._is_interpolation():
+        if inner._is_interpolation() and (where, inner._value()) == GRID:
+            yield from _leaves(inner._dereference_node(), where)
+        elif inner._is_interpolation():
             if not _is_plain(inner):
                 raise ValueError(
                     f"{where} must be a value itself; got {inner._value()!r}. Write out what it stands for."

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from nonmember.config.roots import config_directory
+from nonmember.config.choices import options
 from nonmember.runtime.naming import FILE_SUFFIXES
 
 CHOICE = re.compile(r"\+{0,2}(?P<group>model|data|target|reference)(@(?P<package>[\w.]+))?=(?P<value>.+)")
@@ -31,7 +31,7 @@ def refuse_paths_as_choices(command: str, arguments: Sequence[str]) -> None:
 
 def _is_path(group: str, value: str) -> bool:
     first = value.strip("'\"").split(",")[0].strip("'\"")
-    if (config_directory() / group / f"{first}.yaml").is_file():
+    if first in options(group):
         return False
     is_file = re.search(rf"\.({FILE_SUFFIXES})$", first) is not None
     return first.startswith((".", "~")) or "/" in first or "\\" in first or is_file or Path(first).exists()
