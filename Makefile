@@ -58,7 +58,7 @@ sweep: $(READY)  ## a sweep by name: make sweep SWEEP=table2 (ARGS="launcher=job
 	$(BIN)/nonmember audit -m --config-name $(SWEEP) $(ARGS)
 
 report: $(READY)  ## tables, figures and a page from all results: make report REPORT=prism
-	$(BIN)/nonmember report report=$(REPORT)
+	$(BIN)/nonmember report report=$(REPORT) $(ARGS)
 
 table: $(READY)  ## the results of a sweep again: make table SWEEP=demo
 	@$(BIN)/nonmember table outputs/audits/$(SWEEP)

@@ -144,6 +144,8 @@ HYDRA = {
         ({"launcher": {"setup": ["rm -r x"]}}, "hydra.launcher.setup starts programs"),
         ({"sweeper": {"_target_": "${name}"}}, "hydra.sweeper._target_ must "),
         ({"sweeper": {"params": {"+hydra.job.env_set.X": 1}}}, "hydra.sweeper.params may not change Hydra"),
+        ({"sweeper": {"params": "${evil}"}}, "hydra.sweeper.params must be a value itself"),
+        ({"sweeper": {"params": "${grid}"}}, "hydra.sweeper.params._target_ must "),
         ({"job": {"env_set": {ALLOW_VARIABLE: "os"}}}, "hydra.job.env_set starts programs"),
         ({"job_logging": {"handlers": {"x": {"()": "os.system"}}}}, "hydra.job_logging.handlers.x.() must be one of"),
         ({"job_logging": {"handlers": {"x": {"class": "logging.handlers.SocketHandler"}}}}, "must be one of"),
@@ -154,7 +156,7 @@ HYDRA = {
     ],
 )
 def test_hydra_runs_nothing_else_either(change, said):
-    config = {"hydra": HYDRA, "evil": EVIL, "name": "os.system"}
+    config = {"hydra": HYDRA, "evil": EVIL, "grid": EVIL, "name": "os.system"}
     check_hydra(OmegaConf.create(config))
     with pytest.raises(ValueError) as error:
         check_hydra(OmegaConf.merge(OmegaConf.create(config), {"hydra": change}))

@@ -53,7 +53,6 @@ def test_monotone_takes_over_what_a_lighter_reading_shows():
     assert points[1.0, 4].p_monotone == points[0.5, 4].p_value
     assert points[0.5, 1].p_monotone == points[0.5, 1].p_value
     assert points[1.0, 1].p_monotone == min(points[0.5, 1].p_value, points[1.0, 1].p_value)
-    assert [(point.share, point.dose) for point in found.contradictions()] == [(1.0, 4)]
     for point in found.points:
         assert point.p_monotone <= point.p_value <= point.p_at_least
 

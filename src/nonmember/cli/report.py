@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 
 def main() -> None:
-    """Print the path of the page as the last line."""
+    """Print the path of the page, or of report.md where no page is written, as the last line."""
 
     def run(config: DictConfig, _: Path) -> None:
         sys.stdout.write(f"{report(config)}\n")
@@ -41,6 +41,8 @@ def report(config: DictConfig) -> Path:
     own = [run for run in collection.runs if is_own(run, known)]
     others = [run for run in collection.runs if not is_own(run, known)]
     document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))
-    page = write_report(document, collection, Path(config.folder), datetime.now().astimezone())
+    page = write_report(
+        document, collection, Path(config.folder), datetime.now().astimezone(), config.formats, config.max_csv_kib
+    )
     log.info("%d results in %s, %d left out.", len(collection.runs), page.parent, len(collection.unreadable))
     return page

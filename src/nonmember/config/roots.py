@@ -168,6 +168,8 @@ class ReportConfig:
     outputs: str = MISSING
     results: list[str] = MISSING
     folder: str = MISSING
+    formats: list[str] = MISSING
+    max_csv_kib: float | None = None
     report: Any = MISSING
 
 

@@ -79,9 +79,3 @@ class TokenTable:
         counts = np.bincount(document, minlength=len(doc_ids)) if len(doc_ids) else np.zeros(0, np.int64)
         offsets = np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
         return cls(tuple(doc_ids), offsets, **{name: values[order] for name, values in column.items()})
-
-    def to_arrow(self) -> pa.Table:
-        document = np.repeat(np.arange(len(self)), self.num_tokens).astype(np.int32)
-        ids = pa.DictionaryArray.from_arrays(pa.array(document), pa.array(list(self.doc_ids), pa.string()))
-        columns = [ids] + [pa.array(getattr(self, name)) for name in TOKEN_SCHEMA.names if name != "doc_id"]
-        return pa.table(columns, schema=TOKEN_SCHEMA)

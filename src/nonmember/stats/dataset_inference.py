@@ -75,11 +75,6 @@ class DatasetInference:
         """S."""
         return self.p_values.size
 
-    @property
-    def num_dropped(self) -> int:
-        """Features dropped in at least one split."""
-        return int(np.count_nonzero(self.times_dropped))
-
 
 class LinearModel(NamedTuple):
     """logit = features @ weights + bias; weights [F]."""

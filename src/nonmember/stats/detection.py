@@ -83,10 +83,6 @@ class DetectionCurve:
         """For each share, the smallest dose at and above which an untouched target has this power; None: none has."""
         return self._smallest(lambda point: point.power_at_least >= power)
 
-    def contradictions(self) -> tuple[DetectionPoint, ...]:
-        """Readings not noticed although a lighter one is: the numbers speak against `p_monotone` there."""
-        return tuple(point for point in self.points if point.p_monotone < self.alpha <= point.p_value)
-
     def _smallest(self, reached: Callable[[DetectionPoint], bool]) -> dict[float, float | None]:
         return {
             share: min((point.dose for point in self.points if point.share == share and reached(point)), default=None)

@@ -280,6 +280,3 @@ class WandbLogging:
             info, project=self.project, mode=self.mode, directory=Path(self.directory),
             entity=self.entity, log_text=self.log_text,
         )  # fmt: skip
-
-
-Logging = NoLogging | CsvLogging | WandbLogging

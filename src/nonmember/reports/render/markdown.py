@@ -54,7 +54,7 @@ def _section(section: Section) -> Iterator[str]:
 
 def _figure(figure: Figure) -> Iterator[str]:
     yield f"**{escape(figure.title)}**\n"
-    yield f"![{escape(figure.alt)}](figures/{figure.name}.png)\n"
+    yield f"![{escape(figure.alt)}](figures/{figure.name}.svg)\n"
     if figure.numbers is not None:
         yield from _block(figure.numbers)
 

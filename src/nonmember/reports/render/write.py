@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -18,13 +18,24 @@ from nonmember.results.load import Collection, manifest
 from nonmember.runtime.files import write_text_atomically
 
 PAGE, TEXT, MANIFEST = "report.html", "report.md", "manifest.json"
+FORMATS = ("html", "md", "csv", "svg", "png")
 
 
-def write_report(document: Document, collection: Collection, folder: Path, now: datetime) -> Path:
-    """Everything about a document in `folder`; returns the page."""
+def write_report(
+    document: Document, collection: Collection, folder: Path, now: datetime,
+    formats: Sequence[str] = FORMATS, max_csv_kib: float | None = None,
+) -> Path:  # fmt: skip
+    """Write a report into `folder` and return its page, or what comes closest of the formats.
+
+    formats: of the files that are written.   max_csv_kib: larger CSV tables are left out; null: none.
+
+    Raises ValueError for a format that there is not, and for pictures that report.md would show and that are not written.
+    """
+    check_formats(formats)
     made = now.isoformat(timespec="seconds")
     facts = facts_of(document, collection, now)
-    files = files_of(document, collection, facts)
+    files = {name: content for name, content in files_of(document, collection, facts).items()
+             if is_kept(name, content, formats, max_csv_kib)}  # fmt: skip
     used: dict[str, list[str]] = defaultdict(list)
     for section in document.sections:
         for anchor in section.used():
@@ -43,7 +54,24 @@ def write_report(document: Document, collection: Collection, folder: Path, now: 
     write_text_atomically(folder / MANIFEST, json.dumps(listing, indent=1, ensure_ascii=False) + "\n")
     for name in earlier - set(files) - {MANIFEST}:
         (folder / name).unlink(missing_ok=True)
-    return folder / PAGE
+    return folder / next((name for name in (PAGE, TEXT) if name in files), MANIFEST)
+
+
+def check_formats(formats: Sequence[str]) -> None:
+    """Raises ValueError for formats that cannot be."""
+    if unknown := [name for name in formats if name not in FORMATS]:
+        raise ValueError(f"formats must be some of {', '.join(FORMATS)}; got {', '.join(unknown)}.")
+    if "md" in formats and "svg" not in formats:
+        raise ValueError(
+            f"formats must have svg where they have md, which shows it; got {', '.join(formats)}. Add svg."
+        )
+
+
+def is_kept(name: str, content: str | bytes, formats: Sequence[str], max_csv_kib: float | None) -> bool:
+    """Whether a file is written."""
+    suffix = name.rpartition(".")[2]
+    is_large = suffix == "csv" and max_csv_kib is not None and len(content) > 1024 * max_csv_kib
+    return suffix in formats and not is_large
 
 
 def facts_of(document: Document, collection: Collection, now: datetime) -> dict[str, str]:
