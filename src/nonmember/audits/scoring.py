@@ -24,7 +24,7 @@ from nonmember.observations import Scored, TokenStatistics
 from nonmember.observations.base import texts_of
 from nonmember.records import Corpus
 from nonmember.results.result import SCORES
-from nonmember.scores.perturbed import Perturbation, Quantity
+from nonmember.scores.perturbations import Perturbation, Quantity
 
 log = logging.getLogger(__name__)
 

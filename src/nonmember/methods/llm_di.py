@@ -19,7 +19,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.records import FloatArray
 from nonmember.scores import MaxK, MinK, Perplexity, Perturbed, ReferenceDifference, ReferenceRatio, Score, Zlib
-from nonmember.scores.perturbed import Quantity
+from nonmember.scores.perturbations import Quantity
 from nonmember.stats.dataset_inference import OutlierMode, dataset_inference
 
 MOST_SPLITS, MOST_STEPS = 10_000, 1_000_000
