@@ -11,9 +11,8 @@
 Nothing is imported before it is used.
 """
 
-from typing import TYPE_CHECKING
-
-from nonmember._lazy import lazily
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
 
@@ -36,14 +35,23 @@ __all__ = [
     "stats",
 ]
 
-__getattr__, __dir__ = lazily(
-    __name__,
-    {
-        "api.auditing": ["audit"],
-        "api.prism": ["PrismTest", "prism_test"],
-        "api.results": ["FinishedAudit", "load_results"],
-        "api.scoring": ["score"],
-        "scores": [],
-        "stats": [],
-    },
-)
+_HOMES = {
+    "FinishedAudit": "nonmember.api.results",
+    "PrismTest": "nonmember.api.prism",
+    "audit": "nonmember.api.auditing",
+    "load_results": "nonmember.api.results",
+    "prism_test": "nonmember.api.prism",
+    "score": "nonmember.api.scoring",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("scores", "stats"):
+        return importlib.import_module(f"nonmember.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'nonmember' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy
 
 from nonmember.stats._arrays import FloatArray
-from nonmember.stats.rank_correlation import rank_correlation
+from nonmember.stats.correlation import rank_correlation
 
 
 @dataclass(frozen=True, eq=False)

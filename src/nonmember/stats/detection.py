@@ -3,7 +3,7 @@
 At each point of a grid, a share of the documents and a dose (how many times they were read), several planted controls
 tell what Delta such a reading leaves. Two questions are asked of a point.
 
-*Is it excluded?* p of the hypothesis that the target is one more of these controls (`margin.prediction_p_value`, spread
+*Is it excluded?* p of the hypothesis that the target is one more of these controls (`margins.prediction_p_value`, spread
 pooled over the grid) is small where the target's Delta is above theirs. Below alpha, the audit noticed that this is not
 what happened.
 
@@ -28,7 +28,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from nonmember.stats.margin import (
+from nonmember.stats.margins import (
     NO_EXTRA,
     Extra,
     Spread,
@@ -109,7 +109,7 @@ def detection_curve(
     much more than the controls among themselves a target differs from them (`margin.Extra`).
 
     Raises `ValueError` on an empty grid, a share outside (0, 1], a dose of 0 or less, an alpha outside (0, 1), and on
-    controls that have no spread (`margin.pooled_spread`).
+    controls that have no spread (`margins.pooled_spread`).
     """
     _check(controls, alpha)
     readings = sorted(controls)

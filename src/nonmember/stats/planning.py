@@ -1,7 +1,7 @@
 """How large an audit must be: documents, distillation seeds and controls for a wanted error and power.
 
 The audit that is planned clears a target where its Delta lies above a bound from m planted controls of the dose that is
-to be excluded, mean + K s (`margin.margin`). Of every model's Delta a pilot tells the variance,
+to be excluded, mean + K s (`margins.margin`). Of every model's Delta a pilot tells the variance,
 
     V = tau^2 + (sigma^2 + v / n) / k + u / n,
 
@@ -30,7 +30,7 @@ from typing import Literal
 
 import scipy
 
-from nonmember.stats.margin import NO_EXTRA, Extra, bound_factor
+from nonmember.stats.margins import NO_EXTRA, Extra, bound_factor
 
 Outcome = Literal["found", "beyond_limits", "impossible"]
 
@@ -92,7 +92,7 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Rule:
-    """When a target is cleared: content and confidence of the bound (`margin.margin`), and how many doses are planted;
+    """When a target is cleared: content and confidence of the bound (`margins.margin`), and how many doses are planted;
     their controls pool their spread.   negatives: whether as many controls are trained that read nothing. They cost
     what others do, and the decision does not rest on them.
     """
