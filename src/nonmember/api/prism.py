@@ -81,7 +81,7 @@ def prism_test(
     >>> distilled = target + rng.normal(scale=2.0, size=200)  # distillation on them led away from it
     >>> found = nm.prism_test(reference, target, distilled, num_resamples=500)
     >>> found.verdict, round(found.statistic, 3), found.p_value < 0.01
-    ('evidence_of_non_membership', 0.524, True)
+    ('evidence_of_non_membership', 0.41, True)
     """
     import numpy as np
 

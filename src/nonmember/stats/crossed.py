@@ -153,6 +153,17 @@ def two_way(
 
     Raises `ValueError` on NaN scores, unequal lengths, no distilled reference, fewer than two clusters, and settings
     out of range.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> target = rng.normal(size=100)
+    >>> reference = target + rng.normal(scale=0.5, size=100)
+    >>> distilled = target + rng.normal(scale=2.0, size=(3, 100))
+    >>> found = two_way(
+    ...     reference, target, distilled, range(100), metric="spearman", num_resamples=100, alpha=0.05, rng=rng
+    ... )
+    >>> round(found.statistic, 2), found.p_value(margin=0.0) < 0.01
+    (0.5, True)
     """
     check_metric(metric)
     if num_resamples < 1 or not 0 < alpha < 1:
