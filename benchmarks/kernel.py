@@ -105,7 +105,7 @@ def embeddings(number: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def blocks(before_ND: np.ndarray, after_ND: np.ndarray) -> float:
-    from nonmember.stats.kernel_divergence import kernel_divergence
+    from nonmember.stats.kernels import kernel_divergence
 
     return kernel_divergence(before_ND, after_ND, bandwidth="per_kernel_median").score
 

@@ -178,6 +178,7 @@ print(*sorted(name for name in sys.modules if "." not in name))
         ("results.result", HEAVY),
         ("artifacts.store", HEAVY),
         ("scores", HEAVY),
+        ("api", [*HEAVY, "numpy", "pandas", "pyarrow", "scipy"]),
     ],
 )
 def test_importing_loads_nothing_heavy(module, forbidden):

@@ -1,3 +1,57 @@
-"""nonmember: was this dataset used to train this language model, or was it not?"""
+"""nonmember: was this dataset used to train this language model, or was it not?
+
+    import nonmember as nm
+
+    nm.score(texts, model="EleutherAI/pythia-160m")               membership scores, a row per text
+    nm.prism_test(reference, target, distilled)                   PRISM's test on three arrays of scores
+    nm.audit("prism", target=..., reference=..., documents=...)   one audit, from models and texts to a verdict
+    nm.load_results("outputs/audits")                             finished audits, a row each
+    nm.scores, nm.stats                                           every score and statistic, on arrays
+
+Nothing is imported before it is used.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from nonmember import scores, stats
+    from nonmember.api.auditing import audit
+    from nonmember.api.prism import PrismTest, prism_test
+    from nonmember.api.results import FinishedAudit, load_results
+    from nonmember.api.scoring import score
+
+__all__ = [
+    "FinishedAudit",
+    "PrismTest",
+    "__version__",
+    "audit",
+    "load_results",
+    "prism_test",
+    "score",
+    "scores",
+    "stats",
+]
+
+_HOMES = {
+    "FinishedAudit": "nonmember.api.results",
+    "PrismTest": "nonmember.api.prism",
+    "audit": "nonmember.api.auditing",
+    "load_results": "nonmember.api.results",
+    "prism_test": "nonmember.api.prism",
+    "score": "nonmember.api.scoring",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("scores", "stats"):
+        return importlib.import_module(f"nonmember.{name}")
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'nonmember' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

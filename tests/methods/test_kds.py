@@ -19,7 +19,7 @@ from nonmember.methods import Kds, OrderTest, Roles, ScoredDocuments
 from nonmember.models import Pretrained
 from nonmember.models.exposure import truth_about
 from nonmember.scores import Loss, Perplexity, ReferenceDifference, Zlib
-from nonmember.stats.kernel_divergence import kernel_divergence
+from nonmember.stats.kernels import kernel_divergence
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Lora
 

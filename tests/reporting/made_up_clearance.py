@@ -11,7 +11,7 @@ import made_up
 from nonmember.methods.clearance.clearance import Clearance, _told_curve, _told_margin
 from nonmember.results.result import AuditResult
 from nonmember.stats.detection import detection_curve
-from nonmember.stats.margin import margin
+from nonmember.stats.margins import margin
 from nonmember.training.planting import Exposure
 
 READINGS = (*(Exposure(1.0, exposures) for exposures in (0, 1, 4, 12)), Exposure(0.5, 8))

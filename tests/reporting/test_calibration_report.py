@@ -13,7 +13,7 @@ from nonmember.reports.core.grid import FALSE
 from nonmember.reports.papers.calibration.tables import HALVES
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
-from nonmember.stats.margin import prediction_p_value
+from nonmember.stats.margins import prediction_p_value
 
 
 def built(paper, *results):

@@ -22,7 +22,7 @@ from nonmember.scores import (
 )
 from nonmember.scores.base import NO_TOKENS, SMALL_NLL
 from nonmember.scores.compression import zlib_bytes
-from nonmember.scores.min_k import num_smallest
+from nonmember.scores.tails import num_smallest
 
 NAN = pytest.approx(math.nan, nan_ok=True)
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from nonmember.stats.detection import detection_curve
-from nonmember.stats.margin import prediction_p_value
+from nonmember.stats.margins import prediction_p_value
 
 # Delta falls with dose and with share; half of it read 4 times looks heavier than all of it read 4 times.
 GRID = {

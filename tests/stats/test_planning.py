@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nonmember.stats.margin import Extra, bound_factor, margin
+from nonmember.stats.margins import Extra, bound_factor, margin
 from nonmember.stats.planning import Costs, Pilot, Rule, error_and_power, plan, power_ceiling
 
 PILOT = Pilot(

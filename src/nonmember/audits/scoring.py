@@ -6,7 +6,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,7 +23,8 @@ from nonmember.models.reading import TextsRead, most_readable, texts_read
 from nonmember.observations import Scored, TokenStatistics
 from nonmember.observations.base import texts_of
 from nonmember.records import Corpus
-from nonmember.scores.perturbed import Perturbation, Quantity
+from nonmember.results.result import SCORES
+from nonmember.scores.perturbations import Perturbation, Quantity
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +39,7 @@ class Scoring:
 
     ks: shares of tokens of Min-K% and Min-K%++.   max_tokens: a document's tokens that are read; None: what the models
     read, at most `most_tokens`.   general: text in which DC-PDD counts tokens.   perturbations: whose scores are
-    wanted, another pass each.
+    wanted, another pass each.   settings: recorded in the table's metadata beside the rest.
     """
 
     model: ModelSpec
@@ -50,6 +51,7 @@ class Scoring:
     reference: ModelSpec | None = None
     general: CorpusSpec | None = None
     perturbations: Sequence[Perturbation] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.ks or len(set(self.ks)) < len(self.ks):
@@ -89,10 +91,11 @@ class Scoring:
         return wanted
 
 
-def write_scores(scoring: Scoring, builder: Builder, path: Path, settings: Mapping[str, Any]) -> None:
-    """Write the table and report how many documents were read, truncated or left without a score.
+def write_scores(scoring: Scoring, builder: Builder, folder: Path) -> Path:
+    """Write scores.parquet and report how many documents were read, truncated or left without a score.
 
-    settings: recorded in its metadata.
+    A row per document: a column per score, numbers of tokens and, where a score is undefined, the reason; what it was
+    made with is in the file's metadata.
     """
     corpus = builder.get(scoring.corpus)
     if not len(corpus):
@@ -128,15 +131,17 @@ def write_scores(scoring: Scoring, builder: Builder, path: Path, settings: Mappi
         "num_cut": None if read is None else sum(read.is_cut),
         "counters": {name: dict(one.counters) for name, one in zip(wanted, scored, strict=True) if one.counters},
         "versions": versions(),
-        **settings,
+        **scoring.settings,
     }
     if scoring.reference is not None:
         about |= {"reference": label_of(scoring.reference)}
         about |= {"reference_key": key_hash(scoring.reference.key(builder))}
     if scoring.general is not None:
         about["general"] = scoring.general.fingerprint(builder)
+    path = (folder / SCORES).resolve()
     _write(columns, about, path)
     _say_what_became_of_them(corpus, read, limit, reasons)
+    return path
 
 
 def _limit(scoring: Scoring, builder: Builder) -> int:

@@ -5,17 +5,16 @@ from __future__ import annotations
 import functools
 import json
 import logging
-import time
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
-from nonmember.cli.explain import explain
-from nonmember.config.roots import plain, run_with_hydra
-from nonmember.config.safety import instantiate
+from nonmember.config import runs
+from nonmember.config.explain import explain
+from nonmember.config.roots import run_with_hydra
 from nonmember.runtime.interruption import check, interruption_of
 from nonmember.runtime.processes import process_rank
 
@@ -34,8 +33,9 @@ WORKER_KILLED = (
 
 def main() -> None:
     """Run one audit or, with -m, a grid of them; then the table of all cells, failed ones included."""
-    from nonmember.cli.cells import Cells, alone_in
+    from nonmember.cli.cells import Cells
     from nonmember.results.result import Failure
+    from nonmember.runtime.files import alone_in
 
     cells = Cells.of_this_run()
     shared.cache_clear()
@@ -79,63 +79,14 @@ def main() -> None:
 
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     """One audit: skipped where its result is there already."""
-    from nonmember.config.given import given
-    from nonmember.config.inputs import check_places, check_settings
-    from nonmember.reports.audit_page.write import PAGE, try_to_write_page
+    cell = runs.cell_of(config, folder)
+    from nonmember.audits.cell import run_cell
 
-    config, audit = given(config)
-    check_settings(config)
-    check_places(audit.groups)
-    from nonmember.audits.keys import audit_keys
-    from nonmember.audits.record import finished
-    from nonmember.audits.run import run_audit
-    from nonmember.models import label_of
-    from nonmember.results.result import CONFIG, ERROR, RESULT
-    from nonmember.runtime.files import write_text_atomically
-    from nonmember.runtime.quiet import quieten
-    from nonmember.tracking.trackers import NoLogging, RunInfo, run_id_of
-
-    quieten()
-    builder = builder_of(config)
-    names = [config.data.label, *([label_of(audit.target)] if config.target is not None else [])]
-    title = f"{audit.method.name}: {' under '.join(names)}"
-    started = time.monotonic()
-    keys = audit_keys(audit, builder)
-    if (result := finished(folder, keys["audit"])) is not None:
-        (folder / ERROR).unlink(missing_ok=True)  # of an attempt before, or of another question that was put here
-        log.info("%s: found.", title)
-        if process_rank() == 0 and not (folder / PAGE).exists():
-            try_to_write_page(folder)
-        return replace(result, made=dict.fromkeys(result.made, 0))
-    log.info("%s", title)
-    settings = plain(config)
-    if process_rank() == 0:
-        write_text_atomically(folder / CONFIG, json.dumps(settings, indent=1) + "\n")
-    info = RunInfo(
-        name=folder.name,
-        group=config.name,
-        job_type=audit.method.name,
-        tags=names,
-        config=settings,
-        folder=folder,
-        run_id=run_id_of(config.name, folder.name, keys["audit"]),
-    )
-    logger = instantiate(config.logger) if process_rank() == 0 else NoLogging()
-    with logger.start(info) as tracker:
-        builder.tracker = tracker
-        result = run_audit(audit, builder, folder, keys)
-    (folder / ERROR).unlink(missing_ok=True)
-    log.info("%s: %s in %.0f s, %s", title, result.verdict, time.monotonic() - started, folder / RESULT)
-    return result
+    return run_cell(cell, builder_of(config))
 
 
 def builder_of(config: DictConfig) -> Builder:
-    from nonmember.artifacts import Builder
-    from nonmember.tracking.trackers import NoTracker
-
-    store, memory = shared(Path(config.store).absolute())
-    compute, asking = (instantiate(node) for node in (config.trainer, config.asking))
-    return Builder(store, compute, NoTracker(), memory, asking=asking)
+    return runs.builder_of(config, *shared(Path(config.store).absolute()))
 
 
 @functools.lru_cache(maxsize=1)

@@ -12,29 +12,14 @@ import shutil
 import sys
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from nonmember.config.roots import FOLDER_VARIABLE, cells_of_sweep, number_of_cell
 from nonmember.results.result import RESULT, AuditResult, Failure
-from nonmember.runtime.files import locked, remove_temporary, write_text_atomically
+from nonmember.runtime.files import write_text_atomically
 from nonmember.runtime.processes import process_rank
-
-
-@contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """One process at a time runs the audit of a folder; the next one then finds its result. Further processes of a
-    distributed run go with their first."""
-    if process_rank() > 0:
-        yield
-        return
-    folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / ".lock", f"running the audit {folder.name}"):
-        remove_temporary(folder)
-        yield
 
 
 @dataclass

@@ -84,7 +84,7 @@ def run(arguments: list[str]) -> int:
                 return interruption.status
             if isinstance(error, SystemExit):
                 raise
-            from nonmember.cli.explain import explain, is_for_the_user
+            from nonmember.config.explain import explain, is_for_the_user
             from nonmember.runtime.terminal import visible
 
             if wants_trace or not is_for_the_user(error):

@@ -37,10 +37,27 @@ TEXTS = {
 }
 
 
+class IncompleteQuestion(ValueError):
+    """An audit lacks what its method needs.
+
+    who: the method.   what: is missing, in words.   keys: of the config, that would be set by it.
+    """
+
+    def __init__(self, who: str, keys: Iterable[str]) -> None:
+        order = [*MODELS, *TEXTS]
+        self.keys = sorted(keys, key=lambda key: order.index(_place(key)) if _place(key) in order else len(order))
+        self.who, self.what = (
+            who,
+            _listed([(MODELS | TEXTS).get(_place(key), f"a value for {key}") for key in self.keys]),
+        )
+        # prism needs a target model and documents; add target.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.
+        super().__init__(f"{who} needs {self.what}; add {' '.join(map(_addition, self.keys))} to the command.")
+
+
 def given(config: DictConfig) -> tuple[DictConfig, Audit]:
     """The config without what was not given, and the question.
 
-    Raises ValueError that names, with what to add to the command, all that the method needs and that is missing.
+    Raises IncompleteQuestion, which names all that the method needs and that is missing.
     """
     keys = [key for key in missing_keys(config) if not key.startswith("world.") or key.startswith(GENERAL)]
     marked = config.copy()
@@ -53,10 +70,10 @@ def given(config: DictConfig) -> tuple[DictConfig, Audit]:
         audit = build_audit(marked)
     except Exception:
         if others := [key for key in keys if _place(key) not in MODELS | TEXTS]:  # which may refuse a mark
-            raise ValueError(_sentence("The audit", others)) from None
+            raise IncompleteQuestion("The audit", others) from None
         raise
     if needed := set(_needed(audit, config)) & {*keys, *TEXTS}:  # other marks are in labels
-        raise ValueError(_sentence(audit.method.name, needed))
+        raise IncompleteQuestion(audit.method.name, needed)
     for key in keys:
         if not key.startswith(GENERAL):
             OmegaConf.update(marked, _place(key), None)
@@ -108,14 +125,6 @@ def _marks(node: Any) -> Iterator[str]:
 
 def _place(key: str) -> str:
     return key.removesuffix(".path")
-
-
-def _sentence(who: str, keys: Iterable[str]) -> str:
-    """prism needs a target model and documents; add target.path=FOLDER_OR_HUB_NAME data.path=FILE to the command."""
-    order = [*MODELS, *TEXTS]
-    keys = sorted(keys, key=lambda key: order.index(_place(key)) if _place(key) in order else len(order))
-    what = _listed([(MODELS | TEXTS).get(_place(key), f"a value for {key}") for key in keys])
-    return f"{who} needs {what}; add {' '.join(map(_addition, keys))} to the command."
 
 
 def _addition(key: str) -> str:

@@ -1,6 +1,7 @@
 """Corpora as specs: sources, transforms, and text perturbations (views)."""
 
 from nonmember.corpora.sources.documents import Documents
+from nonmember.corpora.sources.in_memory import InMemory
 from nonmember.corpora.sources.library_docs import LibraryDocs
 from nonmember.corpora.sources.paraphrases import OtherTexts
 from nonmember.corpora.sources.readers import Hub, Jsonl, TextFiles
@@ -24,6 +25,7 @@ __all__ = [
     "CorpusSpec",
     "Documents",
     "Hub",
+    "InMemory",
     "Joined",
     "Jsonl",
     "LibraryDocs",

@@ -39,7 +39,7 @@ from nonmember.scores import Loss, Score
 from nonmember.stats._arrays import BoolArray
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
 from nonmember.stats.classification import roc_auc
-from nonmember.stats.ranking import Ranking, cluster_counts, ranking
+from nonmember.stats.rankings import Ranking, cluster_counts, ranking
 from nonmember.training import Trained
 from nonmember.training.recipes import TrainingRecipe
 

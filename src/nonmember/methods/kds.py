@@ -33,7 +33,7 @@ from nonmember.methods.order import OrderTest, statistic_of
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import FloatArray
 from nonmember.scores import Score
-from nonmember.stats.kernel_divergence import Bandwidth, KernelDivergence, check_bandwidth, kernel_divergence
+from nonmember.stats.kernels import Bandwidth, KernelDivergence, check_bandwidth, kernel_divergence
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, TrainingRecipe
 

@@ -19,8 +19,8 @@ from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.records import FloatArray
 from nonmember.scores import MaxK, MinK, Perplexity, Perturbed, ReferenceDifference, ReferenceRatio, Score, Zlib
-from nonmember.scores.perturbed import Quantity
-from nonmember.stats.dataset_inference import OutlierMode, dataset_inference
+from nonmember.scores.perturbations import Quantity
+from nonmember.stats.inference import OutlierMode, dataset_inference
 
 MOST_SPLITS, MOST_STEPS = 10_000, 1_000_000
 FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)  # of tokens, in the program's features

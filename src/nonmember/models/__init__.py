@@ -3,6 +3,7 @@
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, Whole, label_of
 from nonmember.models.kinds.gguf import Gguf, PackagedGguf
+from nonmember.models.kinds.in_memory import InMemory
 from nonmember.models.kinds.noised import Noised
 from nonmember.models.kinds.perturbed import PerturbedOutputs
 from nonmember.models.kinds.pretrained import Pretrained
@@ -11,6 +12,7 @@ from nonmember.models.kinds.scratch import Scratch, TrainedTokenizer
 __all__ = [
     "Access",
     "Gguf",
+    "InMemory",
     "ModelSpec",
     "Noised",
     "PackagedGguf",

@@ -124,11 +124,7 @@ def load_pretrained(spec: Pretrained) -> LoadedModel:
         raise ValueError(
             f"No causal language model could be loaded from {spec.path}: {_first_line(error)} {EXPECTED}"
         ) from error
-    if len(tokenizer) > model.get_input_embeddings().num_embeddings:
-        raise ValueError(
-            f"The tokenizer of {spec.path} has {len(tokenizer)} entries, but the model only "
-            f"{model.get_input_embeddings().num_embeddings} embedding rows. They do not belong together."
-        )
+    require_rows(tokenizer, model, spec.path)
     return LoadedModel(model.eval(), tokenizer)
 
 
@@ -146,6 +142,16 @@ def dequantize(file: Path, folder: Path) -> None:
     del model.config.quantization_config  # else transformers refuses to save what is no longer quantised
     model.hf_quantizer, model.is_quantized = None, False
     save(LoadedModel(model, tokenizer), folder)
+
+
+def require_rows(tokenizer: Any, model: Any, name: str) -> None:
+    """Raise ValueError where the tokenizer has more entries than the model has embeddings."""
+    num_rows = model.get_input_embeddings().num_embeddings
+    if len(tokenizer) > num_rows:
+        raise ValueError(
+            f"The tokenizer of {name} has {len(tokenizer)} entries, but the model only {num_rows} embedding rows. They "
+            "do not belong together."
+        )
 
 
 def save(loaded: LoadedModel, folder: Path) -> None:

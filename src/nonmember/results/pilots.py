@@ -18,10 +18,10 @@ from nonmember.artifacts.store import SIDECAR
 from nonmember.results.load import Run, load_runs
 from nonmember.results.readings import planted
 from nonmember.results.result import SCORES, AuditResult
-from nonmember.stats.margin import Extra
+from nonmember.stats.crossed import TwoWay, two_way
+from nonmember.stats.margins import Extra
 from nonmember.stats.pilot import PilotAudit, Spread, pilot, shared_part, spread
 from nonmember.stats.planning import Costs, Pilot
-from nonmember.stats.two_way import TwoWay, two_way
 from nonmember.training.planting import Exposure
 
 CONTROL = re.compile(r"control-.+-\d+$")  # roles, see methods/clearance.py

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from nonmember.checks import require_count, require_flag, require_number, require_text
 
@@ -57,8 +57,19 @@ class Compute:
         return isinstance(self._strategy, ModelParallelStrategy) or self.precision in ("bf16-true", "16-true")
 
     @property
+    def in_one_process(self) -> bool:
+        """Whether the trainer works on one device, in the process that makes it."""
+        devices = self._settings.get("devices", 1)
+        return self._strategy == "auto" and (devices == 1 or (isinstance(devices, list | tuple) and len(devices) == 1))
+
+    @property
     def _strategy(self) -> object:
-        return getattr(self.make_trainer, "keywords", {}).get("strategy", "auto")
+        return self._settings.get("strategy", "auto")
+
+    @property
+    def _settings(self) -> Mapping[str, Any]:
+        settings: Mapping[str, Any] = getattr(self.make_trainer, "keywords", {})
+        return settings
 
     @property
     def device(self) -> torch.device:

@@ -12,6 +12,8 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from nonmember.runtime.processes import process_rank
+
 log = logging.getLogger(__name__)
 
 TEMPORARY = ".tmp"  # how the names of files end that are being written; they begin with a dot
@@ -77,3 +79,16 @@ def locked(path: Path, what: str) -> AbstractContextManager[object]:
     except Timeout:
         log.info("Another process is %s; waiting for it.", what)
         return lock.acquire()
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """One process at a time runs the audit of a folder; the next one then finds its result. Further processes of a
+    distributed run go with their first."""
+    if process_rank() > 0:
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / ".lock", f"running the audit {folder.name}"):
+        remove_temporary(folder)
+        yield

@@ -51,13 +51,15 @@ class Interrupted(KeyboardInterrupt):
 @dataclass
 class _State:
     """received, since: the first signal and when it came.   postponing: depth of `postponed`.   in_worker: this is a
-    launcher's worker.   busy: it runs a cell.   previous: the handlers that ours replaced."""
+    launcher's worker.   busy: it runs a cell.   ends_process: a second signal ends the process.   previous: the
+    handlers that ours replaced."""
 
     received: int | None = None
     since: float = 0.0
     postponing: int = 0
     in_worker: bool = False
     busy: bool = True
+    ends_process: bool = True
     previous: dict[int, Any] = field(default_factory=dict)
 
 
@@ -65,13 +67,17 @@ _state = _State()
 
 
 @contextlib.contextmanager
-def interruptible() -> Iterator[None]:
-    """Handle both signals in this block; the earlier handlers come back after it. No effect outside the main thread."""
+def interruptible(*, ends_process: bool = True) -> Iterator[None]:
+    """Handle both signals in this block; the earlier handlers come back after it. No effect outside the main thread.
+
+    ends_process: whether the second signal ends the process; False where the process is another program's.
+    """
+    _state.ends_process = ends_process
     _install()
     try:
         yield
     finally:
-        _state.received = None
+        _state.received, _state.ends_process = None, True
         signal.setitimer(signal.ITIMER_REAL, 0)
         for signum, handler in _state.previous.items():
             signal.signal(signum, handler)
@@ -159,6 +165,8 @@ def _install() -> None:
 
 def _on_signal(signum: int, frame: FrameType | None) -> None:
     if _state.received is not None:
+        if not _state.ends_process:
+            raise Interrupted(signum)
         if not _state.in_worker and time.monotonic() - _state.since > REPEATED_WITHIN:
             for child in multiprocessing.active_children():
                 child.kill()

@@ -1,7 +1,7 @@
 """Progress of a run: current stage, share done, time left. On stderr; stdout is for results.
 
-On a terminal a bar per stage, gone when the stage is done. Elsewhere a line for each stage that takes longer than a
-moment, another as soon as its speed is known, then one every half minute and one at its end.
+On a terminal and in a notebook a bar per stage, gone when the stage is done. Elsewhere a line for each stage that takes
+longer than a moment, another as soon as its speed is known, then one every half minute and one at its end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ POLL_SECONDS = 0.5
 
 
 def shows_bars() -> bool:
-    return sys.stderr.isatty()
+    in_notebook = type(sys.stderr).__module__ == "ipykernel.iostream"
+    return sys.stderr.isatty() or in_notebook
 
 
 class Stage:

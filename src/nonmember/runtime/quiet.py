@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+LOUD = ("lightning.pytorch", "lightning.fabric", "transformers")
 
 
 def quieten() -> None:
@@ -14,7 +18,7 @@ def quieten() -> None:
     # Their loggers get a level when Lightning is imported: it must be there by now.
     import lightning.pytorch  # noqa: F401
 
-    for name in ("lightning.pytorch", "lightning.fabric", "transformers"):
+    for name in LOUD:
         logging.getLogger(name).setLevel(logging.ERROR)
     transformers.utils.logging.set_verbosity_error()
     transformers.utils.logging.disable_progress_bar()
@@ -26,3 +30,22 @@ def quieten() -> None:
         ".*number of training batches .* is smaller than the logging interval.*",
     ):
         warnings.filterwarnings("ignore", message=message)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """In this block the libraries are quiet; afterwards they say again what they said before."""
+    import transformers
+
+    bars, verbosity = transformers.utils.logging.is_progress_bar_enabled(), transformers.utils.logging.get_verbosity()
+    levels = {name: logging.getLogger(name).level for name in ("httpx2", *LOUD)}
+    with warnings.catch_warnings():
+        quieten()
+        try:
+            yield
+        finally:
+            for name, level in levels.items():
+                logging.getLogger(name).setLevel(level)
+            transformers.utils.logging.set_verbosity(verbosity)
+            if bars:
+                transformers.utils.logging.enable_progress_bar()

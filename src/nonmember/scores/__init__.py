@@ -1,18 +1,32 @@
-"""Membership scores: token tables in, one number per document out. Higher = more likely a member.
+"""Membership scores: one number per document. Higher = more likely a member.
 
-Pure numpy. Every score needs only log-probabilities of given texts, except Min-K%++, which needs the mean and
-standard deviation of log p under the model's own distribution.
+Functions take plain arrays (`min_k_plus_plus(log_probs, means, stds, k=0.2)`); classes are the same scores as audits
+use them, of token tables. Every score needs only log-probabilities of given texts, except Min-K%++, which needs the
+mean and standard deviation of log p under the model's own distribution. Pure numpy.
 """
 
 from nonmember.scores.answers import AnswerProbability
 from nonmember.scores.base import DocumentScores, Score, ScoreInputs
+from nonmember.scores.casing import Lowercase
 from nonmember.scores.compression import Zlib
-from nonmember.scores.dc_pdd import DcPdd, token_counts
-from nonmember.scores.loss import Loss, Perplexity
-from nonmember.scores.lowercase import Lowercase
-from nonmember.scores.min_k import MaxK, MinK, MinKPlusPlus
-from nonmember.scores.perturbed import Perturbed
+from nonmember.scores.frequency import DcPdd, token_counts
+from nonmember.scores.functions import (
+    dc_pdd,
+    loss,
+    lowercase,
+    max_k,
+    min_k,
+    min_k_plus_plus,
+    perplexity,
+    perturbed,
+    reference_difference,
+    reference_ratio,
+    zlib,
+)
+from nonmember.scores.likelihood import Loss, Perplexity
+from nonmember.scores.perturbations import Perturbed
 from nonmember.scores.reference import ReferenceDifference, ReferenceRatio
+from nonmember.scores.tails import MaxK, MinK, MinKPlusPlus
 
 __all__ = [
     "AnswerProbability",
@@ -30,5 +44,16 @@ __all__ = [
     "Score",
     "ScoreInputs",
     "Zlib",
+    "dc_pdd",
+    "loss",
+    "lowercase",
+    "max_k",
+    "min_k",
+    "min_k_plus_plus",
+    "perplexity",
+    "perturbed",
+    "reference_difference",
+    "reference_ratio",
     "token_counts",
+    "zlib",
 ]

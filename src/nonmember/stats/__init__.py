@@ -1,1 +1,123 @@
-"""Pure statistics: arrays (and a generator) in, named results out. Imports no torch, Hydra, Lightning or W&B."""
+"""Statistics of audits: arrays (and a generator) in, named results out. Numpy, scipy and scikit-learn only.
+
+one score, members known     roc_auc, tpr_at_fpr, best_balanced_accuracy, roc_points, ranking
+PRISM                        difference_of_dependent_correlations, bootstrap_correlation, rank_correlation
+PRISM, several seeds         two_way
+planted controls             margin, prediction_p_value, detection_curve, plan
+paired scores                paired_t_less, paired_t_greater, order_test
+two groups of documents      compare_groups, welch_t, shares_greater, dataset_inference, difference_of_rates
+embeddings                   kernel_divergence, level_correlation, consistency
+text alone                   blind_baseline, blind_guesses, layout_auc
+shares                       exact_interval, exact_upper_bound, fisher_greater
+several tests                holm, benjamini_hochberg, intersection_union
+"""
+
+from nonmember.stats.blind import BlindAuc, BlindBaseline, blind_baseline
+from nonmember.stats.blind_choice import BlindGuess, blind_guesses
+from nonmember.stats.bootstrap import (
+    BootstrapCorrelation,
+    CorrelationDifference,
+    bootstrap_correlation,
+    bootstrap_p_value,
+    difference_of_dependent_correlations,
+    percentile_interval,
+)
+from nonmember.stats.classification import RocPoints, best_balanced_accuracy, roc_auc, roc_points, tpr_at_fpr
+from nonmember.stats.contamination import Consistency, LevelCorrelation, consistency, level_correlation
+from nonmember.stats.correlation import rank_correlation
+from nonmember.stats.crossed import TwoWay, two_way
+from nonmember.stats.detection import DetectionCurve, DetectionPoint, detection_curve
+from nonmember.stats.hit_rates import Hits, RateDifference, difference_of_rates
+from nonmember.stats.inference import (
+    DatasetInference,
+    TwoSampleT,
+    combine_splits,
+    dataset_inference,
+    two_sample_t_less,
+)
+from nonmember.stats.kernels import KernelDivergence, kernel_divergence
+from nonmember.stats.layout import layout_auc, layout_features
+from nonmember.stats.letter_choice import Choices, calibration_offsets
+from nonmember.stats.margins import Extra, Margin, margin, prediction_p_value
+from nonmember.stats.multiplicity import benjamini_hochberg, holm, intersection_union
+from nonmember.stats.order import OrderStatistic, order_test
+from nonmember.stats.paired import PairedT, paired_t_greater, paired_t_less
+from nonmember.stats.planning import Costs, Design, Pilot, Plan, Rule, error_and_power, plan, power_ceiling
+from nonmember.stats.proportions import Interval, exact_interval, exact_upper_bound, fisher_greater, shares_greater
+from nonmember.stats.rankings import Ranking, cluster_counts, ranking
+from nonmember.stats.two_groups import GroupComparison, Welch, compare_groups, welch_t
+
+__all__ = [
+    "BlindAuc",
+    "BlindBaseline",
+    "BlindGuess",
+    "BootstrapCorrelation",
+    "Choices",
+    "Consistency",
+    "CorrelationDifference",
+    "Costs",
+    "DatasetInference",
+    "Design",
+    "DetectionCurve",
+    "DetectionPoint",
+    "Extra",
+    "GroupComparison",
+    "Hits",
+    "Interval",
+    "KernelDivergence",
+    "LevelCorrelation",
+    "Margin",
+    "OrderStatistic",
+    "PairedT",
+    "Pilot",
+    "Plan",
+    "Ranking",
+    "RateDifference",
+    "RocPoints",
+    "Rule",
+    "TwoSampleT",
+    "TwoWay",
+    "Welch",
+    "benjamini_hochberg",
+    "best_balanced_accuracy",
+    "blind_baseline",
+    "blind_guesses",
+    "bootstrap_correlation",
+    "bootstrap_p_value",
+    "calibration_offsets",
+    "cluster_counts",
+    "combine_splits",
+    "compare_groups",
+    "consistency",
+    "dataset_inference",
+    "detection_curve",
+    "difference_of_dependent_correlations",
+    "difference_of_rates",
+    "error_and_power",
+    "exact_interval",
+    "exact_upper_bound",
+    "fisher_greater",
+    "holm",
+    "intersection_union",
+    "kernel_divergence",
+    "layout_auc",
+    "layout_features",
+    "level_correlation",
+    "margin",
+    "order_test",
+    "paired_t_greater",
+    "paired_t_less",
+    "percentile_interval",
+    "plan",
+    "power_ceiling",
+    "prediction_p_value",
+    "rank_correlation",
+    "ranking",
+    "roc_auc",
+    "roc_points",
+    "shares_greater",
+    "tpr_at_fpr",
+    "two_sample_t_less",
+    "two_way",
+    "welch_t",
+]

@@ -114,6 +114,16 @@ def blind_baseline(
 
     Source: the blind baselines of Das, Zhang and Tramer, "Blind Baselines Beat Membership Inference Attacks for
     Foundation Models", in their plainest form.
+
+    >>> import numpy as np
+    >>> members = [f"written in 2019, part {number}" for number in range(20)]
+    >>> others = [f"written in 2024, part {number}" for number in range(20)]
+    >>> found = blind_baseline(
+    ...     members, others, num_folds=4, inverse_penalty=0.1, num_resamples=50, alpha=0.05,
+    ...     rng=np.random.default_rng(0),
+    ... )
+    >>> found.years.auc
+    1.0
     """
     from sklearn.feature_extraction.text import CountVectorizer
 

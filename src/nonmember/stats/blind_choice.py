@@ -45,6 +45,12 @@ def blind_guesses(
     """By the name of the rule. first, second: [N] passages of a group, each the original and then its paraphrases.
 
     first_units, second_units: [N] number of the unit of each passage, from 0.
+
+    >>> import numpy as np
+    >>> passages = [["the longest text of all of these four", "a short one", "another one", "one more text"]] * 6
+    >>> found = blind_guesses(passages, passages, np.arange(6), np.arange(6))
+    >>> found["longest"].first
+    1.0
     """
     rules = picks([*first, *second])
     means = {

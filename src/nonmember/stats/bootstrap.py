@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores
+from nonmember.stats.correlation import RankMetric, check_metric, rank_correlation
 from nonmember.stats.count_correlation import Ordering, correlations_of_counts
-from nonmember.stats.rank_correlation import RankMetric, check_metric, rank_correlation
 
 # A difference of correlations that is zero in exact arithmetic may come out as 1e-16. One that is not zero is
 # at least 3 / n^3 (Spearman without ties), so up to ten thousand documents nothing else is this small.
@@ -92,6 +92,16 @@ def difference_of_dependent_correlations(
 
     Source: the bootstrap test of PRISM, tables 2 and 3 (Spearman) and 12 (Kendall). The paper does not say
     what an undefined resample counts as (here: against rejection) and knows no margin.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> target = rng.normal(size=200)
+    >>> reference, distilled = (target + rng.normal(scale=noise, size=200) for noise in (0.5, 2.0))
+    >>> found = difference_of_dependent_correlations(
+    ...     reference, target, distilled, metric="spearman", num_resamples=500, alpha=0.05, margin=0.0, rng=rng
+    ... )
+    >>> round(found.statistic, 3), found.p_value < 0.01
+    (0.41, True)
     """
     check_metric(metric)
     _check_settings(num_resamples, alpha)
@@ -163,6 +173,14 @@ def bootstrap_correlation(
     No p-value: a correlation above zero says little about two models that read the same language.
 
     Raises `ValueError` on NaN scores, unequal lengths, fewer than two documents and settings out of range.
+
+    >>> import numpy as np
+    >>> x = np.arange(50.0)
+    >>> found = bootstrap_correlation(
+    ...     x, np.sqrt(x), metric="kendall", num_resamples=100, alpha=0.05, rng=np.random.default_rng(0)
+    ... )
+    >>> found.statistic, found.ci_low
+    (1.0, 1.0)
     """
     check_metric(metric)
     _check_settings(num_resamples, alpha)
@@ -187,6 +205,9 @@ def bootstrap_p_value(distribution: npt.ArrayLike, margin: float) -> float:
 
     distribution: [B] Delta^(b). The tolerance keeps a difference that is exactly `margin` on its side of the
     inequality whatever the rounding; the added one counts the data themselves, so p is never 0.
+
+    >>> bootstrap_p_value([0.1, 0.2, -0.1], margin=0.0)
+    0.5
     """
     differences = np.asarray(distribution, dtype=np.float64)
     num_above = int(np.count_nonzero(differences > margin + ZERO_TOLERANCE))  # NaN is not above
@@ -194,7 +215,12 @@ def bootstrap_p_value(distribution: npt.ArrayLike, margin: float) -> float:
 
 
 def percentile_interval(distribution: FloatArray, alpha: float) -> tuple[float, float]:
-    """The alpha/2 and 1 - alpha/2 quantiles (linear interpolation) of what is not NaN."""
+    """The alpha/2 and 1 - alpha/2 quantiles (linear interpolation) of what is not NaN.
+
+    >>> import numpy as np
+    >>> percentile_interval(np.arange(101.0), alpha=0.1)
+    (5.0, 95.0)
+    """
     defined = distribution[~np.isnan(distribution)]
     if not defined.size:
         return float("nan"), float("nan")

@@ -31,6 +31,9 @@ def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     score points the wrong way. DE-COP's "AUC" is not this but `best_balanced_accuracy`.
 
     Raises `ValueError` on NaN scores, unequal lengths, labels other than 0 and 1, and if a class is empty.
+
+    >>> roc_auc([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0])
+    0.75
     """
     scores, labels = _check(scores, labels)
     num_members = np.count_nonzero(labels)
@@ -46,6 +49,9 @@ def tpr_at_fpr(scores: npt.ArrayLike, labels: npt.ArrayLike, fpr: float, convent
     FSD, DC-PDD and mimir.
 
     Raises `ValueError` as `roc_auc`, and if no threshold can meet the bound.
+
+    >>> tpr_at_fpr([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0], 0.05, "<=")
+    0.5
     """
     if convention not in ("<=", "<"):
         raise ValueError(f"Expected the convention '<=' or '<'; got {convention!r}. Name one of them.")
@@ -66,13 +72,22 @@ def best_balanced_accuracy(scores: npt.ArrayLike, labels: npt.ArrayLike) -> floa
     report it under this name only. Printed as "accuracy" by Min-K%, FSD and DC-PDD, as "AUC" by DE-COP.
 
     Raises `ValueError` as `roc_auc`.
+
+    >>> best_balanced_accuracy([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0])
+    0.75
     """
     points = roc_points(scores, labels)
     return float(((points.tpr + 1 - points.fpr) / 2).max())
 
 
 def roc_points(scores: npt.ArrayLike, labels: npt.ArrayLike) -> RocPoints:
-    """The ROC curve, one point per distinct score and the origin. Tied documents change sides together."""
+    """The ROC curve, one point per distinct score and the origin. Tied documents change sides together.
+
+    scores, labels: [N].   Raises `ValueError` as `roc_auc`.
+
+    >>> roc_points([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0]).tpr
+    array([0. , 0.5, 0.5, 1. , 1. ])
+    """
     scores, labels = _check(scores, labels)
     values, place = np.unique(-scores, return_inverse=True)
     num_true = np.cumsum(np.bincount(place[labels], minlength=values.size))

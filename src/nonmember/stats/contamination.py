@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy
 
 from nonmember.stats._arrays import FloatArray
-from nonmember.stats.rank_correlation import rank_correlation
+from nonmember.stats.correlation import rank_correlation
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +74,9 @@ def level_correlation(levels_L: npt.ArrayLike, scores_DL: npt.ArrayLike) -> Leve
     Raises ValueError for shapes that do not fit, NaN, fewer than two levels, and levels that come twice.
 
     Source: KDS, section 4, which does not say whether seeds are averaged before or after correlating.
+
+    >>> level_correlation([0.0, 0.5, 1.0], [[-3.0, -2.0, -1.0], [-3.0, -1.0, -2.0]]).spearman_by_draw
+    array([1. , 0.5])
     """
     levels, scores = _as_levels(levels_L, scores_DL)
     mean = scores.mean(axis=0)
@@ -93,6 +96,10 @@ def consistency(levels_L: npt.ArrayLike, scores_DL: npt.ArrayLike, *, alpha: flo
     one-sided for a score that rises with the level. Of all pairs at one distance the hardest counts.
 
     Raises ValueError as `level_correlation`, and for fewer than two draws.
+
+    >>> found = consistency([0.0, 0.5, 1.0], [[-3.0, -2.0, -1.0], [-3.1, -2.1, -1.1]], alpha=0.05)
+    >>> found.smallest_gap
+    0.5
     """
     levels, scores = _as_levels(levels_L, scores_DL)
     if len(scores) < 2:

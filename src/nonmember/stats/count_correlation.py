@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nonmember.stats._arrays import FloatArray, IntArray
-from nonmember.stats.rank_correlation import RankMetric
+from nonmember.stats.correlation import RankMetric
 
 _PANEL_ROWS = 128  # rows of the sign matrix held at once
 

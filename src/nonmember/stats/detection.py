@@ -3,9 +3,9 @@
 At each point of a grid, a share of the documents and a dose (how many times they were read), several planted controls
 tell what Delta such a reading leaves. Two questions are asked of a point.
 
-*Is it excluded?* p of the hypothesis that the target is one more of these controls (`margin.prediction_p_value`, spread
-pooled over the grid) is small where the target's Delta is above theirs. Below alpha, the audit noticed that this is not
-what happened.
+*Is it excluded?* p of the hypothesis that the target is one more of these controls (`margins.prediction_p_value`,
+spread pooled over the grid) is small where the target's Delta is above theirs. Below alpha, the audit noticed that this
+is not what happened.
 
 *Could it have been?* The power is the probability that a target which read nothing, one more of the negative controls,
 has p below alpha there.
@@ -28,7 +28,7 @@ from typing import Literal
 import numpy as np
 import scipy
 
-from nonmember.stats.margin import (
+from nonmember.stats.margins import (
     NO_EXTRA,
     Extra,
     Spread,
@@ -105,7 +105,12 @@ def detection_curve(
     much more than the controls among themselves a target differs from them (`margin.Extra`).
 
     Raises `ValueError` on an empty grid, a share outside (0, 1], a dose of 0 or less, an alpha outside (0, 1), and on
-    controls that have no spread (`margin.pooled_spread`).
+    controls that have no spread (`margins.pooled_spread`).
+
+    >>> controls = {(1.0, 2): [-0.02, -0.01], (1.0, 8): [-0.11, -0.09]}
+    >>> curve = detection_curve(0.01, controls, [0.02, 0.01], alpha=0.05)
+    >>> curve.smallest_noticed_dose()
+    {1.0: 8}
     """
     _check(controls, alpha)
     readings = sorted(controls)

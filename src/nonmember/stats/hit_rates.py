@@ -75,6 +75,8 @@ def difference_of_rates(
 ) -> RateDifference:
     """One-sided bootstrap of Delta = rate(less) - rate(more). H1: Delta < 0.
 
+    less, more: hits of the units of each side.   num_resamples: B.   alpha: of the bounds.
+
     A resample draws units with replacement from each side by itself, as many as there are or `size` of each.
 
         p = (1 + #{b: Delta^(b) >= 0}) / (B + 1)
@@ -83,6 +85,12 @@ def difference_of_rates(
 
     Source: MC-PDD says "bootstrap" and no more. This was recovered from its tables VI, XI and XIII, whose p-values are
     multiples of 1/50,000 (without the 1 of ours) and whose bounds are these quantiles.
+
+    >>> import numpy as np
+    >>> less, more = Hits([1, 0, 0, 0], [2, 2, 2, 2]), Hits([2, 1, 2, 1], [2, 2, 2, 2])
+    >>> found = difference_of_rates(less, more, num_resamples=1000, alpha=0.05, rng=np.random.default_rng(0))
+    >>> found.difference, found.p_value < 0.01
+    (-0.625, True)
     """
     require_count(num_resamples, 1, "num_resamples")
     numbers = [len(side.hits) if size is None else size for side in (less, more)]

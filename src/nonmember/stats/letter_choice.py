@@ -96,7 +96,13 @@ class Choices:
 
 def calibration_offsets(unseen: Choices) -> FloatArray:
     """[L] what is to be added to each letter's probability so that each has a mean of one quarter over unseen documents
-    (DE-COP, algorithm 1): Delta_l = 0.25 - mean over documents of the document's mean probability of l."""
+    (DE-COP, algorithm 1): Delta_l = 0.25 - mean over documents of the document's mean probability of l.
+
+    >>> import numpy as np
+    >>> unseen = Choices(np.array([0]), np.array([0]), np.array([1]), np.array([[0.1, 0.6, 0.2, 0.1]]))
+    >>> calibration_offsets(unseen)
+    array([ 0.15, -0.35,  0.05,  0.15])
+    """
     return 1 / len(LETTERS) - unseen.probability_L()
 
 

@@ -18,7 +18,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     Rejecting those below alpha makes one false rejection or more with probability at most alpha, whatever the
     dependence of the tests (Holm, Scandinavian Journal of Statistics 6, 1979).
 
-    Raises ValueError for a value outside [0, 1].
+    p_values: one for each test.   Raises ValueError for a value outside [0, 1].
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
     """
     _check(p_values)
     adjusted = [0.0] * len(p_values)
@@ -36,7 +39,10 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     dependent (Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995). For screening: no single
     claim is protected.
 
-    Raises ValueError for a value outside [0, 1].
+    p_values: one for each test.   Raises ValueError for a value outside [0, 1].
+
+    >>> benjamini_hochberg([0.01, 0.04, 0.03])
+    [0.03, 0.04, 0.04]
     """
     _check(p_values)
     adjusted = [0.0] * len(p_values)
@@ -54,6 +60,9 @@ def intersection_union(p_values: Sequence[float]) -> float:
     No adjustment is needed, whatever the dependence (Berger, Technometrics 24, 1982).
 
     Raises ValueError for a value outside [0, 1], and without any: nothing follows from no test.
+
+    >>> intersection_union([0.01, 0.04, 0.03])
+    0.04
     """
     _check(p_values)
     if not p_values:

@@ -36,6 +36,10 @@ def order_test(canonical: npt.ArrayLike, mean_shuffled: npt.ArrayLike, *, compat
     as in the authors' program, which makes t larger by sqrt(N / (N - 1)).
 
     Raises `ValueError` on NaN or infinite values, unequal lengths and fewer than two shards.
+
+    >>> found = order_test([-9.0, -8.0, -9.5], [-10.0, -10.0, -10.0], compat=False)
+    >>> round(found.statistic, 3), round(found.p_value, 3)
+    (2.646, 0.059)
     """
     test = paired_t_greater(canonical, mean_shuffled)
     statistic, p_value = test.statistic, test.p_value

@@ -41,6 +41,10 @@ def paired_t_less(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
 
     Source: the paired-t baseline of PRISM, table 10, where x is f(.; target) and y is f(.; distilled). The
     paper does not say what happens when all differences are equal.
+
+    >>> found = paired_t_less([1.0, 2.0, 3.0], [2.0, 2.5, 4.0])
+    >>> round(found.statistic, 3), round(found.p_value, 3)
+    (-5.0, 0.019)
     """
     return _paired_t(x, y, "less")
 
@@ -49,6 +53,9 @@ def paired_t_greater(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
     """Paired t of H0: E x = E y against H1: E x > E y; as `paired_t_less`, but equal differences give p = 1.
 
     Source: PaCoST, where x is the confidence in the texts and y that in their rephrasings.
+
+    >>> round(paired_t_greater([2.0, 2.5, 4.0], [1.0, 2.0, 3.0]).p_value, 3)
+    0.019
     """
     return _paired_t(x, y, "greater")
 

@@ -1,7 +1,7 @@
 """What stored audits tell whoever plans the next one: how far readers lie below, and by what models differ.
 
 Of each control of an audit there is one Delta, the mean over k distillation seeds, on the n documents of the audit.
-Controls with one reading differ by the variance s^2 of `margin.pooled_spread`, which has three parts,
+Controls with one reading differ by the variance s^2 of `margins.pooled_spread`, which has three parts,
 
     s^2 = tau^2 + seed_variance / k + (1 - shared) document_variance,
 

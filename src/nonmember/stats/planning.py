@@ -1,7 +1,7 @@
 """How large an audit must be: documents, distillation seeds and controls for a wanted error and power.
 
 The audit that is planned clears a target where its Delta lies above a bound from m planted controls of the dose that is
-to be excluded, mean + K s (`margin.margin`). Of every model's Delta a pilot tells the variance,
+to be excluded, mean + K s (`margins.margin`). Of every model's Delta a pilot tells the variance,
 
     V = tau^2 + (sigma^2 + v / n) / k + u / n,
 
@@ -30,7 +30,7 @@ from typing import Literal
 
 import scipy
 
-from nonmember.stats.margin import NO_EXTRA, Extra, bound_factor
+from nonmember.stats.margins import NO_EXTRA, Extra, bound_factor
 
 Outcome = Literal["found", "beyond_limits", "impossible"]
 
@@ -92,7 +92,7 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Rule:
-    """When a target is cleared: content and confidence of the bound (`margin.margin`), and how many doses are planted;
+    """When a target is cleared: content and confidence of the bound (`margins.margin`), and how many doses are planted;
     their controls pool their spread.   negatives: whether as many controls are trained that read nothing. They cost
     what others do, and the decision does not rest on them.
     """
@@ -157,7 +157,17 @@ class Plan:
 def error_and_power(
     pilot: Pilot, rule: Rule, *, num_documents: float, num_seeds: float, num_controls: int
 ) -> tuple[float, float]:
-    """Of an audit of this size; see the module."""
+    """Probabilities of an audit of this size: to clear a model that read at the dose, and one that read nothing.
+
+    num_documents, num_seeds, num_controls: documents, distillation seeds, and controls of each dose. See the module.
+
+    >>> measured = {"tau": 0.01, "sigma": 0.01, "document_variance": 4e-4, "shared": 0.0, "interaction": 0.0}
+    >>> pilot = Pilot(delta_untouched=0.01, delta_controls=-0.10, num_documents=300, **measured)
+    >>> rule = Rule(content=0.95, confidence=None, num_doses=2, negatives=False)
+    >>> error, power = error_and_power(pilot, rule, num_documents=300, num_seeds=3, num_controls=5)
+    >>> round(error, 3), round(power, 3)
+    (0.05, 0.989)
+    """
     return _error_and_power(pilot, rule, pilot.variance(num_documents, num_seeds), num_controls)
 
 
@@ -181,7 +191,14 @@ def _error_and_power(pilot: Pilot, rule: Rule, variance: float, num_controls: in
 
 
 def power_ceiling(gap: float, between_models: float, content: float) -> float:
-    """Power with endless documents, seeds and controls: Phi(gap / between_models - Phi^-1(content))."""
+    """Power with endless documents, seeds and controls: Phi(gap / between_models - Phi^-1(content)), in [0, 1].
+
+    gap: Delta of an untouched target minus that of the controls.   between_models: standard deviation of the target
+    about the controls, in units of Delta.   content: of the bound, in (0, 1).
+
+    >>> round(power_ceiling(gap=0.1, between_models=0.03, content=0.95), 3)
+    0.954
+    """
     if between_models == 0:
         return float(gap > 0)
     return float(scipy.special.ndtr(gap / between_models - scipy.special.ndtri(content)))
@@ -204,6 +221,15 @@ def plan(
     documents from `min_documents` to `max_documents`.
 
     Raises `ValueError` for a power of 1 or more or not above the error 1 - content, and for limits that leave nothing.
+
+    >>> measured = {"tau": 0.01, "sigma": 0.01, "document_variance": 4e-4, "shared": 0.0, "interaction": 0.0}
+    >>> pilot = Pilot(delta_untouched=0.01, delta_controls=-0.10, num_documents=300, **measured)
+    >>> found = plan(
+    ...     pilot, Rule(content=0.95, confidence=None, num_doses=2, negatives=False), power=0.9, costs=Costs(1.0, 0.01),
+    ...     min_documents=100, max_documents=1000, max_seeds=3, max_controls=5
+    ... )
+    >>> found.outcome, found.designs[0].num_documents
+    ('found', 240)
     """
     if not 1 - rule.content < power < 1:
         raise ValueError(

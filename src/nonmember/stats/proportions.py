@@ -17,19 +17,40 @@ class Interval(NamedTuple):
 
 
 def exact_interval(num_hits: int, num_trials: int, alpha: float) -> Interval:
-    """Clopper and Pearson's two-sided interval of level 1 - alpha for the probability of a hit in each trial."""
+    """Two-sided interval of level 1 - alpha for the probability of a hit in each trial, in [0, 1].
+
+    num_hits: out of `num_trials`, at least 1.   Raises ValueError for more hits than trials.
+
+    Source: Clopper and Pearson, Biometrika 26, 1934.
+
+    >>> low, high = exact_interval(8, 10, alpha=0.05)
+    >>> round(low, 3), round(high, 3)
+    (0.444, 0.975)
+    """
     found = scipy.stats.binomtest(num_hits, num_trials).proportion_ci(1 - alpha, method="exact")
     return Interval(float(found.low), float(found.high))
 
 
 def exact_upper_bound(num_hits: int, num_trials: int, alpha: float) -> float:
-    """Clopper and Pearson's one-sided upper bound of level 1 - alpha."""
+    """One-sided upper bound of level 1 - alpha for the probability of a hit in each trial, in [0, 1].
+
+    num_hits: out of `num_trials`, at least 1.   Raises ValueError and source as `exact_interval`.
+
+    >>> round(exact_upper_bound(0, 10, alpha=0.05), 3)
+    0.259
+    """
     found = scipy.stats.binomtest(num_hits, num_trials, alternative="less").proportion_ci(1 - alpha, method="exact")
     return float(found.high)
 
 
 def fisher_greater(first_hits: int, num_first: int, second_hits: int, num_second: int) -> float:
-    """One-sided p of Fisher's exact test, small where hits are more frequent in the first group."""
+    """One-sided p of Fisher's exact test, small where hits are more frequent in the first group.
+
+    first_hits, second_hits: out of `num_first` and of `num_second` units.
+
+    >>> round(fisher_greater(8, 10, 2, 10), 4)
+    0.0115
+    """
     table = [[first_hits, num_first - first_hits], [second_hits, num_second - second_hits]]
     return float(scipy.stats.fisher_exact(table, alternative="greater").pvalue)
 
@@ -43,6 +64,10 @@ def shares_greater(
     test; else units change groups at random, or in all ways where there are no more than `num_permutations` of them:
     the same test, of the units' shares in place of hits. (For 0 and 1 the sum of a group under permutation is
     hypergeometric, which is Fisher's distribution.)
+
+    >>> import numpy as np
+    >>> round(shares_greater([1, 1, 1, 0], [0, 0, 0, 1], num_permutations=1000, rng=np.random.default_rng(0)), 3)
+    0.243
     """
     first, second = as_scores("first", first), as_scores("second", second)
     if np.isin(np.concatenate([first, second]), (0, 1)).all():

@@ -72,9 +72,20 @@ def compare_groups(
     alpha: float,
     rng: np.random.Generator,
 ) -> GroupComparison:
-    """first, second: [N] one value per document (book, paper, ...), at least two each; lengths may differ.
+    """Welch's t-test, ROC area and balanced accuracy of a value in two groups, and a bootstrap within each group.
+
+    first, second: [N] one value per document (book, paper, ...), at least two each; lengths may differ.
+    num_resamples: B.   num_few: of the first resamples that are reported by themselves, as the paper does.
 
     Raises ValueError on NaN or infinite values, on fewer than two in a group, and where num_few > num_resamples.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> found = compare_groups(
+    ...     rng.normal(1.0, 1.0, 40), rng.normal(0.0, 1.0, 40), num_resamples=200, num_few=10, alpha=0.05, rng=rng
+    ... )
+    >>> found.difference > found.ci_low > 0, round(found.roc_auc, 2)
+    (True, 0.67)
     """
     first, second = _group("first", first), _group("second", second)
     if not 2 <= num_few <= num_resamples:
@@ -123,7 +134,13 @@ class Welch(NamedTuple):
 
 
 def welch_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Welch:
-    """Welch's t-test of two groups of documents; p two-sided, and one-sided for a higher first mean."""
+    """Welch's t-test of two groups of documents; p two-sided, and one-sided for a higher first mean.
+
+    first, second: [N] as in `compare_groups`, which says what is raised.
+
+    >>> round(welch_t([3.0, 4.0, 6.0], [1.0, 2.0, 3.0]).p_value, 3)
+    0.102
+    """
     first, second = _group("first", first), _group("second", second)
     rounding = 4 * np.finfo(np.float64).eps * max(np.abs(first).max(), np.abs(second).max())
     if np.ptp(first) <= rounding and np.ptp(second) <= rounding:

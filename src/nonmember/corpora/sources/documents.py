@@ -211,11 +211,9 @@ class Documents(CorpusSpec):
 
     def _id_column(self, rows: Sequence[tuple[File, NumberedRow]]) -> str | None:
         """The column "id", if it is one: in every row, and never twice the same."""
-        values = [one.row.get(ID) for _, one in rows]
-        named = all(isinstance(value, str | int) and not isinstance(value, bool) and value != "" for value in values)
-        if named and len(set(map(str, values))) == len(values):
+        if names_every_row([one.row for _, one in rows]):
             return ID
-        if any(value is not None for value in values):
+        if any(one.row.get(ID) is not None for _, one in rows):
             log.warning(
                 "%s: the column %r is empty in places or names rows twice; documents are named by their line or row.",
                 self._where(), ID,
@@ -224,7 +222,7 @@ class Documents(CorpusSpec):
 
     def _document(self, file: File, one: NumberedRow, text_field: str, id_field: str | None) -> Document:
         row, where = one.row, one.where
-        text = Pattern(text_field).filled(row, where) if "{" in text_field else _text(row, text_field, where)
+        text = Pattern(text_field).filled(row, where) if "{" in text_field else text_in(row, text_field, where)
         by_place = file.name if file.split == "file" else f"{file.name}:{one.number}"
         doc_id = by_place if id_field is None else _name(row, id_field, where)
         cluster_id = "" if self.cluster_field is None else _name(row, self.cluster_field, where)
@@ -233,7 +231,15 @@ class Documents(CorpusSpec):
         return document(doc_id, text, cluster_id, domain, *work)
 
 
-def _text(row: Row, field: str, where: str) -> str:
+def names_every_row(rows: Sequence[Row]) -> bool:
+    """Whether the column "id" has text or a whole number in every row, and never twice the same."""
+    values = [row.get(ID) for row in rows]
+    named = all(isinstance(value, str | int) and not isinstance(value, bool) and value != "" for value in values)
+    return named and len(set(map(str, values))) == len(values)
+
+
+def text_in(row: Row, field: str, where: str) -> str:
+    """The text of a row; empty where there is none."""
     value = _item(row, field, where)
     if value is not None and not isinstance(value, str):
         raise ValueError(

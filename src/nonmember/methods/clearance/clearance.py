@@ -38,10 +38,10 @@ from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, Finding, Gates, as_d
 from nonmember.models import ModelSpec, Noised, label_of
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import CorrelationDifference, difference_of_dependent_correlations
+from nonmember.stats.correlation import RankMetric, rank_correlation
+from nonmember.stats.crossed import TwoWay, two_way
 from nonmember.stats.detection import DetectionCurve, detection_curve
-from nonmember.stats.margin import Margin, margin
-from nonmember.stats.rank_correlation import RankMetric, rank_correlation
-from nonmember.stats.two_way import TwoWay, two_way
+from nonmember.stats.margins import Margin, margin
 from nonmember.training import Trained
 from nonmember.training.planting import Exposure
 from nonmember.training.recipes import Distillation, require_distillation

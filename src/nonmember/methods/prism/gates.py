@@ -18,8 +18,8 @@ from nonmember.methods.base import Measurement, ScoredDocuments
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Scored
 from nonmember.scores import Loss
+from nonmember.stats.correlation import RankMetric, rank_correlation
 from nonmember.stats.layout import layout_auc
-from nonmember.stats.rank_correlation import RankMetric, rank_correlation
 
 LOSS, KL = "loss", "kl"  # columns: loss/<role>, kl/<role>
 LIKELIHOOD = Loss()

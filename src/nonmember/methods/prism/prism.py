@@ -34,7 +34,7 @@ from nonmember.methods.prism.prism_gates import THIRD, PrismGates
 from nonmember.models import ModelSpec, label_of
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_p_value, difference_of_dependent_correlations
-from nonmember.stats.rank_correlation import RankMetric, rank_correlation
+from nonmember.stats.correlation import RankMetric, rank_correlation
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation, require_distillation
 

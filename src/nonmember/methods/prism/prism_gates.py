@@ -19,7 +19,7 @@ from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, Finding, HealthBound
 from nonmember.models import ModelSpec
 from nonmember.observations import Scored
 from nonmember.records import FloatArray
-from nonmember.stats.rank_correlation import RankMetric, rank_correlation
+from nonmember.stats.correlation import RankMetric, rank_correlation
 
 THIRD = "third"
 COUNTS = ("num_documents", "min_characters", "max_characters")

@@ -27,7 +27,7 @@ from nonmember.methods.base import (
 )
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_correlation
-from nonmember.stats.rank_correlation import RankMetric
+from nonmember.stats.correlation import RankMetric
 
 CLAIM = "None: a rank correlation has no decision rule of its own. Compare it between targets, on the same documents."
 

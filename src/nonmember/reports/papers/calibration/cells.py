@@ -13,7 +13,7 @@ from scipy import stats
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.worlds import Scope
 from nonmember.results.load import Run
-from nonmember.stats.margin import prediction_p_value
+from nonmember.stats.margins import prediction_p_value
 from nonmember.training.planting import Exposure
 
 SWEEPS = ("study", "more", "own", "large", "rivals", "llm_di")  # keys of conf/report/calibration.yaml

@@ -28,6 +28,11 @@ def token_counts(documents: Iterable[Sequence[int]], vocab_size: int) -> npt.NDA
     Every occurrence counts. (The library mimir counts 1 per document, by an accident of indexing.) The
     paper's corpus is 15 shards of C4, each document cut to 1,024 ids: cut before counting. `vocab_size` is
     the number of the target's logits.
+
+    Raises ValueError for an id outside the vocabulary.
+
+    >>> token_counts([[1, 2, 1], [2]], vocab_size=4)
+    array([0, 2, 2, 0])
     """
     token_ids = np.fromiter(chain.from_iterable(documents), dtype=np.int64)
     if len(token_ids) and token_ids.max() >= vocab_size:

@@ -48,8 +48,8 @@ import scipy
 
 from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores
 from nonmember.stats.bootstrap import count_draws, draw_counts
+from nonmember.stats.correlation import RankMetric, check_metric
 from nonmember.stats.count_correlation import Ordering, correlations_of_counts
-from nonmember.stats.rank_correlation import RankMetric, check_metric
 
 FEW_CLUSTERS = 10  # the error rate was measured from here on
 ONE_SEED = (
@@ -153,6 +153,17 @@ def two_way(
 
     Raises `ValueError` on NaN scores, unequal lengths, no distilled reference, fewer than two clusters, and settings
     out of range.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> target = rng.normal(size=100)
+    >>> reference = target + rng.normal(scale=0.5, size=100)
+    >>> distilled = target + rng.normal(scale=2.0, size=(3, 100))
+    >>> found = two_way(
+    ...     reference, target, distilled, range(100), metric="spearman", num_resamples=100, alpha=0.05, rng=rng
+    ... )
+    >>> round(found.statistic, 2), found.p_value(margin=0.0) < 0.01
+    (0.5, True)
     """
     check_metric(metric)
     if num_resamples < 1 or not 0 < alpha < 1:

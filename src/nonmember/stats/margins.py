@@ -115,6 +115,10 @@ def margin(
 
     Raises `ValueError` where no control read at `at`, where no group holds two controls, on NaN, on controls that do
     not differ at all, and on a content or confidence outside (0, 1).
+
+    >>> controls = {"4 times": [-0.11, -0.09, -0.10], "8 times": [-0.21, -0.20]}
+    >>> round(margin(controls, "4 times", content=0.95, confidence=None).bound, 4)
+    -0.0752
     """
     for name, value in (("content", content), ("confidence", confidence)):
         if value is not None and not 0 < value < 1:
@@ -131,6 +135,10 @@ def prediction_p_value(
     """One-sided p of the hypothesis that `value` is the Delta of one more model of dose `at`; small above theirs.
 
     groups, extra: as of `margin`.   Raises `ValueError` on a value that is not finite, and on controls as `margin`.
+
+    >>> controls = {"4 times": [-0.11, -0.09, -0.10], "8 times": [-0.21, -0.20]}
+    >>> round(prediction_p_value(0.01, controls, "4 times"), 4)
+    0.0009
     """
     if not math.isfinite(value):
         raise ValueError(f"Expected the Delta of the target; got {value}. Constant scores have none.")

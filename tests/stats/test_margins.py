@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nonmember.stats.margin import Extra, bound_factor, margin, pooled_spread, prediction_p_value
+from nonmember.stats.margins import Extra, bound_factor, margin, pooled_spread, prediction_p_value
 
 ONE = {"4x": [0.01, 0.03, 0.05]}
 SEVERAL = {"2x": [0.06, 0.10], "4x": [0.01, 0.03, 0.05], "8x": [0.00]}

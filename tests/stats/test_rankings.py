@@ -3,7 +3,7 @@ import pytest
 from sklearn import metrics
 
 from nonmember.stats.classification import roc_auc, tpr_at_fpr
-from nonmember.stats.ranking import best_threshold, cluster_counts, honest_accuracy, ranking, resampled
+from nonmember.stats.rankings import best_threshold, cluster_counts, honest_accuracy, ranking, resampled
 
 
 def drawn(counts: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from nonmember.stats import two_way as two_way_module
-from nonmember.stats.rank_correlation import rank_correlation
-from nonmember.stats.two_way import two_way
+from nonmember.stats import crossed as two_way_module
+from nonmember.stats.correlation import rank_correlation
+from nonmember.stats.crossed import two_way
 
 METRICS = ["spearman", "kendall"]
 

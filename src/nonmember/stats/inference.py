@@ -140,6 +140,16 @@ def dataset_inference(
     runs in float32 from random weights, treats every value as an outlier where j = 0, divides by a deviation of 0,
     never combines, and repeats the full set at sizes of the curve that exceed it (here left out). Where values tie
     with the bound of a tail, none of them is an outlier here and the program picks some.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> suspect, heldout = rng.normal(size=(100, 3)), rng.normal(loc=0.5, size=(100, 3))
+    >>> found = dataset_inference(
+    ...     suspect, heldout, outliers="clip", tail_fraction=0.05, fit_size=50, num_splits=3, learning_rate=0.01,
+    ...     num_steps=100, equal_variances=False, trim_predictions=False, compat=False, rng=rng
+    ... )
+    >>> found.median_p_value < 0.05
+    True
     """
     suspect, heldout = _as_features("suspect", suspect), _as_features("heldout", heldout)
     _check_columns(suspect, heldout)
@@ -221,6 +231,9 @@ def two_sample_t_less(x: npt.ArrayLike, y: npt.ArrayLike, *, equal_variances: bo
     up to rounding, and means within that rounding count as equal.
 
     Raises `ValueError` on NaN or infinite values and on fewer than two of either.
+
+    >>> round(two_sample_t_less([1.0, 2.0, 3.0], [3.0, 4.0, 6.0], equal_variances=False).p_value, 3)
+    0.051
     """
     x, y = as_scores("x", x), as_scores("y", y)
     if min(x.size, y.size) < 2:
@@ -249,6 +262,9 @@ def combine_splits(p_values: npt.ArrayLike) -> float:
     Raises `ValueError` on numbers outside [0, 1], NaN, and if there are none.
 
     Source: equation 2 of LLM dataset inference.
+
+    >>> round(combine_splits([0.01, 0.02]), 4)
+    0.0298
     """
     p_values = as_scores("p_values", p_values)
     if not p_values.size or p_values.min() < 0 or p_values.max() > 1:

@@ -86,6 +86,16 @@ def kernel_divergence(
     Raises ValueError for embeddings of different documents, or not of length 1, and for `check_bandwidth`.
 
     Source: the KDS program; the poster prints S without the minus and names no gamma.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> before = rng.normal(size=(20, 8))
+    >>> after = before + rng.normal(scale=0.1, size=(20, 8))
+    >>> before, after = (points / np.linalg.norm(points, axis=1, keepdims=True) for points in (before, after))
+    >>> kernel_divergence(before, before, bandwidth="per_kernel_median").score == 0.0
+    True
+    >>> kernel_divergence(before, after, bandwidth="per_kernel_median").score < 0.0
+    True
     """
     check_bandwidth(bandwidth, gamma)
     _check(before_ND, after_ND)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import pdist, squareform
 
-from nonmember.stats import kernel_divergence as module
-from nonmember.stats.kernel_divergence import kernel_divergence, median_distance, squared_distances
+from nonmember.stats import kernels as module
+from nonmember.stats.kernels import kernel_divergence, median_distance, squared_distances
 
 
 def points(number, width, *, seed=0):

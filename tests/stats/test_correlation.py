@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nonmember.stats.rank_correlation import rank_correlation
+from nonmember.stats.correlation import rank_correlation
 
 
 def test_ties_take_average_ranks() -> None:

@@ -3,7 +3,7 @@ import pytest
 import torch
 from scipy import stats
 
-from nonmember.stats.dataset_inference import (
+from nonmember.stats.inference import (
     CURVE_SIZES,
     combine_splits,
     dataset_inference,

@@ -57,6 +57,15 @@ def ranking(
     are of level 1 - alpha.
 
     Raises `ValueError` on NaN scores, unequal lengths, and if a kind is missing.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> is_member = np.repeat([True, False], 50)
+    >>> scores = rng.normal(loc=is_member)
+    >>> counts = cluster_counts(range(100), 200, rng)
+    >>> found = ranking(scores, is_member, counts, rng.random(100) < 0.3, alpha=0.05)
+    >>> found.auc_low < round(found.auc, 2) < found.auc_high
+    True
     """
     scores = as_scores("scores", scores)
     aucs_B, tprs_B = resampled(scores, is_member, counts_NB)
@@ -75,7 +84,14 @@ def ranking(
 
 
 def cluster_counts(clusters: Sequence[Hashable], num_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """[N, B] how often each document is drawn where whole clusters are drawn with replacement, as many as there are."""
+    """[N, B] how often each document is drawn where whole clusters are drawn with replacement, as many as there are.
+
+    clusters: [N] what documents belong together (book, author); `range(N)` where each stands alone.   num_resamples: B.
+
+    >>> import numpy as np
+    >>> cluster_counts(["a", "a", "b"], 4, np.random.default_rng(0)).shape
+    (3, 4)
+    """
     number: dict[Hashable, int] = {}
     cluster_of = np.array([number.setdefault(one, len(number)) for one in clusters], dtype=np.int64)
     counts = np.empty((len(number), num_resamples))

@@ -1,0 +1,79 @@
+"""`nm.audit`: what `nonmember audit` does, on texts and models of the calling program."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from nonmember.api.inputs import OWN_PLACES, Inputs, Overrides
+
+if TYPE_CHECKING:
+    from nonmember.api.results import FinishedAudit
+
+KEYWORDS = {"target": "target", "reference": "reference", **{place: name for name, place in OWN_PLACES.items()}}
+
+
+def audit(
+    method: str = "prism", *, documents: Any = None, target: Any = None, reference: Any = None, heldout: Any = None,
+    unseen: Any = None, general: Any = None, overrides: Overrides = (), **settings: Any,
+) -> FinishedAudit:  # fmt: skip
+    """Was this dataset used to train this model? Runs one audit and returns its result; resumes where it was stopped,
+    and finds what was answered before.
+
+    method: a name of `nonmember list methods`, such as prism, clearance, llm_di, fsd, order.
+    documents: the suspect texts: a list of texts; a list of rows, a pandas DataFrame or an Arrow table with a column of
+    texts (found where there is no doubt; else `overrides=["data.text_field=body"]`) and perhaps a column `id`; or a
+    path. The same ids and texts are the same corpus wherever they are from; without ids they are numbered from 0.
+    target, reference: the model in question, and one that has certainly not read the documents. A folder or a name on
+    the Hugging Face hub; settings of one, as `{"path": ..., "dtype": "bfloat16"}`; or a transformers model in memory
+    with its tokenizer, `(model, tokenizer)`, known by a hash of its weights (a second per gigabyte) and never changed
+    or written to disk. Models in shards over several GPUs need a path and the command line (trainer=fsdp).
+    heldout, unseen: certainly unread text of the same kind, for methods that compare; further such text, on which some
+    tune the target.   general: text of other kinds, with nothing of the documents in it.
+    overrides: anything else, as on the command line: `["method.distillation.lambda_=0.5"]`, or key -> value.
+    settings: top-level keys of the config: seed=2, trainer="gpu", name="mine", outputs="somewhere", logger="wandb"
+    (which the command line takes by default, and this function does not).
+
+    Everything is written below `outputs` ("outputs", or NONMEMBER_OUTPUTS): the result in a folder of its own, what was
+    trained and observed in the store. The command line and this function find each other's work, because they compose
+    the same configs. Ctrl-C ends a training after the current step; the same call goes on from there.
+
+    Raises ValueError, in one sentence, for what is missing or cannot be.
+
+    Source: each method names its own in docs/methods.md.
+
+    >>> import nonmember as nm
+    >>> found = nm.audit("prism", target="EleutherAI/pythia-1b", reference="EleutherAI/pythia-410m",
+    ...                  documents="documents.jsonl", trainer="gpu")  # doctest: +SKIP
+    >>> found.verdict, found.p_value  # doctest: +SKIP
+    """
+    from nonmember.api.results import FinishedAudit
+    from nonmember.api.work import at_work, ready
+    from nonmember.config.compose import composed, explained
+    from nonmember.config.given import IncompleteQuestion
+    from nonmember.config.runs import builder_of, cell_of
+    from nonmember.runtime.files import alone_in
+
+    inputs = Inputs.of(overrides, {"method": method, **settings})
+    inputs.default("logger", "none")
+    inputs.add_model("target", target)
+    inputs.add_model("reference", reference)
+    for name, given in (("documents", documents), ("heldout", heldout), ("unseen", unseen), ("general", general)):
+        inputs.add_texts(name, given)
+    with at_work(), explained():
+        with composed("audit", inputs.overrides, inputs.replaced) as (config, folder):
+            try:
+                cell, builder = cell_of(config, folder), ready(builder_of(config), inputs)
+            except IncompleteQuestion as error:
+                raise ValueError(
+                    f"{error.who} needs {error.what}; pass {', '.join(map(_keyword, error.keys))}."
+                ) from None
+        with alone_in(folder):
+            from nonmember.audits.cell import run_cell
+
+            return FinishedAudit(run_cell(cell, builder), folder)
+
+
+def _keyword(key: str) -> str:
+    """target=... for the key target.path; of what has no argument of its own the override."""
+    name = KEYWORDS.get(key.removesuffix(".path"))
+    return f"{name}=..." if name else f"overrides=['{key}=...']"

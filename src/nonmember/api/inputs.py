@@ -1,0 +1,152 @@
+"""What a program hands over, as the command line would say it; and beside that what no command line can carry."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from nonmember.artifacts import Builder
+from nonmember.config.compose import override
+
+# What sets a text, in the world of one's own and in the others, which have no place for it.
+OWN_PLACES = {"documents": "data", "heldout": "data.heldout", "unseen": "data.unseen", "general": "world.general"}
+OTHER_PLACES = {**OWN_PLACES, "general": "general"}
+Overrides = Sequence[str] | Mapping[str, Any]
+
+
+@dataclass
+class Inputs:
+    """A command in the making.
+
+    overrides: as on the command line.   replaced: key of the config -> node in its place.   hand_over: gives the
+    builder the models and texts that are in memory.
+    """
+
+    overrides: list[str]
+    replaced: dict[str, Any] = field(default_factory=dict)
+    handing_over: list[Callable[[Builder], None]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, overrides: Overrides, settings: Mapping[str, Any]) -> Inputs:
+        """overrides: "key=value" each, or key -> value.   settings: key -> value; None is left to the config."""
+        if isinstance(overrides, str):
+            raise ValueError(f"overrides must be a list, as in overrides=['seed=1']; got the text {overrides!r}.")
+        words = [override(*one) for one in overrides.items()] if isinstance(overrides, Mapping) else list(overrides)
+        return cls([*words, *(override(key, value) for key, value in settings.items() if value is not None)])
+
+    @property
+    def in_own_world(self) -> bool:
+        return not any(word.startswith("world=") and word != "world=own" for word in self.overrides)
+
+    def default(self, key: str, value: Any) -> None:
+        """Where the caller did not say otherwise."""
+        if not any(word.lstrip("+").partition("=")[0] == key for word in self.overrides):
+            self.overrides.append(override(key, value))
+
+    def hand_over(self, builder: Builder) -> None:
+        for one in self.handing_over:
+            one(builder)
+
+    # Models ----------------------------------------------------------------------------------------------------------
+
+    def add_model(self, place: str, given: Any) -> None:
+        """given: path or name on the hub, settings of one (`path`, `revision`, `dtype` ...), a config node with its
+        `_target_`, or a transformers model with its tokenizer; None is left to the config."""
+        if given is None:
+            return
+        if isinstance(given, str | os.PathLike):
+            given = {"path": os.fspath(given)}
+        if isinstance(given, Mapping):
+            if "_target_" in given:
+                self.replaced[place] = dict(given)
+                return
+            if not self.in_own_world:
+                self.overrides.append(f"model@{place}=pretrained")
+            self.overrides += [override(f"{place}.{key}", value) for key, value in given.items()]
+            return
+        model, tokenizer = _model_and_tokenizer(given, place)
+        from nonmember.models.kinds.in_memory import InMemory, content_of
+
+        spec = InMemory(content_of(model, tokenizer), _name(model))
+        self.replaced[place] = {"_target_": "nonmember.models.InMemory", **asdict(spec)}
+        self.handing_over.append(lambda builder: spec.hand_over(builder, model, tokenizer))
+
+    # Texts -----------------------------------------------------------------------------------------------------------
+
+    def add_texts(self, name: str, given: Any, *, place: str | None = None) -> None:
+        """name: of `OWN_PLACES`.   given: path, list of texts, list of rows, pandas DataFrame or Arrow table; None is
+        left to the config.   place: of the config, where the command has another one."""
+        if given is None:
+            return
+        place = place or (OWN_PLACES if self.in_own_world else OTHER_PLACES)[name]
+        if not self.in_own_world:
+            self.overrides.append("data=documents" if place == "data" else f"+data@{place}=documents")
+        if isinstance(given, str | os.PathLike):
+            self.overrides.append(override(f"{place}.path", os.fspath(given)))
+            return
+        from nonmember.corpora.sources.in_memory import InMemory, digest_of
+
+        rows = _rows(given, name)
+        digest = digest_of(rows)
+        self.overrides.append(f"{place}.path=null")
+        self.default(f"{place}.label", name)
+        columns = ("text_field", "id_field", "cluster_field", "title_field", "author_field", "domain")
+        self.replaced[f"{place}.corpus.base.source"] = {
+            "_target_": "nonmember.corpora.InMemory",
+            "digest": digest,
+            **{column: f"${{....{column}}}" for column in columns},
+        }
+        self.handing_over.append(lambda builder: InMemory(digest).hand_over(builder, rows))
+
+
+def _model_and_tokenizer(given: Any, place: str) -> tuple[Any, Any]:
+    if isinstance(given, tuple) and len(given) == 2:
+        model, tokenizer = given
+    else:
+        model, tokenizer = getattr(given, "model", None), getattr(given, "tokenizer", None)
+    if not (callable(getattr(model, "state_dict", None)) and hasattr(model, "config") and callable(tokenizer)):
+        raise ValueError(
+            f"{place} must be a path, a name on the Hugging Face hub, or (model, tokenizer) of transformers; got "
+            f"{_kind(given)}. Pass {place}=(model, tokenizer)."
+        )
+    if hasattr(model, "peft_config"):
+        raise ValueError(
+            f"{place} must be a model without an adapter; got {_kind(model)} with one. Pass model.merge_and_unload(), "
+            "or the path of the saved adapter."
+        )
+    return model, tokenizer
+
+
+def _name(model: Any) -> str:
+    from nonmember.runtime.naming import label_of_path
+
+    path = str(getattr(model.config, "_name_or_path", ""))
+    return label_of_path(path) if path else type(model).__name__
+
+
+def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
+    """A row per document."""
+    if hasattr(given, "to_pylist"):  # Arrow
+        return list(given.to_pylist())
+    if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas
+        return [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
+    if isinstance(given, Iterable) and not isinstance(given, Mapping):
+        rows = list(given)
+        if all(isinstance(row, str) for row in rows):
+            return [{"text": row} for row in rows]
+        if all(isinstance(row, Mapping) for row in rows):
+            return [dict(row) for row in rows]
+    raise ValueError(
+        f"{name} must be a path, a list of texts, a pandas DataFrame or an Arrow table; got {_kind(given)}. Pass a "
+        "list of str."
+    )
+
+
+def _kind(given: Any) -> str:
+    if isinstance(given, list | tuple):
+        kinds = ", ".join(dict.fromkeys(type(one).__name__ for one in given)) or "nothing"
+        return f"a {type(given).__name__} of {kinds}"
+    name = type(given).__name__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"

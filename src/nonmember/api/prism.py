@@ -1,0 +1,124 @@
+"""`nm.prism_test`: PRISM's test on three arrays of scores, wherever they are from."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from nonmember.methods import Prism
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class PrismTest:
+    """PRISM's test of a dataset.
+
+    verdict: evidence_of_non_membership, inconclusive or invalid.   claim: what may be said.
+    statistic: Delta = rho_reference_target - rho_distilled_target, in [-2, 2].
+    p_value: one-sided, of Delta <= margin, in (0, 1].
+    ci_low, ci_high: percentile interval of Delta of level 1 - alpha. NaN where a score is constant and orders nothing.
+    distribution: [num_resamples] Delta in each resample, NaN where undefined.
+    """
+
+    verdict: str
+    claim: str
+    statistic: float
+    p_value: float
+    ci_low: float
+    ci_high: float
+    rho_reference_target: float
+    rho_distilled_target: float
+    num_documents: int
+    alpha: float
+    margin: float
+    rank_metric: str
+    warnings: tuple[str, ...]
+    distribution: npt.NDArray[np.float64]
+
+    def __repr__(self) -> str:
+        lines = [
+            f"PRISM: {self.verdict}",
+            f"Delta {self.statistic:+.4f} [{self.ci_low:+.4f}, {self.ci_high:+.4f}], p = {self.p_value:.4g} "
+            f"(margin {self.margin:g}), {self.num_documents} documents",
+            f"{self.rank_metric} rho(reference, target) {self.rho_reference_target:.4f}, "
+            f"rho(distilled, target) {self.rho_distilled_target:.4f}",
+            self.claim,
+            *(f"warning: {text}" for text in self.warnings),
+        ]
+        return "\n  ".join(lines)
+
+
+def prism_test(
+    reference: npt.ArrayLike, target: npt.ArrayLike, distilled: npt.ArrayLike, *, rank_metric: str | None = None,
+    num_resamples: int | None = None, alpha: float | None = None, margin: float | None = None, seed: int | None = None,
+) -> PrismTest:  # fmt: skip
+    """Is there evidence that the target has *not* read these documents?
+
+    reference, target, distilled: [N] one score per document (the paper's is Min-K%++) under a reference model that has
+    not read them, under the target, and under the reference after distillation from the target on them; the same
+    documents in the same order, finite numbers. Only their order counts.
+    rank_metric: spearman or kendall.   num_resamples: of the bootstrap over documents.   alpha: level.   margin: that
+    Delta must exceed, in [0, 2); 0 is the paper's.   seed: of the resamples; the same as an audit's gives its numbers.
+    None: as the config of the method says (conf/method/prism.yaml).
+
+    What `nm.audit("prism")` does with the scores that it makes. Nothing is known here of the models, so no gate is
+    applied: a ruined distilled reference passes as well. See `nm.stats.difference_of_dependent_correlations` for the
+    test without a verdict.
+
+    Raises ValueError for arrays that do not fit together, NaN, and settings out of range.
+
+    Source: PRISM, section 4, tables 2 and 3.
+
+    >>> import numpy as np
+    >>> import nonmember as nm
+    >>> rng = np.random.default_rng(0)
+    >>> target = rng.normal(size=200)
+    >>> reference = target + rng.normal(scale=0.5, size=200)  # orders the documents much as the target does
+    >>> distilled = target + rng.normal(scale=2.0, size=200)  # distillation on them led away from it
+    >>> found = nm.prism_test(reference, target, distilled, num_resamples=500)
+    >>> found.verdict, round(found.statistic, 3), found.p_value < 0.01
+    ('evidence_of_non_membership', 0.41, True)
+    """
+    import numpy as np
+
+    from nonmember.methods import ScoredDocuments
+    from nonmember.stats._arrays import as_paired_scores
+
+    given = {"rank_metric": rank_metric, "num_resamples": num_resamples, "alpha": alpha, "margin": margin}
+    method, default_seed = _configured(tuple((name, value) for name, value in given.items() if value is not None))
+    reference, target, distilled = as_paired_scores(reference=reference, target=target, distilled=distilled)
+    names = tuple(map(str, range(target.size)))
+    documents = ScoredDocuments(names, {"reference": reference, "target": target, "distilled": distilled})
+    rng = np.random.default_rng([default_seed if seed is None else seed, 0])
+    outcome = method.test({"suspect": documents}, rng)
+    return PrismTest(
+        verdict=outcome.verdict,
+        claim=outcome.allowed_claim,
+        statistic=outcome.statistic,
+        p_value=outcome.p_value,
+        ci_low=outcome.ci_low,
+        ci_high=outcome.ci_high,
+        rho_reference_target=outcome.details["rho_reference_target"],
+        rho_distilled_target=outcome.details["rho_distilled_target"],
+        num_documents=target.size,
+        alpha=outcome.alpha,
+        margin=method.margin,
+        rank_metric=method.rank_metric,
+        warnings=tuple(outcome.warnings),
+        distribution=outcome.distribution,
+    )
+
+
+@functools.cache
+def _configured(settings: tuple[tuple[str, Any], ...]) -> tuple[Prism, int]:
+    """The method without gates, and the seed of audits, as the config has them."""
+    from nonmember.config.build import build
+    from nonmember.config.compose import composed, explained, override
+
+    words = ["method=prism", "gates=off", *(override(f"method.{name}", value) for name, value in settings)]
+    with explained(), composed("audit", words) as (config, _):
+        return build(config.method), config.seed

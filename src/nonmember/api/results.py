@@ -1,0 +1,153 @@
+"""Results as a program wants them: one finished audit, and tables of many."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nonmember.results.outcomes import outcome_paths, read_outcome
+from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult, Failure
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import pandas as pd
+
+# The columns of `load_results` and the facts of a finished audit, as fields of its result.
+FACTS = (
+    "sweep", "cell", "world", "method", "target", "reference", "corpus", "heldout", "truth", "verdict", "statistic",
+    "p_value", "ci_low", "ci_high", "alpha", "num_documents", "num_excluded", "seed", "score", "allowed_claim",
+    "warnings", "seconds",
+)  # fmt: skip
+
+
+def facts_of(result: AuditResult) -> dict[str, Any]:
+    """By the names of `FACTS`."""
+    return {name: getattr(result, name) for name in FACTS}
+
+
+@dataclass(frozen=True, repr=False)
+class FinishedAudit:
+    """What an audit found, and where it lies.
+
+    result: everything a reader needs to disagree (`nonmember.results.result`).   folder: with result.json, the tables
+    beside it and audit.html.   Undefined numbers are None.
+    """
+
+    result: AuditResult
+    folder: Path
+    _facts: dict[str, Any] = field(init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_facts", facts_of(self.result))
+
+    @property
+    def verdict(self) -> str:
+        """evidence_of_non_membership, evidence_of_membership, inconclusive, score_only or invalid."""
+        return str(self._facts["verdict"])
+
+    @property
+    def claim(self) -> str:
+        """What may be said."""
+        return str(self._facts["allowed_claim"])
+
+    @property
+    def statistic(self) -> float | None:
+        """Of the method's test: Delta for PRISM."""
+        return self._number("statistic")
+
+    @property
+    def p_value(self) -> float | None:
+        return self._number("p_value")
+
+    @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """Of the statistic, of level 1 - alpha."""
+        return self._number("ci_low"), self._number("ci_high")
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(self._facts["warnings"])
+
+    def scores(self, group: str | None = "suspect") -> pd.DataFrame:
+        """A row per document that could be scored, a column per measurement. group: of documents, such as suspect,
+        heldout, unseen; None: all, with a column `group` where there are several."""
+        import pandas as pd
+
+        table = pd.read_parquet(self.folder / SCORES)
+        if group is None or "group" not in table:
+            return table
+        return table[table["group"] == group].drop(columns="group").dropna(axis="columns", how="all")
+
+    def distribution(self) -> npt.NDArray[np.float64] | None:
+        """[B] the statistic in each resample, NaN where undefined; None where the method does not resample."""
+        import pyarrow.parquet as pq
+
+        path = self.folder / DISTRIBUTION
+        return pq.read_table(path)["statistic"].to_numpy() if path.is_file() else None
+
+    def _number(self, name: str) -> float | None:
+        value = self._facts[name]
+        return None if value is None else float(value)
+
+    def __repr__(self) -> str:
+        low, high = self.interval
+        numbers = [
+            "" if self.statistic is None else f"statistic {self.statistic:+.4f}",
+            "" if low is None or high is None else f"[{low:+.4f}, {high:+.4f}]",
+            "" if self.p_value is None else f"p = {self.p_value:.4g}",
+            f"{self._facts['num_documents']} documents",
+        ]
+        lines = [
+            f"{self._facts['method']}: {self.verdict}",
+            " ".join(filter(None, numbers)),
+            self.claim,
+            *(f"warning: {text}" for text in self.warnings),
+            str(self.folder),
+        ]
+        return "\n  ".join(lines)
+
+
+def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> pd.DataFrame:
+    """The audits below a folder, or several: one row each, in the order of their paths.
+
+    folders: such as "outputs/audits/table2".
+
+    Columns: what an audit is (sweep, cell, world, method, target, reference, corpus, heldout, truth, seed, score), what
+    it found (verdict, statistic, p_value, ci_low, ci_high, alpha, num_documents, num_excluded, allowed_claim, warnings,
+    seconds), `folder`, and `error`: why an audit has no result, or why its result cannot be read; else None. Then, with
+    a dot, the plain values of its data config and of its method's settings: data.half, settings.margin ...
+
+    Raises ValueError where there is no result at all.
+
+    >>> import nonmember as nm
+    >>> runs = nm.load_results("outputs/audits/table2")  # doctest: +SKIP
+    >>> runs.groupby(["target", "verdict"]).size()  # doctest: +SKIP
+    """
+    import pandas as pd
+
+    given = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
+    paths = [path for folder in given for path in outcome_paths(Path(folder))]
+    table = pd.DataFrame([_row(path) for path in paths])
+    first = [name for name in (*FACTS, "error", "folder") if name in table]
+    return table[[*first, *(name for name in table if name not in first)]]
+
+
+def _row(path: Path) -> dict[str, Any]:
+    try:
+        outcome = read_outcome(path)
+    except ValueError as error:
+        outcome = Failure(path.parent.name, str(error), "unusable")
+    beside = {"folder": str(path.parent)}
+    if isinstance(outcome, Failure):
+        return {"cell": outcome.cell, "error": outcome.error, **beside}
+    plain: dict[str, object] = {f"data.{name}": value for name, value in outcome.data.items()}
+    plain |= {f"settings.{name}": value for name, value in outcome.settings.items() if _is_plain(value)}
+    return {**facts_of(outcome), "error": None, **beside, **plain}
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float | bool)

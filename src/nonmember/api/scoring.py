@@ -1,0 +1,91 @@
+"""`nm.score`: what `nonmember score` does, on texts and models of the calling program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from nonmember.api.inputs import Inputs, Overrides
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+
+@overload
+def score(
+    documents: Any, model: Any = ..., *, k: float | Sequence[float] | None = ..., reference: Any = ...,
+    general: Any = ..., overrides: Overrides = ..., as_arrow: Literal[False] = ..., **settings: Any,
+) -> pd.DataFrame: ...  # fmt: skip
+
+
+@overload
+def score(
+    documents: Any, model: Any = ..., *, k: float | Sequence[float] | None = ..., reference: Any = ...,
+    general: Any = ..., overrides: Overrides = ..., as_arrow: Literal[True], **settings: Any,
+) -> pa.Table: ...  # fmt: skip
+
+
+def score(
+    documents: Any, model: Any = None, *, k: float | Sequence[float] | None = None, reference: Any = None,
+    general: Any = None, overrides: Overrides = (), as_arrow: bool = False, **settings: Any,
+) -> pd.DataFrame | pa.Table:  # fmt: skip
+    """Membership scores of texts under a model: a row per text, in their order. Higher = more likely a member.
+
+    documents: a list of texts; a list of rows, a pandas DataFrame or an Arrow table with a column of texts (found where
+    there is no doubt; else `overrides=["data.text_field=body"]`) and perhaps a column `id`; or a path: a file (JSON
+    Lines, CSV, Parquet, text ...), a folder, a pattern.
+    model: a folder or a name on the Hugging Face hub; settings of one, as `{"path": ..., "dtype": "bfloat16"}`; or a
+    transformers model in memory with its tokenizer, `(model, tokenizer)`. In memory it is known by a hash of its
+    weights, which takes about a second per gigabyte and call; it is neither changed nor written to disk.
+    k: share of the tokens in Min-K% and Min-K%++, in [0.001, 1], or several; None: as the config says, 0.2.
+    reference: a model as above; adds the columns ref_diff and ref_ratio.
+    general: texts as above, disjoint from the documents; adds dc_pdd.
+    overrides: anything else, as on the command line: `["max_tokens=512"]` or `{"max_tokens": 512}`.
+    as_arrow: an Arrow table in place of a DataFrame.
+    settings: top-level keys of the config, such as trainer="gpu", max_tokens=512, outputs="somewhere".
+
+    Columns: doc_id; loss (mean log-probability, nats per token), perplexity (minus its exponential), zlib, lowercase,
+    min_k, min_k_plus_plus, max_k (ending in K where there are several); num_tokens; reason, where a score is NaN. How
+    the table was made is in `table.attrs["nonmember"]`, of an Arrow table in its schema's metadata.
+
+    The table and what the models said about each token stay in `outputs` ("outputs", or NONMEMBER_OUTPUTS), where this
+    function and `nonmember score` find them again: a second call with another k costs no forward pass.
+
+    Raises ValueError, in one sentence, for what is missing or cannot be.
+
+    Source: each score names its own in `nonmember.scores`.
+
+    >>> import nonmember as nm
+    >>> table = nm.score(["The cat sat.", "It rains."], model="EleutherAI/pythia-160m", k=0.2)  # doctest: +SKIP
+    >>> table[["doc_id", "loss", "min_k_plus_plus"]]  # doctest: +SKIP
+    """
+    from nonmember.api.work import at_work, ready
+    from nonmember.config.compose import composed, explained
+    from nonmember.config.runs import builder_of, scoring_of
+
+    inputs = Inputs.of(overrides, {"k": k, **settings})
+    inputs.add_model("model", model)
+    inputs.add_model("reference", reference)
+    inputs.add_texts("documents", documents)
+    inputs.add_texts("general", general, place="general")
+    with at_work(), explained():
+        with composed("score", inputs.overrides, inputs.replaced) as (config, folder):
+            scoring, builder = scoring_of(config), ready(builder_of(config), inputs)
+        from nonmember.audits.scoring import write_scores
+
+        path = write_scores(scoring, builder, folder)
+    return _read(path, as_arrow)
+
+
+def _read(path: Any, as_arrow: bool) -> Any:
+    import json
+
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path)
+    if as_arrow:
+        return table
+    frame = table.to_pandas()
+    frame.attrs["nonmember"] = json.loads(table.schema.metadata[b"nonmember"])
+    return frame

@@ -1,0 +1,39 @@
+"""How a call is carried out within somebody else's program: composed, in one process, quiet, interruptible."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from nonmember.api.inputs import Inputs
+from nonmember.runtime.interruption import interruptible, interruption_of
+
+if TYPE_CHECKING:
+    from nonmember.artifacts import Builder
+
+
+@contextmanager
+def at_work() -> Iterator[None]:
+    """Ctrl-C saves what training has reached and comes out as KeyboardInterrupt. The libraries are quiet meanwhile."""
+    from nonmember.runtime.quiet import quiet
+
+    with interruptible(ends_process=False), quiet():
+        try:
+            yield
+        except (Exception, KeyboardInterrupt, SystemExit) as error:
+            if (interruption := interruption_of(error)) is not None:
+                raise interruption from None
+            raise
+
+
+def ready(builder: Builder, inputs: Inputs) -> Builder:
+    """With the models and texts in memory. Raises ValueError for a trainer that starts further processes: they would
+    run the caller's program again, and find no model in its memory."""
+    if not builder.compute.in_one_process:
+        raise ValueError(
+            "A call from Python runs in one process; got a trainer of several. Use trainer=cpu or trainer=gpu, or save "
+            "the model and give its path to the command `nonmember audit` with trainer=ddp or trainer=fsdp."
+        )
+    inputs.hand_over(builder)
+    return builder

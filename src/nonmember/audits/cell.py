@@ -1,0 +1,75 @@
+"""One audit in a folder of its own: its result found there, or the audit run and its result left there."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from nonmember.artifacts import Builder
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.question import Audit
+from nonmember.audits.record import finished
+from nonmember.audits.run import run_audit
+from nonmember.reports.audit_page.write import PAGE, try_to_write_page
+from nonmember.results.result import CONFIG, ERROR, RESULT, AuditResult
+from nonmember.runtime.files import write_text_atomically
+from nonmember.runtime.processes import process_rank
+from nonmember.tracking.trackers import NoLogging, RunInfo, run_id_of
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """An audit, where its result goes and who hears of it.
+
+    settings: the resolved config as JSON, kept beside the result and with the logged run.   labels: what the run is
+    tagged with: documents and target.   logger: of the `logger=` group.
+    """
+
+    audit: Audit
+    folder: Path
+    settings: Mapping[str, Any]
+    labels: Sequence[str]
+    logger: Any
+
+    @property
+    def title(self) -> str:
+        return f"{self.audit.method.name}: {' under '.join(self.labels)}"
+
+
+def run_cell(cell: Cell, builder: Builder) -> AuditResult:
+    """The result: read where it lies in the folder already, else made. Of one that is read nothing counts as made."""
+    audit, folder = cell.audit, cell.folder
+    started = time.monotonic()
+    keys = audit_keys(audit, builder)
+    if (result := finished(folder, keys["audit"])) is not None:
+        (folder / ERROR).unlink(missing_ok=True)  # of an attempt before, or of another question that was put here
+        log.info("%s: found.", cell.title)
+        if process_rank() == 0 and not (folder / PAGE).exists():
+            try_to_write_page(folder)
+        return replace(result, made=dict.fromkeys(result.made, 0))
+    log.info("%s", cell.title)
+    if process_rank() == 0:
+        write_text_atomically(folder / CONFIG, json.dumps(cell.settings, indent=1) + "\n")
+    info = RunInfo(
+        name=folder.name,
+        group=audit.sweep,
+        job_type=audit.method.name,
+        tags=cell.labels,
+        config=cell.settings,
+        folder=folder,
+        run_id=run_id_of(audit.sweep, folder.name, keys["audit"]),
+    )
+    logger = cell.logger if process_rank() == 0 else NoLogging()
+    with logger.start(info) as tracker:
+        builder.tracker = tracker
+        result = run_audit(audit, builder, folder, keys)
+    (folder / ERROR).unlink(missing_ok=True)
+    log.info("%s: %s in %.0f s, %s", cell.title, result.verdict, time.monotonic() - started, folder / RESULT)
+    return result

@@ -1,0 +1,91 @@
+"""A command's config composed within a program: the same configs as on the command line, and nothing left behind."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.utils import create_config_search_path
+from hydra.core.hydra_config import HydraConfig
+from hydra.core.override_parser.types import Quote, QuotedString
+from hydra.core.singleton import Singleton
+from hydra.core.utils import JobRuntime, setup_globals
+from hydra.errors import HydraException
+from hydra.types import RunMode
+from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
+
+from nonmember.config.explain import explain
+from nonmember.config.roots import config_directory, register
+from nonmember.config.safety import checked_composition
+
+_composing = threading.Lock()  # Hydra's singletons and OmegaConf's resolvers are the process's
+_PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE)
+
+
+@contextlib.contextmanager
+def composed(
+    command: str, overrides: Sequence[str], replaced: Mapping[str, Any] | None = None
+) -> Iterator[tuple[DictConfig, Path]]:
+    """The config of a command and the folder of its run, which is not made.
+
+    overrides: as on the command line.   replaced: dotted key -> node that takes the place of what was composed, before
+    the run is named by its config.
+
+    The config is to be read inside this block: its resolvers are OmegaConf's only for so long. Hydra and OmegaConf are
+    afterwards as they were. One thread at a time; the others wait.
+    """
+    with _composing:
+        before = Singleton.get_state()
+        try:
+            register()
+            setup_globals()
+            JobRuntime.instance().set("name", command)
+            loader = ConfigLoaderImpl(create_config_search_path(str(config_directory())))
+            with checked_composition():
+                config = loader.load_configuration(command, list(overrides), RunMode.RUN, from_shell=False)
+            for key, node in (replaced or {}).items():
+                OmegaConf.update(config, key, node, merge=False)
+            HydraConfig.instance().set_config(config)
+            folder = Path(OmegaConf.select(config, "hydra.run.dir")).absolute()
+            OmegaConf.set_struct(config, False)
+            del config["hydra"]
+            OmegaConf.set_struct(config, True)
+            yield config, folder
+        finally:
+            Singleton.set_state(before)
+
+
+@contextlib.contextmanager
+def explained() -> Iterator[None]:
+    """Hydra's errors as ValueError with the sentence that the command line would print."""
+    try:
+        yield
+    except (HydraException, OmegaConfBaseException) as error:
+        raise ValueError(explain(error)) from error
+
+
+def override(key: str, value: Any) -> str:
+    """key=value as the command line has it, with quotes where they are needed."""
+    return f"{key}={_written(value)}"
+
+
+def _written(value: Any) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case Mapping():
+            return "{" + ",".join(f"{name}:{_written(one)}" for name, one in value.items()) + "}"
+        case list() | tuple():
+            return "[" + ",".join(map(_written, value)) + "]"
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else QuotedString(text, Quote.single).with_quotes()

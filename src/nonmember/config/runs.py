@@ -1,0 +1,76 @@
+"""From the config of a command to the work that it describes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from omegaconf import DictConfig, ListConfig, OmegaConf
+
+from nonmember.config.roots import plain, require_complete
+
+if TYPE_CHECKING:
+    from nonmember.artifacts import Builder, Memory
+    from nonmember.artifacts.store import Store
+    from nonmember.audits.cell import Cell
+    from nonmember.audits.scoring import Scoring
+
+
+def cell_of(config: DictConfig, folder: Path) -> Cell:
+    """The audit of a composed config. Raises ValueError for what is missing or cannot be, before anything heavy is
+    imported."""
+    from nonmember.config.build import build
+    from nonmember.config.given import given
+    from nonmember.config.inputs import check_places, check_settings
+
+    config, audit = given(config)
+    check_settings(config)
+    check_places(audit.groups)
+    from nonmember.audits.cell import Cell
+    from nonmember.models import label_of
+
+    labels = [config.data.label, *([label_of(audit.target)] if config.target is not None else [])]
+    return Cell(audit, folder, plain(config), labels, build(config.logger))
+
+
+def scoring_of(config: DictConfig) -> Scoring:
+    """What a composed config of `score` describes. Raises as `cell_of` does."""
+    for name in ("reference", "general"):  # there or not
+        if config[name] is not None and (OmegaConf.is_missing(config[name], "path") or config[name].path is None):
+            config[name] = None
+    require_complete(config)
+    from nonmember.audits.scoring import Scoring
+    from nonmember.config.build import build, corpus_of
+    from nonmember.config.inputs import check_places, check_settings
+
+    check_settings(config)
+    model, reference, corpus, dc_pdd = map(build, (config.model, config.reference, config.data.corpus, config.dc_pdd))
+    general = build(corpus_of(config.general))
+    scoring = Scoring(
+        model,
+        corpus,
+        list(config.k) if isinstance(config.k, ListConfig) else [config.k],
+        config.max_tokens,
+        config.most_tokens,
+        dc_pdd,
+        reference=reference,
+        general=general,
+        perturbations=list(config.perturbations),
+        settings={"cleaning": plain(config.cleaning)} if "cleaning" in config.data else {},
+    )
+    check_places(model, reference, corpus, general)
+    return scoring
+
+
+def builder_of(config: DictConfig, store: Store | None = None, memory: Memory | None = None) -> Builder:
+    """Of the config's store and trainer. store, memory: those that several runs of a process share."""
+    from nonmember.artifacts import Builder, Memory
+    from nonmember.artifacts.store import Store
+    from nonmember.config.build import build
+    from nonmember.runtime.quiet import quieten
+    from nonmember.tracking.trackers import NoTracker
+
+    quieten()  # before the trainer imports Lightning
+    compute, asking = build(config.trainer), build(config.asking)
+    store = store or Store(Path(config.store).absolute())
+    return Builder(store, compute, NoTracker(), memory or Memory(), asking=asking)

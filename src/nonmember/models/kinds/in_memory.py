@@ -1,0 +1,125 @@
+"""A model that the calling program has in memory."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+import json
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from nonmember.artifacts import Builder
+from nonmember.models.base import ModelSpec
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
+
+# Of a configuration or a tokenizer, what moves without the model: where it was loaded from and how it was called last.
+NO_CONTENT = ("_name_or_path", "name_or_path", "transformers_version", "torch_dtype", "dtype", "truncation", "padding")
+
+
+@dataclass(frozen=True)
+class InMemory(ModelSpec):
+    """A model with its tokenizer, handed to the builder by the program that calls (`hand_over`).
+
+    content: hash of both (`content_of`).   label: for people.
+
+    The model itself is never changed, moved or written to disk: it is read through a second tree of modules over its
+    weights, and trained as a copy.
+    """
+
+    content: str
+    label: str = field(compare=False)
+
+    @property
+    def readable(self) -> str:
+        return self.label
+
+    def recipe(self) -> dict[str, Any]:
+        return {"in_memory": self.content}
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"in_memory": self.content}
+
+    def hand_over(self, builder: Builder, model: Any, tokenizer: Any) -> None:
+        builder.resource(self, lambda: (model, tokenizer))
+
+    def build(self, builder: Builder) -> LoadedModel:
+        import torch
+
+        from nonmember.models.loading import LoadedModel, require_rows
+
+        model, tokenizer = self._handed_over(builder)
+        require_rows(tokenizer, model, self.label)
+        # Parameters of its own over the same numbers: moving them to a device leaves the caller's where they are.
+        own = {id(one): torch.nn.Parameter(one.detach(), requires_grad=one.requires_grad) for one in model.parameters()}
+        return LoadedModel(copy.deepcopy(model, own).eval(), self._own(tokenizer))
+
+    def weights(self, builder: Builder) -> LoadedModel:
+        from nonmember.models.loading import LoadedModel
+
+        model, tokenizer = self._handed_over(builder)
+        return LoadedModel(copy.deepcopy(model).eval(), self._own(tokenizer))
+
+    def load_tokenizer(self, builder: Builder) -> Any:
+        return self._own(self._handed_over(builder)[1])
+
+    def _own(self, tokenizer: Any) -> Any:
+        own = copy.deepcopy(tokenizer)
+        own.truncation_side = "right"
+        return own
+
+    def _handed_over(self, builder: Builder) -> tuple[Any, Any]:
+        def missing() -> tuple[Any, Any]:
+            raise ValueError(f"{self.label} is a model in the memory of another program. Name a folder or a hub name.")
+
+        return builder.resource(self, missing)
+
+
+def content_of(model: Any, tokenizer: Any) -> str:
+    """sha256 of a transformers model's configuration and weights and of its tokenizer.
+
+    Two models with equal weights in one precision are the same one, whatever they were loaded from. Reads every weight
+    once, about a second per gigabyte, and copies those on a GPU to the processor one tensor at a time.
+    """
+    digest = hashlib.sha256()
+    _add(digest, type(model).__name__, _json(model.config.to_dict()))
+    for name, tensor in sorted(model.state_dict().items()):
+        _add(digest, name, str(tensor.dtype), str(tuple(tensor.shape)))
+        digest.update(_bytes(tensor))
+    _add(digest, type(tokenizer).__name__, _json(_description(tokenizer)))
+    return digest.hexdigest()
+
+
+def _description(tokenizer: Any) -> dict[str, Any]:
+    """What determines the ids that it gives."""
+    described = {
+        "special": {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
+        "chat_template": getattr(tokenizer, "chat_template", None),
+    }
+    if getattr(tokenizer, "backend_tokenizer", None) is not None:
+        return described | {"fast": json.loads(tokenizer.backend_tokenizer.to_str())}
+    return described | {"vocabulary": tokenizer.get_vocab(), "settings": tokenizer.init_kwargs}
+
+
+def _json(values: dict[str, Any]) -> str:
+    return json.dumps(_without(values), sort_keys=True, default=str)
+
+
+def _without(node: Any) -> Any:
+    if isinstance(node, dict):
+        return {str(name): _without(value) for name, value in node.items() if name not in NO_CONTENT}
+    return node
+
+
+def _bytes(tensor: Any) -> Any:
+    import torch
+
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()
+
+
+def _add(digest: Any, *parts: str) -> None:
+    for part in parts:
+        encoded = part.encode()
+        digest.update(len(encoded).to_bytes(8, "little"))
+        digest.update(encoded)

@@ -1,0 +1,214 @@
+"""The scores as functions of plain arrays: of one text, or of many of different lengths.
+
+A text is its scored tokens, one number per token: [T] natural logarithms, nats. Several texts are a list of such
+arrays, or [documents, T]. One text gives a float, several give [documents] float64; NaN where a score is undefined, as
+for a text without scored tokens. Higher = more likely a member.
+
+The log-probabilities of a text under a transformers model:
+
+    logits = model(ids[None]).logits[0, :-1].log_softmax(-1)       # [T, V], of the tokens after the first
+    log_probs = logits.gather(-1, ids[1:, None])[:, 0]             # [T]
+    means = (logits.exp() * logits).sum(-1)                        # [T], for Min-K%++
+    stds = ((logits.exp() * logits.square()).sum(-1) - means.square()).sqrt()
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nonmember.records import FloatArray, TokenTable
+from nonmember.records.tokens import TOKEN_SCHEMA
+from nonmember.scores.base import Score, ScoreInputs
+from nonmember.scores.casing import Lowercase
+from nonmember.scores.compression import Zlib
+from nonmember.scores.frequency import DcPdd
+from nonmember.scores.likelihood import Loss, Perplexity
+from nonmember.scores.perturbations import Perturbed, Quantity
+from nonmember.scores.reference import ReferenceDifference, ReferenceRatio
+from nonmember.scores.tails import MaxK, MinK, MinKPlusPlus
+
+Tokens = npt.ArrayLike | Sequence[npt.ArrayLike]
+
+
+def loss(log_probs: Tokens) -> float | FloatArray:
+    """Mean log-probability per token, in nats: minus the loss (Yeom et al., 2018).
+
+    log_probs: [T] log p(x_t | x_<t) of a text, or a list of such arrays.
+
+    >>> loss([-1.0, -3.0])
+    -2.0
+    >>> loss([[-1.0, -3.0], [-0.5]])
+    array([-2. , -0.5])
+    """
+    return _scored(Loss(), log_probs)
+
+
+def perplexity(log_probs: Tokens) -> float | FloatArray:
+    """Minus the perplexity, -exp(-mean log-probability): ranks as `loss` does (LLM-DI uses it as a feature).
+
+    log_probs: as in `loss`.
+
+    >>> round(perplexity([-1.0, -3.0]), 3)
+    -7.389
+    """
+    return _scored(Perplexity(), log_probs)
+
+
+def min_k(log_probs: Tokens, k: float) -> float | FloatArray:
+    """Min-K%: mean log-probability of the fraction `k` of least likely tokens (Shi et al., 2024, eq. 1).
+
+    log_probs: as in `loss`.   k: in [0.001, 1], of each text; at least one token. 1 gives `loss`.
+
+    Raises ValueError for another k.
+
+    >>> min_k([-1.0, -5.0, -2.0, -4.0], k=0.5)
+    -4.5
+    """
+    return _scored(MinK(k), log_probs)
+
+
+def max_k(log_probs: Tokens, k: float) -> float | FloatArray:
+    """Mean log-probability of the fraction `k` of most likely tokens: minus LLM-DI's k_min_probs.
+
+    log_probs, k: as in `min_k`.
+
+    >>> max_k([-1.0, -5.0, -2.0, -4.0], k=0.5)
+    -1.5
+    """
+    return _scored(MaxK(k), log_probs)
+
+
+def min_k_plus_plus(log_probs: Tokens, means: Tokens, stds: Tokens, k: float) -> float | FloatArray:
+    """Min-K%++: mean of the fraction `k` of smallest (log_prob - mean) / std (Zhang et al., 2025, eq. 3).
+
+    log_probs: as in `loss`.   means, stds: [T] mean and standard deviation of log p under the model's own next-token
+    distribution at each place, nats.   k: as in `min_k`.
+
+    A standard deviation below 1e-6 is taken for 1e-6.   Raises ValueError for arrays of other lengths.
+
+    >>> min_k_plus_plus([-1.0, -5.0], means=[-2.0, -2.0], stds=[0.5, 1.5], k=1.0)
+    0.0
+    """
+    return _scored(MinKPlusPlus(k), log_probs, mean=means, std=stds)
+
+
+def zlib(log_probs: Tokens, texts: str | Sequence[str]) -> float | FloatArray:
+    """Mean log-probability over the bytes of the zlib-compressed text (Carlini et al., 2021).
+
+    log_probs: as in `loss`.   texts: the text itself, or one for each array.
+
+    >>> zlib([-2.0], "aaaa") == -2.0 / 12
+    True
+    """
+    return _scored(Zlib(), log_probs, texts=[texts] if isinstance(texts, str) else list(texts))
+
+
+def lowercase(log_probs: Tokens, lowercased: Tokens) -> float | FloatArray:
+    """Loss of the lowercased text over that of the text itself (Carlini et al., 2021).
+
+    log_probs, lowercased: as in `loss`, of the text and of its lowercased version, whose tokens are others.
+
+    >>> lowercase([-1.0, -3.0], lowercased=[-3.0])
+    1.5
+    """
+    return _scored(Lowercase(), log_probs, other=lowercased)
+
+
+def perturbed(log_probs: Tokens, changed: Tokens, quantity: Quantity) -> float | FloatArray:
+    """The text against a perturbed version of it (LLM-DI's features, each with the sign that points to members).
+
+    log_probs, changed: as in `loss`, of both.   quantity: ppl_ratio, ppl_difference, loss_ratio or loss_difference.
+
+    >>> perturbed([-1.0], changed=[-3.0], quantity="loss_difference")
+    2.0
+    """
+    return _scored(Perturbed("random_deletion", quantity), log_probs, other=changed)
+
+
+def reference_difference(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
+    """Mean log-probability under the target minus that under a reference model (Watson et al., 2022).
+
+    log_probs, reference: as in `loss`, under both; the numbers of tokens may differ.
+
+    >>> reference_difference([-1.0, -3.0], reference=[-3.0])
+    1.0
+    """
+    return _scored(ReferenceDifference(), log_probs, reference=reference)
+
+
+def reference_ratio(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
+    """Loss under a reference model over that under the target (Carlini et al., 2021).
+
+    log_probs, reference: as in `reference_difference`.
+
+    >>> reference_ratio([-1.0, -3.0], reference=[-3.0])
+    1.5
+    """
+    return _scored(ReferenceRatio(), log_probs, reference=reference)
+
+
+def dc_pdd(log_probs: Tokens, token_ids: Tokens, counts: npt.ArrayLike, a: float) -> float | FloatArray:
+    """Mean of min(p log(1/q), a) over the first occurrence of each token id (DC-PDD, Zhang et al., 2024).
+
+    log_probs: as in `loss`.   token_ids: [T] ids of these tokens.   counts: [V] how often each id occurs in a general
+    corpus (`token_counts`); q is its smoothed frequency.   a: clips a token's score; the paper's is 0.01.
+
+    >>> round(dc_pdd([-0.1, -0.1], token_ids=[1, 0], counts=[9, 0], a=10.0), 3)
+    1.128
+    """
+    return _scored(DcPdd(a), log_probs, counts=np.asarray(counts, dtype=np.int64), token_id=token_ids)
+
+
+def _scored(
+    score: Score, log_probs: Tokens, *, other: Tokens | None = None, reference: Tokens | None = None,
+    texts: Sequence[str] | None = None, counts: npt.NDArray[np.int64] | None = None, **columns: Tokens,
+) -> float | FloatArray:  # fmt: skip
+    is_one = _is_one(log_probs)
+    inputs = ScoreInputs(
+        _table(log_probs, is_one, "log_probs", **columns),
+        other_view=None if other is None else _table(other, is_one, "the other text"),
+        reference=None if reference is None else _table(reference, is_one, "reference"),
+        texts=texts,
+        counts=counts,
+    )
+    values = score(inputs).values
+    return float(values[0]) if is_one else values
+
+
+def _is_one(tokens: Any) -> bool:
+    """Whether these are the numbers of one text."""
+    return not any(np.ndim(first) for first in list(tokens)[:1])
+
+
+def _table(log_probs: Tokens, is_one: bool, name: str, **columns: Tokens) -> TokenTable:
+    """Documents named by their number. Numbers keep their precision: a table's own is float32."""
+    texts = _arrays(log_probs, is_one, name)
+    lengths = [len(text) for text in texts]
+    total = sum(lengths)
+    values: dict[str, Any] = {column: np.zeros(total, np.int64) for column in TOKEN_SCHEMA.names if column != "doc_id"}
+    values["log_prob"] = np.concatenate([*texts, np.zeros(0)])
+    for column, given in columns.items():
+        parts = _arrays(given, is_one, column)
+        if (came := [len(part) for part in parts]) != lengths:
+            raise ValueError(
+                f"Expected a {column} for every token, {lengths[:5]} of them; got {came[:5]}. Leave the first token, "
+                "which is not scored, out of all arrays."
+            )
+        values[column] = np.concatenate([*parts, np.zeros(0)])
+    values["token_id"] = values["token_id"].astype(np.int64)
+    offsets = np.cumsum([0, *lengths], dtype=np.int64)
+    return TokenTable(tuple(map(str, range(len(texts)))), offsets, **values)
+
+
+def _arrays(tokens: Any, is_one: bool, name: str) -> list[FloatArray]:
+    texts = [np.asarray(text, dtype=np.float64) for text in ([tokens] if is_one else list(tokens))]
+    if any(text.ndim != 1 for text in texts):
+        raise ValueError(
+            f"Expected {name} to hold one number per token, [T] or a list of such arrays; got shape "
+            f"{next(text.shape for text in texts if text.ndim != 1)}. Pass one array per text."
+        )
+    return texts

@@ -1,0 +1,44 @@
+"""`nm.load_results`: a row per audit, those that failed too."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import nonmember as nm
+from api.conftest import SHORT_READING
+
+
+def test_a_row_per_audit(make_model, texts):
+    asked = {
+        "target": make_model(0),
+        "reference": make_model(1),
+        "documents": texts,
+        "overrides": SHORT_READING,
+        "name": "mine",
+    }
+    found = [nm.audit("rank_agreement", **asked, seed=seed) for seed in (1, 2)]
+    failed = found[0].folder.with_name("failed")
+    failed.mkdir()
+    (failed / "error.json").write_text(json.dumps({"cell": "failed", "error": "no room", "kind": "OSError"}))
+    runs = nm.load_results("outputs/audits/mine")
+    assert len(runs) == 3
+    runs = runs.set_index("cell")
+    for one in found:
+        row = runs.loc[one.folder.name]
+        assert (row["verdict"], row["statistic"], Path(row["folder"]).absolute()) == (
+            one.verdict,
+            one.statistic,
+            one.folder,
+        )
+    assert sorted(runs["seed"].dropna()) == [1, 2]
+    assert runs.loc["failed", "error"] == "no room"
+    assert {"settings.max_tokens", "data.label"} <= set(runs)
+    assert len(nm.load_results([one.folder for one in found])) == 2
+
+
+def test_of_nothing_there_is_no_table(tmp_path):
+    with pytest.raises(ValueError, match=r"There is no result.json below"):
+        nm.load_results(tmp_path)

@@ -1,0 +1,51 @@
+"""`nm.score`: the table of `nonmember score`, of texts and models of the calling program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pyarrow.parquet as pq
+
+import nonmember as nm
+from command_line import write_rows
+
+
+def observations() -> set[str]:
+    return {path.name for path in Path("outputs/store/observations").iterdir()}
+
+
+def test_a_row_per_text(make_model):
+    table = nm.score(["moss fern reed pine", "", "lark"], make_model(0), k=[0.2, 0.5])
+    assert table["doc_id"].tolist() == ["0", "1", "2"]
+    assert {"loss", "zlib", "min_k_0.2", "min_k_plus_plus_0.5", "num_tokens", "reason"} <= set(table)
+    assert table["loss"].notna().tolist()[:2] == [True, False]
+    assert "fewer than two tokens" in table["reason"][1]
+    assert table.attrs["nonmember"]["k"] == [0.2, 0.5]
+
+
+def test_as_arrow(make_model):
+    table = nm.score(["moss fern reed pine"], make_model(0), as_arrow=True)
+    assert table["doc_id"].to_pylist() == ["0"]
+    assert b"nonmember" in table.schema.metadata
+
+
+def test_the_command_line_and_the_program_find_each_others_passes(nonmember, make_model, texts):
+    path = write_rows(Path("documents.jsonl"), [{"id": str(place), "text": text} for place, text in enumerate(texts)])
+    said = nonmember("score", f"model.path={make_model(0)}", f"data.path={path}", "max_tokens=64")
+    assert said.status == 0, said.err
+    made = observations()
+    table = nm.score(path, make_model(0), max_tokens=64)
+    pd.testing.assert_frame_equal(table, pq.read_table(said.last_line).to_pandas())
+    nm.score(texts, make_model(0), max_tokens=64, k=0.7)
+    assert observations() == made
+    nm.score(texts, make_model(1), max_tokens=64)
+    now = observations()
+    assert now > made
+    assert nonmember("score", f"model.path={make_model(1)}", f"data.path={path}", "max_tokens=64").status == 0
+    assert observations() == now
+
+
+def test_a_model_in_memory_scores_as_from_its_folder(make_model, models, texts):
+    asked = {"reference": make_model(1), "general": ["moss fern"] * 3, "max_tokens": 64}
+    pd.testing.assert_frame_equal(nm.score(texts, models(0), **asked), nm.score(texts, make_model(0), **asked))
