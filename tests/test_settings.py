@@ -28,7 +28,7 @@ from nonmember.records import Prompt
 from nonmember.runtime.compute import Compute
 from nonmember.scores import DcPdd, MinK
 from nonmember.training import Trained
-from nonmember.training.planting import Exposure
+from nonmember.records.exposure import Exposure
 from nonmember.training.recipes import AdaLora, Lora, Optimization, Pretraining
 
 MODEL = Pretrained("a-model")

@@ -19,7 +19,8 @@ from nonmember.models import Noised
 from nonmember.models.exposure import truth_about
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
-from nonmember.training.planting import Exposure, planted
+from nonmember.records.exposure import Exposure
+from nonmember.training.planting import planted
 from tiny import build
 
 pytestmark = tiny.ignore_warnings

@@ -16,7 +16,7 @@ from nonmember.methods.prism.gates import Gates
 from nonmember.models import Noised
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
-from nonmember.training.planting import Exposure
+from nonmember.records.exposure import Exposure
 
 pytestmark = tiny.ignore_warnings
 

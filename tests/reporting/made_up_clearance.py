@@ -12,7 +12,7 @@ from nonmember.methods.clearance.clearance import Clearance, _told_curve, _told_
 from nonmember.results.result import AuditResult
 from nonmember.stats.detection import detection_curve
 from nonmember.stats.margin import margin
-from nonmember.training.planting import Exposure
+from nonmember.records.exposure import Exposure
 
 READINGS = (*(Exposure(1.0, exposures) for exposures in (0, 1, 4, 12)), Exposure(0.5, 8))
 SETS = ("numpy-small", "pandas-small", "scipy-large")

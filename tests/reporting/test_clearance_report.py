@@ -17,7 +17,7 @@ from nonmember.reports.render import formats
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
 from nonmember.results.readings import excluded, planted, read_by_target, read_so_much, reading_of
-from nonmember.training.planting import Exposure
+from nonmember.records.exposure import Exposure
 
 NOTHING, ONCE, FOUR, OFTEN, HALF = READINGS
 

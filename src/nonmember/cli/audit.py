@@ -7,7 +7,7 @@ import json
 import logging
 import time
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -106,7 +106,7 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
         log.info("%s: found.", title)
         if process_rank() == 0 and not (folder / PAGE).exists():
             try_to_write_page(folder)
-        return replace(result, made=dict.fromkeys(result.made, 0))
+        return result.that_made(dict.fromkeys(result.provenance.made, 0))
     log.info("%s", title)
     settings = plain(config)
     if process_rank() == 0:
@@ -125,7 +125,7 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
         builder.tracker = tracker
         result = run_audit(audit, builder, folder, keys)
     (folder / ERROR).unlink(missing_ok=True)
-    log.info("%s: %s in %.0f s, %s", title, result.verdict, time.monotonic() - started, folder / RESULT)
+    log.info("%s: %s in %.0f s, %s", title, result.verdict.decision, time.monotonic() - started, folder / RESULT)
     return result
 
 

@@ -48,7 +48,7 @@ def write_report(document: Document, collection: Collection, folder: Path, now: 
 
 def facts_of(document: Document, collection: Collection, now: datetime) -> dict[str, str]:
     """What a reader wants to know first."""
-    sweeps = {run.result.sweep for run in collection.runs}
+    sweeps = {run.question.sweep for run in collection.runs}
     facts = {
         "Made": f"{now:%-d %B %Y, %H:%M} {now.tzname() or ''}".strip(),
         "Version": f"nonmember {__version__}",

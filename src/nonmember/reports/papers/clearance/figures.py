@@ -10,6 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
+from nonmember.records.exposure import Exposure
 from nonmember.reports.core.grid import FALSE, Block, Cell, Figure
 from nonmember.reports.core.numbers import HIGH, LOW, number_in
 from nonmember.reports.core.worlds import Scope
@@ -29,7 +30,6 @@ from nonmember.reports.render.figures import (
 from nonmember.results.load import Run
 from nonmember.results.readings import read_by_target
 from nonmember.results.result import AuditResult
-from nonmember.training.planting import Exposure
 
 NOTHING, MEMBER = 0, 1  # places of their colours
 NARROW = 0.22  # of a place on the axis of readings, to either side
@@ -81,7 +81,7 @@ def _controls(axis: Axes, result: AuditResult, places: dict[str, int]) -> None:
     xs, ys = zip(*((places[label], one) for label, deltas in told.items() for one in deltas), strict=True)
     axis.plot(xs, ys, marker="o", linestyle="", color=QUIET, markersize=3.5, label=_once(axis, "controls"))
     for label, place in places.items():
-        bound = number_in(result.details, "margins", label, "bound")
+        bound = number_in(result.statistics.details, "margins", label, "bound")
         if bound is not None:
             axis.plot((place - 2 * NARROW, place + 2 * NARROW), (bound, bound), color=INK, linewidth=1.2,
                       label=_once(axis, "margin"))  # fmt: skip
@@ -91,12 +91,12 @@ def _targets(axis: Axes, runs: Sequence[Run], places: dict[str, int]) -> None:
     """Beside the controls of their reading; several side by side."""
     by_place: dict[int, list[tuple[float, bool]]] = {}
     for result in (run.result for run in runs):
-        if result.statistic is None:
+        if result.statistics.value is None:
             continue
         if (place := _place(result, places)) is None:
-            _everywhere(axis, result, result.statistic)
+            _everywhere(axis, result, result.statistics.value)
         else:
-            by_place.setdefault(place, []).append((result.statistic, result.truth == "member"))
+            by_place.setdefault(place, []).append((result.statistics.value, result.question.truth == "member"))
     for place, found in by_place.items():
         for offset, (delta, read) in zip(np.linspace(-NARROW, NARROW, len(found) + 2)[1:-1], found, strict=True):
             axis.plot(place + offset, delta, marker="D" if read else "s", linestyle="", markersize=3.5,
@@ -106,12 +106,12 @@ def _targets(axis: Axes, runs: Sequence[Run], places: dict[str, int]) -> None:
 
 def _place(result: AuditResult, places: dict[str, int]) -> int | None:
     """What read nothing stands with the negative controls; None where it is not known, or no control read so."""
-    read = Exposure(1.0, 0) if result.truth == "non_member" else read_by_target(result)
+    read = Exposure(1.0, 0) if result.question.truth == "non_member" else read_by_target(result)
     return places.get(read.label) if read else None
 
 
 def _everywhere(axis: Axes, result: AuditResult, delta: float) -> None:
-    paint_as = colour(MEMBER if result.truth == "member" else NOTHING)
+    paint_as = colour(MEMBER if result.question.truth == "member" else NOTHING)
     axis.axhline(delta, color=paint_as, linewidth=1, label=_once(axis, "target"))
     low, high = LOW(result), HIGH(result)
     if low is not None and high is not None:

@@ -95,15 +95,15 @@ GLANCE = (
 
 
 def read_nothing(result: AuditResult) -> bool:
-    return result.truth == "non_member"
+    return result.question.truth == "non_member"
 
 
 def read_less(result: AuditResult) -> bool:
-    return result.truth == "member" and not read_so_much(result)
+    return result.question.truth == "member" and not read_so_much(result)
 
 
 def not_known(result: AuditResult) -> bool:
-    return result.truth is None
+    return result.question.truth is None
 
 
 Holds = Callable[[AuditResult], bool]

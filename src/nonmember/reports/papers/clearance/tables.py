@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from nonmember.records.exposure import Exposure
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
 from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.numbers import (
@@ -29,7 +30,6 @@ from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 from nonmember.results.readings import excluded, planted, read_by_target, read_so_much
 from nonmember.results.result import AuditResult
-from nonmember.training.planting import Exposure
 
 CLEARED = "evidence_of_non_membership"
 POWER = 0.95  # of the smallest detectable dose, as in methods/clearance.py
@@ -51,7 +51,7 @@ SHAMS = {"sham_unrelated": "sham: unrelated text", "sham_noise": "sham: noise"}
 
 def details(result: AuditResult) -> dict[str, Any]:
     """The method's own numbers: JSON."""
-    return dict(result.details)
+    return dict(result.statistics.details)
 
 
 # -------------------------------------------------------------------------------------- rows and columns
@@ -62,21 +62,21 @@ def by_target(scope: Scope) -> dict[str, list[Run]]:
     names = scope.world.found("target", scope.runs)
     found: dict[str, list[Run]] = {}
     for run in sorted(scope.runs, key=lambda run: _place_of_target(run.result)):
-        name = names[str(run.result.target)]
+        name = names[str(run.question.target)]
         found.setdefault(f"{name} ({what_was_read(run.result)})", []).append(run)
     return found
 
 
 def _place_of_target(result: AuditResult) -> tuple[int, int, float, str]:
     read = read_by_target(result)
-    kind = ("non_member", "member", None).index(result.truth)
-    return kind, read.exposures if read else 0, read.share if read else 0.0, str(result.target)
+    kind = ("non_member", "member", None).index(result.question.truth)
+    return kind, read.exposures if read else 0, read.share if read else 0.0, str(result.question.target)
 
 
 def what_was_read(result: AuditResult) -> str:
-    if result.truth is None:
+    if result.question.truth is None:
         return "not known"
-    if result.truth == "non_member":
+    if result.question.truth == "non_member":
         return "read nothing"
     read = read_by_target(result)
     return f"read {read.label}" if read else "read"
@@ -85,7 +85,7 @@ def what_was_read(result: AuditResult) -> str:
 def by_set(runs: Iterable[Run]) -> dict[str, list[Run]]:
     found: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(run.result.corpus, []).append(run)
+        found.setdefault(run.question.corpus, []).append(run)
     return found
 
 
@@ -125,17 +125,17 @@ def share_of(scope: Scope, runs: Sequence[Run], holds: Callable[[AuditResult], b
 
 
 def cleared(result: AuditResult) -> bool:
-    return result.verdict == CLEARED
+    return result.verdict.decision == CLEARED
 
 
 def cleared_by_prism(result: AuditResult) -> bool:
     """By the paper's own test beside it, which knows no gates."""
     p = PRISM_P(result)
-    return p is not None and p < result.alpha
+    return p is not None and p < result.question.alpha
 
 
 def is_invalid(result: AuditResult) -> bool:
-    return result.verdict == "invalid"
+    return result.verdict.decision == "invalid"
 
 
 def verdicts(scope: Scope) -> Filled:
@@ -146,7 +146,7 @@ def verdicts(scope: Scope) -> Filled:
             spread_of(scope, here, P_VALUE, formats.p_value),
             against_truth(share_of(scope, here, cleared), any(read_so_much(run.result) for run in here)),
             share_of(scope, here, is_invalid),
-            against_truth(share_of(scope, here, cleared_by_prism), here[0].result.truth == "member"),
+            against_truth(share_of(scope, here, cleared_by_prism), here[0].result.question.truth == "member"),
             spread_of(scope, here, SEEDS, lambda value: formats.decimals(value, 2)),
         )
         for name, here in by_target(scope).items()
@@ -235,7 +235,7 @@ def noticed(scope: Scope) -> Block | None:
     def cell(here: Sequence[Run], reading: Exposure) -> Cell:
         p = at_reading(reading.label, "p_at_least")
         values = [(run.result, found) for run in here if (found := p(run.result)) is not None]
-        num = sum(value < result.alpha and not is_invalid(result) for result, value in values)
+        num = sum(value < result.question.alpha and not is_invalid(result) for result, value in values)
         was_there = any((read := read_by_target(result)) and read.at_least(reading) for result, _ in values)
         return against_truth(counted(num, len(values), scope.world.name), was_there)
 
@@ -265,14 +265,14 @@ def smallest_doses(scope: Scope) -> Block | None:
 
 def what_may_be_said(result: AuditResult) -> str:
     """One audit's detection curve in words."""
-    what = f"{result.corpus} under {result.target}"
+    what = f"{result.question.corpus} under {result.question.target}"
     if is_invalid(result):
         return f"{what}: nothing, because the audit is invalid."
     doses = details(result)["detection"]["noticed"]
     found = [f"at least {share} of it at least {dose:g} times" for share, dose in doses.items() if dose is not None]
     if not found:
         return f"{what}: no planted reading is excluded."
-    confidence = f"{1 - result.alpha:.0%} confidence{' each' * (len(found) > 1)}"
+    confidence = f"{1 - result.question.alpha:.0%} confidence{' each' * (len(found) > 1)}"
     return f"{what}: that the target read {', or '.join(found)}, is excluded with {confidence}."
 
 

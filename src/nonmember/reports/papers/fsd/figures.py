@@ -87,7 +87,7 @@ def _banded(name: str, line: Line) -> Line:
 
 def _num_unseen(run: Run) -> int | None:
     """As many as there were, which may be fewer than were asked for."""
-    found = run.result.details.get("num_unseen")
+    found = run.statistics.details.get("num_unseen")
     return int(found) if isinstance(found, int | float) else None
 
 

@@ -118,7 +118,7 @@ def histograms(scope: Scope) -> Filled:
 
 
 def name_of(scope: Scope, run: Run) -> str:
-    return scope.world.targets.get(str(run.result.target), str(run.result.target))
+    return scope.world.targets.get(str(run.question.target), str(run.question.target))
 
 
 def untouched_beside(scope: Scope, here: Sequence[Run], runs: Sequence[Run]) -> list[Run]:

@@ -78,15 +78,15 @@ def measured(runs: Sequence[Run], world: str, score: str, kind: str, measure: Me
     if made.value is None or not runs:
         return made
     first = runs[0].result
-    if any(run.result.verdict == "invalid" for run in runs):
+    if any(run.verdict.decision == "invalid" for run in runs):
         made = replace(made, mark=INVALID)
     if len(runs) > 1 or not measure.low:
         return made
     low, high = (detail_of(score, kind, key)(first) for key in (measure.low, measure.high))
     if low is None or high is None:
         return made
-    level = f"{1 - first.alpha:.0%} interval {formats.decimals(low)} to {formats.decimals(high)}"
-    wrong = measure is AUC and first.truth == "non_member" and not low <= CHANCE <= high
+    level = f"{1 - first.question.alpha:.0%} interval {formats.decimals(low)} to {formats.decimals(high)}"
+    wrong = measure is AUC and first.question.truth == "non_member" and not low <= CHANCE <= high
     return replace(made, note=level, mark=FALSE if wrong and not made.mark else made.mark)
 
 
@@ -104,7 +104,7 @@ def gain(runs: Sequence[Run], world: str, score: str) -> Cell:
 def blind(runs: Sequence[Run], world: str) -> Number:
     """The largest AUC of classifiers that see the texts only."""
     made = number(runs, world, detail("auroc_blind"))
-    kinds = runs[0].result.details.get("blind") if len(runs) == 1 else None
+    kinds = runs[0].result.statistics.details.get("blind") if len(runs) == 1 else None
     if made.value is None or not isinstance(kinds, Mapping):
         return made
     told_kinds = [f"{kind} {formats.decimals(number_in(kinds, kind, 'auc'))}" for kind in kinds]
@@ -165,13 +165,13 @@ def block(grid: Grid, part: str, what: str, rows: Sequence[Row], quantities: tup
 
 def say_targets(scope: Scope, runs: Sequence[Run]) -> str:
     """Which target, where there is one; and which has read neither set."""
-    names = {str(run.result.target): scope.world.targets.get(str(run.result.target), str(run.result.target))
+    names = {str(run.question.target): scope.world.targets.get(str(run.question.target), str(run.question.target))
              for run in runs}  # fmt: skip
     if len(names) == 1:
         (name,) = names.values()
         control = ", which has read neither set: every AUC should be .5" if _neither(runs) else ""
         return f"Target: {name}{control}."
-    controls = sorted({names[str(run.result.target)] for run in runs if run.result.truth == "non_member"})
+    controls = sorted({names[str(run.question.target)] for run in runs if run.question.truth == "non_member"})
     if not controls:
         return ""
     return f"Read neither set, so that every AUC should be .5: {formats.listed(controls)}."
@@ -196,7 +196,7 @@ def say_missing_of(block: Block, sets: Iterable[str]) -> str:
 
 
 def _neither(runs: Sequence[Run]) -> bool:
-    return {run.result.truth for run in runs} == {"non_member"}
+    return {run.question.truth for run in runs} == {"non_member"}
 
 
 def say_differences(sets: Mapping[str, Sequence[Run]]) -> list[str]:
@@ -261,7 +261,7 @@ def _is_idle(result: AuditResult) -> bool:
 
 def scores_of(scope: Scope, runs: Iterable[Run]) -> dict[str, str]:
     """Key -> printed name: the configured scores that results have, then others."""
-    present = {str(key) for run in runs if isinstance(scores := run.result.details.get("scores"), Mapping)
+    present = {str(key) for run in runs if isinstance(scores := run.statistics.details.get("scores"), Mapping)
                for key in scores}  # fmt: skip
     known = {key: name for key, name in scope.names["scores"].items() if key in present}
     return known | {key: key for key in sorted(present - set(known))}
@@ -276,7 +276,7 @@ def every(_: Run) -> bool:
 
 
 def target_columns(scope: Scope, runs: Sequence[Run], key: str) -> list[Column]:
-    present = {str(run.result.target) for run in runs}
+    present = {str(run.question.target) for run in runs}
     names = {label: name for label, name in scope.world.found("target", runs, key).items()
              if label in present or key in scope.world.targets_of}  # fmt: skip
     return [Column(name, with_setting("target", label)) for label, name in names.items()]
@@ -313,8 +313,8 @@ def table_4(scope: Scope) -> Filled:
 
 def sizes(scope: Scope, key: str) -> Grid | None:
     """By size of the target; None where all that have read the documents are of one size."""
-    runs = [run for run in scope.of(key) if run.result.truth != "non_member"]
-    found = {str(run.result.target): size for run in runs if (size := _size(run)) is not None}
+    runs = [run for run in scope.of(key) if run.question.truth != "non_member"]
+    found = {str(run.question.target): size for run in runs if (size := _size(run)) is not None}
     if len(set(found.values())) < 2:
         return None
     columns = [Column(f"{scope.world.targets.get(target, target)} ({formats.count(found[target])})",
@@ -326,7 +326,7 @@ NO_SIZES = "no results with targets of several sizes."
 
 
 def _size(run: Run) -> float | None:
-    return number_in(run.result.capability, "target", "num_parameters")
+    return number_in(run.result.health.capability, "target", "num_parameters")
 
 
 def table_3(scope: Scope) -> Filled:
@@ -344,7 +344,7 @@ def tables_2_and_15(scope: Scope) -> Filled:
     runs = one_target(scope, [run for run in scope.of("table15") if run.get("read") in ("once", None)])
     sets, scores = by_domain(scope, "table15", runs), scores_of(scope, runs)
     world = scope.world.name
-    target = scope.world.targets.get(str(runs[0].result.target)) if runs else None
+    target = scope.world.targets.get(str(runs[0].result.question.target)) if runs else None
     is_papers = scope.world.published and target == PAPERS_MODEL
     columns = [Column(name, every) for name in (*scores.values(), BLIND)]
     grid = Grid(scope, "table15", sets, columns, scores)

@@ -125,7 +125,7 @@ def _numbers(study: Study, lines: Lines, shares: list[float], picture: Picture) 
     def cell(levels: Levels, share: float) -> Cell:
         if share not in levels.levels:
             return nothing
-        here = tuple(run.anchor for run in levels.runs if run.result.data.get("rate") == share)
+        here = tuple(run.anchor for run in levels.runs if run.question.data.get("rate") == share)
         values = picture.say(levels, levels.levels.index(share))
         return Cell(tuple(printed(value, world.name, runs=() if place else here)
                           for place, value in enumerate(values)), (), picture.template)  # fmt: skip

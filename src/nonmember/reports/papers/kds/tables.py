@@ -36,14 +36,14 @@ AVERAGE = "average"
 
 def kernel_divergence(result: AuditResult) -> float | None:
     """S; an invalid one is none."""
-    return result.statistic if result.verdict != "invalid" else None
+    return result.statistics.value if result.verdict.decision != "invalid" else None
 
 
 def scores_of(scope: Scope, runs: Sequence[Run]) -> dict[str, Value]:
     """Printed name -> where a result tells it, each the higher the more was read; KDS last, as in the poster."""
 
     def keys(kind: str) -> set[str]:
-        told = (run.result.details.get(kind) for run in runs)
+        told = (run.statistics.details.get(kind) for run in runs)
         return {str(key) for one in told if isinstance(one, Mapping) for key in one}
 
     plain, tuned = keys("baselines"), keys("fsd")
@@ -54,7 +54,7 @@ def scores_of(scope: Scope, runs: Sequence[Run]) -> dict[str, Value]:
             scores[name] = detail("baselines", key)
         if key in tuned:
             scores[name + WITH_FSD] = detail("fsd", key)
-    if any("order_t" in run.result.details for run in runs):
+    if any("order_t" in run.statistics.details for run in runs):
         scores[ORDER_T] = detail("order_t")
     return scores | {KDS: kernel_divergence}
 
@@ -86,9 +86,9 @@ def levels_of(runs: Sequence[Run], value: Value) -> Levels | None:
     """The largest part of the results in which every draw has every level; of one recipe, at least two levels."""
     by_draw: dict[tuple[Any, int], dict[float, Run]] = {}
     for run in runs:
-        level = run.result.data.get("rate")
+        level = run.question.data.get("rate")
         if isinstance(level, int | float) and formats.exists(value(run.result)):
-            by_draw.setdefault((run.get("draw"), run.result.seed), {})[float(level)] = run
+            by_draw.setdefault((run.get("draw"), run.question.seed), {})[float(level)] = run
     draws = sorted(by_draw.values(), key=len, reverse=True)
     common = [sorted(set.intersection(*map(set, draws[:num]))) for num in range(1, len(draws) + 1)]
     parts = [(num * len(levels), num, levels) for num, levels in enumerate(common, start=1) if len(levels) > 1]
@@ -104,8 +104,8 @@ def one_recipe(runs: Sequence[Run]) -> list[Run]:
     """Of one recipe and size, that of most results: no score compares beyond these."""
 
     def recipe(run: Run) -> str:
-        size = run.result.data.get("num_documents", run.result.num_documents)
-        return json.dumps([run.result.settings, run.result.target, size], sort_keys=True, default=str)
+        size = run.question.data.get("num_documents", run.statistics.num_documents)
+        return json.dumps([run.question.settings, run.question.target, size], sort_keys=True, default=str)
 
     recipes = [recipe(run) for run in runs]
     usual = Counter(recipes).most_common(1)
@@ -165,7 +165,7 @@ def _bandwidth(run: Run) -> str:
 
 def _batch(run: Run) -> str:
     size = int(run.get("training.optimization.batch_size"))
-    return "one step over all documents" if size >= run.result.num_documents else f"batches of {size}"
+    return "one step over all documents" if size >= run.statistics.num_documents else f"batches of {size}"
 
 
 SETTINGS: dict[str, Callable[[Run], str]] = {
@@ -265,7 +265,7 @@ def spreads(study: Study) -> Block | None:
         if found is None or share not in levels.levels:
             return Cell((dash(world),) * 3, (), SPREAD)
         place = levels.levels.index(share)
-        here = tuple(run.anchor for run in levels.runs if run.result.data.get("rate") == share)
+        here = tuple(run.anchor for run in levels.runs if run.question.data.get("rate") == share)
         values = (found.mean[place], found.sd[place], found.variation[place])
         return Cell(tuple(printed(value, world, runs=() if nth else here) for nth, value in enumerate(values)), (),
                     SPREAD)  # fmt: skip
@@ -312,7 +312,7 @@ def block(
 
 def target_of(study: Study) -> str:
     names = study.scope.world.targets
-    labels = dict.fromkeys(str(run.result.target) for run in study.runs)
+    labels = dict.fromkeys(str(run.question.target) for run in study.runs)
     return formats.listed([names.get(label, label) for label in labels])
 
 
@@ -323,7 +323,7 @@ def say_draws(study: Study) -> str:
         return ""
     draws, levels = ({count(one) for one in used} for count in (lambda one: len(one.scores_DL),
                                                                 lambda one: len(one.levels)))  # fmt: skip
-    sizes = {run.result.num_documents for one in used for run in one.runs}
+    sizes = {run.statistics.num_documents for one in used for run in one.runs}
     kept = {run.anchor for one in used for run in one.runs}
     text = (
         f"{formats.counts(draws)} draw{'s' * (draws != {1})} of {formats.counts(levels)} levels, "
