@@ -6,13 +6,13 @@ import math
 from collections.abc import Iterator, Mapping
 
 from nonmember.artifacts import Builder
-from nonmember.audits.exposure import Exposures, root_of
 from nonmember.audits.keys import settings_of_method
 from nonmember.audits.measuring import MeasuredGroup
 from nonmember.audits.question import Audit, further_corpora, other_corpora
 from nonmember.audits.warnings import warnings_about
 from nonmember.methods import TestOutcome
 from nonmember.models import ModelSpec, label_of
+from nonmember.models.exposure import Exposures, root_of
 from nonmember.results import answers
 from nonmember.results.mirror import SUSPECT
 from nonmember.results.result import (

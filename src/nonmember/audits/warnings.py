@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 from nonmember.artifacts import Builder
-from nonmember.audits.exposure import Exposures
 from nonmember.audits.measuring import MeasuredGroup
 from nonmember.audits.preparation import cut_warnings
 from nonmember.audits.question import UNSEEN, Audit
 from nonmember.models import ModelSpec
+from nonmember.models.exposure import truth_about
 from nonmember.results import answers
 from nonmember.results.result import Health
 
@@ -62,5 +62,5 @@ def _unseen_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     if UNSEEN not in audit.groups:
         return
     for corpus, what in ((audit.unseen, "that it is tuned on"), (audit.heldout, "given as non-members")):
-        if corpus is not None and Exposures(builder, corpus).truth(audit.target) == "member":
+        if corpus is not None and truth_about(builder, audit.target, corpus) == "member":
             yield f"The target has read the documents {what}."

@@ -8,29 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nonmember.checks import wrong
-from nonmember.corpora import Component, CorpusSpec, Mixture, Part
+from nonmember.corpora import Component, CorpusSpec, Mixture
+from nonmember.corpora.planted import planted_part
 from nonmember.models.base import ModelSpec, label_of
 from nonmember.records.exposure import Exposure
 from nonmember.training import Trained
 from nonmember.training.recipes import Pretraining
-
-SHARE, SALT = "read", "reading"  # of the part of a set that is read
-
-
-def planted_part(corpus: CorpusSpec, exposure: Exposure) -> Component:
-    """What is read of a set, as a component of a mixture. Documents are chosen by hash, so that a smaller share is part
-    of a larger one."""
-    if exposure.share < 1:
-        sizes = {SHARE: exposure.share}
-        corpus = Part(corpus, take=SHARE, sizes=sizes, by="document", per="corpus", salt=SALT)
-    return Component(corpus, exposure.exposures)
-
-
-def planted_share(corpus: CorpusSpec) -> tuple[CorpusSpec, float]:
-    """The set that a corpus was planted from, and the share of it that it is: what `planted_part` was given."""
-    if isinstance(corpus, Part) and (corpus.salt, corpus.take) == (SALT, SHARE):
-        return corpus.base, float(dict(corpus.sizes)[SHARE])
-    return corpus, 1.0
 
 
 def planted(

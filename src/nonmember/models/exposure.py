@@ -1,4 +1,4 @@
-"""What models have read of a set of documents, as far as their recipes tell."""
+"""Exposure of models to a set of documents, known from their training recipes."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Literal
 
 from nonmember.artifacts import Builder
 from nonmember.corpora import Component, CorpusSpec
-from nonmember.models import ModelSpec
+from nonmember.corpora.planted import planted_share
+from nonmember.models.base import ModelSpec
 from nonmember.records import Corpus
 from nonmember.records.exposure import NOT_READ, Exposure
-from nonmember.training.planting import planted_share
 
 
 @dataclass(frozen=True)
@@ -77,6 +77,11 @@ def _occurrences(wanted: set[str], corpus: Corpus) -> Counter[str]:
         for text in {document.text, *document.text.splitlines()}
         if text in wanted
     )  # fmt: skip
+
+
+def truth_about(builder: Builder, model: ModelSpec, documents: CorpusSpec) -> Literal["member", "non_member"] | None:
+    """See `Exposures.truth`."""
+    return Exposures(builder, documents).truth(model)
 
 
 def root_of(model: ModelSpec) -> ModelSpec:
