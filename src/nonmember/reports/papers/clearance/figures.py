@@ -15,6 +15,16 @@ from nonmember.reports.core.grid import FALSE, Block, Cell, Figure
 from nonmember.reports.core.numbers import HIGH, LOW, number_in
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.clearance import tables as ours
+from nonmember.reports.papers.clearance.rows import (
+    by_set,
+    control_deltas,
+    mean_of_controls,
+    one_of_each,
+    read_something,
+    readings_of,
+    spread_of,
+    table,
+)
 from nonmember.reports.render import formats
 from nonmember.reports.render.figures import (
     INK,
@@ -39,22 +49,22 @@ DARKEST = 0.55  # opacity; what is written in a cell stays readable in either th
 
 def deltas(scope: Scope) -> Figure | None:
     """Set by set: controls by what they read, their margins, and the targets where they belong."""
-    readings = ours.readings_of(scope.runs)
-    by_set = ours.by_set(scope.runs)
+    readings = readings_of(scope.runs)
+    sets = by_set(scope.runs)
     rows = {
-        name: [ours.spread_of(scope, ours.one_of_each(here), ours.mean_of_controls(label), formats.signed)
+        name: [spread_of(scope, one_of_each(here), mean_of_controls(label), formats.signed)
                for label in readings]
-        for name, here in by_set.items()
+        for name, here in sets.items()
     }  # fmt: skip
-    block = ours.table(scope, "numbers-deltas", "Mean Delta of the controls", "set", tuple(readings), rows, ours.MEDIAN)
+    block = table(scope, "numbers-deltas", "Mean Delta of the controls", "set", tuple(readings), rows, ours.MEDIAN)
     if block is None:
         return None
     places = {label: place for place, label in enumerate(readings)}
 
     def paint(canvas: Canvas) -> None:
-        for axis, here in zip(panels(canvas, tuple(by_set)), by_set.values(), strict=True):
+        for axis, here in zip(panels(canvas, tuple(sets)), sets.values(), strict=True):
             zero_line(axis)
-            for run in ours.one_of_each(here):
+            for run in one_of_each(here):
                 _controls(axis, run.result, places)
             _targets(axis, here, places)
             axis.set(xlabel="times read", xticks=range(len(places)), xlim=(-0.6, len(places) - 0.4))
@@ -68,7 +78,7 @@ def deltas(scope: Scope) -> Figure | None:
         "read, blue where they read nothing and red where they did; a line with a band where it is not known. A panel "
         "per set. A target is cleared where it lies above all margins."
     )
-    return figure_of("deltas", scope.world, "Delta of targets and controls", alt, block, size_of_panels(len(by_set)),
+    return figure_of("deltas", scope.world, "Delta of targets and controls", alt, block, size_of_panels(len(sets)),
                      paint)  # fmt: skip
 
 
@@ -77,7 +87,7 @@ def _tick(reading: Exposure) -> str:
 
 
 def _controls(axis: Axes, result: AuditResult, places: dict[str, int]) -> None:
-    told = ours.control_deltas(result)
+    told = control_deltas(result)
     xs, ys = zip(*((places[label], one) for label, deltas in told.items() for one in deltas), strict=True)
     axis.plot(xs, ys, marker="o", linestyle="", color=QUIET, markersize=3.5, label=_once(axis, "controls"))
     for label, place in places.items():
@@ -163,7 +173,7 @@ def _grid(scope: Scope, key: str, title: str, alt: str, block: Block | None, tol
     """Cells darker for larger shares, columns in groups of one share of the documents."""
     if block is None:
         return None
-    readings = list(ours.read_something(ours.readings_of(scope.runs)).values())
+    readings = list(read_something(readings_of(scope.runs)).values())
     size = LABEL_WIDTH + CELL_WIDTH * len(readings), 1.0 + CELL_HEIGHT * len(block.rows)
 
     def paint(canvas: Canvas) -> None:

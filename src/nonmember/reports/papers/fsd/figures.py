@@ -13,7 +13,7 @@ from nonmember.reports.core.grid import RANGE, Block, Cell, Figure, Row
 from nonmember.reports.core.numbers import number, over_draws
 from nonmember.reports.core.report import Filled, figures
 from nonmember.reports.core.worlds import Scope, by_domain, one_target
-from nonmember.reports.papers.fsd.tables import (
+from nonmember.reports.papers.fsd.grids import (
     AUC,
     BASE,
     CHANCE,

@@ -13,8 +13,8 @@ from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.fsd import published
 from nonmember.reports.papers.fsd import tables as ours
 from nonmember.reports.papers.fsd.figures import by_number
+from nonmember.reports.papers.fsd.grids import BASE, BLIND_LIMIT, BOTH, CHANCE, FSD, detail_of
 from nonmember.reports.papers.fsd.histograms import histograms
-from nonmember.reports.papers.fsd.tables import BASE, BLIND_LIMIT, BOTH, CHANCE, FSD, detail_of
 from nonmember.reports.render.blocks import published_block
 from nonmember.results.load import Run
 
