@@ -24,6 +24,14 @@ class Said:
         return self.out.rstrip("\n").rpartition("\n")[2]
 
 
+def numbers(result: dict) -> dict:
+    """All that `result.json` says but what the run made, found and took, and what it is called."""
+    question = {name: value for name, value in result["question"].items() if name not in ("sweep", "cell", "data")}
+    provenance = {name: value for name, value in result["provenance"].items() if name not in ("made", "seconds")}
+    others = {name: value for name, value in result.items() if name != "seal"}
+    return {**others, "question": question, "provenance": provenance}
+
+
 def question(target: Path, reference: Path, documents: Path, *more: str) -> list[str]:
     """The arguments of a PRISM audit with few resamples and no tracking."""
     return [

@@ -88,7 +88,12 @@ def strict(path: Path) -> dict:
 
 def numbers(result: AuditResult) -> dict:
     """All but what a run had to make, how long it took and where it lies."""
-    return {name: value for name, value in asdict(result).items() if name not in ("made", "seconds", "cell")}
+    told = replace(
+        result,
+        question=replace(result.question, cell=""),
+        provenance=replace(result.provenance, made={}, seconds=0.0),
+    )
+    return asdict(told)
 
 
 def forbid_work(monkeypatch) -> None:
@@ -108,38 +113,50 @@ def test_a_result_says_everything_and_can_be_had_again(audit, tmp_path, monkeypa
     assert set(told) == {field.name for field in fields(AuditResult)} | {"seal"}
     assert told["seal"]["files"].keys() == {"scores.parquet", "distribution.parquet"}
     assert AuditResult.load(tmp_path / "one" / "result.json") == result
-    assert (result.method, result.target, result.reference) == ("prism", "target", "reference")
-    assert (result.corpus, result.truth, result.seed, result.alpha) == (
+    assert (result.question.method, result.question.target, result.question.reference) == (
+        "prism",
+        "target",
+        "reference",
+    )
+    assert (result.question.corpus, result.question.truth, result.question.seed, result.question.alpha) == (
         "suspect texts",
         "non_member",
         5,
         0.05,
     )
-    assert (result.num_documents, result.num_excluded, result.excluded) == (40, 0, {})
-    assert result.verdict in ("evidence_of_non_membership", "inconclusive")
-    assert result.allowed_claim
-    assert 0 < result.p_value <= 1
-    assert result.statistic == pytest.approx(result.rho_reference_target - result.rho_distilled_target)
-    assert result.ci_low < result.ci_high
-    assert result.score == "minkpp(0.2)"
-    assert result.settings["score"] == {"kind": "MinKPlusPlus", "k": 0.2, "compat": "none"}
-    assert result.settings["distillation"]["optimization"]["learning_rate"] == 1e-2
-    assert result.health.keys() == {"ce_before", "ce_after", "kl_before", "kl_after"}
-    assert result.capability.keys() == {"target", "reference", "distilled"}
-    assert result.capability["target"]["num_parameters"] == result.capability["distilled"]["num_parameters"]
-    assert 2 < result.capability["target"]["nll"] < np.log(tiny.VOCAB_SIZE)
-    assert result.keys.keys() == {"target", "reference", "distilled", "corpus", "audit"}
-    assert {"python", "nonmember", "torch", "transformers", "lightning"} <= result.versions.keys()
-    assert (result.made["models_trained"], result.made["observations_found"]) == (3, 0)
-    assert result.made["tokens_observed"] == 3 * sum(observed(audit, tmp_path))
-    assert result.seconds > 0
-    assert any("below 150" in warning for warning in result.warnings)
+    assert (result.statistics.num_documents, result.exclusions.num_documents, result.exclusions.documents) == (
+        40,
+        0,
+        {},
+    )
+    assert result.verdict.decision in ("evidence_of_non_membership", "inconclusive")
+    assert result.verdict.allowed_claim
+    assert 0 < result.statistics.p_value <= 1
+    assert result.statistics.value == pytest.approx(
+        result.statistics.details.get("rho_reference_target") - result.statistics.details.get("rho_distilled_target")
+    )
+    assert result.statistics.ci_low < result.statistics.ci_high
+    assert result.question.score == "minkpp(0.2)"
+    assert result.question.settings["score"] == {"kind": "MinKPlusPlus", "k": 0.2, "compat": "none"}
+    assert result.question.settings["distillation"]["optimization"]["learning_rate"] == 1e-2
+    assert result.health.training.keys() == {"ce_before", "ce_after", "kl_before", "kl_after"}
+    assert result.health.capability.keys() == {"target", "reference", "distilled"}
+    assert (
+        result.health.capability["target"]["num_parameters"] == result.health.capability["distilled"]["num_parameters"]
+    )
+    assert 2 < result.health.capability["target"]["nll"] < np.log(tiny.VOCAB_SIZE)
+    assert result.provenance.keys.keys() == {"target", "reference", "distilled", "corpus", "audit"}
+    assert {"python", "nonmember", "torch", "transformers", "lightning"} <= result.provenance.versions.keys()
+    assert (result.provenance.made["models_trained"], result.provenance.made["observations_found"]) == (3, 0)
+    assert result.provenance.made["tokens_observed"] == 3 * sum(observed(audit, tmp_path))
+    assert result.provenance.seconds > 0
+    assert any("below 150" in warning for warning in result.verdict.warnings)
 
     scores = pq.read_table(tmp_path / "one" / "scores.parquet")
     assert scores.column_names == ["doc_id", "target", "reference", "distilled"]
     assert scores["doc_id"].to_pylist() == [f"suspect-{n}" for n in range(40)]
     distribution = pq.read_table(tmp_path / "one" / "distribution.parquet")["statistic"].to_numpy()
-    assert (1 + np.sum(distribution <= 1e-12)) / 201 == pytest.approx(result.p_value)
+    assert (1 + np.sum(distribution <= 1e-12)) / 201 == pytest.approx(result.statistics.p_value)
 
     anew = run(audit, tmp_path, "anew", store="another store")
     assert numbers(anew) == numbers(result)
@@ -148,7 +165,7 @@ def test_a_result_says_everything_and_can_be_had_again(audit, tmp_path, monkeypa
     forbid_work(monkeypatch)
     found = run(audit, tmp_path, "found")
     assert numbers(found) == numbers(result)
-    assert found.made == NOTHING_MADE | {"models_found": 3, "observations_found": 3, "answers_found": 0}
+    assert found.provenance.made == NOTHING_MADE | {"models_found": 3, "observations_found": 3, "answers_found": 0}
 
 
 def observed(audit: Audit, folder: Path) -> list[int]:
@@ -166,11 +183,13 @@ def test_another_fraction_takes_no_forward_pass(untrained, tmp_path, monkeypatch
         other = replace(untrained, method=replace(PRISM, score=MinKPlusPlus(k)))
         for again in (shop, tiny.builder(tmp_path / "store")):
             result = run_audit(other, again, tmp_path / f"{k}")
-            assert result.made.items() >= NOTHING_MADE.items()
-            assert result.score == f"minkpp({k:g})"
-            assert result.rho_reference_target != one.rho_reference_target
-            assert result.keys["distilled"] == one.keys["distilled"]
-            assert result.keys["audit"] != one.keys["audit"]
+            assert result.provenance.made.items() >= NOTHING_MADE.items()
+            assert result.question.score == f"minkpp({k:g})"
+            assert result.statistics.details.get("rho_reference_target") != one.statistics.details.get(
+                "rho_reference_target"
+            )
+            assert result.provenance.keys["distilled"] == one.provenance.keys["distilled"]
+            assert result.provenance.keys["audit"] != one.provenance.keys["audit"]
 
 
 def test_a_method_beside_another_shares_its_distilled_reference(untrained, tmp_path, monkeypatch):
@@ -178,24 +197,25 @@ def test_a_method_beside_another_shares_its_distilled_reference(untrained, tmp_p
     forbid_work(monkeypatch)
     result = run(replace(untrained, method=PAIRED_T), tmp_path, "paired")
     told = strict(tmp_path / "paired" / "result.json")
-    assert (result.verdict, result.made["models_trained"]) == ("score_only", 0)
-    assert (told["ci_low"], told["rho_reference_target"], told["rho_distilled_target"]) == (None, None, None)
-    assert 0 <= result.p_value <= 1
+    assert (result.verdict.decision, result.provenance.made["models_trained"]) == ("score_only", 0)
+    assert told["statistics"]["ci_low"] is None
+    assert told["statistics"]["details"].keys() == {"mean_difference"}
+    assert 0 <= result.statistics.p_value <= 1
     assert not (tmp_path / "paired" / "distribution.parquet").exists()
 
 
 def test_another_seed_trains_the_distilled_reference_anew_and_nothing_else(audit, tmp_path):
     one = run(audit, tmp_path)
     other = run(replace(audit, seed=6), tmp_path, "other")
-    assert other.made["models_trained"] == 1
-    assert other.rho_reference_target == one.rho_reference_target
-    assert other.rho_distilled_target != one.rho_distilled_target
+    assert other.provenance.made["models_trained"] == 1
+    assert other.statistics.details.get("rho_reference_target") == one.statistics.details.get("rho_reference_target")
+    assert other.statistics.details.get("rho_distilled_target") != one.statistics.details.get("rho_distilled_target")
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, "member"), ("non_member", "non_member")])
 def test_truth_is_the_askers_or_else_the_recipes(audit, tmp_path, given, expected):
     target = replace(audit.target, base=audit.target.base, corpus=audit.suspect)
-    assert run(replace(audit, target=target, truth=given), tmp_path).truth == expected
+    assert run(replace(audit, target=target, truth=given), tmp_path).question.truth == expected
 
 
 def test_what_the_asker_says_must_be_one_of_two(audit):
@@ -217,16 +237,15 @@ def with_short_texts(audit: Audit, folder: Path, number: int, of: int = 60) -> A
 )
 def test_documents_without_a_scored_token_leave_all_roles_with_a_reason(untrained, tmp_path, number, warns, invalid):
     result = run(with_short_texts(untrained, tmp_path, number), tmp_path)
-    assert (result.num_documents, result.num_excluded) == (60 - number, number)
-    assert result.excluded == {
-        f"short-{n}": "target: no scored token: the text has fewer than two tokens" for n in range(number)
-    }
+    assert (result.statistics.num_documents, result.exclusions.num_documents) == (60 - number, number)
+    reason = "target: no scored token: the text has fewer than two tokens"
+    assert result.exclusions.documents == {"suspect": {f"short-{n}": reason for n in range(number)}}
     table = pq.read_table(tmp_path / "one" / "scores.parquet")
     assert table["doc_id"].to_pylist() == [f"short-{n}" for n in range(number, 60)]
     assert all(np.isfinite(table[role].to_numpy()).all() for role in ("target", "reference", "distilled"))
-    assert any("could not be scored" in warning for warning in result.warnings) == warns
-    assert (result.verdict == "invalid") == invalid
-    assert ("nothing may be concluded" in result.allowed_claim) == invalid
+    assert any("could not be scored" in warning for warning in result.verdict.warnings) == warns
+    assert (result.verdict.decision == "invalid") == invalid
+    assert ("nothing may be concluded" in result.verdict.allowed_claim) == invalid
     strict(tmp_path / "one" / "result.json")
 
 
@@ -240,8 +259,8 @@ def test_too_few_documents_are_refused_before_anything_is_made(untrained, tmp_pa
 
 def test_fewer_than_thirty_after_exclusions_is_invalid(untrained, tmp_path):
     result = run(with_short_texts(untrained, tmp_path, 2, of=31), tmp_path)
-    assert result.verdict == "invalid"
-    assert any("29 documents are left" in warning for warning in result.warnings)
+    assert result.verdict.decision == "invalid"
+    assert any("29 documents are left" in warning for warning in result.verdict.warnings)
 
 
 def test_nothing_to_score_at_all(untrained, tmp_path):
@@ -253,16 +272,16 @@ def test_nothing_to_score_at_all(untrained, tmp_path):
 def test_a_reference_smaller_than_the_target_warns(untrained, tmp_path, hidden_size, warns):
     smaller = replace(untrained.reference, architecture=untrained.reference.architecture | {"hidden_size": hidden_size})
     result = run(replace(untrained, reference=smaller), tmp_path)
-    assert any("reference is smaller than the target" in warning for warning in result.warnings) == warns
+    assert any("reference is smaller than the target" in warning for warning in result.verdict.warnings) == warns
 
 
 def test_a_distilled_reference_that_learnt_nothing_warns(untrained, tmp_path):
     idle = replace(PRISM, distillation=tiny.distillation(learning_rate=1e-30))
     result = run(replace(untrained, method=idle), tmp_path)
-    assert result.health["ce_before"] == result.health["ce_after"]
-    assert sum("did not fall" in warning for warning in result.warnings) == 2
-    assert result.statistic == 0  # the distilled reference is the reference
-    assert result.verdict == "inconclusive"
+    assert result.health.training["ce_before"] == result.health.training["ce_after"]
+    assert sum("did not fall" in warning for warning in result.verdict.warnings) == 2
+    assert result.statistics.value == 0  # the distilled reference is the reference
+    assert result.verdict.decision == "inconclusive"
 
 
 # Who hears of it --------------------------------------------------------------------------------------------
@@ -294,15 +313,15 @@ def test_the_tracker_hears_the_result_under_names_that_never_change(audit, tmp_p
     shop = tiny.builder(tmp_path / "store")
     shop.tracker = listener
     result = run_audit(audit, shop, tmp_path / "one")
-    health = {f"health/{name}": value for name, value in result.health.items()}
+    health = {f"health/{name}": value for name, value in result.health.training.items()}
     names_of_old = health | {
-        "test/statistic": result.statistic,
-        "test/p_value": result.p_value,
-        "test/ci_low": result.ci_low,
-        "test/ci_high": result.ci_high,
-        "rho/reference_target": result.rho_reference_target,
-        "rho/distilled_target": result.rho_distilled_target,
-        "verdict": result.verdict,
+        "test/statistic": result.statistics.value,
+        "test/p_value": result.statistics.p_value,
+        "test/ci_low": result.statistics.ci_low,
+        "test/ci_high": result.statistics.ci_high,
+        "rho/reference_target": result.statistics.details.get("rho_reference_target"),
+        "rho/distilled_target": result.statistics.details.get("rho_distilled_target"),
+        "verdict": result.verdict.decision,
         "num_documents": 40,
         "num_excluded": 0,
     }
@@ -367,7 +386,7 @@ def test_a_result_this_version_cannot_read_is_made_again_and_kept(untrained, tmp
 
 def test_a_result_whose_scores_were_damaged_is_made_anew_without_a_duplicate(untrained, tmp_path, caplog):
     first = run(untrained, tmp_path)
-    folder, key = tmp_path / "one", first.keys["audit"]
+    folder, key = tmp_path / "one", first.provenance.keys["audit"]
     scores = (folder / "scores.parquet").read_bytes()
     for damage in (lambda path: path.write_bytes(scores[:-9]), Path.unlink):
         damage(folder / "scores.parquet")
@@ -382,17 +401,18 @@ def test_a_result_whose_scores_were_damaged_is_made_anew_without_a_duplicate(unt
             "scores.parquet",
         ]
         assert (folder / "scores.parquet").read_bytes() == scores
-    edited = json.loads((folder / RESULT).read_text()) | {"p_value": 0.9}
+    edited = json.loads((folder / RESULT).read_text())
+    edited["statistics"]["p_value"] = 0.9
     (folder / RESULT).write_text(json.dumps(edited))
     assert finished(folder, key) is None
     run(untrained, tmp_path)
     (kept,) = folder.glob("result-unreadable-*.json")
-    assert json.loads(kept.read_text())["p_value"] == 0.9
+    assert json.loads(kept.read_text())["statistics"]["p_value"] == 0.9
 
 
 def test_scores_that_were_lost_beside_a_result_without_a_seal_are_made_anew(untrained, tmp_path):
     result = run(untrained, tmp_path)
-    folder, key = tmp_path / "one", result.keys["audit"]
+    folder, key = tmp_path / "one", result.provenance.keys["audit"]
     (folder / RESULT).write_text(result.to_json())  # as an earlier version wrote it
     assert finished(folder, key) == result
     (folder / "scores.parquet").unlink()
@@ -459,11 +479,15 @@ def test_suspect_and_held_out_text_go_through_one_audit(untrained, tmp_path):
     )  # fmt: skip
     audit = replace(untrained, method=method, heldout=heldout, heldout_label="held out", world="micro", sweep="table4")
     result = run(audit, tmp_path)
-    assert (result.target, result.reference, result.heldout) == ("gpt_neox-scratch", "gpt_neox-scratch", "held out")
-    assert (result.world, result.sweep, result.cell) == ("micro", "table4", "one")
-    assert (result.num_documents, result.details["num_heldout"]) == (40, 35)
-    assert list(result.excluded) == ["heldout/heldout-35"]
-    assert result.keys.keys() == {"target", "reference", "corpus", "heldout", "audit"}
+    assert (result.question.target, result.question.reference, result.question.heldout) == (
+        "gpt_neox-scratch",
+        "gpt_neox-scratch",
+        "held out",
+    )
+    assert (result.question.world, result.question.sweep, result.question.cell) == ("micro", "table4", "one")
+    assert (result.statistics.num_documents, result.statistics.details["num_heldout"]) == (40, 35)
+    assert {name: list(ids) for name, ids in result.exclusions.documents.items()} == {"heldout": ["heldout-35"]}
+    assert result.provenance.keys.keys() == {"target", "reference", "corpus", "heldout", "audit"}
     other = replace(audit, reference=replace(audit.reference, seed=7))
     assert found(other, tmp_path / "one") is None, "some features are against it"
     scores = pq.read_table(tmp_path / "one" / "scores.parquet").to_pydict()
@@ -481,9 +505,14 @@ def test_the_blind_baseline_asks_no_model(untrained, tmp_path, monkeypatch):
     heldout = write_jsonl(tmp_path / "heldout.jsonl", tiny.random_texts(40, seed=3))
     blind = Blind(num_folds=5, inverse_penalty=1.0, num_resamples=100, alpha=0.05, max_tokens=64)
     result = run(replace(untrained, method=blind, heldout=heldout), tmp_path)
-    assert (result.target, result.reference, result.truth, result.num_tokens) == (None, None, None, None)
-    assert result.capability == {}
-    assert 0.2 < result.statistic < 0.8
+    assert (result.question.target, result.question.reference, result.question.truth, result.statistics.num_tokens) == (
+        None,
+        None,
+        None,
+        None,
+    )
+    assert result.health.capability == {}
+    assert 0.2 < result.statistics.value < 0.8
     few = write_jsonl(tmp_path / "few.jsonl", tiny.random_texts(10, seed=3))
     with pytest.raises(ValueError, match="The heldout set has 10 documents and blind needs at least 30"):
         run(replace(untrained, method=blind, heldout=few), tmp_path)
@@ -512,6 +541,6 @@ def test_cells_share_what_was_read_and_count_for_themselves(untrained, tmp_path,
     second = cell("second", method=replace(PRISM, distillation=tiny.distillation(lambda_=0.2)))
     # One copy of the reference to be trained, and the distilled reference itself: target and reference are in memory.
     assert len(loads) - before == 2
-    assert second.made["models_trained"] == 1
-    assert second.made["observations_found"] == 2
-    assert second.made["tokens_observed"] * 3 == first.made["tokens_observed"]
+    assert second.provenance.made["models_trained"] == 1
+    assert second.provenance.made["observations_found"] == 2
+    assert second.provenance.made["tokens_observed"] * 3 == first.provenance.made["tokens_observed"]

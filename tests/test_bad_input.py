@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 from safetensors.torch import load_file, save_file
 
-from command_line import only, rows_of, write_rows
+from command_line import numbers, only, rows_of, write_rows
 
 
 def refused(said, *parts: str) -> str:
@@ -115,9 +115,13 @@ def test_a_document_of_one_token_is_excluded(nonmember, ask, documents, texts, t
     said = nonmember(*ask(documents=documents([*rows_of(texts), {"id": "short", "text": "a"}])))
     assert (said.status, said.err) == (0, "")
     result = json.loads(only(tmp_path, "outputs/audits/*/*/result.json").read_text())
-    assert (result["num_documents"], result["num_excluded"]) == (40, 1)
-    assert result["excluded"] == {"short": "target: no scored token: the text has fewer than two tokens"}
-    assert not [warning for warning in result["warnings"] if "could not be scored" in warning], "1 of 41 is little"
+    assert (result["statistics"]["num_documents"], len(result["exclusions"]["documents"]["suspect"])) == (40, 1)
+    assert result["exclusions"]["documents"] == {
+        "suspect": {"short": "target: no scored token: the text has fewer than two tokens"}
+    }
+    assert not [warning for warning in result["verdict"]["warnings"] if "could not be scored" in warning], (
+        "1 of 41 is little"
+    )
 
 
 def test_many_documents_of_one_token_make_the_result_invalid(nonmember, ask, documents, texts, tmp_path):
@@ -125,8 +129,8 @@ def test_many_documents_of_one_token_make_the_result_invalid(nonmember, ask, doc
     said = nonmember(*ask(documents=documents(rows)))
     assert said.status == 0
     result = json.loads(only(tmp_path, "outputs/audits/*/*/result.json").read_text())
-    assert (result["num_excluded"], result["verdict"]) == (11, "invalid")
-    assert "nothing may be concluded" in result["allowed_claim"]
+    assert (len(result["exclusions"]["documents"]["suspect"]), result["verdict"]["decision"]) == (11, "invalid")
+    assert "nothing may be concluded" in result["verdict"]["allowed_claim"]
 
 
 def test_only_documents_of_one_token(nonmember, ask, documents):
@@ -266,7 +270,7 @@ def test_padding_rows_are_fine(nonmember, ask, make_model, tmp_path):
     """More rows than tokens, as in Pythia: 50,304 rows for 50,277 tokens; and not as many in both models."""
     said = nonmember(*ask(target=make_model(0, extra_rows=24), reference=make_model(1, extra_rows=8)))
     assert (said.status, said.err) == (0, "")
-    assert json.loads(only(tmp_path, "outputs/audits/*/*/result.json").read_text())["num_documents"] == 40
+    assert json.loads(only(tmp_path, "outputs/audits/*/*/result.json").read_text())["statistics"]["num_documents"] == 40
 
 
 def test_tokenizer_larger_than_the_model(nonmember, ask, make_model, nothing_is_lost):
@@ -327,7 +331,10 @@ def test_a_result_that_cannot_be_read_is_made_again_and_kept(nonmember, ask):
     refused(nonmember("table", "outputs"), "result.json is not a result", "Move it away and run the audit again")
     assert nonmember(*ask()).status == 0
     again = json.loads(path.read_text())
-    assert (again["statistic"], again["keys"]) == (whole["statistic"], whole["keys"])
+    assert (again["statistics"]["value"], again["provenance"]["keys"]) == (
+        whole["statistics"]["value"],
+        whole["provenance"]["keys"],
+    )
     assert len(only(Path(), "outputs/audits/*/*/result-unreadable-*.json").read_text()) == 100
 
 
@@ -382,12 +389,6 @@ def test_no_room_left(nonmember, ask, finished, num_bytes, more, kinds):
 
 def read_result(name: str = "audits") -> dict:
     return json.loads(only(Path("outputs/audits", name), "*/result.json").read_text())
-
-
-def numbers(result: dict) -> dict:
-    return {
-        key: value for key, value in result.items() if key not in ("made", "seconds", "sweep", "cell", "data", "seal")
-    }
 
 
 MOUNTS = shutil.which("unshare") and not subprocess.run(

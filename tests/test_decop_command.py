@@ -53,12 +53,12 @@ def test_a_replay_needs_no_model(nonmember, recorded):
     said = nonmember("audit", "experiment=decop_replay", "logger=none")
     assert said.status == 0, said.err
     result = the_result()
-    assert (result["target"], result["verdict"], result["num_documents"]) == (
+    assert (result["question"]["target"], result["verdict"]["decision"], result["statistics"]["num_documents"]) == (
         "mistral-7b", "evidence_of_membership", 12,
     )  # fmt: skip
     known, unknown = 24, sum("ABCD"[query % 4] == LETTERS[order.index(0)] for query, order in enumerate(ORDERS))
-    assert result["details"]["mean_suspect"] == pytest.approx((5 + (known + unknown) / 48) / 6)
-    assert result["details"]["best_balanced_acc"] == result["details"]["roc_auc"] == 1.0
+    assert result["statistics"]["details"]["mean_suspect"] == pytest.approx((5 + (known + unknown) / 48) / 6)
+    assert result["statistics"]["details"]["best_balanced_acc"] == result["statistics"]["details"]["roc_auc"] == 1.0
     for words in ("best balanced accuracy 1.000", "area under the ROC curve 1.000", "Welch t ="):
         assert words in said.out
     assert "The texts are not at hand" in said.out
@@ -67,7 +67,7 @@ def test_a_replay_needs_no_model(nonmember, recorded):
 def test_a_replay_with_calibration(nonmember, recorded):
     said = nonmember("audit", "experiment=decop_calibrated", "logger=none")
     assert said.status == 0, said.err
-    details = the_result()["details"]
+    details = the_result()["statistics"]["details"]
     assert set(details["letters"]) == {"suspect", "heldout", "unseen"}
     assert details["calibration"]["num_works"] + details["num_heldout_works"] == 14
     assert details["letters"]["heldout"]["probability_calibrated"]["A"] == pytest.approx(0.25, abs=0.05)
@@ -98,13 +98,13 @@ def test_the_published_figures_come_out_of_the_recorded_answers(nonmember, model
     said = nonmember("audit", "experiment=decop_replay", f"model@target=decop_{model}", "logger=none")
     assert said.status == 0, said.err
     result = the_result()
-    details = result["details"]
+    details = result["statistics"]["details"]
     assert (details["num_suspect_works"], details["num_heldout_works"]) == (105, 58)
     few = details["few_resamples"]["best_balanced_acc"]
     assert few["mean"] == pytest.approx(published, abs=3 * few["sd"] * math.sqrt(2 / 10))
     assert details["roc_auc"] > details["best_balanced_acc"] + 0.03, "not the same number"
     assert (details["mean_suspect"], details["mean_heldout"]) == pytest.approx(means, abs=5e-4)
-    assert abs(math.log10(result["p_value"] / p_published)) < 3
+    assert abs(math.log10(result["statistics"]["p_value"] / p_published)) < 3
     assert sum(details["answers"][group]["num_requests"] for group in ("suspect", "heldout")) == 130_248
 
 
@@ -144,11 +144,11 @@ def test_a_model_behind_a_server_is_asked_and_found_to_have_read(nonmember, book
     said = nonmember(*books())
     assert said.status == 0, said.err
     result = the_result()
-    assert result["verdict"] == "evidence_of_membership", result["warnings"]
-    assert result["details"]["mean_suspect"] > 0.5 > 0.4 > result["details"]["mean_heldout"]
-    answers = result["details"]["answers"]["suspect"]
-    assert answers["num_requests"] == 4 * result["num_documents"]
-    assert result["details"]["letters"]["heldout"]["chosen"]["B"] == pytest.approx(0.5, abs=0.12)
+    assert result["verdict"]["decision"] == "evidence_of_membership", result["verdict"]["warnings"]
+    assert result["statistics"]["details"]["mean_suspect"] > 0.5 > 0.4 > result["statistics"]["details"]["mean_heldout"]
+    answers = result["statistics"]["details"]["answers"]["suspect"]
+    assert answers["num_requests"] == 4 * result["statistics"]["num_documents"]
+    assert result["statistics"]["details"]["letters"]["heldout"]["chosen"]["B"] == pytest.approx(0.5, abs=0.12)
     before = lab.ledger()
     again = nonmember(*books("outputs=elsewhere", "store=outputs/store"))
     assert again.status == 0, again.err
@@ -162,5 +162,5 @@ def test_letters_probabilities_and_calibration_over_a_server(nonmember, books):
     )  # fmt: skip
     assert said.status == 0, said.err
     result = the_result()
-    assert result["verdict"] == "evidence_of_membership", result["warnings"]
-    assert result["details"]["calibration"]["offsets"]["B"] < -0.15
+    assert result["verdict"]["decision"] == "evidence_of_membership", result["verdict"]["warnings"]
+    assert result["statistics"]["details"]["calibration"]["offsets"]["B"] < -0.15

@@ -14,19 +14,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from command_line import only, write_rows
+from command_line import numbers, only, write_rows
 from nonmember.results.result import AuditResult
 
 
 def result_of(name: str = "audits") -> dict:
     return json.loads(only(Path("outputs/audits", name), "*/result.json").read_text())
-
-
-def numbers(result: dict) -> dict:
-    """All of a result but what a run made, found and took, and what it is called."""
-    return {
-        key: value for key, value in result.items() if key not in ("made", "seconds", "sweep", "cell", "data", "seal")
-    }
 
 
 def files_below(folder: Path) -> dict[str, bytes]:
@@ -40,22 +33,35 @@ def test_an_audit_says_what_the_issue_asks_for(nonmember, ask):
     said = nonmember(*ask("seed=5"))
     assert (said.status, said.err) == (0, "")
     result = result_of()
-    assert set(result) >= {
-        "method", "target", "reference", "corpus", "truth", "num_documents", "num_excluded", "statistic",
-        "p_value", "ci_low", "ci_high", "alpha", "rho_reference_target", "rho_distilled_target", "verdict",
-        "allowed_claim", "warnings", "seed", "keys", "versions", "seconds",
-    }  # fmt: skip
-    assert (result["method"], result["target"], result["reference"]) == ("prism", "tiny0", "tiny1")
-    assert (result["corpus"], result["truth"], result["seed"]) == ("documents", None, 5)
-    assert (result["num_documents"], result["num_excluded"], result["alpha"]) == (40, 0, 0.05)
-    difference = result["rho_reference_target"] - result["rho_distilled_target"]
-    assert result["statistic"] == pytest.approx(difference, abs=1e-12)
-    assert result["ci_low"] <= result["statistic"] <= result["ci_high"]
-    assert result["p_value"] * 201 == pytest.approx(round(result["p_value"] * 201))
-    assert set(result["keys"]) == {"target", "reference", "distilled", "corpus", "audit"}
-    assert set(result["health"]) == {"ce_before", "kl_before", "ce_after", "kl_after"}
-    assert {"torch", "transformers", "nonmember", "python"} <= set(result["versions"])
-    assert any("below 150" in warning for warning in result["warnings"])
+    assert list(result) == [
+        "schema_version", "question", "statistics", "verdict", "health", "exclusions", "provenance", "seal",
+    ]  # fmt: skip
+    assert (result["question"]["method"], result["question"]["target"], result["question"]["reference"]) == (
+        "prism",
+        "tiny0",
+        "tiny1",
+    )
+    assert (result["question"]["corpus"], result["question"]["truth"], result["question"]["seed"]) == (
+        "documents",
+        None,
+        5,
+    )
+    assert (result["statistics"]["num_documents"], result["exclusions"]["documents"], result["question"]["alpha"]) == (
+        40,
+        {},
+        0.05,
+    )
+    difference = (
+        result["statistics"]["details"]["rho_reference_target"]
+        - result["statistics"]["details"]["rho_distilled_target"]
+    )
+    assert result["statistics"]["value"] == pytest.approx(difference, abs=1e-12)
+    assert result["statistics"]["ci_low"] <= result["statistics"]["value"] <= result["statistics"]["ci_high"]
+    assert result["statistics"]["p_value"] * 201 == pytest.approx(round(result["statistics"]["p_value"] * 201))
+    assert set(result["provenance"]["keys"]) == {"target", "reference", "distilled", "corpus", "audit"}
+    assert set(result["health"]["training"]) == {"ce_before", "kl_before", "ce_after", "kl_after"}
+    assert {"torch", "transformers", "nonmember", "python"} <= set(result["provenance"]["versions"])
+    assert any("below 150" in warning for warning in result["verdict"]["warnings"])
     scores = pq.read_table(only(Path(), "outputs/audits/*/*/scores.parquet"))
     assert scores.column_names == ["doc_id", "target", "reference", "distilled"]
     assert scores["doc_id"].to_pylist() == [f"d{number}" for number in range(40)]
@@ -77,7 +83,7 @@ def test_the_closing_table(nonmember, ask):
         f"{result['rho_distilled_target']:.3f}",
         f"{result['statistic']:+.3f} [{result['ci_low']:+.3f}, {result['ci_high']:+.3f}]",
         f"{result['p_value']:.4f}",
-        result["verdict"],
+        result["verdict"]["decision"],
         "unknown",
     ]
     assert [cell.strip() for cell in row.strip("│").split("│")] == expected
@@ -109,14 +115,14 @@ def test_what_differs_shares_what_does_not(nonmember, ask):
     """A sweep over the test's settings costs no forward pass; one over lambda shares target and reference."""
     assert nonmember(*ask("name=one")).status == 0
     assert nonmember(*ask("name=two", "method.score.k=.5", "method.rank_metric=kendall")).status == 0
-    assert result_of("two")["made"] == {
+    assert result_of("two")["provenance"]["made"] == {
         "models_trained": 0, "models_found": 1, "tokens_observed": 0, "observations_found": 3, "answers_asked": 0,
         "answers_found": 0,
     }  # fmt: skip
     assert nonmember(*ask("name=three", "method.distillation.lambda_=.3")).status == 0
-    made = result_of("three")["made"]
+    made = result_of("three")["provenance"]["made"]
     assert (made["models_trained"], made["observations_found"]) == (1, 2)
-    assert len({result_of(name)["keys"]["audit"] for name in ("one", "two", "three")}) == 3
+    assert len({result_of(name)["provenance"]["keys"]["audit"] for name in ("one", "two", "three")}) == 3
 
 
 def test_the_paired_t_baseline(nonmember, ask):
@@ -124,8 +130,9 @@ def test_the_paired_t_baseline(nonmember, ask):
     said = nonmember(*arguments)
     assert (said.status, said.err) == (0, "")
     result = result_of()
-    assert (result["method"], result["verdict"]) == ("paired_t", "score_only")
-    assert result["ci_low"] is result["rho_reference_target"] is None
+    assert (result["question"]["method"], result["verdict"]["decision"]) == ("paired_t", "score_only")
+    assert result["statistics"]["ci_low"] is None
+    assert "rho_reference_target" not in result["statistics"]["details"]
     assert "rho_RT" not in said.out, "a column that no result fills"
 
 
@@ -155,7 +162,7 @@ def test_csv_tracking(nonmember, ask):
     assert sum(row["name"] == "train/loss" for row in rows) == 5, "a point per step"
     assert (rows[-1]["name"], rows[-1]["value"]) == ("status", "finished")
     written = {row["name"]: row["value"] for row in rows}
-    assert float(written["test/p_value"]) == result_of()["p_value"]
+    assert float(written["test/p_value"]) == result_of()["statistics"]["p_value"]
 
 
 @pytest.mark.parametrize("logger", ["csv", "wandb"])
@@ -209,8 +216,12 @@ def test_methods_that_compare_take_held_out_text(nonmember, ask, tmp_path):
         said = nonmember(*plain, *given, f"method={method}", f"name={method}")
         assert (said.status, said.err) == (0, "")
         result = result_of(method)
-        assert (result["method"], result["heldout"], result["world"]) == (method, "unseen", "own")
-        assert result["details"]["num_heldout"] == 40
+        assert (result["question"]["method"], result["question"]["heldout"], result["question"]["world"]) == (
+            method,
+            "unseen",
+            "own",
+        )
+        assert result["statistics"]["details"]["num_heldout"] == 40
 
 
 # ---------------------------------------------------------------------------------------- many cells
@@ -228,7 +239,7 @@ def test_one_failed_cell_does_not_stop_the_others(nonmember, ask, tmp_path):
     error = json.loads(only(Path("outputs/audits/both"), "*/error.json").read_text())
     assert "has no column 'text'" in error["error"]
     assert "b.jsonl" in error["cell"]
-    assert result_of("both")["corpus"] == "documents"
+    assert result_of("both")["question"]["corpus"] == "documents"
     rows = [line for line in said.out.splitlines() if "│" in line]
     assert [("failed" in row, "documents under tiny0" in row) for row in rows if "failed" in row or "under" in row] == [
         (True, False),
@@ -278,7 +289,9 @@ def test_a_world_with_known_truth(nonmember, tmp_path):
     said = nonmember("audit", "-m", *world, experiments, "method.num_resamples=50", "logger=none", "name=truth")
     assert (said.status, said.err) == (0, "")
     results = [AuditResult.load(path) for path in sorted(Path("outputs/audits/truth").glob("*/result.json"))]
-    found = {(result.corpus, result.target.split("+")[-1][-1], result.truth) for result in results}
+    found = {
+        (result.question.corpus, result.question.target.split("+")[-1][-1], result.question.truth) for result in results
+    }
     assert found == {
         ("first-a", "t", "non_member"),
         ("first-a", "A", "member"),
@@ -328,7 +341,7 @@ def test_killed_in_the_middle_of_training_and_started_again(nonmember, ask, tmp_
     said = nonmember(*arguments)
     assert (said.status, said.err) == (0, "")
     assert "going on from the point an earlier run had reached" in said.out
-    assert result_of()["made"] | {"tokens_observed": 0} == {
+    assert result_of()["provenance"]["made"] | {"tokens_observed": 0} == {
         "models_trained": 1, "models_found": 0, "tokens_observed": 0, "observations_found": 2, "answers_asked": 0,
         "answers_found": 0,
     }  # fmt: skip

@@ -55,9 +55,12 @@ def test_an_audit_over_an_endpoint(nonmember, lab, pacost, tmp_path):
     said: Said = nonmember(*pacost, "asking.input_price=1", "asking.output_price=2", "asking.max_cost=1")
     assert said.status == 0, said.err
     result = json.loads(only(tmp_path, "outputs/audits/audits/*/result.json").read_text())
-    assert (result["target"], result["capability"]) == ("lab", {"target": {}})
-    assert result["details"]["mean_confidence_original"] > result["details"]["mean_confidence_rephrased"]
-    assert result["made"]["answers_asked"] == lab.ledger()["paid"]
+    assert (result["question"]["target"], result["health"]["capability"]) == ("lab", {"target": {}})
+    assert (
+        result["statistics"]["details"]["mean_confidence_original"]
+        > result["statistics"]["details"]["mean_confidence_rephrased"]
+    )
+    assert result["provenance"]["made"]["answers_asked"] == lab.ledger()["paid"]
     paid = lab.ledger()["received"]
     again = nonmember(*pacost, "seed=7", "method.alpha=0.01")
     assert again.status == 0, again.err
@@ -142,7 +145,7 @@ def test_a_changed_model_is_a_warning_in_the_result(nonmember, lab, pacost, tmp_
     lab.setup(served=[["lab-v1", 0], ["lab-v2", 60]], hit={"judgement": [0.4, 0.6]})
     assert nonmember(*pacost).status == 0
     result = json.loads(only(tmp_path, "outputs/audits/audits/*/result.json").read_text())
-    assert any("answered as 2 models: lab-v" in warning for warning in result["warnings"])
+    assert any("answered as 2 models: lab-v" in warning for warning in result["verdict"]["warnings"])
 
 
 @pytest.fixture(scope="module")
@@ -178,7 +181,9 @@ def test_ranks_over_an_endpoint_are_those_of_the_model(nonmember, real, document
             f"reference.path={make_model(2)}", *target,
         )  # fmt: skip
         assert said.status == 0, said.err
-        return float(json.loads(only(tmp_path, f"outputs/audits/{name}/*/result.json").read_text())["statistic"])
+        return float(
+            json.loads(only(tmp_path, f"outputs/audits/{name}/*/result.json").read_text())["statistics"]["value"]
+        )
 
     local = statistic("local", "model@target=pretrained", f"target.path={make_model(1)}")
     model = (

@@ -38,9 +38,13 @@ def test_an_audit_of_ones_own_files(nonmember, ask_fsd):
     assert said.status == 0, said.err
     (path,) = Path("outputs").glob("audits/*/*/result.json")
     result = json.loads(path.read_text())
-    assert (result["method"], result["verdict"], result["heldout"]) == ("fsd", "score_only", "heldout")
-    assert list(result["details"]["scores"]) == ["perplexity", "lowercase", "zlib", "mink(0.2)"]
-    assert result["settings"]["training"]["kind"] == "AdapterTuning"
+    assert (result["question"]["method"], result["verdict"]["decision"], result["question"]["heldout"]) == (
+        "fsd",
+        "score_only",
+        "heldout",
+    )
+    assert list(result["statistics"]["details"]["scores"]) == ["perplexity", "lowercase", "zlib", "mink(0.2)"]
+    assert result["question"]["settings"]["training"]["kind"] == "AdapterTuning"
     assert "None about a single document" in said.out + said.err
 
 

@@ -41,7 +41,7 @@ def test_two_cells_side_by_side(launcher, tmp_path):
     folder = tmp_path / "outputs" / "audits" / "beside"
     (path,) = folder.glob("*/result.json")
     result = AuditResult.load(path)
-    assert (result.sweep, result.num_documents) == ("beside", 32)
+    assert (result.question.sweep, result.statistics.num_documents) == ("beside", 32)
     assert len(list(folder.glob("*/error.json"))) == 1
     # The closing table is shown by the process that was started, though it ran neither cell.
     assert "models trained: 1, models found: 0" in done.stdout

@@ -55,14 +55,14 @@ def test_games_that_were_read_are_found(nonmember, steam, lab, tmp_path):
     said = nonmember(*steam)
     assert said.status == 0, said.err
     found = result(tmp_path)
-    assert (found["verdict"], found["corpus"], found["heldout"]) == (
+    assert (found["verdict"]["decision"], found["question"]["corpus"], found["question"]["heldout"]) == (
         "evidence_of_membership", "steam-read", "steam-unread"
     )  # fmt: skip
-    assert found["details"]["suspect"]["hit_rate"] == pytest.approx(0.7, abs=0.17)
-    assert found["details"]["heldout"]["hit_rate"] == pytest.approx(0.3, abs=0.17)
-    assert found["ci_high"] < 0
-    assert found["ci_low"] is None
-    assert [one["size"] for one in found["details"]["curve"]] == [50]
+    assert found["statistics"]["details"]["suspect"]["hit_rate"] == pytest.approx(0.7, abs=0.17)
+    assert found["statistics"]["details"]["heldout"]["hit_rate"] == pytest.approx(0.3, abs=0.17)
+    assert found["statistics"]["ci_high"] < 0
+    assert found["statistics"]["ci_low"] is None
+    assert [one["size"] for one in found["statistics"]["details"]["curve"]] == [50]
     paid = lab.ledger()["paid"]
     assert paid >= 2 * NUM_GAMES
     # Another reading of the same answers costs nothing.
@@ -73,21 +73,21 @@ def test_games_that_were_read_are_found(nonmember, steam, lab, tmp_path):
 def test_against_members(nonmember, steam, tmp_path):
     said = nonmember(*steam, "method.reference=member", "data.candidate=unread", "data.against=read")
     assert said.status == 0, said.err
-    assert result(tmp_path)["verdict"] == "evidence_of_non_membership"
+    assert result(tmp_path)["verdict"]["decision"] == "evidence_of_non_membership"
 
 
 def test_two_unread_halves_are_inconclusive(nonmember, steam, tmp_path):
     halves = ("data.candidate=unread_1", "data.against=unread_2", "method.stop_words=english")
     assert nonmember(*steam, *halves).status == 0
-    assert result(tmp_path)["verdict"] == "inconclusive"
+    assert result(tmp_path)["verdict"]["decision"] == "inconclusive"
 
 
 def test_a_model_that_knows_every_word_fails_the_control(nonmember, steam, tmp_path):
     """The server's model knows common words of what it has read as well."""
     assert nonmember(*steam, "method.control=true").status == 0
     found = result(tmp_path)
-    assert found["verdict"] == "invalid"
-    assert "drawn at random show a gap" in found["warnings"][0]
+    assert found["verdict"]["decision"] == "invalid"
+    assert "drawn at random show a gap" in found["verdict"]["warnings"][0]
 
 
 def test_answers_that_are_no_lists_make_it_invalid(nonmember, steam, lab, tmp_path):
@@ -97,8 +97,10 @@ def test_answers_that_are_no_lists_make_it_invalid(nonmember, steam, lab, tmp_pa
     )  # fmt: skip
     assert nonmember(*steam).status == 0
     found = result(tmp_path)
-    assert found["verdict"] == "invalid"
-    assert found["details"]["suspect"]["answers"]["num_unreadable"] / NUM_GAMES == pytest.approx(0.2, abs=0.15)
+    assert found["verdict"]["decision"] == "invalid"
+    assert found["statistics"]["details"]["suspect"]["answers"]["num_unreadable"] / NUM_GAMES == pytest.approx(
+        0.2, abs=0.15
+    )
 
 
 def test_what_is_missing_is_said(nonmember, steam, tmp_path):

@@ -72,7 +72,7 @@ def test_results_without_a_seal_are_read(tmp_path):
     lay_down(tmp_path / "old", result(cell="old"))
     sealed(tmp_path / "new")
     paths = outcome_paths(tmp_path)
-    assert [read_outcome(path).cell for path in paths] == ["new", "old"]
+    assert [read_outcome(path).question.cell for path in paths] == ["new", "old"]
     assert num_without_seal(paths) == 1
     assert len(load_runs([tmp_path]).runs) == 2
 

@@ -34,8 +34,12 @@ def test_one_command_is_an_audit_by_the_papers_settings(nonmember, mine):
     path = only(Path("outputs/audits/audits"), "*/result.json")
     assert path.parent.name.startswith("prism-novels-tiny0"), path
     result = json.loads(path.read_text())
-    assert (result["world"], result["cell"], result["corpus"]) == ("own", path.parent.name, "novels")
-    assert result["settings"]["distillation"]["optimization"]["learning_rate"] == 5e-5
+    assert (result["question"]["world"], result["question"]["cell"], result["question"]["corpus"]) == (
+        "own",
+        path.parent.name,
+        "novels",
+    )
+    assert result["question"]["settings"]["distillation"]["optimization"]["learning_rate"] == 5e-5
     assert "found" in nonmember("audit", *mine, *SHORT).out
     assert nonmember("table", "outputs").status == 0
 
@@ -73,8 +77,8 @@ def test_two_data_sets_never_share_a_folder(nonmember, mine, texts):
                      "method.max_tokens=100")  # fmt: skip
     assert said.status == 0, said.err
     results = [json.loads(path.read_text()) for path in Path("outputs/audits/audits").glob("*/result.json")]
-    assert len({result["keys"]["corpus"] for result in results}) == len(names)
-    assert {result["corpus"] for result in results} == {"日", "月", "a", "x_a"}
+    assert len({result["provenance"]["keys"]["corpus"] for result in results}) == len(names)
+    assert {result["question"]["corpus"] for result in results} == {"日", "月", "a", "x_a"}
 
 
 @pytest.mark.parametrize(

@@ -25,10 +25,10 @@ from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods.clearance.shams import Damaged, OnOtherText
 from nonmember.models import Noised, PerturbedOutputs, Pretrained, TrainedTokenizer
 from nonmember.records import Prompt
+from nonmember.records.exposure import Exposure
 from nonmember.runtime.compute import Compute
 from nonmember.scores import DcPdd, MinK
 from nonmember.training import Trained
-from nonmember.training.planting import Exposure
 from nonmember.training.recipes import AdaLora, Lora, Optimization, Pretraining
 
 MODEL = Pretrained("a-model")

@@ -14,9 +14,9 @@ import pytest
 from nonmember.cli import sync
 from nonmember.cli.audit import shared
 from nonmember.results.result import RESULT
+from nonmember.tracking import trackers as tracking
 from nonmember.tracking.online import Unreachable
 from nonmember.tracking.trackers import NoTracker, RunInfo, run_id_of
-from nonmember.tracking.trackers import trackers as tracking
 from told import config_in, inspect, lay_down, lay_down_failure, result, summary_in, wandb_without_home
 
 
@@ -87,7 +87,7 @@ def test_twice_does_not_double(outputs, server, call):
     assert call() == "sent 3, already there 0, failed 0\n"
     assert call() == "sent 0, already there 3, failed 0\n"
     assert server.sent == ["seed=1", "seed=2", "seed=3"]
-    key = result().keys["audit"]
+    key = result().provenance.keys["audit"]
     ids = [run_id_of("demo", "seed=1", key), run_id_of("demo", "seed=2", key), run_id_of("demo", "seed=3", "")]
     assert list(server.runs) == ids
 
@@ -124,7 +124,7 @@ def test_a_changed_result_is_sent_again_under_its_id(outputs, server, call):
     (outputs / "audits/demo/seed=2" / RESULT).write_text(changed.to_json())
     assert call() == "sent 1, already there 2, failed 0\n"
     assert len(server.runs) == 3
-    assert server.runs[run_id_of("demo", "seed=2", changed.keys["audit"])]["test/p_value"] == 0.5
+    assert server.runs[run_id_of("demo", "seed=2", changed.provenance.keys["audit"])]["test/p_value"] == 0.5
 
 
 def test_what_went_before_an_interruption_is_not_sent_again(outputs, server, call):
@@ -169,7 +169,7 @@ def test_a_dry_run_sends_nothing(outputs, server, call):
 
 def test_a_run_noted_under_another_id_is_that_run(outputs, server, call):
     """That of a W&B sweep, or of the live run that failed."""
-    expected = run_id_of("demo", "seed=1", result().keys["audit"])
+    expected = run_id_of("demo", "seed=1", result().provenance.keys["audit"])
     note = {"id": "given-by-an-agent", "instead_of": expected, "failed": False}
     (outputs / "audits/demo/seed=1/wandb.json").write_text(json.dumps(note))
     note = {"id": "of-the-live-run", "instead_of": "of-the-live-run", "failed": True}
@@ -181,7 +181,7 @@ def test_a_run_noted_under_another_id_is_that_run(outputs, server, call):
 def test_texts_go_along_only_where_asked_for(outputs, server, call, monkeypatch):
     def texts_of(cell, given):
         assert given == {"f": {}}
-        asked.append(cell.outcome.cell)
+        asked.append(cell.outcome.question.cell)
         return {}
 
     asked: list[str] = []
@@ -258,7 +258,7 @@ def test_wandb_itself_offline(outputs, call, monkeypatch):
     done, failed = runs["seed=1"], runs["seed=3"]
     (about,) = done["run"]
     assert (about["project"], about["run_group"], about["job_type"]) == ("nonmember", "demo", "prism")
-    assert about["run_id"] == run_id_of("demo", "seed=1", result().keys["audit"])
+    assert about["run_id"] == run_id_of("demo", "seed=1", result().provenance.keys["audit"])
     assert about["tags"] == ["scipy-a", "micro_target_high"]
     config = config_in(done)
     assert (config["seed"], config["cell"]["lambda"], config["cell"]["reference"]) == (1234, 0.7, "micro_l")

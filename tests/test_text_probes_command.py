@@ -62,9 +62,9 @@ def test_prefix_completion(nonmember, asked, lab, tmp_path):
     said = nonmember(*asked, "method=prefix_completion", "method.k=12", "method.num_permutations=199")
     assert said.status == 0, said.err
     result = the_result(tmp_path)
-    told = result["details"]
-    assert result["verdict"] == "evidence_of_membership"
-    assert 0.3 < result["statistic"] < 0.7
+    told = result["statistics"]["details"]
+    assert result["verdict"]["decision"] == "evidence_of_membership"
+    assert 0.3 < result["statistics"]["value"] < 0.7
     assert told["heldout"]["num_matched"] == 0
     assert told["suspect"]["num_units"] == NUM_BOOKS
     assert lab.ledger()["paid"] == 2 * NUM_BOOKS * PER_BOOK + 1  # and one to see what is offered
@@ -74,8 +74,8 @@ def test_name_cloze(nonmember, asked, tmp_path):
     said = nonmember(*asked, "method=name_cloze")
     assert said.status == 0, said.err
     result = the_result(tmp_path)
-    told = result["details"]
-    assert result["verdict"] == "evidence_of_membership"
+    told = result["statistics"]["details"]
+    assert result["verdict"]["decision"] == "evidence_of_membership"
     assert told["mean_suspect"] == pytest.approx(0.6, abs=0.2)
     assert told["mean_heldout"] == pytest.approx(0.1, abs=0.1)
     assert told["suspect"]["of_kind"].keys() == {"person"}
@@ -87,9 +87,9 @@ def test_name_cloze_beside_a_masked_model(nonmember, asked, tmp_path):
     masked = ("model@method.masked_model=masked", f"method.masked_model.path={bert}")
     assert nonmember(*asked, "method=name_cloze", *masked).status == 0
     result = the_result(tmp_path)
-    assert {"target", "masked"} < result["keys"].keys()
+    assert {"target", "masked"} < result["provenance"]["keys"].keys()
     rows = pq.read_table(only(tmp_path, "outputs/audits/audits/*/scores.parquet")).to_pylist()
-    control = result["details"]["controls"]["masked"]
+    control = result["statistics"]["details"]["controls"]["masked"]
     assert control["mean_suspect"] == pytest.approx(np.mean([r["masked"] for r in rows if r["group"] == "suspect"]))
 
 
@@ -98,12 +98,12 @@ def test_refusals_are_counted_and_too_many_are_invalid(nonmember, asked, lab, tm
     lab.setup(documents=documents, hit={"mask": [0.0, 1.0]}, refused=0.3)
     assert nonmember(*asked, "method=name_cloze").status == 0
     result = the_result(tmp_path)
-    refused = [result["details"][name]["num_refused"] for name in ("suspect", "heldout")]
-    assert sum(refused) == result["num_excluded"] > 0.2 * 2 * NUM_BOOKS * PER_BOOK
-    assert [result["details"][name]["num_right"] for name in ("suspect", "heldout")] == [
+    refused = [result["statistics"]["details"][name]["num_refused"] for name in ("suspect", "heldout")]
+    assert sum(refused) == sum(map(len, result["exclusions"]["documents"].values())) > 0.2 * 2 * NUM_BOOKS * PER_BOOK
+    assert [result["statistics"]["details"][name]["num_right"] for name in ("suspect", "heldout")] == [
         NUM_BOOKS * PER_BOOK - number for number in refused
     ]
-    assert result["verdict"] == "invalid"
+    assert result["verdict"]["decision"] == "invalid"
 
 
 def test_titles_are_named_and_needed(nonmember, asked):
@@ -119,10 +119,10 @@ def test_pacost_for_questions(nonmember, asked, lab, tmp_path):
     said = nonmember(*asked, *rephraser, "method=pacost_qa")
     assert said.status == 0, said.err
     result = the_result(tmp_path)
-    assert result["verdict"] == "evidence_of_membership"
-    assert result["details"]["mean_confidence_original"] == pytest.approx(0.6, abs=0.05)
-    assert result["details"]["mean_confidence_rephrased"] == pytest.approx(0.4, abs=0.05)
-    assert any("compulsory" in warning for warning in result["warnings"])
+    assert result["verdict"]["decision"] == "evidence_of_membership"
+    assert result["statistics"]["details"]["mean_confidence_original"] == pytest.approx(0.6, abs=0.05)
+    assert result["statistics"]["details"]["mean_confidence_rephrased"] == pytest.approx(0.4, abs=0.05)
+    assert any("compulsory" in warning for warning in result["verdict"]["warnings"])
     # Rephrasing, two answers and two judgements of each question.
     assert lab.ledger()["received"] >= 5 * NUM_BOOKS * PER_BOOK
     lab.setup(logprobs="ignored")
@@ -139,4 +139,4 @@ def test_nothing_read_is_found_as_seldom_as_it_may(nonmember, asked, lab, tmp_pa
     )  # fmt: skip
     assert nonmember(*asked, "method=name_cloze").status == 0
     result = the_result(tmp_path)
-    assert (result["verdict"], result["p_value"] > 0.05) == ("inconclusive", True)
+    assert (result["verdict"]["decision"], result["statistics"]["p_value"] > 0.05) == ("inconclusive", True)

@@ -47,10 +47,10 @@ def test_two_processes_give_the_result_of_one(tmp_path, strategy):
     run(tmp_path / "one")
 
     one, two = (AuditResult.load(tmp_path / name / "result.json") for name in ("one", "two"))
-    assert two.made == one.made
-    assert two.keys == one.keys
-    assert two.health == pytest.approx(one.health, abs=1e-5)
-    assert two.verdict == one.verdict
+    assert two.provenance.made == one.provenance.made
+    assert two.provenance.keys == one.provenance.keys
+    assert two.health.training == pytest.approx(one.health.training, abs=1e-5)
+    assert two.verdict.decision == one.verdict.decision
     scores = [pq.read_table(tmp_path / name / "scores.parquet") for name in ("one", "two")]
     for column in ("target", "reference", "distilled"):
         np.testing.assert_allclose(*(table[column].to_numpy() for table in scores), atol=1e-4)

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nonmember.results.older import upgraded
 from nonmember.results.result import CONFIG, ERROR, RESULT, AuditResult
 
 SETTINGS = {
@@ -34,42 +34,74 @@ SETTINGS = {
     "alpha": 0.05,
     "max_tokens": 512,
 }
-RESULT_OF_PRISM = AuditResult(
-    method="prism", target="micro_target_high", reference="micro_l", corpus="scipy-a", heldout=None, world="micro",
-    sweep="demo", cell="seed=1", data={"domain": "scipy", "half": "a", "label": "scipy-a", "num_documents": None},
-    truth="member", num_documents=40, num_excluded=1, num_tokens=3600, statistic=-0.12, p_value=0.93, ci_low=-0.3,
-    ci_high=0.05, alpha=0.05, rho_reference_target=0.61, rho_distilled_target=0.73, verdict="inconclusive",
-    allowed_claim="None.", warnings=("40 documents are few.",), seed=1234, score="min_k++", settings=SETTINGS,
-    details={
-        "rho_distilled_reference": 0.8, "p_value_at_margin_0.1": 1.0, "num_tied_scores": {"target": 3},
-        "auroc": 0.5, "bins": [{"x": 1.0}], "why": "words", "undefined": None,
+RESULT_OF_PRISM: dict[str, Any] = {
+    "method": "prism",
+    "target": "micro_target_high",
+    "reference": "micro_l",
+    "corpus": "scipy-a",
+    "heldout": None,
+    "world": "micro",
+    "sweep": "demo",
+    "cell": "seed=1",
+    "data": {"domain": "scipy", "half": "a", "label": "scipy-a", "num_documents": None},
+    "truth": "member",
+    "num_documents": 40,
+    "num_excluded": 1,
+    "num_tokens": 3600,
+    "statistic": -0.12,
+    "p_value": 0.93,
+    "ci_low": -0.3,
+    "ci_high": 0.05,
+    "alpha": 0.05,
+    "rho_reference_target": 0.61,
+    "rho_distilled_target": 0.73,
+    "verdict": "inconclusive",
+    "allowed_claim": "None.",
+    "warnings": ("40 documents are few.",),
+    "seed": 1234,
+    "score": "min_k++",
+    "settings": SETTINGS,
+    "details": {
+        "rho_distilled_reference": 0.8,
+        "p_value_at_margin_0.1": 1.0,
+        "num_tied_scores": {"target": 3},
+        "auroc": 0.5,
+        "bins": [{"x": 1.0}],
+        "why": "words",
+        "undefined": None,
     },
-    health={"kl_before": 1.0, "kl_after": 0.5}, capability={"target": {"nll": 3.2, "num_parameters": 1e6}}, dropped={},
-    excluded={"d40": "target: too short"}, keys={"audit": "0123456789abcdef", "corpus": "f" * 64}, versions={},
-    made={"trained": 1}, seconds=12.5,
-)  # fmt: skip
+    "health": {"kl_before": 1.0, "kl_after": 0.5},
+    "capability": {"target": {"nll": 3.2, "num_parameters": 1e6}},
+    "dropped": {},
+    "excluded": {"d40": "target: too short"},
+    "keys": {"audit": "0123456789abcdef", "corpus": "f" * 64},
+    "versions": {},
+    "made": {"trained": 1},
+    "seconds": 12.5,
+}
 
 
 def result(**changes: Any) -> AuditResult:
-    return replace(RESULT_OF_PRISM, **changes)
+    """Told flat, as earlier versions wrote it."""
+    return upgraded(RESULT_OF_PRISM | changes)
 
 
 def lay_down(folder: Path, of: AuditResult, *, config: dict[str, Any] | None = None) -> Path:
     """The files an audit leaves in its folder; returns result.json."""
     folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
-    target = rng.normal(size=of.num_documents)
+    target = rng.normal(size=of.statistics.num_documents)
     columns = {
-        "doc_id": [f"d{number}" for number in range(of.num_documents)],
+        "doc_id": [f"d{number}" for number in range(of.statistics.num_documents)],
         "target": target,
-        "reference": target + rng.normal(size=of.num_documents),
-        "distilled": target + 0.5 * rng.normal(size=of.num_documents),
+        "reference": target + rng.normal(size=of.statistics.num_documents),
+        "distilled": target + 0.5 * rng.normal(size=of.statistics.num_documents),
     }
     pq.write_table(pa.table(columns), folder / "scores.parquet")
     pq.write_table(
         pa.table({"statistic": [*rng.normal(-0.12, 0.1, size=200), np.nan]}), folder / "distribution.parquet"
     )
-    (folder / CONFIG).write_text(json.dumps(config or {"name": of.sweep, "seed": of.seed}))
+    (folder / CONFIG).write_text(json.dumps(config or {"name": of.question.sweep, "seed": of.question.seed}))
     (folder / RESULT).write_text(of.to_json())
     return folder / RESULT
 

@@ -8,7 +8,7 @@ from nonmember.reports.core.worlds import Scope
 
 
 def _gaps(scope: Scope) -> list[float]:
-    return [run.result.statistic for run in scope.runs if run.result.statistic is not None]
+    return [run.statistics.value for run in scope.runs if run.statistics.value is not None]
 
 
 def _number(text: str, value: float, scope: Scope) -> Cell:
@@ -17,8 +17,9 @@ def _number(text: str, value: float, scope: Scope) -> Cell:
 
 def by_target(scope: Scope) -> Filled:
     rows = tuple(
-        Row(str(run.result.target), (_number(f"{run.result.statistic:+.3f}", run.result.statistic or 0.0, scope),))
+        Row(str(run.question.target), (_number(f"{run.statistics.value:+.3f}", run.statistics.value, scope),))
         for run in scope.runs
+        if run.statistics.value is not None
     )
     return tables(Block("gaps", scope.world.name, scope.world.title, "target", ("gap",), rows, ("nats",)))
 

@@ -42,27 +42,34 @@ def text_file(tmp_path: Path) -> Path:
 
 def test_a_score(audit, tmp_path):
     result = audit("score@method.score=median_log_prob", "method=rank_agreement")
-    assert result["score"] == "median_log_prob"
-    assert -1 <= result["statistic"] <= 1
+    assert result["question"]["score"] == "median_log_prob"
+    assert -1 <= result["statistics"]["value"] <= 1
 
 
 def test_a_corpus_source(audit, text_file):
     result = audit("method=rank_agreement", "data=paragraphs", f"data.path={text_file}", drop=("data",))
-    assert (result["corpus"], result["num_documents"]) == ("book", 40)
+    assert (result["question"]["corpus"], result["statistics"]["num_documents"]) == ("book", 40)
 
 
 def test_a_corpus_that_a_model_writes(audit, text_file, tmp_path):
     result = audit("method=rank_agreement", "data=continuations", f"data.path={text_file}", drop=("data",))
-    assert result["num_documents"] + result["dropped"]["not continued"] == 40
-    assert len(pq.read_table(only(tmp_path, "outputs/audits/*/*/scores.parquet"))) == result["num_documents"] > 30
+    assert result["statistics"]["num_documents"] + result["exclusions"]["dropped"]["not continued"] == 40
+    assert (
+        len(pq.read_table(only(tmp_path, "outputs/audits/*/*/scores.parquet")))
+        == result["statistics"]["num_documents"]
+        > 30
+    )
 
 
 def test_a_kind_of_model_with_weights(audit, make_model):
     models = [f"target.{name}.path={make_model(seed)}" for seed, name in enumerate(("first", "second"))]
     targets = ("model@target", "target.path")
     half = audit("method=rank_agreement", "model@target=averaged", *models, "target.share=0.5", drop=targets)
-    assert "+" in half["target"]
-    assert half["capability"]["target"]["num_parameters"] == half["capability"]["reference"]["num_parameters"]
+    assert "+" in half["question"]["target"]
+    assert (
+        half["health"]["capability"]["target"]["num_parameters"]
+        == half["health"]["capability"]["reference"]["num_parameters"]
+    )
 
 
 def test_a_kind_of_model_that_can_only_be_asked(audit):
@@ -70,20 +77,20 @@ def test_a_kind_of_model_that_can_only_be_asked(audit):
         "method=prefix_completion", "method.k=4", "model@target=parrot", "method.num_permutations=99",
         drop=("model@target", "target.path", "method"),
     )  # fmt: skip
-    assert (result["target"], result["method"]) == ("parrot", "prefix_completion")
-    assert result["details"]["suspect"]["num_matched"] == 0
+    assert (result["question"]["target"], result["question"]["method"]) == ("parrot", "prefix_completion")
+    assert result["statistics"]["details"]["suspect"]["num_matched"] == 0
 
 
 def test_a_kind_of_observation_and_a_method_and_a_report(audit, nonmember, tmp_path):
     result = audit("method=confidence_gap", drop=("method",))
     entropies = pq.read_table(only(tmp_path, "outputs/audits/*/*/scores.parquet")).to_pydict()
     gaps = [one - other for one, other in zip(entropies["reference"], entropies["target"], strict=True)]
-    assert result["statistic"] == pytest.approx(sum(gaps) / len(gaps))
+    assert result["statistics"]["value"] == pytest.approx(sum(gaps) / len(gaps))
     assert len([*tmp_path.glob("outputs/store/observations/*entropies*")]) == 2
     said = nonmember("report", "--config-dir", HERE / "conf", "report=gap")
     assert said.status == 0, said.err
     report = (tmp_path / "outputs/reports/gap/report.md").read_text()
-    assert f"{result['statistic']:+.3f}".lstrip("+-") in report
+    assert f"{result['statistics']['value']:+.3f}".lstrip("+-") in report
 
 
 def test_the_documentation_shows_these_files():

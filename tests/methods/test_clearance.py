@@ -11,15 +11,17 @@ import tiny
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Select
+from nonmember.corpora.planted import planted_part
 from nonmember.methods import Clearance, Roles, ScoredDocuments
 from nonmember.methods.clearance.clearance import role_of
 from nonmember.methods.clearance.controls import PlantedControls, SharedControls
 from nonmember.methods.prism.gates import Gates
 from nonmember.models import Noised
 from nonmember.models.exposure import truth_about
+from nonmember.records.exposure import Exposure
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
-from nonmember.training.planting import Exposure, planted
+from nonmember.training.planting import planted
 from tiny import build
 
 pytestmark = tiny.ignore_warnings
@@ -76,7 +78,7 @@ def test_a_set_that_is_none_is_left_out():
 
 def test_a_share_is_part_of_a_larger_one():
     read = {
-        share: {document.doc_id for document in build(Exposure(share, 1).of(tiny.SUSPECT).corpus).documents}
+        share: {document.doc_id for document in build(planted_part(tiny.SUSPECT, Exposure(share, 1)).corpus).documents}
         for share in (0.25, 0.5, 1.0)
     }
     assert read[0.25] < read[0.5] < read[1.0]
@@ -274,20 +276,22 @@ def test_an_audit_end_to_end(tmp_path):
     )  # fmt: skip
     builder = tiny.builder(tmp_path / "store")
     result = run_audit(audit, builder, tmp_path / "run")
-    assert result.truth == "non_member"
-    assert set(result.details["control_deltas"]) == {"0x", "2x", "8x"}
-    assert {len(deltas) for deltas in result.details["control_deltas"].values()} == {2}
-    assert set(result.details["shams"]) == {"sham_unrelated", "sham_noise"}
-    assert result.details["shams"]["sham_noise"]["refused"]
-    assert set(result.health) == {"ce_before", "ce_after", "kl_before", "kl_after"}
+    assert result.question.truth == "non_member"
+    assert set(result.statistics.details["control_deltas"]) == {"0x", "2x", "8x"}
+    assert {len(deltas) for deltas in result.statistics.details["control_deltas"].values()} == {2}
+    assert set(result.statistics.details["shams"]) == {"sham_unrelated", "sham_noise"}
+    assert result.statistics.details["shams"]["sham_noise"]["refused"]
+    assert set(result.health.training) == {"ce_before", "ce_after", "kl_before", "kl_after"}
     # The divergence by document is the one that training told of the whole, up to the weighting by tokens.
-    gate = result.details["gates"]["kl"]
-    assert gate["value"] == pytest.approx(result.health["kl_before"] - result.health["kl_after"], rel=0.35, abs=0.02)
+    gate = result.statistics.details["gates"]["kl"]
+    assert gate["value"] == pytest.approx(
+        result.health.training["kl_before"] - result.health.training["kl_after"], rel=0.35, abs=0.02
+    )
     made = builder.counters.models_trained
     again = run_audit(audit, builder, tmp_path / "again")
     assert builder.counters.models_trained == made
-    assert again.statistic == result.statistic
-    assert again.details == result.details
+    assert again.statistics.value == result.statistics.value
+    assert again.statistics.details == result.statistics.details
 
 
 def test_noise_is_by_seed_and_in_proportion_to_the_weights(tmp_path):

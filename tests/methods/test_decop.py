@@ -489,25 +489,27 @@ def test_a_model_with_known_reading_is_told_from_one_without(tmp_path, monkeypat
     suspect, clean = shelf("old", 20), shelf("new", 20)
     names = {one.cluster_id for one in suspect.documents}
     read = audited(tmp_path / "a", Player(names, 0.6), suspect, clean, monkeypatch)
-    assert (read.verdict, read.target, read.heldout, read.truth) == (
+    assert (read.verdict.decision, read.question.target, read.question.heldout, read.question.truth) == (
         "evidence_of_membership", "player", "new books", None,
     )  # fmt: skip
-    assert read.num_documents == 60
-    assert read.capability == {"target": {}}
-    answers = read.details["answers"]["suspect"]
+    assert read.statistics.num_documents == 60
+    assert read.health.capability == {"target": {}}
+    answers = read.statistics.details["answers"]["suspect"]
     assert answers["num_unreadable"] > 0
     assert answers["num_answered"] + answers["num_unreadable"] == answers["num_requests"] < 240
-    assert any("questions of decop about the suspect set have no answer (too long" in one for one in read.warnings)
+    assert any(
+        "questions of decop about the suspect set have no answer (too long" in one for one in read.verdict.warnings
+    )
     unread = audited(tmp_path / "b", Player(set(), 0.6), suspect, clean, monkeypatch)
-    assert unread.verdict == "inconclusive"
+    assert unread.verdict.decision == "inconclusive"
 
 
 def test_texts_that_give_themselves_away_are_warned_of(tmp_path, monkeypatch):
     result = audited(tmp_path, Player(set(), 0.0), shelf("old", 12, longer=True), shelf("new", 12), monkeypatch)
-    blind = result.details["blind"]["longest"]
+    blind = result.statistics.details["blind"]["longest"]
     assert blind["first"] == 1.0
     assert blind["second"] < 0.5
-    (warning,) = [one for one in result.warnings if "`longest`" in one]
+    (warning,) = [one for one in result.verdict.warnings if "`longest`" in one]
     assert "it is easier in one group" in warning
 
 
@@ -535,9 +537,9 @@ def test_a_model_on_this_machine_that_knows_no_letters_is_invalid(tmp_path):
     audit = Audit(target, target, suspect, method, 1, "old books", heldout=clean)
     builder = tiny.builder(tmp_path / "store", max_batch_tokens=8192)
     result = run_audit(audit, builder, tmp_path / "run")
-    assert result.verdict == "invalid"
-    assert result.details["answers"]["suspect"]["num_requests"] == 5 * 3 * 4
-    assert any("does not follow the instruction" in warning for warning in result.warnings)
-    assert result.details["blind"] is not None
+    assert result.verdict.decision == "invalid"
+    assert result.statistics.details["answers"]["suspect"]["num_requests"] == 5 * 3 * 4
+    assert any("does not follow the instruction" in warning for warning in result.verdict.warnings)
+    assert result.statistics.details["blind"] is not None
     again = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "again")
-    assert again.made["tokens_observed"] == 0
+    assert again.provenance.made["tokens_observed"] == 0

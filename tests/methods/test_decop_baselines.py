@@ -79,6 +79,7 @@ def test_an_audit_on_a_tiny_model(tmp_path):
 
     audit = Audit(tiny.scratch(1), tiny.scratch(2), shelf("old", 5), BASELINES, 1, "old", heldout=shelf("new", 6))
     result = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "run")
-    assert (result.verdict, result.num_documents, result.details["scores"][NAMES[0]]["num_suspect_works"]) == (
+    num_works = result.statistics.details["scores"][NAMES[0]]["num_suspect_works"]
+    assert (result.verdict.decision, result.statistics.num_documents, num_works) == (
         "score_only", 12, 6,
     )  # fmt: skip

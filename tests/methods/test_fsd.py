@@ -276,31 +276,43 @@ def run(audit: Audit, folder, name="one"):
 def test_from_documents_to_a_result(audit, tmp_path):
     result = run(audit, tmp_path)
     told = json.loads((tmp_path / "one" / "result.json").read_text())
-    assert (result.verdict, result.truth, result.score) == ("score_only", "member", "perplexity")
-    assert (result.corpus, result.heldout, result.num_documents) == ("texts", "other texts", 34)
-    assert result.reference == "gpt_neox-scratch"
-    assert told["p_value"] is None
-    assert result.statistic == told["details"]["scores"]["perplexity"]["fsd"]["auc"]
-    assert result.capability.keys() == {"target", "tuned"}
-    assert result.keys.keys() == {"target", "tuned", "reference", "corpus", "heldout", "unseen", "audit"}
-    assert told["settings"]["scores"] == [
+    assert (result.verdict.decision, result.question.truth, result.question.score) == (
+        "score_only",
+        "member",
+        "perplexity",
+    )
+    assert (result.question.corpus, result.question.heldout, result.statistics.num_documents) == (
+        "texts",
+        "other texts",
+        34,
+    )
+    assert result.question.reference == "gpt_neox-scratch"
+    assert told["statistics"]["p_value"] is None
+    assert result.statistics.value == told["statistics"]["details"]["scores"]["perplexity"]["fsd"]["auc"]
+    assert result.health.capability.keys() == {"target", "tuned"}
+    assert result.provenance.keys.keys() == {"target", "tuned", "reference", "corpus", "heldout", "unseen", "audit"}
+    assert told["question"]["settings"]["scores"] == [
         {"kind": "Perplexity"},
         {"kind": "Lowercase"},
         {"kind": "ReferenceDifference"},
     ]
-    assert result.made["models_trained"] == 2
+    assert result.provenance.made["models_trained"] == 2
 
     table = pq.read_table(tmp_path / "one" / "scores.parquet").to_pydict()
     assert set(table["group"]) == {"suspect", "heldout", "unseen"}
     tested = [group != "unseen" for group in table["group"]]
     labels = np.array([group == "suspect" for group in table["group"]])[tested]
     stored = np.array(table["target/perplexity"]) - np.array(table["tuned/perplexity"])
-    assert metrics.roc_auc_score(labels, stored[tested]) == pytest.approx(result.statistic, abs=1e-12)
+    assert metrics.roc_auc_score(labels, stored[tested]) == pytest.approx(result.statistics.value, abs=1e-12)
     assert np.isfinite(table["tuned/loss"]).tolist() == [not one for one in tested]
     assert len(pq.read_table(tmp_path / "one" / "distribution.parquet")) == 200
 
     again = run(audit, tmp_path, "again")
-    assert (again.details, again.made["models_trained"], again.made["tokens_observed"]) == (result.details, 0, 0)
+    assert (
+        again.statistics.details,
+        again.provenance.made["models_trained"],
+        again.provenance.made["tokens_observed"],
+    ) == (result.statistics.details, 0, 0)
 
 
 def test_what_is_tuned_on_is_part_of_the_question(audit, tmp_path):
@@ -315,7 +327,7 @@ def test_what_is_tuned_on_is_part_of_the_question(audit, tmp_path):
 
 
 def test_text_that_was_read_is_not_unseen(audit, tmp_path):
-    warnings = run(replace(audit, target=replace(audit.target, corpus=UNSEEN)), tmp_path).warnings
+    warnings = run(replace(audit, target=replace(audit.target, corpus=UNSEEN)), tmp_path).verdict.warnings
     assert "The target has read the documents that it is tuned on." in warnings
 
 

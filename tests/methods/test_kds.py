@@ -187,37 +187,48 @@ def test_from_documents_to_a_result(tmp_path):
     method = replace(ALL, baselines=[Perplexity(), ReferenceDifference()])
     result = run(audit(method), tmp_path)
     told = json.loads((tmp_path / "one" / "result.json").read_text())
-    assert (result.verdict, result.num_documents, result.num_excluded) == ("score_only", 34, 0)
-    assert told["statistic"] < -1e-6
-    assert told["p_value"] is told["ci_low"] is None
-    assert result.capability.keys() == {"target", "tuned", "fsd"}
-    assert result.capability["target"]["nll"] > result.capability["fsd"]["nll"], "tuned on these very documents"
-    assert result.keys.keys() == {"target", "tuned", "fsd", "reference", "corpus", "audit"}
-    assert told["settings"]["bandwidth"] == "per_kernel_median"
+    assert (result.verdict.decision, result.statistics.num_documents, result.exclusions.num_documents) == (
+        "score_only",
+        34,
+        0,
+    )
+    assert told["statistics"]["value"] < -1e-6
+    assert told["statistics"]["p_value"] is told["statistics"]["ci_low"] is None
+    assert result.health.capability.keys() == {"target", "tuned", "fsd"}
+    assert result.health.capability["target"]["nll"] > result.health.capability["fsd"]["nll"], (
+        "tuned on these very documents"
+    )
+    assert result.provenance.keys.keys() == {"target", "tuned", "fsd", "reference", "corpus", "audit"}
+    assert told["question"]["settings"]["bandwidth"] == "per_kernel_median"
 
     table = pq.read_table(tmp_path / "one" / "scores.parquet").to_pydict()
     assert list(table) == ["doc_id", *(f"{m}/{s}" for m in ("target", "fsd") for s in ("perplexity", "ref_diff"))]
-    assert np.mean(table["target/perplexity"]) == pytest.approx(told["details"]["baselines"]["perplexity"])
+    assert np.mean(table["target/perplexity"]) == pytest.approx(
+        told["statistics"]["details"]["baselines"]["perplexity"]
+    )
 
     again = run(audit(method), tmp_path, "again")
-    assert (again.statistic, again.details) == (result.statistic, result.details)
-    assert (again.made["models_trained"], again.made["tokens_observed"]) == (0, 0)
+    assert (again.statistics.value, again.statistics.details) == (result.statistics.value, result.statistics.details)
+    assert (again.provenance.made["models_trained"], again.provenance.made["tokens_observed"]) == (0, 0)
     elsewhere = run(audit(method), tmp_path / "elsewhere")
-    assert (elsewhere.statistic, elsewhere.details) == (result.statistic, result.details), "same seed, same numbers"
+    assert (elsewhere.statistics.value, elsewhere.statistics.details) == (
+        result.statistics.value,
+        result.statistics.details,
+    ), "same seed, same numbers"
 
 
 def test_with_the_order_test(tmp_path):
     result = run(audit(replace(KDS, order_test=ORDER_TEST)), tmp_path)
-    assert result.verdict == "score_only"
-    assert np.isfinite(result.details["order_t"])
-    assert result.num_documents == 34
+    assert result.verdict.decision == "score_only"
+    assert np.isfinite(result.statistics.details["order_t"])
+    assert result.statistics.num_documents == 34
 
 
 def test_dropout_in_the_second_pass_is_noise_of_the_seed(tmp_path):
     plain, noisy = run(audit(), tmp_path), run(audit(replace(KDS, compat=True)), tmp_path, "noisy")
-    assert noisy.statistic < plain.statistic, "noise moves the documents too"
-    assert noisy.made["models_trained"] == 0, "the same tuned model"
-    assert run(audit(replace(KDS, compat=True)), tmp_path / "elsewhere").statistic == noisy.statistic
+    assert noisy.statistics.value < plain.statistics.value, "noise moves the documents too"
+    assert noisy.provenance.made["models_trained"] == 0, "the same tuned model"
+    assert run(audit(replace(KDS, compat=True)), tmp_path / "elsewhere").statistics.value == noisy.statistics.value
 
 
 def test_a_level_of_contamination_has_no_truth_but_its_ends(tmp_path):
@@ -232,10 +243,10 @@ def test_a_level_of_contamination_has_no_truth_but_its_ends(tmp_path):
 def test_documents_without_a_direction_are_left_out_and_listed(tmp_path):
     texts = [*tiny.random_texts(30, seed=3), "", "a"]
     result = run(audit(corpus=tiny.texts(*texts)), tmp_path)
-    assert (result.num_documents, result.verdict) == (30, "score_only")
-    assert set(result.excluded) == {"d30", "d31"}
-    assert "fewer than two tokens" in result.excluded["d30"]
-    assert "could not be scored" in result.warnings[0]
+    assert (result.statistics.num_documents, result.verdict.decision) == (30, "score_only")
+    assert set(result.exclusions.documents["suspect"]) == {"d30", "d31"}
+    assert "fewer than two tokens" in result.exclusions.documents["suspect"]["d30"]
+    assert "could not be scored" in result.verdict.warnings[0]
 
 
 def test_a_model_whose_embeddings_are_all_zero_gives_an_invalid_result(tmp_path, monkeypatch):
@@ -243,21 +254,23 @@ def test_a_model_whose_embeddings_are_all_zero_gives_an_invalid_result(tmp_path,
     norm = shop.get(tiny.scratch(1)).model.gpt_neox.final_layer_norm
     torch.nn.init.zeros_(norm.weight)
     result = run_audit(audit(), shop, tmp_path / "one")
-    assert (result.verdict, result.statistic, result.num_excluded) == ("invalid", None, 34)
-    assert set(result.excluded.values()) == {"target/embedding: the embedding is zero and has no direction"}
-    assert "0 documents are too few" in result.warnings[0]
+    assert (result.verdict.decision, result.statistics.value, result.exclusions.num_documents) == ("invalid", None, 34)
+    assert set(result.exclusions.documents["suspect"].values()) == {
+        "target/embedding: the embedding is zero and has no direction"
+    }
+    assert "0 documents are too few" in result.verdict.warnings[0]
 
 
 def test_two_documents_give_an_invalid_result(tmp_path):
     result = run(audit(corpus=tiny.texts(*tiny.random_texts(2, seed=3))), tmp_path)
-    assert (result.verdict, result.num_documents) == ("invalid", 2)
+    assert (result.verdict.decision, result.statistics.num_documents) == ("invalid", 2)
 
 
 def test_a_rate_of_nothing_gives_an_invalid_result(tmp_path):
     idle = replace(TUNING, optimization=replace(SGD, learning_rate=1e-12))
     result = run(audit(replace(KDS, training=idle)), tmp_path)
-    assert result.verdict == "invalid"
-    assert "raise the learning rate" in result.warnings[0]
+    assert result.verdict.decision == "invalid"
+    assert "raise the learning rate" in result.verdict.warnings[0]
 
 
 def test_the_layer_and_the_recipe_are_part_of_the_question(tmp_path):

@@ -164,32 +164,43 @@ def test_an_audit_finds_who_read_the_file_in_its_order(tmp_path, monkeypatch):
         name: audited(exposures, tmp_path / name, tiny.builder(tmp_path / "store"), examples_per_document=size)
         for name, exposures, size in (("unread", 0, None), ("read", 60, None), ("shuffled", 60, 1))
     }
-    assert {name: (result.truth, result.verdict) for name, result in results.items()} == {
+    assert {name: (result.question.truth, result.verdict.decision) for name, result in results.items()} == {
         "unread": ("non_member", "inconclusive"),
         "read": ("member", "evidence_of_membership"),
         "shuffled": ("member", "inconclusive"),
-    }, {name: result.p_value for name, result in results.items()}
+    }, {name: result.statistics.p_value for name, result in results.items()}
     result = results["read"]
-    assert (result.method, result.reference, result.num_documents, result.num_excluded) == ("order", None, 20, 0)
-    assert (result.ci_low, result.score) == (None, "")
+    assert (
+        result.question.method,
+        result.question.reference,
+        result.statistics.num_documents,
+        result.exclusions.num_documents,
+    ) == ("order", None, 20, 0)
+    assert (result.statistics.ci_low, result.question.score) == (None, "")
     table = pq.read_table(tmp_path / "read" / "scores.parquet").to_pydict()
     assert list(table) == ["doc_id", "canonical", "mean_shuffled", "num_tokens", "num_read"]
     assert table["doc_id"][0] == "shard-000"
     assert len(table["doc_id"]) == 20
     expected = order_test(table["canonical"], table["mean_shuffled"], compat=False)
-    assert (result.statistic, result.p_value) == pytest.approx((expected.statistic, expected.p_value))
-    assert result.num_tokens == sum(table["num_tokens"]) == result.details["num_tokens_of_file"]
-    assert result.made["tokens_observed"] == result.details["num_tokens_read"] == sum(table["num_read"])
-    assert result.capability["target"]["nll"] == pytest.approx(-sum(table["canonical"]) / result.num_tokens)
+    assert (result.statistics.value, result.statistics.p_value) == pytest.approx((expected.statistic, expected.p_value))
+    assert result.statistics.num_tokens == sum(table["num_tokens"]) == result.statistics.details["num_tokens_of_file"]
+    assert (
+        result.provenance.made["tokens_observed"]
+        == result.statistics.details["num_tokens_read"]
+        == sum(table["num_read"])
+    )
+    assert result.health.capability["target"]["nll"] == pytest.approx(
+        -sum(table["canonical"]) / result.statistics.num_tokens
+    )
 
     # Of two examples a shard and more: another number of shards is observed anew, another level is not.
     monkeypatch.setattr(training_run, "train", None)
     again = audited(60, tmp_path / "again", tiny.builder(tmp_path / "store"), alpha=0.01)
-    assert (again.statistic, again.made["tokens_observed"]) == (result.statistic, 0)
-    assert again.details["num_tokens_read"] == result.details["num_tokens_read"]
+    assert (again.statistics.value, again.provenance.made["tokens_observed"]) == (result.statistics.value, 0)
+    assert again.statistics.details["num_tokens_read"] == result.statistics.details["num_tokens_read"]
     fewer = audited(60, tmp_path / "fewer", tiny.builder(tmp_path / "store"), num_shards=15)
-    assert fewer.made["tokens_observed"] > 0
-    assert fewer.num_documents == 15
+    assert fewer.provenance.made["tokens_observed"] > 0
+    assert fewer.statistics.num_documents == 15
 
 
 def test_a_file_too_short_and_a_window_too_large_are_one_sentence(tmp_path):

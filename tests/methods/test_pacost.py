@@ -196,20 +196,20 @@ def with_given(audit: Audit, path: Path, texts: list[str]) -> Audit:
 
 def test_with_a_rephraser(audit, tmp_path, monkeypatch):
     result = run(audit, tmp_path)
-    assert (result.method, result.num_documents + result.num_excluded) == ("pacost", 40)
-    assert result.settings["rephraser"] == "gpt_neox-scratch"
-    assert result.keys.keys() == {"target", "corpus", "rephrased", "audit"}
-    assert result.capability["target"].keys() == {"num_parameters"}
-    assert (result.num_tokens, result.reference) == (None, None)
-    assert result.made["tokens_observed"] == 2 * (40 + result.num_documents)
-    assert 0 < result.details["median_answer_mass"] < 0.1
-    assert any("compulsory" in warning for warning in result.warnings)
+    assert (result.question.method, result.statistics.num_documents + result.exclusions.num_documents) == ("pacost", 40)
+    assert result.question.settings["rephraser"] == "gpt_neox-scratch"
+    assert result.provenance.keys.keys() == {"target", "corpus", "rephrased", "audit"}
+    assert result.health.capability["target"].keys() == {"num_parameters"}
+    assert (result.statistics.num_tokens, result.question.reference) == (None, None)
+    assert result.provenance.made["tokens_observed"] == 2 * (40 + result.statistics.num_documents)
+    assert 0 < result.statistics.details["median_answer_mass"] < 0.1
+    assert any("compulsory" in warning for warning in result.verdict.warnings)
     table = pq.read_table(tmp_path / "one" / "scores.parquet")
     assert table.column_names == ["doc_id", "original", "rephrased", "original_no", "rephrased_no"]
 
     anew = run(audit, tmp_path, "anew", "another store", max_batch_tokens=4096)
-    assert anew.p_value == pytest.approx(result.p_value, rel=1e-3)
-    assert anew.keys == result.keys
+    assert anew.statistics.p_value == pytest.approx(result.statistics.p_value, rel=1e-3)
+    assert anew.provenance.keys == result.provenance.keys
 
     def never(*_, **__):
         raise AssertionError("this was made already")
@@ -217,7 +217,7 @@ def test_with_a_rephraser(audit, tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "write_texts", never)
     monkeypatch.setattr(answers_module, "observe_answers", never)
     found = run(audit, tmp_path, "found")
-    assert (found.p_value, found.made["tokens_observed"]) == (result.p_value, 0)
+    assert (found.statistics.p_value, found.provenance.made["tokens_observed"]) == (result.statistics.p_value, 0)
     shop = tiny.builder(tmp_path / "store")
     assert finished(tmp_path / "one", audit_keys(audit, shop)["audit"]) == result
     other = replace(audit, method=replace(audit.method, rephraser=tiny.scratch(4, VOCABULARY, **LONG)))
@@ -233,7 +233,7 @@ def test_confidences_are_those_of_the_models_own_logits(audit, tmp_path):
     assert yes != no
     assert loaded.tokenizer.decode([yes, no]) == " Yes No"
     rows = pq.read_table(tmp_path / "one" / "scores.parquet").to_pylist()
-    assert len(rows) == result.num_documents
+    assert len(rows) == result.statistics.num_documents
     for row in rows:
         number = int(row["doc_id"][1:])
         for name, text in (("original", tiny.random_texts(40, seed=2)[number]), ("rephrased", texts[number])):
@@ -250,16 +250,16 @@ def test_rejected_rephrasings_leave_the_comparison_and_are_counted(audit, tmp_pa
     texts = tiny.random_texts(40, seed=2)
     given = [*texts[:1], "", *(" ".join(reversed(text.split())) for text in texts[2:39]), texts[39] * 5]
     result = run(with_given(audit, tmp_path / "given.jsonl", given), tmp_path)
-    counts = {name: number for name, number in result.dropped.items() if name.startswith("rephrased")}
+    counts = {name: number for name, number in result.exclusions.dropped.items() if name.startswith("rephrased")}
     reversed_alike = sum(text.split() == text.split()[::-1] for text in texts[2:39])
     assert counts == {
         "rephrased: empty": 1, "rephrased: equal to the original": 1 + reversed_alike, "rephrased: too long": 1,
     }  # fmt: skip
-    assert result.num_excluded == sum(counts.values())
-    assert result.excluded["d1"] == "rephrased: no text of this document to compare with"
-    assert result.num_documents == 40 - result.num_excluded
-    assert any("could not be scored" in warning for warning in result.warnings)
-    assert result.verdict in ("inconclusive", "evidence_of_membership")
+    assert result.exclusions.num_documents == sum(counts.values())
+    assert result.exclusions.documents["suspect"]["d1"] == "rephrased: no text of this document to compare with"
+    assert result.statistics.num_documents == 40 - result.exclusions.num_documents
+    assert any("could not be scored" in warning for warning in result.verdict.warnings)
+    assert result.verdict.decision in ("inconclusive", "evidence_of_membership")
 
 
 def test_rephrasings_of_which_none_can_be_used(audit, tmp_path):
@@ -272,8 +272,8 @@ def test_rephrasings_of_which_none_can_be_used(audit, tmp_path):
 def test_a_model_that_does_not_answer_is_invalid(audit, tmp_path):
     method = replace(audit.method, min_answer_mass=0.05)
     result = run(replace(audit, method=method), tmp_path)
-    assert result.verdict == "invalid"
-    assert any("does not answer the question" in warning for warning in result.warnings)
+    assert result.verdict.decision == "invalid"
+    assert any("does not answer the question" in warning for warning in result.verdict.warnings)
 
 
 def test_a_context_too_short_for_the_prompt_is_one_sentence(audit, tmp_path):

@@ -114,10 +114,13 @@ def run(audit: Audit, folder: Path, name: str = "one") -> AuditResult:
 
 def test_on_tiny_models(audit, tmp_path, monkeypatch):
     result = run(audit, tmp_path)
-    assert (result.method, result.num_documents + result.num_excluded) == ("pacost_qa", 40)
-    assert result.num_documents >= 30
-    assert result.keys.keys() == {"target", "corpus", "original", "rephrased", "audit"}
-    assert any("compulsory" in warning for warning in result.warnings)
+    assert (result.question.method, result.statistics.num_documents + result.exclusions.num_documents) == (
+        "pacost_qa",
+        40,
+    )
+    assert result.statistics.num_documents >= 30
+    assert result.provenance.keys.keys() == {"target", "corpus", "original", "rephrased", "audit"}
+    assert any("compulsory" in warning for warning in result.verdict.warnings)
     rows = {row["doc_id"]: row for row in pq.read_table(tmp_path / "one" / "scores.parquet").to_pylist()}
 
     # The confidence, by the model's own logits, in the answer that it writes itself.
@@ -145,7 +148,7 @@ def test_on_tiny_models(audit, tmp_path, monkeypatch):
     monkeypatch.setattr(writing, "write_texts", never)
     monkeypatch.setattr(answers_module, "observe_answers", never)
     found = run(audit, tmp_path, "found")
-    assert (found.p_value, found.keys) == (result.p_value, result.keys)
+    assert (found.statistics.p_value, found.provenance.keys) == (result.statistics.p_value, result.provenance.keys)
     assert finished(tmp_path / "one", audit_keys(audit, tiny.builder(tmp_path / "store"))["audit"]) == result
 
 
@@ -155,8 +158,8 @@ def test_what_was_rejected_is_counted(audit, tmp_path):
     given.write_text("".join(json.dumps({"id": f"q{n}", "text": text}) + "\n" for n, text in enumerate(texts)))
     method = replace(audit.method, rephraser=None, rephrasings=Jsonl(str(given), id_field="id", text_field="text"))
     result = run(replace(audit, method=method), tmp_path)
-    assert result.dropped["rephrased: empty"] == 1
-    assert "q0" in result.excluded
+    assert result.exclusions.dropped["rephrased: empty"] == 1
+    assert "q0" in result.exclusions.documents["suspect"]
 
 
 def test_the_key_names_what_is_written_without_writing_it(audit, tmp_path, monkeypatch):

@@ -285,13 +285,13 @@ def test_on_a_tiny_model(tmp_path):
         heldout_label="general",
     )  # fmt: skip
     result = run_audit(audit, shop := tiny.builder(tmp_path / "store"), tmp_path / "one")
-    assert (result.verdict, result.statistic, result.keys.keys()) == (
+    assert (result.verdict.decision, result.statistics.value, result.provenance.keys.keys()) == (
         "inconclusive", 0, {"target", "corpus", "heldout", "audit"},
     )  # fmt: skip
     loaded = shop.get(audit.target)
     (probe,) = [one.probe for one in METHOD.groups(audit.roles)["suspect"].measured.values()]
     found = Asked("target", audit.target, tiny.SUSPECT, probe).measure(shop).values
-    assert result.num_documents == sum(map(bool, found.answers))
+    assert result.statistics.num_documents == sum(map(bool, found.answers))
     for answers in filter(None, found.answers):
         request, text = answers[0].request, answers[0].completion.text
         document = next(one.text for one in tiny.SUSPECT.documents if one.doc_id == request.doc_id)

@@ -60,7 +60,7 @@ def at(rate: float, **changes) -> Prism:
 
 
 def failed(result: AuditResult) -> set[str]:
-    return {name for name, gate in result.details["gates"].items() if not gate["passed"]}
+    return {name for name, gate in result.statistics.details["gates"].items() if not gate["passed"]}
 
 
 # Whole audits -----------------------------------------------------------------------------------------------
@@ -69,41 +69,41 @@ def failed(result: AuditResult) -> set[str]:
 def test_a_distillation_as_it_should_be_passes(ask):
     result = ask(AUDIT)
     assert failed(result) <= {"delta"}
-    assert result.verdict in ("evidence_of_non_membership", "inconclusive")
-    assert UNGATED not in result.warnings
-    assert {"third", "distilled", "audit"} <= result.keys.keys()
-    assert result.settings["gates"]["min_delta"] == 0.02
+    assert result.verdict.decision in ("evidence_of_non_membership", "inconclusive")
+    assert UNGATED not in result.verdict.warnings
+    assert {"third", "distilled", "audit"} <= result.provenance.keys.keys()
+    assert result.question.settings["gates"]["min_delta"] == 0.02
     paper = ask(replace(AUDIT, method=replace(PRISM, gates=None)))
-    assert (paper.statistic, paper.p_value) == (result.statistic, result.p_value)
-    assert paper.warnings[-1] == UNGATED
-    assert not {"gates", "ladder"} & paper.settings.keys()
-    assert "third" not in paper.keys
+    assert (paper.statistics.value, paper.statistics.p_value) == (result.statistics.value, result.statistics.p_value)
+    assert paper.verdict.warnings[-1] == UNGATED
+    assert not {"gates", "ladder"} & paper.question.settings.keys()
+    assert "third" not in paper.provenance.keys
 
 
 @pytest.mark.parametrize(("rate", "gate"), [(1.0, "nll_third"), (1e-4, "ce")])
 def test_a_rate_a_hundred_times_too_high_or_too_low_is_invalid(ask, rate, gate):
     result = ask(replace(AUDIT, method=at(rate)))
-    assert result.verdict == "invalid"
+    assert result.verdict.decision == "invalid"
     assert gate in failed(result)
-    number = result.details["gates"][gate]["value"]
-    assert any(f"is {number:.3f}, and must be" in warning for warning in result.warnings)
+    number = result.statistics.details["gates"][gate]["value"]
+    assert any(f"is {number:.3f}, and must be" in warning for warning in result.verdict.warnings)
 
 
 def test_a_reference_that_is_the_target_is_invalid_and_nothing_is_trained(make_model, ask):
     target, copy = Pretrained(str(make_model(5))), Pretrained(str(make_model(5)), dtype="bfloat16")
     result = ask(replace(AUDIT, target=target, reference=copy), measure_health=False)
-    assert (result.verdict, result.made["models_trained"]) == ("invalid", 0)
-    assert result.warnings[0].startswith("The reference is the target: ")
-    assert result.rho_reference_target > 0.995
+    assert (result.verdict.decision, result.provenance.made["models_trained"]) == ("invalid", 0)
+    assert result.verdict.warnings[0].startswith("The reference is the target: ")
+    assert result.statistics.details["rho_reference_target"] > 0.995
     assert "rank_correlation" in failed(result)
-    assert result.p_value is None
+    assert result.statistics.p_value is None
 
 
 def test_texts_without_content_are_invalid(ask):
     empty = tiny.texts(*("a " * (10 + number % 5) for number in range(40)))
     result = ask(replace(AUDIT, target=tiny.scratch(1), reference=tiny.scratch(2), suspect=empty))
-    assert result.verdict == "invalid"
-    assert result.details["gates"]["distinct"]["value"] == 1 / 40
+    assert result.verdict.decision == "invalid"
+    assert result.statistics.details["gates"]["distinct"]["value"] == 1 / 40
     assert "distinct" in failed(result)
 
 
@@ -120,22 +120,26 @@ def test_another_tokenizer_is_refused_before_weights_are_loaded(make_model, ask,
 def test_the_ladder_takes_the_largest_rate_that_holds(ask, store, tmp_path):
     audit = replace(AUDIT, method=at(1e-5, ladder=Ladder([1e-2, 3.0])))
     result = ask(audit)
-    ladder = result.details["ladder"]
+    ladder = result.statistics.details["ladder"]
     assert ladder["chosen"] == 1e-2
     assert [(rung["learning_rate"], rung["passed"]) for rung in ladder["tried"]] == [(3.0, False), (1e-2, True)]
     straight = ask(AUDIT)
-    assert (result.statistic, result.keys["distilled"]) == (straight.statistic, straight.keys["distilled"])
-    assert result.keys["audit"] != straight.keys["audit"]
+    assert (result.statistics.value, result.provenance.keys["distilled"]) == (
+        straight.statistics.value,
+        straight.provenance.keys["distilled"],
+    )
+    assert result.provenance.keys["audit"] != straight.provenance.keys["audit"]
     again = ask(audit)
-    assert (again.details, again.made["models_trained"]) == (result.details, 0)
+    assert (again.statistics.details, again.provenance.made["models_trained"]) == (result.statistics.details, 0)
     assert finished(tmp_path / "run", audit_keys(audit, tiny.builder(store))["audit"]) is not None
 
 
 def test_a_ladder_without_a_rate_that_holds_is_invalid(ask):
     result = ask(replace(AUDIT, method=at(1e-2, ladder=Ladder([1e-4]))))
-    assert (result.verdict, result.details["ladder"]["chosen"]) == ("invalid", None)
+    assert (result.verdict.decision, result.statistics.details["ladder"]["chosen"]) == ("invalid", None)
     assert (
-        "No learning rate of the ladder passes the gates on general text; at the smallest, 0.0001" in result.warnings[0]
+        "No learning rate of the ladder passes the gates on general text; at the smallest, 0.0001"
+        in result.verdict.warnings[0]
     )
 
 

@@ -14,9 +14,9 @@ from nonmember.methods.clearance.controls import PlantedControls
 from nonmember.methods.clearance.shams import Damaged, OnOtherText, ShamClearance, ShamPairedT, ShamPrism
 from nonmember.methods.prism.gates import Gates
 from nonmember.models import Noised
+from nonmember.records.exposure import Exposure
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
-from nonmember.training.planting import Exposure
 
 pytestmark = tiny.ignore_warnings
 
@@ -91,7 +91,11 @@ def test_clearance_refuses_a_sham_and_says_why(tmp_path):
     method = replace(given(ShamClearance, Damaged(5.0)), distillation_seeds=[1], shams=False)
     audit = Audit(TARGET, REFERENCE, tiny.SUSPECT, method, seed=7, corpus_label="suspect")
     result = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "run")
-    assert (result.method, result.truth, result.verdict) == ("clearance", "member", "invalid")
-    assert not result.details["gates"]["kl"]["passed"]
-    assert any("The fall of distilled's divergence" in warning for warning in result.warnings)
-    assert result.settings["sham"] == {"kind": "Damaged", "scale": 5.0}
+    assert (result.question.method, result.question.truth, result.verdict.decision) == (
+        "clearance",
+        "member",
+        "invalid",
+    )
+    assert not result.statistics.details["gates"]["kl"]["passed"]
+    assert any("The fall of distilled's divergence" in warning for warning in result.verdict.warnings)
+    assert result.question.settings["sham"] == {"kind": "Damaged", "scale": 5.0}

@@ -54,23 +54,20 @@ MODELS = {
 
 
 def full_table(logits_NV, target_ids_N):
-    """The plain computation, with everything in memory and in float64: (log p, mean, std, rank)."""
+    """The plain computation, with everything in memory and in float64: (log p, mean, std)."""
     log_p = torch.log_softmax(logits_NV.double(), -1)
     p = log_p.exp()
     mean = torch.where(p > 0, p * log_p, 0).sum(-1)
     variance = torch.where(p > 0, p * (log_p - mean[:, None]) ** 2, 0).sum(-1)
     target = torch.arange(len(target_ids_N)), target_ids_N
-    rank = (logits_NV > logits_NV[target][:, None]).sum(-1)
-    return log_p[target], mean, variance.sqrt(), rank
+    return log_p[target], mean, variance.sqrt()
 
 
 def assert_equal(statistics, expected, atol=1e-5):
-    log_prob, mean, std, rank = expected
+    log_prob, mean, std = expected
     torch.testing.assert_close(statistics.log_prob.double(), log_prob, rtol=0, atol=atol)
     torch.testing.assert_close(statistics.mean.double(), mean, rtol=0, atol=atol)
     torch.testing.assert_close(statistics.std.double(), std, rtol=0, atol=atol)
-    assert statistics.rank.tolist() == rank.tolist()
-    assert statistics.rank.dtype == torch.int32
     assert statistics.mean.dtype == torch.float32
 
 
@@ -137,11 +134,11 @@ def test_masked_vocabulary():
     logits[4] = -torch.inf
     logits[4, targets[4]] = 0.0
     statistics = token_statistics(logits, PlainLogits(VOCAB), targets)
-    log_prob, mean, std, rank = full_table(logits, targets)
+    log_prob, mean, std = full_table(logits, targets)
     assert log_prob[3] == -torch.inf
-    assert_equal(statistics, (log_prob.clamp(min=-100), mean, std, rank))
+    assert_equal(statistics, (log_prob.clamp(min=-100), mean, std))
     assert statistics.num_floored == 1
-    assert (statistics.log_prob[4], statistics.mean[4], statistics.std[4], statistics.rank[4]) == (0, 0, 0, 0)
+    assert (statistics.log_prob[4], statistics.mean[4], statistics.std[4]) == (0, 0, 0)
 
 
 def test_masks_by_the_lowest_number_count_as_no_probability():
@@ -176,12 +173,6 @@ def test_half_precision_logits_are_read_in_float32():
     assert_equal(token_statistics(logits, PlainLogits(VOCAB), targets), full_table(logits, targets))
 
 
-def test_rank_counts_strictly_larger_logits():
-    logits = torch.tensor([[1.0, 3.0, 3.0, 2.0], [0.0, 0.0, 0.0, 0.0]])
-    statistics = token_statistics(logits, PlainLogits(4), torch.tensor([3, 2]))
-    assert statistics.rank.tolist() == [2, 0]
-
-
 @pytest.mark.parametrize("bad", [torch.nan, torch.inf])
 def test_logits_that_are_not_numbers_are_refused(bad):
     logits, targets = logits_and_targets()
@@ -199,7 +190,7 @@ def test_a_row_without_any_probability_is_refused():
 
 def test_no_tokens():
     statistics = token_statistics(torch.empty(0, VOCAB), PlainLogits(VOCAB), torch.empty(0, dtype=torch.long))
-    assert statistics.rank.shape == (0,)
+    assert statistics.log_prob.shape == (0,)
     assert statistics.num_floored == 0
 
 
@@ -236,4 +227,3 @@ def test_vector_tv1():
     }
     for name, values in expected.items():
         assert getattr(statistics, name).tolist() == pytest.approx(values, abs=1e-6)
-    assert statistics.rank.tolist() == [0, 1, 1, 2]

@@ -1,4 +1,4 @@
-"""Results that no audit has made: every field has a value, so that new fields of AuditResult need no change here."""
+"""Results that no audit has made."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import dataclasses
 import itertools
 import math
 import random
-import types
-import typing
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from nonmember.results.older import upgraded
 from nonmember.results.result import AuditResult
 
 DOMAINS = ("scipy", "sympy", "torch")
@@ -28,8 +27,12 @@ DISTILLATION = {
 SCORE = {"kind": "MinKPlusPlus", "k": 0.2, "compat": "none"}
 
 
+EMPTY: dict[str, Any] = {"heldout": None, "details": {}, "dropped": {}, "excluded": {}, "made": {}}
+
+
 def result(**given: Any) -> AuditResult:
-    """A PRISM result; what is not given is filled by the type of the field. `data` and `settings` are merged."""
+    """A PRISM result, told flat as earlier versions wrote it; what is not given is empty. `data` and `settings` are
+    merged."""
     plain: dict[str, Any] = {
         "method": "prism",
         "target": UNTOUCHED,
@@ -66,23 +69,7 @@ def result(**given: Any) -> AuditResult:
     values["settings"] = {"method": values["method"], **settings}
     values.setdefault("corpus", values["data"]["label"])
     values.setdefault("cell", ",".join(f"{name}={value}" for name, value in data.items()))
-    hints = typing.get_type_hints(AuditResult)
-    for field in dataclasses.fields(AuditResult):
-        values.setdefault(field.name, empty(hints[field.name]))
-    known = {field.name for field in dataclasses.fields(AuditResult)}
-    return AuditResult(**{name: value for name, value in values.items() if name in known})
-
-
-def empty(hint: Any) -> Any:
-    """Some value of a type."""
-    origin = typing.get_origin(hint)
-    if origin in (typing.Union, types.UnionType):
-        return None if type(None) in typing.get_args(hint) else empty(typing.get_args(hint)[0])
-    if origin is tuple:
-        return ()
-    if origin is not None:
-        return {}
-    return {str: "", int: 0, float: 0.0, bool: False}.get(hint)
+    return upgraded(EMPTY | values)
 
 
 def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +83,7 @@ def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 def write(folder: Path, *results: AuditResult) -> Path:
     """As audits leave them: <folder>/<sweep>/<number>/result.json."""
     for number, one in enumerate(results):
-        path = folder / (one.sweep or "audits") / f"{number:04}" / "result.json"
+        path = folder / (one.question.sweep or "audits") / f"{number:04}" / "result.json"
         path.parent.mkdir(parents=True)
         path.write_text(one.to_json(), encoding="utf-8")
     return folder
@@ -148,7 +135,9 @@ def everything(seed: int = 0) -> Iterator[AuditResult]:
         for size, draw in itertools.product((30, 50, 75, 100, 150, 200, 300), range(3)):
             one = prism(rng, UNTOUCHED, domain, "size", data={"half": "ab", "num_documents": size, "draw": draw})
             p = min(1.0, max(1e-4, math.exp(-size / 15) * rng.uniform(0.5, 2)))
-            yield dataclasses.replace(one, num_documents=size, p_value=p)
+            yield dataclasses.replace(
+                one, statistics=dataclasses.replace(one.statistics, num_documents=size, p_value=p)
+            )
         for target, k in itertools.product(pair, range(1, 11)):
             yield prism(rng, target, domain, "k", settings={"score": {"k": k / 10}})
         for target, tau in itertools.product(pair, (0.5, 1.0, 2.0, 3.0, 4.0, 6.0)):

@@ -33,7 +33,8 @@ def clearance(case="s0", p=0.01, domain="numpy", delta=0.1, verdict="inconclusiv
     }  # fmt: skip
     size_name = "large" if size > 100 else "small"
     return made_up.result(
-        method="clearance", world="study", sweep="calibration", corpus=f"{domain}-{size_name}", num_documents=size,
+        method="clearance", world="study", sweep=more.pop("sweep", "calibration"), corpus=f"{domain}-{size_name}",
+        num_documents=size,
         data={"half": HALF[domain], "case": case, "exposures": exposures, "share": share, "domain": domain},
         details=details | more.pop("details", {}), statistic=delta, verdict=verdict, p_value=max(ps.values()),
         truth=None, **more,

@@ -8,17 +8,20 @@ from typing import Any
 
 import made_up
 
-from nonmember.methods.clearance.clearance import Clearance, _told_curve, _told_margin
+from nonmember.methods.clearance.clearance import Clearance, _told_curve, _told_margin, role_of
+from nonmember.records.exposure import Exposure
 from nonmember.results.result import AuditResult
 from nonmember.stats.detection import detection_curve
 from nonmember.stats.margins import margin
-from nonmember.training.planting import Exposure
 
 READINGS = (*(Exposure(1.0, exposures) for exposures in (0, 1, 4, 12)), Exposure(0.5, 8))
 SETS = ("numpy-small", "pandas-small", "scipy-large")
 EXCLUDED = Exposure(1.0, 4)
 GATES = {"ce": (0.2, 0.0, False), "kl": (0.1, 0.0, False), "kl_third": (0.02, 0.1, True),
          "rank_correlation": (0.7, 0.2, False), "seeds": (0.02, 0.1, True), "layout": (0.55, 0.7, True)}  # fmt: skip
+
+
+CONTROLS = [role_of(reading, seed) for reading in READINGS for seed in (31, 32)]
 
 
 def mean_delta(reading: Exposure) -> float:
@@ -72,7 +75,14 @@ def clearance(
     }  # fmt: skip
     readings = [{"kind": "Exposure", "share": one.share, "exposures": one.exposures} for one in READINGS]
     settings = {"controls": {"kind": "PlantedControls", "readings": readings}, "distillation_seeds": [1, 2]}
-    return made_up.result(settings=settings, details=details | more.pop("details", {}), **values | more)
+    keys = dict.fromkeys(roles(), "0" * 16) | more.pop("keys", {})
+    return made_up.result(settings=settings, keys=keys, details=details | more.pop("details", {}), **values | more)
+
+
+def roles() -> list[str]:
+    """Target and controls, each with two distilled references."""
+    models = {"target": "distilled"} | {role: f"{role}/distilled" for role in CONTROLS}
+    return [name for model, distilled in models.items() for name in (model, distilled, f"{distilled}/2")]
 
 
 def made_up_verdict(clears: bool) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from made_up_calibration import PLANTED, clearance, everything, rival
@@ -115,7 +113,7 @@ def test_controls_are_judged_by_one_another(calibration_paper):
 
 
 def test_targets_of_the_controls_own_base_are_counted_by_themselves(calibration_paper):
-    own = {"settings": {"controls": {"stand_in": {"label": "micro_s2"}}}}
+    own = {"settings": {"controls": {"stand_in": {"label": "micro_s2"}}}, "keys": {"control-8x-31": "0" * 16}}
     results = [clearance("s5", 0.01, target="micro_s2+12x", **own), clearance("s5", 0.01, target="micro_s+12x", **own)]
     section = built(calibration_paper, *results)["errors"]
     for rule in ("clearance of 8x", "clearance of 8x, own base"):
@@ -123,6 +121,6 @@ def test_targets_of_the_controls_own_base_are_counted_by_themselves(calibration_
 
 
 def test_audits_under_attack_are_no_part_of_the_study(calibration_paper):
-    results = [clearance("s5", 0.2), replace(clearance("s5", 0.01), sweep="red_team")]
+    results = [clearance("s5", 0.2), clearance("s5", 0.01, sweep="red_team")]
     section = built(calibration_paper, *results)["errors"]
     assert text(section, "errors-reported", "clearance of 8x", "false clearances").startswith("0 of 1 ")

@@ -11,13 +11,14 @@ import made_up
 import pytest
 from made_up_clearance import EXCLUDED, READINGS, clearance, controls, everything
 
+from nonmember.records.exposure import Exposure
 from nonmember.reports.core.explorer import false_claim
 from nonmember.reports.core.grid import FALSE
 from nonmember.reports.render import formats
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
-from nonmember.results.readings import excluded, planted, read_by_target, read_so_much, reading_of
-from nonmember.training.planting import Exposure
+from nonmember.results.older import exposure_of
+from nonmember.results.readings import excluded, planted, read_by_target, read_so_much
 
 NOTHING, ONCE, FOUR, OFTEN, HALF = READINGS
 
@@ -53,17 +54,17 @@ def text(found, row, column):
     ],
 )  # fmt: skip
 def test_what_a_label_tells(label, reading):
-    assert reading_of(label) == reading
+    assert exposure_of(label) == reading
 
 
 def test_labels_of_readings_are_read_back():
     for reading in (*READINGS, Exposure(0.05, 3)):
-        assert reading_of(reading.label) == reading
+        assert exposure_of(reading.label) == reading
 
 
 def test_who_read_less_than_is_excluded_is_not_falsely_cleared():
     light, heavy = clearance(0.24, ONCE, "member"), clearance(0.24, FOUR, "member")
-    assert light.verdict == heavy.verdict == "evidence_of_non_membership"
+    assert light.verdict.decision == heavy.verdict.decision == "evidence_of_non_membership"
     assert [false_claim(one) for one in (light, heavy)] == ["", "false clearance"]
     assert not read_so_much(clearance(0.24, HALF, "member")), "half of it is not all of it"
     assert read_so_much(clearance(0.24, None, "member", target="someone")), "nothing tells that it read less"
@@ -108,13 +109,13 @@ def test_verdicts_by_target_and_what_it_read(clearance_paper):
 def test_margins_and_controls_by_reading(clearance_paper):
     result = clearance(0.25)
     section = sections(clearance_paper, result)["margins"]
-    means = {label: sum(deltas) / 2 for label, deltas in result.details["control_deltas"].items()}
+    means = {label: sum(deltas) / 2 for label, deltas in result.statistics.details["control_deltas"].items()}
     numbers = section.figures[0].numbers
     assert numbers.columns == ("0x", "1x", "4x", "12x", "8x50%"), "whole sets first, then by dose"
     assert text(numbers, "numpy-small", "8x50%") == formats.signed(means["8x50%"])
     bounds = block(section, "margins-study")
     assert bounds.columns == ("4x", "12x"), "those that are excluded"
-    assert text(bounds, "numpy-small", "4x") == formats.signed(result.details["margins"]["4x"]["bound"])
+    assert text(bounds, "numpy-small", "4x") == formats.signed(result.statistics.details["margins"]["4x"]["bound"])
 
 
 def test_controls_that_audits_share_are_counted_once(clearance_paper):
@@ -130,7 +131,7 @@ def test_controls_that_audits_share_are_counted_once(clearance_paper):
 
 def test_detection_in_tables_and_in_words(clearance_paper):
     result = clearance(0.22, truth=None)
-    points = {(one["share"], one["exposures"]): one for one in result.details["detection"]["points"]}
+    points = {(one["share"], one["exposures"]): one for one in result.statistics.details["detection"]["points"]}
     section = sections(clearance_paper, result)["detection"]
     power, noticed = (figure.numbers for figure in section.figures)
     assert power.columns == noticed.columns == ("1x", "4x", "12x", "8x50%")

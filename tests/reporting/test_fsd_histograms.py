@@ -50,7 +50,7 @@ def drawn(fsd_paper, tmp_path):
         folder = made_up.write(tmp_path / str(next(number)), *results)
         runs = load_runs([folder]).runs
         for run in runs:
-            content = columns.get(run.result.target, scores())
+            content = columns.get(run.result.question.target, scores())
             if isinstance(content, bytes):
                 (run.folder / "scores.parquet").write_bytes(content)
             elif content is not None:

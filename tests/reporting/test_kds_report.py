@@ -125,11 +125,11 @@ def test_no_score_of_another_recipe_or_size_is_mixed_in(kds_paper, odd):
 
 def test_unfinished_sweeps_show_the_largest_complete_part(kds_paper):
     results = list(series(SCORES, RATES))
-    missing_one = [one for one in results if (one.data["rate"], one.data["draw"]) != (1, 2)]
+    missing_one = [one for one in results if (one.question.data["rate"], one.question.data["draw"]) != (1, 2)]
     found = block(built(kds_paper, *missing_one)["table2"], "table2-micro")
     expected = level_correlation(RATES[:3], SCORES[:, :3])
     assert values(found, "KDS", "scipy") == pytest.approx([expected.spearman, expected.pearson])
-    hardly_begun = [one for one in results if one.data["draw"] == 0 or one.data["rate"] == 0]
+    hardly_begun = [one for one in results if one.question.data["draw"] == 0 or one.question.data["rate"] == 0]
     found = block(built(kds_paper, *hardly_begun)["table2"], "table2-micro")
     expected = level_correlation(RATES, SCORES[:1])
     assert values(found, "KDS", "scipy") == pytest.approx([expected.spearman, expected.pearson])

@@ -56,10 +56,10 @@ def fsd_address(tmp_path_factory, fsd_paper):
     """With histograms."""
     folder = tmp_path_factory.mktemp("fsd")
     rng = random.Random(0)
-    results = [one for one in made_up_fsd.everything() if one.sweep in ("fsd_main", "fsd_shift", "fsd_size")]
+    results = [one for one in made_up_fsd.everything() if one.question.sweep in ("fsd_main", "fsd_shift", "fsd_size")]
     collection = load_runs([made_up.write(folder / "audits", *results)])
     for run in collection.runs:
-        if run.result.sweep == "fsd_main":
+        if run.result.question.sweep == "fsd_main":
             pq.write_table(pa.table(made_up_fsd.documents(rng)), run.folder / "scores.parquet")
     document = fsd_paper.build(collection.runs)
     return write_report(document, collection, folder / "report", datetime(2026, 11, 21, tzinfo=UTC)).as_uri()

@@ -49,7 +49,6 @@ def table(documents, mean=None, std=None, token_id=None):
         log_prob=log_prob,
         mean=column(mean, -2.0, np.float32),
         std=column(std, 1.0, np.float32),
-        rank=np.zeros(len(log_prob), dtype=np.int32),
     )
 
 

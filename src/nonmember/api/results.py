@@ -16,17 +16,33 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     import pandas as pd
 
-# The columns of `load_results` and the facts of a finished audit, as fields of its result.
+# The columns of `load_results` and the facts of a finished audit, by the part of the result that has them.
+QUESTION = (
+    "sweep", "cell", "world", "method", "target", "reference", "corpus", "heldout", "truth", "alpha", "seed", "score",
+)  # fmt: skip
+STATISTICS = ("value", "p_value", "ci_low", "ci_high", "num_documents")
 FACTS = (
-    "sweep", "cell", "world", "method", "target", "reference", "corpus", "heldout", "truth", "verdict", "statistic",
-    "p_value", "ci_low", "ci_high", "alpha", "num_documents", "num_excluded", "seed", "score", "allowed_claim",
+    *QUESTION, "exposures", "share", "verdict", "statistic", *STATISTICS[1:], "num_excluded", "allowed_claim",
     "warnings", "seconds",
 )  # fmt: skip
 
 
 def facts_of(result: AuditResult) -> dict[str, Any]:
     """By the names of `FACTS`."""
-    return {name: getattr(result, name) for name in FACTS}
+    exposure = result.question.target_exposure
+    facts = {name: getattr(result.question, name) for name in QUESTION}
+    facts |= {name: getattr(result.statistics, name) for name in STATISTICS}
+    facts |= {
+        "statistic": facts.pop("value"),
+        "exposures": exposure and exposure.exposures,
+        "share": exposure and exposure.share,
+        "verdict": result.verdict.decision,
+        "allowed_claim": result.verdict.allowed_claim,
+        "warnings": result.verdict.warnings,
+        "num_excluded": result.exclusions.num_documents,
+        "seconds": result.provenance.seconds,
+    }
+    return {name: facts[name] for name in FACTS}
 
 
 @dataclass(frozen=True, repr=False)
@@ -117,7 +133,7 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
     folders: such as "outputs/audits/table2".
 
     Columns: what an audit is (sweep, cell, world, method, target, reference, corpus, heldout, truth, seed, score), what
-    it found (verdict, statistic, p_value, ci_low, ci_high, alpha, num_documents, num_excluded, allowed_claim, warnings,
+    the target read of the set where that is known (exposures: how often, share: of the documents), what it found (verdict, statistic, p_value, ci_low, ci_high, alpha, num_documents, num_excluded, allowed_claim, warnings,
     seconds), `folder`, and `error`: why an audit has no result, or why its result cannot be read; else None. Then, with
     a dot, the plain values of its data config and of its method's settings: data.half, settings.margin ...
 
@@ -144,8 +160,8 @@ def _row(path: Path) -> dict[str, Any]:
     beside = {"folder": str(path.parent)}
     if isinstance(outcome, Failure):
         return {"cell": outcome.cell, "error": outcome.error, **beside}
-    plain: dict[str, object] = {f"data.{name}": value for name, value in outcome.data.items()}
-    plain |= {f"settings.{name}": value for name, value in outcome.settings.items() if _is_plain(value)}
+    plain: dict[str, object] = {f"data.{name}": value for name, value in outcome.question.data.items()}
+    plain |= {f"settings.{name}": value for name, value in outcome.question.settings.items() if _is_plain(value)}
     return {**facts_of(outcome), "error": None, **beside, **plain}
 
 

@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -53,7 +53,7 @@ def run_cell(cell: Cell, builder: Builder) -> AuditResult:
         log.info("%s: found.", cell.title)
         if process_rank() == 0 and not (folder / PAGE).exists():
             try_to_write_page(folder)
-        return replace(result, made=dict.fromkeys(result.made, 0))
+        return result.that_made(dict.fromkeys(result.provenance.made, 0))
     log.info("%s", cell.title)
     if process_rank() == 0:
         write_text_atomically(folder / CONFIG, json.dumps(cell.settings, indent=1) + "\n")
@@ -71,5 +71,5 @@ def run_cell(cell: Cell, builder: Builder) -> AuditResult:
         builder.tracker = tracker
         result = run_audit(audit, builder, folder, keys)
     (folder / ERROR).unlink(missing_ok=True)
-    log.info("%s: %s in %.0f s, %s", cell.title, result.verdict, time.monotonic() - started, folder / RESULT)
+    log.info("%s: %s in %.0f s, %s", cell.title, result.verdict.decision, time.monotonic() - started, folder / RESULT)
     return result

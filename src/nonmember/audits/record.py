@@ -36,7 +36,7 @@ def finished(folder: Path, audit_key: str) -> AuditResult | None:
         log.warning("%s It is made anew now.", error)
         return None
     complete = (folder / SCORES).is_file()  # of a result without a seal, which does not say so
-    return result if complete and result.keys.get("audit") == audit_key else None
+    return result if complete and result.provenance.keys.get("audit") == audit_key else None
 
 
 def write(result: AuditResult, documents: Mapping[str, ScoredDocuments], outcome: TestOutcome, folder: Path) -> None:
@@ -71,10 +71,10 @@ def _keep_earlier(path: Path, result: AuditResult) -> None:
     if not path.is_file():
         return
     try:
-        mark = AuditResult.load(path, files_too=False).keys["audit"]
+        mark = AuditResult.load(path, files_too=False).provenance.keys["audit"]
     except (ValueError, KeyError):
         mark = f"unreadable-{key_hash(path.read_text(errors='replace'))}"
-    if mark != result.keys["audit"]:
+    if mark != result.provenance.keys["audit"]:
         path.rename(path.with_name(f"result-{mark}.json"))
 
 

@@ -12,7 +12,7 @@ import shutil
 import sys
 import time
 import uuid
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class Cells:
             self._note({"folder": str(folder)})
 
     def done(self, result: AuditResult, folder: Path) -> None:
-        self._end(result, folder, {"made": dict(result.made)})
+        self._end(result, folder, {"made": dict(result.provenance.made)})
 
     def failed(self, failure: Failure, folder: Path) -> None:
         self._end(failure, folder, {"error": failure.error, "kind": failure.kind})
@@ -67,7 +67,7 @@ class Cells:
             if "error" in note:
                 cells.append(Failure(folder.name, note["error"], note["kind"]))
             else:
-                cells.append(replace(AuditResult.load(folder / RESULT), made=note["made"]))
+                cells.append(AuditResult.load(folder / RESULT).that_made(note["made"]))
         if (notes := self._folder()) is not None:
             shutil.rmtree(notes, ignore_errors=True)
         return cells

@@ -48,9 +48,10 @@ class Cell:
 
         about = self.outcome
         if isinstance(about, AuditResult):
-            sweep, cell, method = about.sweep or self.folder.parent.name, about.cell, about.method
-            tags = [about.corpus, about.target]
-            expected = run_id_of(sweep, cell, about.keys.get("audit", ""))
+            asked = about.question
+            sweep, cell, method = asked.sweep or self.folder.parent.name, asked.cell, asked.method
+            tags = [asked.corpus, asked.target]
+            expected = run_id_of(sweep, cell, about.provenance.keys.get("audit", ""))
             run_id = noted_run_id(self.folder, expected) or expected
         else:
             sweep, cell = self.config.get("name") or self.folder.parent.name, about.cell
@@ -186,7 +187,7 @@ def texts_of(cell: Cell, given: Texts) -> Texts:
     Raises ValueError where its suspect set is not among them.
     """
     assert isinstance(cell.outcome, AuditResult)
-    groups = {"suspect" if name == "corpus" else name: key for name, key in cell.outcome.keys.items()}
+    groups = {"suspect" if name == "corpus" else name: key for name, key in cell.outcome.provenance.keys.items()}
     texts = {name: given[key] for name, key in groups.items() if key in given}
     if "suspect" not in texts:
         raise ValueError(

@@ -15,8 +15,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from nonmember.methods import method_named
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
+from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, num_without_seal, outcome_paths, read_outcome
 from nonmember.results.result import AuditResult, Failure
 from nonmember.runtime.terminal import for_rich, visible
@@ -63,17 +63,17 @@ def show(cells: Sequence[Cell], *, together: bool = False, console: Console | No
     for group in groups_of(cells, names):
         _print(wide, group)
     if results := [cell for cell in cells if isinstance(cell, AuditResult)]:
-        kinds = dict.fromkeys(name for result in results for name in result.made)
-        made = {name: sum(result.made.get(name, 0) for result in results) for name in kinds}
+        kinds = dict.fromkeys(name for result in results for name in result.provenance.made)
+        made = {name: sum(result.provenance.made.get(name, 0) for result in results) for name in kinds}
         said = (f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID)
         console.print(", ".join(said), soft_wrap=True)
         if len(results) == 1:
-            console.print(for_rich(results[0].allowed_claim), soft_wrap=True)
+            console.print(for_rich(results[0].verdict.allowed_claim), soft_wrap=True)
         for name, result in zip(names, cells, strict=True):
-            if isinstance(result, AuditResult) and (words := result.details.get("in_words")):
+            if isinstance(result, AuditResult) and (words := result.statistics.details.get("in_words")):
                 console.print(for_rich(f"{name}: {words}"), soft_wrap=True, highlight=False)
         _show_warnings(console, results)
-        _show_together(wide, results if together else [one for one in results if one.method == "clearance"])
+        _show_together(wide, results if together else [one for one in results if one.question.method == "clearance"])
     for cell in cells:
         if isinstance(cell, Failure):
             console.print(for_rich(f"failed  {cell.cell}: {cell.error}"), style="red", soft_wrap=True)
@@ -138,7 +138,7 @@ def _listed(names: Sequence[str], family: Family) -> str:
 def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
     """Each kind once: those that differ in their numbers alone are one kind."""
     kinds: dict[str, list[str]] = {}
-    for text in (text for result in results for text in result.warnings):
+    for text in (text for result in results for text in result.verdict.warnings):
         kinds.setdefault(re.sub(r"[\d.,]+", "#", text), []).append(text)
     for texts in kinds.values():
         such = "" if len(set(texts)) == 1 else " such as"
@@ -159,35 +159,37 @@ class Group:
 def groups_of(cells: Sequence[Cell], names: Sequence[str]) -> list[Group]:
     """One per method, in the order in which they come. Cells that failed stand among the others where there is one
     method, else by themselves: what has no result names no method."""
-    methods = list(dict.fromkeys(cell.method for cell in cells if isinstance(cell, AuditResult)))
+    methods = list(dict.fromkeys(cell.question.method for cell in cells if isinstance(cell, AuditResult)))
     alone = methods[0] if len(methods) == 1 else ""
     found: dict[str, list[tuple[str, Cell]]] = {}
     for name, cell in zip(names, cells, strict=True):
-        method = cell.method if isinstance(cell, AuditResult) else alone
+        method = cell.question.method if isinstance(cell, AuditResult) else alone
         found.setdefault(method, []).append((name, cell))
     return [_group(method, members, titled=len(found) > 1) for method, members in found.items()]
 
 
 def _group(method: str, members: Sequence[tuple[str, Cell]], *, titled: bool) -> Group:
     results = [cell for _, cell in members if isinstance(cell, AuditResult)]
-    shown = _columns(method_named(method).statistic_name, results)
+    shown = _columns(results)
     rows = [{"cell": name} | {column: text(cell) for column, text in shown.items()} for name, cell in members]
     return Group((method or "failed") if titled else "", ("cell", *shown), rows)
 
 
-def _columns(statistic: str, results: Sequence[AuditResult]) -> dict[str, Callable[[Cell], str]]:
+def _columns(results: Sequence[AuditResult]) -> dict[str, Callable[[Cell], str]]:
     """Of the numbers that not every method has those that some result has; a dash where one lacks it."""
-    alphas = {result.alpha for result in results}
-    if any(result.ci_low is not None or result.ci_high is not None for result in results):
+    statistic = results[0].statistics.name if results else "statistic"
+    alphas = {result.question.alpha for result in results}
+    if any(result.statistics.ci_low is not None or result.statistics.ci_high is not None for result in results):
         statistic += f" [{1 - alphas.pop():.0%} interval]" if len(alphas) == 1 else " [interval]"
+    rho_reference, rho_distilled = detail("rho_reference_target"), detail("rho_distilled_target")
     every: dict[str, tuple[Callable[[AuditResult], object], Callable[[AuditResult], str]]] = {
-        "n": (lambda one: True, lambda one: str(one.num_documents)),
-        "rho_RT": (lambda one: one.rho_reference_target, lambda one: _decimals(one.rho_reference_target)),
-        "rho_DT": (lambda one: one.rho_distilled_target, lambda one: _decimals(one.rho_distilled_target)),
+        "n": (lambda one: True, lambda one: str(one.statistics.num_documents)),
+        "rho_RT": (rho_reference, lambda one: _decimals(rho_reference(one))),
+        "rho_DT": (rho_distilled, lambda one: _decimals(rho_distilled(one))),
         statistic: (lambda one: True, _statistic),
-        "p": (lambda one: one.p_value, _p_value),
-        "verdict": (lambda one: True, lambda one: one.verdict),
-        "truth": (lambda one: True, lambda one: one.truth or "unknown"),
+        "p": (lambda one: one.statistics.p_value, _p_value),
+        "verdict": (lambda one: True, lambda one: one.verdict.decision),
+        "truth": (lambda one: True, lambda one: one.question.truth or "unknown"),
     }
     shown = {name: text for name, (value, text) in every.items() if any(value(one) is not None for one in results)}
 
@@ -195,7 +197,7 @@ def _columns(statistic: str, results: Sequence[AuditResult]) -> dict[str, Callab
         missing = "failed" if name == "verdict" else "-"
         return lambda cell: missing if isinstance(cell, Failure) else text(cell)
 
-    shown = shown or {"verdict": lambda one: one.verdict}
+    shown = shown or {"verdict": lambda one: one.verdict.decision}
     return {name: of(name, text) for name, text in shown.items()}
 
 
@@ -211,7 +213,7 @@ def table_of(group: Group) -> Table:
 
 def _names(cells: Sequence[Cell]) -> list[str]:
     """What each audit is about; where that does not tell them apart, what was given for it, in short."""
-    given = [_given(cell.cell) for cell in cells]
+    given = [_given(cell.cell if isinstance(cell, Failure) else cell.question.cell) for cell in cells]
     everywhere = set.intersection(*map(set, given)) if len(given) > 1 else set()
     differing = [" ".join(part for part in parts if part not in everywhere) for parts in given]
     subjects = [_subject(cell) or short for cell, short in zip(cells, differing, strict=True)]
@@ -222,7 +224,7 @@ def _names(cells: Sequence[Cell]) -> list[str]:
 def _subject(cell: Cell) -> str:
     if isinstance(cell, Failure):
         return ""
-    return f"{cell.corpus} under {cell.target}" if cell.target else cell.corpus
+    return cell.question.subject
 
 
 def _given(folder: str) -> list[str]:
@@ -231,15 +233,15 @@ def _given(folder: str) -> list[str]:
 
 
 def _statistic(result: AuditResult) -> str:
-    value = _decimals(result.statistic, "+.3f")
-    if result.ci_low is None and result.ci_high is None:
+    value = _decimals(result.statistics.value, "+.3f")
+    if result.statistics.ci_low is None and result.statistics.ci_high is None:
         return value
-    low, high = (_decimals(bound, "+.3f") for bound in (result.ci_low, result.ci_high))
+    low, high = (_decimals(bound, "+.3f") for bound in (result.statistics.ci_low, result.statistics.ci_high))
     return f"{value} [{low}, {high}]"
 
 
 def _p_value(result: AuditResult) -> str:
-    value = result.p_value
+    value = result.statistics.p_value
     return _decimals(value, ".4f" if value is None or value >= 5e-5 else ".1e")
 
 

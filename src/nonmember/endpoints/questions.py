@@ -17,7 +17,7 @@ from nonmember.endpoints.protocol import Sent, echoed, read_completion, read_pro
 from nonmember.records import Corpus, Prompt, Question, TokenTable
 from nonmember.records.answers import Completion, Request
 
-UNKNOWN = -1  # token ids and ranks, which a server does not tell
+UNKNOWN = -1  # token ids, which a server does not tell
 
 
 def completions(client: EndpointClient, requests: Sequence[Request]) -> list[Completion]:
@@ -47,7 +47,7 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
     """The log-probability of each token of the documents, of their first `max_tokens` tokens.
 
     What comes later in a text changes nothing about its beginning, so a text is sent whole and the scores are cut, in
-    the server's own tokens. Mean, standard deviation and rank stay unknown: NaN and -1.
+    the server's own tokens. Mean and standard deviation stay unknown (NaN), and so do token ids (-1).
     """
     number = new_tokens_with_echo(client, "An observation")
     text_of = {document.doc_id: document.text for document in shown.documents if document.text}
@@ -158,5 +158,4 @@ def _table(doc_ids: Sequence[str], rows: Sequence[Sequence[float]]) -> TokenTabl
         log_prob=np.array([value for row in rows for value in row], np.float32),
         mean=unknown,
         std=unknown.copy(),
-        rank=np.full(offsets[-1], UNKNOWN, np.int32),
     )

@@ -21,11 +21,14 @@ from nonmember.endpoints.asked import Asked
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantity, Reordered, Scored
 from nonmember.records import Corpus, FloatArray, VectorArray
+from nonmember.records.exposure import Exposure
 from nonmember.scores import Score
 
 __all__ = [
     "Access",
     "Asked",
+    "Bounds",
+    "Claim",
     "Diverged",
     "DocumentGroup",
     "Embedded",
@@ -49,6 +52,8 @@ __all__ = [
 
 MOST_RESAMPLES = 10_000_000
 
+Bounds = tuple[float, float]
+Claim = Literal["non_membership", "membership"]
 Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"]
 
 # How the page of an audit draws what a method looks at (reports.audit_page.pictures): ranks under target and others;
@@ -155,11 +160,18 @@ class TestOutcome:
 class Method(ABC):
     """One file and one YAML per method.
 
-    statistic_name: what the statistic is called where results are shown.   picture: of what the method looks at.
+    statistic_name: what the statistic is called where results are shown.   statistic_bounds: least and greatest value
+    it can have; None where it has none.   picture: of what the method looks at.
+
+    claim: what a p-value below alpha speaks for; None where the method has no test.   null_hypothesis: which the
+    p-value is of, in a sentence.
     """
 
     name: ClassVar[str]
     statistic_name: ClassVar[str] = "statistic"
+    statistic_bounds: ClassVar[Bounds | None] = None
+    claim: ClassVar[Claim | None] = None
+    null_hypothesis: ClassVar[str] = ""
     picture: ClassVar[Picture] = "scores"
     target_access: ClassVar[Access | None]  # None: the method looks at texts alone
     min_documents: ClassVar[int]
@@ -181,6 +193,11 @@ class Method(ABC):
         """What determines the result besides models and documents."""
         return dict(vars(self))
 
+    @classmethod
+    def hypothesis(cls, settings: Mapping[str, Any]) -> tuple[Claim | None, str]:
+        """Claim and null hypothesis with these settings, as they stand in results."""
+        return cls.claim, cls.null_hypothesis
+
     @abstractmethod
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         """What to measure, by group of documents; the first is the suspect set.
@@ -188,6 +205,14 @@ class Method(ABC):
         Recipes built from the roles are trained by whoever asks. The order of the measurements is that in which
         models are made and the columns of scores.parquet.
         """
+
+    def control_exposures(self) -> Mapping[str, Exposure]:
+        """What the controls read of the suspect set, by the role of each: models made to read it so and no more."""
+        return {}
+
+    def distilled_roles(self) -> Mapping[str, Sequence[str]]:
+        """Roles of the references distilled from a model on the documents on which they are scored, by its role."""
+        return {}
 
     def texts_beside(self, roles: Roles) -> dict[str, CorpusSpec]:
         """What the result depends on besides the groups' documents, by name."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from nonmember.checks import require_count, require_number
 from nonmember.methods.base import (
+    Bounds,
     DocumentGroup,
     Method,
     Picture,
@@ -40,6 +41,7 @@ class Blind(Method):
 
     name: ClassVar[str] = "blind"
     statistic_name: ClassVar[str] = "AUC"
+    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "aucs"
     target_access: ClassVar[None] = None
     min_documents: ClassVar[int] = 30

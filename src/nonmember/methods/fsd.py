@@ -21,6 +21,7 @@ from nonmember.corpora.transforms.splits import position
 from nonmember.corpora.views import YEAR
 from nonmember.methods.base import (
     Access,
+    Bounds,
     DocumentGroup,
     Method,
     Picture,
@@ -79,6 +80,7 @@ class Fsd(Method):
 
     name: ClassVar[str] = "fsd"
     statistic_name: ClassVar[str] = "AUC"
+    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "changes"
     target_access: ClassVar[Access] = Access.WEIGHTS
     min_documents: ClassVar[int] = 30

@@ -16,7 +16,17 @@ import numpy as np
 
 from nonmember.checks import require_choice, require_count, require_flag, require_number
 from nonmember.corpora import CorpusSpec
-from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome, Verdict
+from nonmember.methods.base import (
+    Access,
+    Claim,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+)
 from nonmember.records import FloatArray
 from nonmember.scores import MaxK, MinK, Perplexity, Perturbed, ReferenceDifference, ReferenceRatio, Score, Zlib
 from nonmember.scores.perturbations import Quantity
@@ -72,6 +82,11 @@ class LlmDi(Method):
 
     name: ClassVar[str] = "llm_di"
     statistic_name: ClassVar[str] = "median t"
+    claim: ClassVar[Claim] = "membership"
+    null_hypothesis: ClassVar[str] = (
+        "A classifier of the membership scores tells suspect documents from held-out ones of the same distribution "
+        "no better than chance."
+    )
     picture: ClassVar[Picture] = "groups"
     target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
     min_documents: ClassVar[int] = 30

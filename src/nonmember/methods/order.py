@@ -18,6 +18,7 @@ from nonmember.checks import require_count, require_flag
 from nonmember.corpora import CorpusSpec, Sharded
 from nonmember.methods.base import (
     Access,
+    Claim,
     DocumentGroup,
     Measurement,
     Method,
@@ -72,6 +73,8 @@ class OrderTest(Method):
 
     name: ClassVar[str] = "order"
     statistic_name: ClassVar[str] = "t"
+    claim: ClassVar[Claim] = "membership"
+    null_hypothesis: ClassVar[str] = "The target finds the file no more likely in its own order than in random ones."
     picture: ClassVar[Picture] = "shards"
     target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
     min_documents: ClassVar[int] = 2  # shards

@@ -6,7 +6,7 @@ Its verdict is therefore never more than `score_only`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from nonmember.methods.base import (
     Access,
+    Claim,
     DocumentGroup,
     Method,
     Picture,
@@ -41,6 +42,10 @@ class PairedT(Method):
 
     name: ClassVar[str] = "paired_t"
     statistic_name: ClassVar[str] = "t"
+    claim: ClassVar[Claim] = "non_membership"
+    null_hypothesis: ClassVar[str] = (
+        "The suspect documents score on average no lower under the target than under the distilled reference."
+    )
     picture: ClassVar[Picture] = "pairs"
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30
@@ -56,6 +61,9 @@ class PairedT(Method):
             "distilled": distilled_reference(roles, self.distillation),
         }
         return on_suspect(roles, self.score, self.max_tokens, models)
+
+    def distilled_roles(self) -> Mapping[str, Sequence[str]]:
+        return {"target": ("distilled",)}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         scores = documents["suspect"]

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
+from nonmember.corpora import Component
 from nonmember.models.access import Access
 
 if TYPE_CHECKING:
@@ -91,9 +92,14 @@ class ModelSpec(Spec["LoadedModel"]):
         """The models that it starts from or learns from, with the access that this needs."""
         return ()
 
-    def texts_read(self, builder: Builder) -> tuple[set[str], bool]:
-        """The texts that the recipe names as read, and whether these are all that the model has read."""
-        return set(), False
+    def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
+        """The corpora that the recipe names as read, each with how often, and whether these are all that the model has
+        read."""
+        return (), False
+
+    def continued_from(self) -> ModelSpec | None:
+        """The model whose weights it starts from."""
+        return None
 
     def only_answers(self, needed: str) -> ValueError:
         return self.lacks(f"can only be asked: its {needed} {'are' if needed == 'weights' else 'is'} not available")

@@ -19,7 +19,6 @@ TOKEN_SCHEMA = pa.schema(
         ("log_prob", pa.float32()),
         ("mean", pa.float32()),
         ("std", pa.float32()),
-        ("rank", pa.int32()),
     ]
 )
 
@@ -33,7 +32,6 @@ class TokenTable:
 
     position: index of the token in its text's ids, so the first scored one is 1.   token_id: the observed token.
     log_prob: l_t = log p(x_t | x_<t).   mean, std: of log p under the model's own next-token distribution.
-    rank: number of tokens the model found strictly more likely (0 = its first choice).
     """
 
     doc_ids: tuple[str, ...]
@@ -43,7 +41,6 @@ class TokenTable:
     log_prob: npt.NDArray[np.float32]
     mean: npt.NDArray[np.float32]
     std: npt.NDArray[np.float32]
-    rank: npt.NDArray[np.int32]
 
     def __len__(self) -> int:
         return len(self.doc_ids)
@@ -58,7 +55,8 @@ class TokenTable:
 
     @classmethod
     def load(cls, paths: Path | Sequence[Path], doc_ids: Sequence[str]) -> TokenTable:
-        """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
+        """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip). Columns
+        that earlier versions wrote beside those of the schema (`rank`) are left out."""
         paths = [paths] if isinstance(paths, Path) else list(paths)
         table = pa.concat_tables([pq.read_table(path, schema=TOKEN_SCHEMA) for path in paths]).combine_chunks()
         place = {doc_id: index for index, doc_id in enumerate(doc_ids)}

@@ -27,15 +27,21 @@ def of_distribution(result: AuditResult, distribution: FloatArray) -> Figure:
     axes = figure.subplots()
     axes.hist(distribution, bins=BINS, color=BLUE, alpha=0.55)
     axes.axvline(0.0, color="black", linewidth=1, linestyle="--", label="0")
-    if result.ci_low is not None and result.ci_high is not None:
-        label = f"interval [{result.ci_low:+.3f}, {result.ci_high:+.3f}]"
-        axes.axvspan(result.ci_low, result.ci_high, color=GREY, alpha=0.25, linewidth=0, label=label)
-    if result.statistic is not None:
-        axes.axvline(result.statistic, color=RED, linewidth=1.5, label=f"statistic {result.statistic:+.3f}")
+    if result.statistics.ci_low is not None and result.statistics.ci_high is not None:
+        label = f"interval [{result.statistics.ci_low:+.3f}, {result.statistics.ci_high:+.3f}]"
+        axes.axvspan(
+            result.statistics.ci_low, result.statistics.ci_high, color=GREY, alpha=0.25, linewidth=0, label=label
+        )
+    if result.statistics.value is not None:
+        axes.axvline(
+            result.statistics.value, color=RED, linewidth=1.5, label=f"statistic {result.statistics.value:+.3f}"
+        )
     axes.set_xlabel("statistic of the resamples")
     axes.set_ylabel("resamples")
-    p_value = "undefined" if result.p_value is None else f"{result.p_value:.4g}"
-    axes.set_title(f"{_about(result)}\n{result.method}, p = {p_value}: {result.verdict}", fontsize=9)
+    p_value = "undefined" if result.statistics.p_value is None else f"{result.statistics.p_value:.4g}"
+    axes.set_title(
+        f"{result.question.subject}\n{result.question.method}, p = {p_value}: {result.verdict.decision}", fontsize=9
+    )
     axes.legend(fontsize=8, frameon=False)
     return figure
 
@@ -48,7 +54,10 @@ def has_ranks(columns: Mapping[str, Any]) -> bool:
 def of_ranks(result: AuditResult, columns: Mapping[str, Sequence[float | None]]) -> Figure:
     """Every document's rank under the target against that under the reference and under the distilled reference."""
     others = [name for name in ("reference", "distilled") if name in columns]
-    correlations = {"reference": result.rho_reference_target, "distilled": result.rho_distilled_target}
+    correlations = {
+        "reference": result.statistics.details.get("rho_reference_target"),
+        "distilled": result.statistics.details.get("rho_distilled_target"),
+    }
     figure = _figure(3.4 * len(others), 3.7)
     for axes, other in zip(np.atleast_1d(figure.subplots(1, len(others))), others, strict=True):
         target, compared = (np.array(columns[name], dtype=np.float64) for name in ("target", other))
@@ -68,12 +77,8 @@ def of_ranks(result: AuditResult, columns: Mapping[str, Sequence[float | None]])
         axes.set_aspect("equal")
         rho = correlations[other]
         axes.set_title(f"target and {other}" + ("" if rho is None else f": rho = {rho:.3f}"), fontsize=9)
-    figure.suptitle(_about(result), fontsize=9)
+    figure.suptitle(result.question.subject, fontsize=9)
     return figure
-
-
-def _about(result: AuditResult) -> str:
-    return f"{result.corpus} under {result.target}" if result.target else result.corpus
 
 
 def _figure(width: float, height: float) -> Figure:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nonmember.results.outcomes import NO_SEAL, num_without_seal
-from nonmember.results.result import RESULT, AuditResult
+from nonmember.results.result import RESULT, AuditResult, Question, Statistics, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -29,24 +29,38 @@ class Run:
     folder: Path | None = None
 
     @property
+    def question(self) -> Question:
+        return self.result.question
+
+    @property
+    def statistics(self) -> Statistics:
+        return self.result.statistics
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.result.verdict
+
+    @property
     def anchor(self) -> str:
         """Where the page shows this run; depends on the path alone, so links last over rebuilds."""
         return f"run-{hashlib.sha256(self.path.encode()).hexdigest()[:ANCHOR_LENGTH]}"
 
     @property
     def domain(self) -> str:
-        data = self.result.data
-        return str(data.get("domain") or data.get("label") or self.result.corpus)
+        data = self.result.question.data
+        return str(data.get("domain") or data.get("label") or self.result.question.corpus)
 
     def get(self, name: str) -> Any:
-        """A fact by name: a field of the result, of its data (half, draw ...), or a dotted path into its settings."""
+        """A fact by name: a field of the question, of its data (half, draw ...), or a dotted path into its settings."""
         if name == "domain":
             return self.domain
-        if name in AuditResult.__dataclass_fields__ and name != "score":
-            return getattr(self.result, name)
-        if name in self.result.data:
-            return self.result.data[name]
-        node: Any = self.result.settings
+        if name == "num_documents":
+            return self.statistics.num_documents
+        if name in Question.__dataclass_fields__ and name != "score":
+            return getattr(self.question, name)
+        if name in self.result.question.data:
+            return self.result.question.data[name]
+        node: Any = self.result.question.settings
         for part in name.split("."):
             node = node.get(part) if isinstance(node, Mapping) else None
         return node
@@ -61,7 +75,7 @@ class Collection:
 
     @property
     def worlds(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(run.result.world for run in self.runs))
+        return tuple(dict.fromkeys(run.question.world for run in self.runs))
 
 
 def load_runs(folders: Sequence[Path]) -> Collection:
@@ -106,10 +120,10 @@ def manifest(
             {
                 "path": run.path,
                 "sha256": run.sha256,
-                "world": run.result.world,
-                "sweep": run.result.sweep,
-                "method": run.result.method,
-                "audit": run.result.keys.get("audit"),
+                "world": run.question.world,
+                "sweep": run.question.sweep,
+                "method": run.question.method,
+                "audit": run.result.provenance.keys.get("audit"),
                 "used_in": sorted(used.get(run.anchor, ())),
             }
             for run in collection.runs

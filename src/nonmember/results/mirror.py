@@ -57,19 +57,19 @@ def facts_of(result: AuditResult) -> dict[str, Plain]:
     data's. `lambda`, `tau`, `k`, `rank_metric`, `learning_rate`, `epochs`, `domain` and `half` are always there.
     """
     facts: dict[str, Plain] = {
-        "method": result.method,
-        "score": result.score or None,
-        "target": result.target,
-        "reference": result.reference,
-        "corpus": result.corpus,
-        "heldout": result.heldout,
-        "world": result.world,
-        "truth": result.truth,
-        "seed": result.seed,
-        "sweep": result.sweep,
-        "name": result.cell,
+        "method": result.question.method,
+        "score": result.question.score or None,
+        "target": result.question.target,
+        "reference": result.question.reference,
+        "corpus": result.question.corpus,
+        "heldout": result.question.heldout,
+        "world": result.question.world,
+        "truth": result.question.truth,
+        "seed": result.question.seed,
+        "sweep": result.question.sweep,
+        "name": result.question.cell,
     }
-    for name, value in [*_settings(result.settings), *result.data.items()]:
+    for name, value in [*_settings(result.question.settings), *result.question.data.items()]:
         facts.setdefault(name.rstrip("_"), value)
     for name in ("lambda", "tau", "k", "rank_metric", "learning_rate", "epochs", "domain", "half"):
         facts.setdefault(name, None)
@@ -92,23 +92,25 @@ def _settings(settings: Mapping[str, Any]) -> Iterator[tuple[str, Plain]]:
 def summary_of(result: AuditResult) -> dict[str, float | str]:
     """All final values of a result under the names that never change; undefined ones are left out."""
     values: dict[str, Any] = {
-        "test/statistic": result.statistic,
-        "test/p_value": result.p_value,
-        "test/ci_low": result.ci_low,
-        "test/ci_high": result.ci_high,
-        "test/alpha": result.alpha,
-        "rho/reference_target": result.rho_reference_target,
-        "rho/distilled_target": result.rho_distilled_target,
-        "verdict": result.verdict,
-        "allowed_claim": result.allowed_claim,
-        "num_documents": result.num_documents,
-        "num_excluded": result.num_excluded,
-        "num_tokens": result.num_tokens,
-        "num_warnings": len(result.warnings),
-        "seconds": result.seconds,
-        **{f"health/{name}": value for name, value in result.health.items()},
-        **{f"capability/{role}/{name}": v for role, told in result.capability.items() for name, v in told.items()},
-        **{_name_of_detail(name): value for name, value in _numbers(result.details)},
+        "test/statistic": result.statistics.value,
+        "test/p_value": result.statistics.p_value,
+        "test/ci_low": result.statistics.ci_low,
+        "test/ci_high": result.statistics.ci_high,
+        "test/alpha": result.question.alpha,
+        "verdict": result.verdict.decision,
+        "allowed_claim": result.verdict.allowed_claim,
+        "num_documents": result.statistics.num_documents,
+        "num_excluded": result.exclusions.num_documents,
+        "num_tokens": result.statistics.num_tokens,
+        "num_warnings": len(result.verdict.warnings),
+        "seconds": result.provenance.seconds,
+        **{f"health/{name}": value for name, value in result.health.training.items()},
+        **{
+            f"capability/{role}/{name}": v
+            for role, told in result.health.capability.items()
+            for name, v in told.items()
+        },
+        **{_name_of_detail(name): value for name, value in _numbers(result.statistics.details)},
     }
     return {name: value for name, value in values.items() if value is not None}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ import pyarrow.parquet as pq
 from scipy import stats
 
 from nonmember.artifacts.store import SIDECAR
+from nonmember.records.exposure import Exposure
 from nonmember.results.load import Run, load_runs
 from nonmember.results.readings import planted
 from nonmember.results.result import SCORES, AuditResult
@@ -22,10 +22,6 @@ from nonmember.stats.crossed import TwoWay, two_way
 from nonmember.stats.margins import Extra
 from nonmember.stats.pilot import PilotAudit, Spread, pilot, shared_part, spread
 from nonmember.stats.planning import Costs, Pilot
-from nonmember.training.planting import Exposure
-
-CONTROL = re.compile(r"control-.+-\d+$")  # roles, see methods/clearance.py
-DISTILLED = re.compile(r"(.+/)?distilled(/\d+)?$")
 
 
 @dataclass(frozen=True)
@@ -89,7 +85,7 @@ class FromAudits:
 
     def known(self, store: Path) -> Known:
         runs = [run for run in load_runs([Path(folder) for folder in self.folders]).runs
-                if run.result.method == "clearance" and run.result.statistic is not None]  # fmt: skip
+                if run.question.method == "clearance" and run.statistics.value is not None]  # fmt: skip
         _check_alike(runs, self.folders)
         by_controls = _by_controls(runs)
         audits = [_audit(here, self.shared) for here in by_controls]
@@ -97,7 +93,7 @@ class FromAudits:
         excluded = self._excluded(runs, readings)
         extra = _extra(runs[0].result)
         pilots = {label: replace(pilot(audits, _place(reading)), extra=extra) for label, reading in readings.items()}
-        names = [here[0].result.corpus for here in by_controls]
+        names = [here[0].result.question.corpus for here in by_controls]
         gaps = {  # of a set with several groups of controls the smallest
             name: min(one.gap(_place(readings[excluded])) for one, of in zip(audits, names, strict=True) if of == name)
             for name in names
@@ -107,7 +103,7 @@ class FromAudits:
         return Known(pilots, excluded, len(readings), gaps, math.sqrt(found.variance), seconds, notes)
 
     def _excluded(self, runs: Sequence[Run], readings: Mapping[str, Exposure]) -> str:
-        found = sorted({str(run.result.details["excluded_reading"]) for run in runs})
+        found = sorted({str(run.statistics.details["excluded_reading"]) for run in runs})
         if self.exclude is None and len(found) > 1:
             raise ValueError(f"The audits exclude different readings ({', '.join(found)}); add pilot.exclude=LABEL.")
         excluded = self.exclude or found[0]
@@ -127,9 +123,9 @@ def _check_alike(runs: Sequence[Run], folders: Sequence[str]) -> None:
             "few documents first, name its folder (pilot.folders=[FOLDER]), or plan from numbers (pilot=numbers)."
         )
     told = {
-        "references": {str(run.result.reference) for run in runs},
-        "scores": {run.result.score for run in runs},
-        "distillations": {json.dumps(run.result.settings.get("distillation"), sort_keys=True) for run in runs},
+        "references": {str(run.question.reference) for run in runs},
+        "scores": {run.question.score for run in runs},
+        "distillations": {json.dumps(run.question.settings.get("distillation"), sort_keys=True) for run in runs},
         "planted readings": {", ".join(planted(run.result)) for run in runs},
         "deviations from the controls": {str(_extra(run.result)) for run in runs},
     }
@@ -145,7 +141,7 @@ def _by_controls(runs: Sequence[Run]) -> list[list[Run]]:
     """Audits that share their controls, which are then counted once."""
     found: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(json.dumps(run.result.details["control_deltas"], sort_keys=True), []).append(run)
+        found.setdefault(json.dumps(run.statistics.details["control_deltas"], sort_keys=True), []).append(run)
     return list(found.values())
 
 
@@ -158,7 +154,7 @@ def _audit(runs: Sequence[Run], shared: float | None) -> PilotAudit:
     of_means = float(np.mean([one.jackknife.interaction() for one in measured])) if measured else 0.0
     return PilotAudit(
         controls={_place(readings[label]): deltas for label, deltas in _details(result)["control_deltas"].items()},
-        num_documents=result.num_documents,
+        num_documents=result.statistics.num_documents,
         num_seeds=num_seeds,
         seed_variance=float(np.mean([deltas.var(ddof=1) for deltas in by_seed])) if num_seeds > 1 else 0.0,
         seed_df=len(by_seed) * (num_seeds - 1),
@@ -170,12 +166,12 @@ def _audit(runs: Sequence[Run], shared: float | None) -> PilotAudit:
 
 def _extra(result: AuditResult) -> Extra:
     """As the audit's controls were declared."""
-    controls: Any = result.settings.get("controls", {})
+    controls: Any = result.question.settings.get("controls", {})
     return Extra(float(controls.get("deviation") or 0.0) ** 2, float(controls.get("deviation_df") or math.inf))
 
 
 def _details(result: AuditResult) -> dict[str, Any]:
-    return dict(result.details)
+    return dict(result.statistics.details)
 
 
 def _place(reading: Exposure) -> tuple[float, float]:
@@ -198,13 +194,13 @@ def _controls(run: Run) -> list[TwoWay]:
         )
     table = pq.read_table(path, filters=[("group", "=", "suspect")])
     values = {name: table[name].to_numpy() for name in table.column_names if name not in ("doc_id", "group")}
-    metric: Any = run.result.settings["rank_metric"]
+    metric: Any = run.question.settings["rank_metric"]
     found = []
-    for role in filter(CONTROL.match, values):
-        distilled = [values[name] for name in values if name.startswith(f"{role}/") and DISTILLED.match(name)]
+    for role, control in run.question.controls.items():
+        distilled = [values[name] for name in control.distilled]
         found.append(two_way(
             values["reference"], values[role], distilled, range(len(table)),
-            metric=metric, num_resamples=1, alpha=run.result.alpha, rng=np.random.default_rng(0),
+            metric=metric, num_resamples=1, alpha=run.question.alpha, rng=np.random.default_rng(0),
         ))  # fmt: skip
     return found
 
@@ -215,7 +211,7 @@ def _without(one: TwoWay) -> Any:
 
 
 def _notes(runs: Sequence[Run], audits: Sequence[PilotAudit], found: Spread) -> Iterable[str]:
-    invalid = sum(run.result.verdict == "invalid" for run in runs)
+    invalid = sum(run.verdict.decision == "invalid" for run in runs)
     sizes = sorted({audit.num_documents for audit in audits})
     seeds = sorted({audit.num_seeds for audit in audits})
     yield (
@@ -243,20 +239,21 @@ def _seconds(results: Sequence[AuditResult], store: Path) -> Costs | None:
 
     None where nothing was trained, or the store does not have those models.
     """
-    making = [result for result in results if result.made.get("models_trained", 0) > 0]
+    making = [result for result in results if result.provenance.made.get("models_trained", 0) > 0]
     entries = _entries(store)
     tokens: dict[bool, dict[str, float]] = {True: {}, False: {}}  # of controls; of distilled references, per document
     total: dict[str, float] = {}
     for result in making:
-        for role, key in result.keys.items():
-            is_control = bool(CONTROL.match(role))
-            if (is_control or DISTILLED.match(role)) and key in entries:
+        distilled = {name for model in result.question.models.values() for name in model.distilled}
+        for role, key in result.provenance.keys.items():
+            is_control = role in result.question.controls
+            if (is_control or role in distilled) and key in entries:
                 total[key] = total.get(key) or _tokens(entries[key])
-                tokens[is_control][key] = total[key] / (1 if is_control else result.num_documents)
+                tokens[is_control][key] = total[key] / (1 if is_control else result.statistics.num_documents)
     if not (tokens[True] and tokens[False]):
         return None
-    trained = sum(result.made["models_trained"] for result in making)
-    rate = sum(result.seconds for result in making) / (trained * float(np.mean(list(total.values()))))
+    trained = sum(result.provenance.made["models_trained"] for result in making)
+    rate = sum(result.provenance.seconds for result in making) / (trained * float(np.mean(list(total.values()))))
     control, distillation = (rate * float(np.mean(list(tokens[kind].values()))) for kind in (True, False))
     return Costs(control, distillation)
 

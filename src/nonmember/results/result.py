@@ -1,14 +1,21 @@
-"""The record of an audit."""
+"""The record of an audit: the schema of `result.json`.
+
+A schema version says how to read it. Results of earlier versions are read by `results.older`.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from typing import Any, Self
 
+from nonmember.records.exposure import Exposure
 from nonmember.results.seals import with_seal, without_seal
 from nonmember.runtime.files import write_text_atomically
+
+SCHEMA_VERSION = 2  # 1 was flat and did not say so
 
 # In the folder of each audit.
 RESULT, ERROR, CONFIG = "result.json", "error.json", "config.json"
@@ -16,65 +23,214 @@ SCORES, DISTRIBUTION = "scores.parquet", "distribution.parquet"
 
 
 @dataclass(frozen=True)
-class AuditResult:
-    """One audit: everything a reader needs to disagree. Undefined numbers are None. Written once, never edited.
+class AuditedModel:
+    """What the recipe of a model tells.
 
-    target, reference, heldout: labels, None where the method uses no such thing.   world: where the text comes from
-    (micro, pile, pythia; own for the user's).   sweep, cell: the group of audits it belongs to and what differs in
-    it.   data: the plain values of the data config (domain, half ...).
-    truth: member, non_member or None where unknown.   num_tokens: scored tokens of the suspect set under the first
-    model observed on it.   excluded: document id -> reason.   keys: what the store calls the artifacts used.
-    details: the method's further numbers.   seconds: wall time of this run, found or made.
+    exposure: to the suspect set; None where unknown, or where documents of the set were read differently often.
+    root: label of the model that all its training started from; its own label where it was not trained further.
+    control: whether the method made it, to read the suspect set so and no more.   distilled: roles of the references
+    that were distilled from it on the documents on which they are scored.
+    """
+
+    exposure: Exposure | None
+    root: str | None
+    control: bool = False
+    distilled: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        exposure = values["exposure"]
+        given = {"exposure": exposure and Exposure(**exposure), "distilled": tuple(values["distilled"])}
+        return cls(**{**values, **given})
+
+
+@dataclass(frozen=True)
+class Question:
+    """Was `corpus` used to train `target`?
+
+    method: its name.   settings: all of its settings.   score: what it scores documents by; empty where it uses none or
+    several.   claim: what a significant result speaks for, non_membership or membership; None where the method has no
+    test.   null_hypothesis: which its p-value is of; empty where it has none.   alpha: level of the test; intervals are
+    at 1 - alpha.
+
+    target, reference, corpus, heldout: labels, None where the method uses no such thing.   models: what is known of the
+    models, by role.   truth: member, non_member or None where unknown.   seed: of all random draws.
+
+    world: where the text comes from (micro, pile, pythia; own for the user's).   sweep, cell: the group of audits it
+    belongs to and what differs in it.   data: the plain values of the data config (domain, half ...).
     """
 
     method: str
+    settings: Mapping[str, Any]
+    score: str
+    claim: str | None
+    null_hypothesis: str
+    alpha: float
     target: str | None
     reference: str | None
     corpus: str
     heldout: str | None
+    models: Mapping[str, AuditedModel]
+    truth: str | None
+    seed: int
     world: str
     sweep: str
     cell: str
     data: Mapping[str, str | float | bool | None]
-    truth: str | None
-    num_documents: int
-    num_excluded: int
-    num_tokens: int | None
-    statistic: float | None
+
+    @property
+    def subject(self) -> str:
+        """The set, and the target if there is one."""
+        return f"{self.corpus} under {self.target}" if self.target else self.corpus
+
+    @property
+    def target_exposure(self) -> Exposure | None:
+        """What the target has read of the suspect set; None where unknown."""
+        return self.models["target"].exposure if "target" in self.models else None
+
+    @property
+    def controls(self) -> dict[str, AuditedModel]:
+        """By role."""
+        return {role: model for role, model in self.models.items() if model.control}
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        models = {role: AuditedModel.of(model) for role, model in values["models"].items()}
+        return cls(**{**values, "models": models})
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """What was computed. Undefined numbers are None.
+
+    name: of the statistic (Delta, rho, AUC ...).   value: the statistic.   bounds: least and greatest value that it can
+    have; None where it has none.   p_value: of the question's null hypothesis.   ci_low, ci_high: ends of its interval.
+    num_documents: of the suspect set, all scored.   num_tokens: scored tokens of these under the first model observed
+    on them.   details: the method's further numbers, by name.   picture: how the page of the audit draws them
+    (`methods.base.Picture`).
+    """
+
+    name: str
+    value: float | None
+    bounds: tuple[float, float] | None
     p_value: float | None
     ci_low: float | None
     ci_high: float | None
-    alpha: float
-    rho_reference_target: float | None
-    rho_distilled_target: float | None
-    verdict: str
+    num_documents: int
+    num_tokens: int | None
+    details: Mapping[str, Any]
+    picture: str
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        bounds = values["bounds"]
+        return cls(**{**values, "bounds": bounds and tuple(bounds)})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """decision: evidence_of_non_membership, evidence_of_membership, inconclusive, score_only or invalid.
+    allowed_claim: what may be said, in words.   warnings: what stands in its way, or qualifies it."""
+
+    decision: str
     allowed_claim: str
     warnings: tuple[str, ...]
-    seed: int
-    score: str
-    settings: Mapping[str, object]
-    details: Mapping[str, object]
-    health: Mapping[str, float]
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        return cls(**{**values, "warnings": tuple(values["warnings"])})
+
+
+@dataclass(frozen=True)
+class Health:
+    """Whether models and scores can be relied on.
+
+    training: cross-entropy (ce) and divergence from the target (kl) of the distilled reference on the suspect set, in
+    nats per token, before and after its training.   capability: role -> negative log-likelihood (nll, nats per token)
+    and num_parameters, as far as known.   counters: group of documents -> measurement -> what its score guarded
+    against (sigma_below_eps: tokens; saturated_share: of the tokens) -> how much of it there was.
+    """
+
+    training: Mapping[str, float]
     capability: Mapping[str, Mapping[str, float]]
+    counters: Mapping[str, Mapping[str, Mapping[str, float]]]
+
+
+@dataclass(frozen=True)
+class Exclusions:
+    """What was left out.
+
+    documents: group -> document id -> why it has no score.   dropped: reason -> number of documents that the making of
+    the suspect corpus left out before.
+    """
+
+    documents: Mapping[str, Mapping[str, str]]
     dropped: Mapping[str, int]
-    excluded: Mapping[str, str]
+
+    @property
+    def num_documents(self) -> int:
+        """Of all groups."""
+        return sum(map(len, self.documents.values()))
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """keys: what the store calls the artifacts used, by role and group; `audit` stands for all of it.   versions: of
+    the software.   made: what this run had to make and what it found, counted.   seconds: its wall time."""
+
     keys: Mapping[str, str]
     versions: Mapping[str, str]
     made: Mapping[str, int]
     seconds: float
 
+
+@dataclass(frozen=True)
+class AuditResult:
+    """One audit: everything a reader needs to disagree. Written once, never edited."""
+
+    question: Question
+    statistics: Statistics
+    verdict: Verdict
+    health: Health
+    exclusions: Exclusions
+    provenance: Provenance
+    schema_version: int = field(default=SCHEMA_VERSION, kw_only=True)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> Self:
+        """From JSON values of this schema version. Raises TypeError or KeyError where they are not."""
+        parts = {
+            "question": Question.of(values["question"]),
+            "statistics": Statistics.of(values["statistics"]),
+            "verdict": Verdict.of(values["verdict"]),
+            "health": Health(**values["health"]),
+            "exclusions": Exclusions(**values["exclusions"]),
+            "provenance": Provenance(**values["provenance"]),
+        }
+        return cls(**{**values, **parts})
+
+    def that_made(self, made: Mapping[str, int]) -> AuditResult:
+        """The same where this run had to make so much."""
+        return replace(self, provenance=replace(self.provenance, made=made))
+
     def to_json(self) -> str:
-        return json.dumps(asdict(self), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        return _as_json(self._values())
 
     def save(self, path: Path, files: Iterable[Path] = ()) -> None:
         """Write it with a seal. files: those beside `path` that belong to it and are complete (`results.seals`)."""
-        sealed = with_seal(asdict(self), files)
-        write_text_atomically(path, json.dumps(sealed, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+        write_text_atomically(path, _as_json(with_seal(self._values(), files)))
+
+    def _values(self) -> dict[str, Any]:
+        values = asdict(self)
+        return {"schema_version": values.pop("schema_version"), **values}
 
     @classmethod
     def load(cls, path: Path, *, files_too: bool = True) -> AuditResult:
-        """Read it. Raises ValueError where it cannot be read, or where its seal says that it or, with `files_too`, a
-        file that belongs to it was changed or lost."""
+        """Read it, also where an earlier version wrote it.
+
+        Raises ValueError where it cannot be read, or where its seal says that it or, with `files_too`, a file that
+        belongs to it was changed or lost.
+        """
         unreadable = f"{path} is not a result this version can read ({{}}). Move it away and run the audit again."
         try:
             values = dict(json.loads(path.read_text(encoding="utf-8")))
@@ -82,9 +238,19 @@ class AuditResult:
             raise ValueError(unreadable.format(error)) from error
         values = without_seal(values, path, files_too=files_too)
         try:
-            return cls(**(values | {"warnings": tuple(values["warnings"])}))
-        except (TypeError, KeyError) as error:
+            if "schema_version" not in values:
+                from nonmember.results.older import upgraded  # which needs the methods
+
+                return upgraded(values)
+            if values["schema_version"] != SCHEMA_VERSION:
+                raise ValueError(f"its schema version must be {SCHEMA_VERSION}; got {values['schema_version']}")
+            return cls.of(values)
+        except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise ValueError(unreadable.format(error)) from error
+
+
+def _as_json(values: Mapping[str, Any]) -> str:
+    return json.dumps(values, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 @dataclass(frozen=True)

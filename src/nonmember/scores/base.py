@@ -57,7 +57,7 @@ class Score(ABC):
     needs_reference: ClassVar[bool] = False
     needs_texts: ClassVar[bool] = False
     needs_counts: ClassVar[bool] = False
-    needs_distribution: ClassVar[bool] = False  # mean, std or rank of `ScoreInputs.tokens`
+    needs_distribution: ClassVar[bool] = False  # mean or std of `ScoreInputs.tokens`
 
     @property
     @abstractmethod

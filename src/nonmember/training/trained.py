@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,7 +11,8 @@ from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import Entry
 from nonmember.checks import require_seed
-from nonmember.corpora.specs import CorpusSpec
+from nonmember.corpora import Component, CorpusSpec
+from nonmember.corpora.transforms.splits import components_of
 from nonmember.models.access import Access
 from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
 from nonmember.runtime.processes import process_rank
@@ -19,7 +20,6 @@ from nonmember.training.recipes import AdapterTuning, Pretraining, TrainingRecip
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
-    from nonmember.records import Corpus
     from nonmember.training.run import Teacher
 
 LOADED_ADAPTERS = 4  # kept in memory, with the weights of one of the loaded models
@@ -99,9 +99,14 @@ class Trained(ModelSpec):
         if self.teacher is not None:
             yield Access.FULL_LOGITS, self.teacher
 
-    def texts_read(self, builder: Builder) -> tuple[set[str], bool]:
-        before, is_all = self.base.texts_read(builder)
-        return before | set(_texts_and_lines(builder.get(self.corpus))), is_all
+    def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
+        before, is_all = self.base.corpora_read()
+        epochs = self.training.optimization.epochs
+        read = [Component(one.corpus, one.exposures * epochs) for one in components_of(self.corpus)]
+        return (*before, *read), is_all
+
+    def continued_from(self) -> ModelSpec:
+        return self.base
 
     def num_parameters(self, builder: Builder) -> int:
         """Kept with the entry."""
@@ -208,10 +213,3 @@ def end_of_text_id(tokenizer: Any) -> int:
     if tokenizer.eos_token_id is None:
         raise ValueError("The tokenizer has no end-of-text token, which training puts between documents; give it one.")
     return int(tokenizer.eos_token_id)
-
-
-def _texts_and_lines(corpus: Corpus) -> Iterator[str]:
-    """Each training text and each of its lines: an ordered file is read as one document, its examples as lines."""
-    for document in corpus.documents:
-        yield document.text
-        yield from document.text.splitlines()

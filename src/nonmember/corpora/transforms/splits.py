@@ -283,6 +283,18 @@ class Mixture(CorpusSpec):
         return [item for item in self.components if item.exposures]
 
 
+def components_of(corpus: CorpusSpec) -> list[Component]:
+    """A corpus as what is mixed in it, to the bottom; as itself, once, where it is no mixture."""
+    if not isinstance(corpus, Mixture):
+        return [Component(corpus, 1)]
+    return [
+        Component(inner.corpus, inner.exposures * outer.exposures)
+        for outer in corpus.components
+        if outer.exposures
+        for inner in components_of(outer.corpus)
+    ]
+
+
 def require_salt(value: object, who: str) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int):
         raise ValueError(wrong(f"`salt` of {who}", "any text or whole number, the name of this draw", value))

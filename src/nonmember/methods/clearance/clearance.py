@@ -20,6 +20,8 @@ from nonmember.checks import require_choice, require_distinct, require_flag, req
 from nonmember.corpora import CorpusSpec, Part
 from nonmember.methods.base import (
     Access,
+    Bounds,
+    Claim,
     DocumentGroup,
     Measurement,
     Method,
@@ -36,6 +38,7 @@ from nonmember.methods.base import (
 from nonmember.methods.clearance.controls import PlantedControls
 from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, Finding, Gates, as_details, failures, health_measurements
 from nonmember.models import ModelSpec, Noised, label_of
+from nonmember.records.exposure import Exposure
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import CorrelationDifference, difference_of_dependent_correlations
 from nonmember.stats.correlation import RankMetric, rank_correlation
@@ -43,7 +46,6 @@ from nonmember.stats.crossed import TwoWay, two_way
 from nonmember.stats.detection import DetectionCurve, detection_curve
 from nonmember.stats.margins import Margin, margin
 from nonmember.training import Trained
-from nonmember.training.planting import Exposure
 from nonmember.training.recipes import Distillation, require_distillation
 
 TARGET, REFERENCE, DISTILLED = "target", "reference", "distilled"
@@ -91,6 +93,12 @@ class Clearance(Method):
 
     name: ClassVar[str] = "clearance"
     statistic_name: ClassVar[str] = "Delta"
+    statistic_bounds: ClassVar[Bounds] = (-2.0, 2.0)
+    claim: ClassVar[Claim] = "non_membership"
+    null_hypothesis: ClassVar[str] = (
+        "The target is one more model that read the suspect set as the controls of the excluded reading, or of a "
+        "heavier one, did."
+    )
     picture: ClassVar[Picture] = "ranks"
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30
@@ -153,10 +161,17 @@ class Clearance(Method):
             for name, seed in zip(self._named(role), self.distillation_seeds, strict=True)
         }
 
+    def control_exposures(self) -> dict[str, Exposure]:
+        readings, seeds = self.controls.readings, self.controls.seeds
+        return {role_of(reading, seed): reading for reading in readings for seed in seeds}
+
+    def distilled_roles(self) -> dict[str, list[str]]:
+        others = [STAND_IN, *self.control_exposures()]
+        return {TARGET: self._named(DISTILLED)} | {role: self._named(f"{role}/{DISTILLED}") for role in others}
+
     def _alike(self) -> list[str]:
         """Roles of the controls' distilled references, made as the target's are."""
-        controls = [role_of(reading, seed) for reading in self.controls.readings for seed in self.controls.seeds]
-        return [name for control in controls for name in self._named(f"{control}/{DISTILLED}")]
+        return [name for control in self.control_exposures() for name in self._named(f"{control}/{DISTILLED}")]
 
     def _named(self, role: str) -> list[str]:
         """Of each seed; the first has the plain name."""

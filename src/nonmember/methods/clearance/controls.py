@@ -13,9 +13,10 @@ from dataclasses import dataclass, field
 from nonmember.checks import require_choice, require_distinct, require_number, require_seed
 from nonmember.corpora import CorpusSpec
 from nonmember.models import ModelSpec
+from nonmember.records.exposure import Exposure
 from nonmember.stats.margins import Extra
 from nonmember.training import Trained
-from nonmember.training.planting import Exposure, planted
+from nonmember.training.planting import planted
 from nonmember.training.recipes import Pretraining
 
 

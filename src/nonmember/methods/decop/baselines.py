@@ -16,6 +16,7 @@ import numpy as np
 from nonmember.methods.asked import by_unit, require_few
 from nonmember.methods.base import (
     Access,
+    Bounds,
     DocumentGroup,
     Method,
     Picture,
@@ -48,6 +49,7 @@ class DecopBaselines(Method):
 
     name: ClassVar[str] = "decop_baselines"
     statistic_name: ClassVar[str] = "AUC"
+    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "groups"
     target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
     min_documents: ClassVar[int] = 5

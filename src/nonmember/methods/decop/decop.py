@@ -26,6 +26,8 @@ from nonmember.methods.asked import TEMPERATURES, counts, require_few, valid_sha
 from nonmember.methods.base import (
     Access,
     Asked,
+    Bounds,
+    Claim,
     DocumentGroup,
     Method,
     NotGiven,
@@ -110,6 +112,11 @@ class Decop(Method):
 
     name: ClassVar[str] = "decop"
     statistic_name: ClassVar[str] = "difference in accuracy"
+    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
+    claim: ClassVar[Claim] = "membership"
+    null_hypothesis: ClassVar[str] = (
+        "The target picks the original among paraphrases as often in suspect works as in clean ones."
+    )
     picture: ClassVar[Picture] = "answers"
     target_access: ClassVar[Access] = Access.TEXT
     min_documents: ClassVar[int] = FEWEST_UNITS

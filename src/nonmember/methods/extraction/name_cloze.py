@@ -24,6 +24,8 @@ from nonmember.methods.asked import by_unit, mean_by, require_few
 from nonmember.methods.base import (
     Access,
     Asked,
+    Bounds,
+    Claim,
     DocumentGroup,
     Measurement,
     Method,
@@ -170,6 +172,9 @@ class NameCloze(Method):
 
     name: ClassVar[str] = "name_cloze"
     statistic_name: ClassVar[str] = "right names"
+    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
+    claim: ClassVar[Claim] = "membership"
+    null_hypothesis: ClassVar[str] = "The target gives as many of the names in suspect works as of those in clean ones."
     picture: ClassVar[Picture] = "answers"
     target_access: ClassVar[Access] = Access.TEXT
     min_documents: ClassVar[int] = 2

@@ -23,6 +23,8 @@ from nonmember.methods.asked import by_unit
 from nonmember.methods.base import (
     Access,
     Asked,
+    Bounds,
+    Claim,
     DocumentGroup,
     Method,
     Picture,
@@ -152,6 +154,11 @@ class PrefixCompletion(Method):
 
     name: ClassVar[str] = "prefix_completion"
     statistic_name: ClassVar[str] = "share matched"
+    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
+    claim: ClassVar[Claim] = "membership"
+    null_hypothesis: ClassVar[str] = (
+        "The target completes passages of suspect works no more often than those of clean ones."
+    )
     picture: ClassVar[Picture] = "answers"
     target_access: ClassVar[Access] = Access.TEXT
     min_documents: ClassVar[int] = 2

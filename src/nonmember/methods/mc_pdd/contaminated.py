@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from nonmember.checks import require_count
-from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods.base import (
+    Access,
+    Bounds,
+    Claim,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+)
 from nonmember.methods.mc_pdd.mc_pdd import McPdd
 from nonmember.models import label_of
 from nonmember.records import Corpus
@@ -31,6 +41,7 @@ class McPddContaminated(Method):
 
     name: ClassVar[str] = "mc_pdd_contaminated"
     statistic_name: ClassVar[str] = McPdd.statistic_name
+    statistic_bounds: ClassVar[Bounds] = McPdd.statistic_bounds
     picture: ClassVar[Picture] = McPdd.picture
     target_access: ClassVar[Access] = Access.WEIGHTS
     min_documents: ClassVar[int] = McPdd.min_documents
@@ -38,6 +49,10 @@ class McPddContaminated(Method):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_count(self.epochs, 0, "epochs")
+
+    @classmethod
+    def hypothesis(cls, settings: Mapping[str, Any]) -> tuple[Claim | None, str]:
+        return McPdd.hypothesis(settings["mc_pdd"])
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return self.mc_pdd.groups(replace(roles, target=self.tuned(roles)) if self.epochs else roles)

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from nonmember.checks import require_count, require_number
 from nonmember.methods.base import (
     Access,
+    Bounds,
     DocumentGroup,
     Measurement,
     Method,
@@ -69,6 +70,7 @@ class McPddGroups(Method):
 
     name: ClassVar[str] = "mc_pdd_groups"
     statistic_name: ClassVar[str] = "AUC"
+    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "answers"
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30

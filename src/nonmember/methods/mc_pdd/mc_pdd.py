@@ -25,6 +25,8 @@ from nonmember.methods.asked import counts, valid_share
 from nonmember.methods.base import (
     Access,
     Asked,
+    Bounds,
+    Claim,
     DocumentGroup,
     Method,
     Picture,
@@ -67,6 +69,17 @@ CLAIMS: dict[Verdict, str] = {
     "inconclusive": "No significant difference was found. This is evidence neither of membership nor of the contrary.",
     "invalid": "A precondition failed; nothing may be concluded.",
 }
+# By what the target has to do with the reference corpus: what a significant gap speaks for, and the null hypothesis.
+HYPOTHESES: dict[str, tuple[Claim, str]] = {
+    "non_member": (
+        "membership",
+        "The target guesses specific words of the suspect set no more often than those of text it has not read.",
+    ),
+    "member": (
+        "non_membership",
+        "The target guesses specific words of the suspect set no less often than those of text it has read.",
+    ),
+}
 
 
 @dataclass(frozen=True)
@@ -100,6 +113,7 @@ class McPdd(Method):
 
     name: ClassVar[str] = "mc_pdd"
     statistic_name: ClassVar[str] = "difference in hit rate"
+    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
     picture: ClassVar[Picture] = "answers"
     target_access: ClassVar[Access] = Access.TEXT
     min_documents: ClassVar[int] = 30
@@ -117,6 +131,10 @@ class McPdd(Method):
         for size in self.sizes:
             require_count(size, 1, "each of sizes")
         self._probe(self.strategy, None, seed=0)  # refuses what it does not know
+
+    @classmethod
+    def hypothesis(cls, settings: Mapping[str, Any]) -> tuple[Claim | None, str]:
+        return HYPOTHESES[settings["reference"]]
 
     # What is asked ------------------------------------------------------------------------------------------------
 

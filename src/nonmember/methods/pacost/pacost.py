@@ -18,7 +18,17 @@ from nonmember.checks import require_count, require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods.asked import TEMPERATURES
-from nonmember.methods.base import Access, DocumentGroup, Method, Picture, Roles, ScoredDocuments, TestOutcome, Verdict
+from nonmember.methods.base import (
+    Access,
+    Claim,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+)
 from nonmember.methods.pacost.prompts import IS_IT_CORRECT, REPHRASE
 from nonmember.models import ModelSpec
 from nonmember.records import FloatArray, Prompt, Question
@@ -62,6 +72,8 @@ class Pacost(Method):
 
     name: ClassVar[str] = "pacost"
     statistic_name: ClassVar[str] = "t"
+    claim: ClassVar[Claim] = "membership"
+    null_hypothesis: ClassVar[str] = "The target is on average no more confident in a document than in its rephrasing."
     picture: ClassVar[Picture] = "pairs"
     rephrase: ClassVar[Prompt] = REPHRASE
     question: ClassVar[Question] = IS_IT_CORRECT

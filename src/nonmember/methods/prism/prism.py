@@ -7,7 +7,7 @@ Delta = rho(R, T) - rho(D, T); evidence of non-membership where Delta > margin b
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args
 
@@ -17,6 +17,8 @@ from nonmember.checks import require_choice, require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
     Access,
+    Bounds,
+    Claim,
     DocumentGroup,
     Method,
     Picture,
@@ -91,6 +93,12 @@ class Prism(Method):
 
     name: ClassVar[str] = "prism"
     statistic_name: ClassVar[str] = "Delta"
+    statistic_bounds: ClassVar[Bounds] = (-2.0, 2.0)
+    claim: ClassVar[Claim] = "non_membership"
+    null_hypothesis: ClassVar[str] = (
+        "The target ranks the suspect documents at least as much like the distilled reference as like the "
+        "reference (Delta is at most the margin), as a model that read them would."
+    )
     picture: ClassVar[Picture] = "ranks"
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30
@@ -132,6 +140,9 @@ class Prism(Method):
 
     def distilled(self, roles: Roles) -> Trained:
         return distilled_reference(roles, self.distillation)
+
+    def distilled_roles(self) -> Mapping[str, Sequence[str]]:
+        return {"target": ("distilled",)}
 
     def texts_beside(self, roles: Roles) -> dict[str, CorpusSpec]:
         return {} if self.ladder is None else {"practice": self.ladder.practice(self, roles)}

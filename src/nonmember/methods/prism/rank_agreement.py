@@ -14,6 +14,7 @@ import numpy as np
 from nonmember.checks import require_choice
 from nonmember.methods.base import (
     Access,
+    Bounds,
     DocumentGroup,
     Method,
     Picture,
@@ -44,6 +45,7 @@ class RankAgreement(Method):
 
     name: ClassVar[str] = "rank_agreement"
     statistic_name: ClassVar[str] = "rho"
+    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
     picture: ClassVar[Picture] = "ranks"
     target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
     min_documents: ClassVar[int] = 30

@@ -19,6 +19,7 @@ import scipy
 from nonmember.checks import require_count
 from nonmember.methods.base import (
     Access,
+    Bounds,
     DocumentGroup,
     Method,
     Picture,
@@ -52,6 +53,7 @@ class RankShift(Method):
 
     name: ClassVar[str] = "rank_shift"
     statistic_name: ClassVar[str] = "rho"
+    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
     picture: ClassVar[Picture] = "ranks"
     target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
     min_documents: ClassVar[int] = 30

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder
 from nonmember.checks import require_number, require_seed
+from nonmember.corpora import Component
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 
@@ -57,5 +58,8 @@ class Noised(ModelSpec):
     def load_tokenizer(self, builder: Builder) -> Any:
         return self.base.load_tokenizer(builder)
 
-    def texts_read(self, builder: Builder) -> tuple[set[str], bool]:
-        return self.base.texts_read(builder)
+    def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
+        return self.base.corpora_read()
+
+    def continued_from(self) -> ModelSpec:
+        return self.base

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder
 from nonmember.checks import require_count, require_number, require_seed
+from nonmember.corpora import Component
 from nonmember.models.base import ModelSpec
 
 if TYPE_CHECKING:
@@ -65,5 +66,8 @@ class PerturbedOutputs(ModelSpec):
     def require_trainable(self) -> None:
         raise ValueError(f"{self.readable} can only be asked; train or change the model behind it.")
 
-    def texts_read(self, builder: Builder) -> tuple[set[str], bool]:
-        return self.base.texts_read(builder)
+    def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
+        return self.base.corpora_read()
+
+    def continued_from(self) -> ModelSpec:
+        return self.base

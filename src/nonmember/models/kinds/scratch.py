@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.checks import require_count, require_seed, require_text
-from nonmember.corpora.specs import CorpusSpec
+from nonmember.corpora import Component, CorpusSpec
 from nonmember.models.base import ModelSpec
 
 if TYPE_CHECKING:
@@ -92,5 +92,5 @@ class Scratch(ModelSpec):
     def load_tokenizer(self, builder: Builder) -> Any:
         return builder.get(self.tokenizer)
 
-    def texts_read(self, builder: Builder) -> tuple[set[str], bool]:
-        return set(), True
+    def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
+        return (), True

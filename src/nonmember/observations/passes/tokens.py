@@ -328,7 +328,7 @@ class TokenTableWriter(PartWriter):
             "position": prediction.position.int().numpy(force=True),
             "token_id": prediction.token_id.int().numpy(force=True),
         }
-        for name in ("log_prob", "mean", "std", "rank"):
+        for name in ("log_prob", "mean", "std"):
             columns[name] = getattr(prediction.statistics, name).numpy(force=True)
         counts = {"num_floored": prediction.statistics.num_floored, "num_documents": len(indices)}
         return pa.table(columns, schema=TOKEN_SCHEMA), counts

@@ -33,7 +33,6 @@ class TokenStatistics:
     log_prob: Tensor
     mean: Tensor
     std: Tensor
-    rank: Tensor
     num_floored: int
 
 
@@ -60,7 +59,7 @@ def token_statistics(
     block_bytes: int = DEFAULT_BLOCK_BYTES,
     workspace: Workspace | None = None,
 ) -> TokenStatistics:
-    """Log-probability and rank of each target, and mean and standard deviation of log p under the model.
+    """Log-probability of each target, and mean and standard deviation of log p under the model.
 
     mean = sum_v p_v log p_v; std^2 = sum_v p_v (log p_v - mean)^2 (Min-K%++, eq. 3), in two passes with the
     rounding of the first taken out by the second, over all rows of the output matrix, in float32. Where p_v
@@ -74,13 +73,12 @@ def token_statistics(
     """
     num_tokens, device = len(target_ids_N), features_ND.device
     log_prob, mean, std = (torch.empty(num_tokens, device=device) for _ in range(3))
-    rank = torch.empty(num_tokens, dtype=torch.int32, device=device)
     for rows, logits_RV, scratch in _logit_blocks(features_ND, head, block_bytes, workspace or Workspace()):
-        results_R = log_prob[rows], mean[rows], std[rows], rank[rows]
+        results_R = log_prob[rows], mean[rows], std[rows]
         _block_statistics(logits_RV, target_ids_N[rows], scratch, *results_R)
     _check_distribution(log_prob + mean)
     num_floored = int((log_prob < LOG_PROB_FLOOR).sum())
-    return TokenStatistics(log_prob.clamp_(min=LOG_PROB_FLOOR), mean, std, rank, num_floored)
+    return TokenStatistics(log_prob.clamp_(min=LOG_PROB_FLOOR), mean, std, num_floored)
 
 
 @torch.no_grad()
@@ -154,17 +152,13 @@ def _block_statistics(
     log_prob_R: Tensor,
     mean_R: Tensor,
     std_R: Tensor,
-    rank_R: Tensor,
 ) -> None:
-    """Fill the four results. Each pass over the block costs, so `x_RV` is overwritten on the way.
+    """Fill the three results. Each pass over the block costs, so `x_RV` is overwritten on the way.
 
     It holds the logits, then x = log p - log p_max, then d = log p - mean.
     """
     p_RV, product_RV = scratch
-    target_R1 = target_ids_R[:, None]
     x_RV.clamp_(min=_LOWEST_LOGIT)
-    # Counted in float32, exact to 2^24 tokens: a sum of booleans is several times slower.
-    rank_R.copy_(torch.gt(x_RV, x_RV.gather(1, target_R1), out=product_RV).sum(1))
     targets_R, log_p_max_R1 = _log_prob_of(x_RV, target_ids_R, p_RV)
     log_prob_R.copy_(targets_R)
     mean_x_R1 = torch.mul(p_RV, x_RV, out=product_RV).sum(1, keepdim=True)

@@ -14,7 +14,7 @@ import numpy as np
 from nonmember.reports.audit_page.evidence import Evidence
 from nonmember.reports.core.explorer import TRUTHS, VERDICTS, false_claim
 from nonmember.reports.render import formats
-from nonmember.results.mirror import Texts
+from nonmember.results.mirror import SUSPECT, Texts
 from nonmember.results.result import AuditResult
 
 MAX_DOCUMENTS = 1000  # listed one by one; all stand in scores.parquet
@@ -34,22 +34,22 @@ class Table:
 
 
 def question(result: AuditResult) -> str:
-    if result.target is None:
-        other = f" and {result.heldout}" if result.heldout else ""
-        return f"What tells {result.corpus}{other} apart, without any model?"
-    return f"Was {result.corpus} used to train {result.target}?"
+    if result.question.target is None:
+        other = f" and {result.question.heldout}" if result.question.heldout else ""
+        return f"What tells {result.question.corpus}{other} apart, without any model?"
+    return f"Was {result.question.corpus} used to train {result.question.target}?"
 
 
 def verdict(result: AuditResult) -> tuple[str, str]:
     """A sign and words; of an unknown one its name."""
-    return VERDICTS.get(result.verdict, ("?", result.verdict))
+    return VERDICTS.get(result.verdict.decision, ("?", result.verdict.decision))
 
 
 def truth(result: AuditResult) -> str:
     """What is known by construction, and whether the verdict contradicts it."""
-    if result.truth is None:
+    if result.question.truth is None:
         return ""
-    known = f"Known by construction: {TRUTHS.get(result.truth, result.truth)}."
+    known = f"Known by construction: {TRUTHS.get(result.question.truth, result.question.truth)}."
     wrong = false_claim(result)
     return f"{known} This verdict is a {wrong}." if wrong else known
 
@@ -58,15 +58,15 @@ def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
     """Name -> (value, what belongs to it): the few numbers to see first."""
     result = evidence.result
     shown: dict[str, tuple[str, str]] = {}
-    if result.p_value is not None:
-        shown["p"] = (formats.p_value(result.p_value), f"alpha {result.alpha:g}")
-    if result.statistic is not None:
-        interval = formats.interval(result.ci_low, result.ci_high)
-        told = "" if interval == formats.DASH else f"{1 - result.alpha:.0%} interval {interval}"
-        shown[evidence.method.statistic_name] = (formats.signed(result.statistic), told)
-    tokens = "" if result.num_tokens is None else f"{result.num_tokens:,} tokens"
-    excluded = f"{result.num_excluded} excluded" if result.num_excluded else ""
-    shown["documents"] = (f"{result.num_documents:,}", ", ".join(filter(None, (tokens, excluded))))
+    if result.statistics.p_value is not None:
+        shown["p"] = (formats.p_value(result.statistics.p_value), f"alpha {result.question.alpha:g}")
+    if result.statistics.value is not None:
+        interval = formats.interval(result.statistics.ci_low, result.statistics.ci_high)
+        told = "" if interval == formats.DASH else f"{1 - result.question.alpha:.0%} interval {interval}"
+        shown[result.statistics.name] = (formats.signed(result.statistics.value), told)
+    tokens = "" if result.statistics.num_tokens is None else f"{result.statistics.num_tokens:,} tokens"
+    excluded = f"{result.exclusions.num_documents} excluded" if result.exclusions.num_documents else ""
+    shown["documents"] = (f"{result.statistics.num_documents:,}", ", ".join(filter(None, (tokens, excluded))))
     return shown
 
 
@@ -80,7 +80,7 @@ HEALTH = {
 
 def gates(result: AuditResult) -> Table | None:
     """What had to hold, with the measured number and its bound."""
-    found = result.details.get("gates")
+    found = result.statistics.details.get("gates")
     rows = list(_gates(found)) if isinstance(found, Mapping) else []
     return Table(("gate", "measured", "must be", "passed"), rows) if rows else None
 
@@ -96,10 +96,10 @@ def _gates(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
 
 def health(result: AuditResult) -> Table | None:
     """What distilling or tuning did, before and after."""
-    names = dict.fromkeys(re.sub(r"_(before|after)$", "", name) for name in result.health)
+    names = dict.fromkeys(re.sub(r"_(before|after)$", "", name) for name in result.health.training)
     rows = []
     for name in names:
-        before, after = (result.health.get(f"{name}_{when}") for when in ("before", "after"))
+        before, after = (result.health.training.get(f"{name}_{when}") for when in ("before", "after"))
         change = formats.signed(after - before) if before is not None and after is not None else formats.DASH
         rows.append((HEALTH.get(name, name), formats.decimals(before), formats.decimals(after), change))
     return Table(("measured", "before", "after", "change"), rows) if rows else None
@@ -107,11 +107,11 @@ def health(result: AuditResult) -> Table | None:
 
 def models(result: AuditResult) -> Table | None:
     """What the models make of the text. nll: of the documents."""
-    labels = {"target": result.target, "reference": result.reference}
+    labels = {"target": result.question.target, "reference": result.question.reference}
     rows = [
         (role, labels.get(role) or formats.DASH, formats.decimals(told.get("nll")),
          formats.count(told.get("num_parameters")))
-        for role, told in result.capability.items()
+        for role, told in result.health.capability.items()
     ]  # fmt: skip
     return Table(("role", "model", "nats per token", "parameters"), rows) if rows else None
 
@@ -151,10 +151,17 @@ def _left_out(evidence: Evidence, num_rows: int, num_columns: int) -> str:
 
 def exclusions(result: AuditResult) -> Table | None:
     """Documents without a score, and what the making of the corpora left out, by reason."""
-    left = [(reason, f"{number:,}", "before the audit") for reason, number in result.dropped.items() if number]
-    by_reason = Counter(result.excluded.values())
+    left = [
+        (reason, f"{number:,}", "before the audit") for reason, number in result.exclusions.dropped.items() if number
+    ]
+    excluded = [
+        (doc_id if group == SUSPECT else f"{group}/{doc_id}", why)
+        for group, documents in result.exclusions.documents.items()
+        for doc_id, why in documents.items()
+    ]
+    by_reason = Counter(why for _, why in excluded)
     for reason, number in by_reason.most_common():
-        ids = [doc_id for doc_id, why in result.excluded.items() if why == reason]
+        ids = [doc_id for doc_id, why in excluded if why == reason]
         more = f" and {number - MAX_LISTED:,} more" if number > MAX_LISTED else ""
         left.append((reason, f"{number:,}", f"{', '.join(ids[:MAX_LISTED])}{more}"))
     return Table(("reason", "documents", "which"), left) if left else None

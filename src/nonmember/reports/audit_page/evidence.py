@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import numpy as np
 import pyarrow.parquet as pq
 import yaml
 
-from nonmember.methods import Method, method_named
 from nonmember.records import FloatArray
 from nonmember.results.answers import ANSWERS, KINDS
 from nonmember.results.mirror import SUSPECT
@@ -38,10 +36,6 @@ class Evidence:
     answers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     overrides: Sequence[str] | None = None
     config: tuple[str, ...] = ()
-
-    @cached_property
-    def method(self) -> type[Method]:
-        return method_named(self.result.method)
 
     def by_group(self, name: str) -> dict[str, FloatArray]:
         """The finite values of a column, by group of documents; groups without any are left out."""

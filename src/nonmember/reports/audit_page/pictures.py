@@ -12,6 +12,7 @@ from markupsafe import Markup
 from nonmember.records import FloatArray
 from nonmember.reports.audit_page.evidence import Evidence
 from nonmember.reports.audit_page.svg import Plot, average_ranks, range_of
+from nonmember.reports.core.numbers import detail
 from nonmember.reports.render import formats
 from nonmember.results.answers import KINDS
 
@@ -33,7 +34,10 @@ class Drawing:
 
 def drawings(evidence: Evidence) -> list[Drawing]:
     """Those of the method's kind, plain histograms where its scores are not there; then the resampled statistic."""
-    return [*(KINDS_OF_PICTURES[evidence.method.picture](evidence) or scores(evidence)), *resampled(evidence)]
+    return [
+        *(KINDS_OF_PICTURES[evidence.result.statistics.picture](evidence) or scores(evidence)),
+        *resampled(evidence),
+    ]
 
 
 # Ranks and pairs ------------------------------------------------------------------------------------------------------
@@ -42,7 +46,7 @@ def drawings(evidence: Evidence) -> list[Drawing]:
 def ranks(evidence: Evidence) -> list[Drawing]:
     """Every document's rank under the target against its rank under reference and distilled reference."""
     result = evidence.result
-    correlations = {"reference": result.rho_reference_target, "distilled": result.rho_distilled_target}
+    correlations = {other: detail(f"rho_{other}_target")(result) for other in ("reference", "distilled")}
     found = []
     for other, rho in correlations.items():
         if not {"target", other} <= evidence.columns.keys():
@@ -95,7 +99,7 @@ def scores(evidence: Evidence) -> list[Drawing]:
 
 def groups(evidence: Evidence) -> list[Drawing]:
     """Histograms by group, of the scores with the largest weights where the method weighs them."""
-    weights: Any = evidence.result.details.get("weights")
+    weights: Any = evidence.result.statistics.details.get("weights")
     names = list(evidence.columns)
     if isinstance(weights, Mapping):
         names.sort(key=lambda name: -abs(weights.get(name) or 0.0))
@@ -191,8 +195,8 @@ def answers(evidence: Evidence) -> list[Drawing]:
 
 def aucs(evidence: Evidence) -> list[Drawing]:
     """How well each kind of features tells the groups apart; one half is chance."""
-    found: Any = evidence.result.details.get("auc")
-    intervals: Any = evidence.result.details.get("intervals")
+    found: Any = evidence.result.statistics.details.get("auc")
+    intervals: Any = evidence.result.statistics.details.get("intervals")
     if not isinstance(found, Mapping) or not found:
         return []
     ends = {name: (intervals or {}).get(name) or [value, value] for name, value in found.items()}
@@ -219,24 +223,24 @@ def resampled(evidence: Evidence) -> list[Drawing]:
     values, result = evidence.distribution, evidence.result
     if not len(values):
         return []
-    name = evidence.method.statistic_name
-    margin = result.details.get("margin")
+    name = evidence.result.statistics.name
+    margin = result.statistics.details.get("margin")
     margin = float(margin) if isinstance(margin, int | float) and margin else None
     limits = range_of(values, [0.0], [] if margin is None else [margin])
     counts, edges = np.histogram(values, np.linspace(*limits, 2 * BINS + 1))
     plot = Plot(limits, (0.0, 1.08 * float(counts.max())), name, "resamples")
     legend = [("s0", "resamples")]
-    if result.ci_low is not None and result.ci_high is not None:
-        plot.band(result.ci_low, result.ci_high)
-        legend.append(("band", f"{1 - result.alpha:.0%} interval"))
+    if result.statistics.ci_low is not None and result.statistics.ci_high is not None:
+        plot.band(result.statistics.ci_low, result.statistics.ci_high)
+        legend.append(("band", f"{1 - result.question.alpha:.0%} interval"))
     plot.histogram(edges, counts.astype(np.float64))
     plot.upright(0.0, "zero")
     if margin is not None:
         plot.upright(margin, "bound")
         legend.append(("bound", f"margin {formats.signed(margin)}"))
-    if result.statistic is not None:
-        plot.upright(result.statistic, "value")
-        legend.append(("value", f"{name} {formats.signed(result.statistic)}"))
+    if result.statistics.value is not None:
+        plot.upright(result.statistics.value, "value")
+        legend.append(("value", f"{name} {formats.signed(result.statistics.value)}"))
     title = f"{len(values):,} resamples of {name}"
     below = float((values <= (margin or 0.0)).mean())
     caption = f"{below:.1%} of them are at most {'the margin' if margin is not None else 'zero'} (broken line: zero)."

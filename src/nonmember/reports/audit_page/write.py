@@ -47,6 +47,7 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
+    asked = result.question
     sign, verdict = content.verdict(result)
     return environment.get_template("audit.html.j2").render(
         result=result,
@@ -60,12 +61,12 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
         documents=content.documents(evidence, texts),
         exclusions=content.exclusions(result),
         settings={
-            "Settings": content.facts({**result.settings, "seed": result.seed, "score": result.score}),
-            "Data": content.facts({"corpus": result.corpus, "heldout": result.heldout, **result.data}),
-            "Further numbers": content.facts(result.details),
-            "Keys": content.facts(result.keys),
-            "Versions": content.facts(result.versions),
-            "What this run made": content.facts({**result.made, "seconds": result.seconds}),
+            "Settings": content.facts({**asked.settings, "seed": asked.seed, "score": asked.score}),
+            "Data": content.facts({"corpus": asked.corpus, "heldout": asked.heldout, **asked.data}),
+            "Further numbers": content.facts(result.statistics.details),
+            "Keys": content.facts(result.provenance.keys),
+            "Versions": content.facts(result.provenance.versions),
+            "What this run made": content.facts({**result.provenance.made, "seconds": result.provenance.seconds}),
         },
         command=content.command(evidence),
         style=Markup((HERE.parent / "render" / "page.css").read_text(encoding="utf-8"))

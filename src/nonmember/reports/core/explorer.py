@@ -11,18 +11,9 @@ from markupsafe import Markup
 from nonmember.reports.render import formats
 from nonmember.results.load import Run
 from nonmember.results.readings import read_so_much
-from nonmember.results.result import AuditResult
+from nonmember.results.result import AuditResult, Statistics
 
 AXIS_WIDTH, ROW_HEIGHT, MARGIN = 160, 18, 5
-# Statistics between -1 and 1, or 0 and 1, whose intervals have a place on one axis.
-BOUNDED = {
-    "prism": "Delta",
-    "clearance": "Delta",
-    "rank_agreement": "rho",
-    "rank_shift": "rho",
-    "blind": "AUC",
-    "fsd": "AUC",
-}
 VERDICTS = {
     "evidence_of_non_membership": ("●", "evidence of non-membership"),
     "evidence_of_membership": ("▲", "evidence of membership"),
@@ -62,22 +53,26 @@ class Shown:
 
 def statistics_of(runs: Sequence[Run]) -> str:
     """What the intervals that are drawn are of: Delta for prism, rho for rank_agreement and rank_shift."""
-    present = {run.result.method for run in runs}
-    methods: dict[str, list[str]] = {}
-    for method, statistic in BOUNDED.items():
-        if method in present:
-            methods.setdefault(statistic, []).append(method)
-    return ", ".join(f"{statistic} for {formats.listed(names)}" for statistic, names in methods.items())
+    widest_first = sorted({(run.statistics.bounds, run.statistics.name) for run in runs if has_place(run.statistics)})
+    return ", ".join(
+        f"{name} for {formats.listed(sorted({run.question.method for run in runs if run.statistics.name == name}))}"
+        for _, name in widest_first
+    )
 
 
 def axis_of(runs: Sequence[Run]) -> Axis:
     """From half to half beyond what there is, within -1 and 1; zero is always on it."""
-    ends = [end for run in runs if run.result.method in BOUNDED for end in _ends(run.result)]
+    ends = [end for run in runs if has_place(run.statistics) for end in _ends(run.result)]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     low, high = max(-1.0, _down(low)), min(1.0, -_down(-high))
     high = high if high > low else low + 0.5
     steps = round((high - low) / 0.5)
     return Axis(low, high, tuple(low + 0.5 * step for step in range(steps + 1)))
+
+
+def has_place(statistics: Statistics) -> bool:
+    """Whether the statistic is bounded as differences of correlations are, or more narrowly."""
+    return statistics.bounds is not None and statistics.bounds[0] >= -2 and statistics.bounds[1] <= 2
 
 
 def _down(value: float) -> float:
@@ -86,22 +81,26 @@ def _down(value: float) -> float:
 
 
 def _ends(result: AuditResult) -> list[float]:
-    return [v for v in (result.statistic, result.ci_low, result.ci_high) if v is not None and formats.exists(v)]
+    return [
+        v
+        for v in (result.statistics.value, result.statistics.ci_low, result.statistics.ci_high)
+        if v is not None and formats.exists(v)
+    ]
 
 
 def row_of(run: Run, axis: Axis) -> Shown:
     result = run.result
-    sign, verdict = VERDICTS.get(result.verdict, ("?", result.verdict))
-    truth = TRUTHS.get(result.truth or "", result.truth or "unknown")
+    sign, verdict = VERDICTS.get(result.verdict.decision, ("?", result.verdict.decision))
+    truth = TRUTHS.get(result.question.truth or "", result.question.truth or "unknown")
     return Shown(run, result, interval_picture(result, axis), sign, verdict, truth, false_claim(result))
 
 
 def false_claim(result: AuditResult) -> str:
     """What is wrong with a verdict that contradicts the known truth."""
-    match result.verdict, result.truth:
+    match result.verdict.decision, result.question.truth:
         case "evidence_of_non_membership", "member":
             # Who read less than a clearance excludes is rightly cleared of that.
-            return "false clearance" if result.method != "clearance" or read_so_much(result) else ""
+            return "false clearance" if result.question.method != "clearance" or read_so_much(result) else ""
         case "evidence_of_membership", "non_member":
             return "false alarm"
     return ""
@@ -111,9 +110,9 @@ def interval_picture(result: AuditResult, axis: Axis) -> Markup:
     """Point and interval; nothing where the statistic has no place on the common axis."""
     middle, zero = ROW_HEIGHT / 2, axis.x(0)
     parts = [Markup('<line class="zero" x1="{0}" x2="{0}" y1="0" y2="{1}"/>').format(zero, ROW_HEIGHT)]
-    if result.method in BOUNDED and result.statistic is not None:
-        if result.ci_low is not None and result.ci_high is not None:
-            ends = axis.x(result.ci_low), axis.x(result.ci_high)
+    if has_place(result.statistics) and result.statistics.value is not None:
+        if result.statistics.ci_low is not None and result.statistics.ci_high is not None:
+            ends = axis.x(result.statistics.ci_low), axis.x(result.statistics.ci_high)
             parts.append(Markup('<line class="bar" x1="{0}" x2="{1}" y1="{2}" y2="{2}"/>').format(*ends, middle))
-        parts.append(Markup('<circle cx="{}" cy="{}" r="3"/>').format(axis.x(result.statistic), middle))
+        parts.append(Markup('<circle cx="{}" cy="{}" r="3"/>').format(axis.x(result.statistics.value), middle))
     return Markup("").join(parts)

@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from nonmember.results.result import AuditResult
 from nonmember.stats.multiplicity import benjamini_hochberg, holm, intersection_union
 
-TESTS = ("clearance", "prism", "llm_di", "pacost", "order")
-CLAIMS = {"evidence_of_non_membership", "evidence_of_membership"}
+CLAIMING = {"evidence_of_non_membership", "evidence_of_membership"}
 
 EACH = (
     "Each (Holm): of every set listed one may claim what its audit allows; the probability that any of these claims is "
@@ -76,25 +75,27 @@ class Family:
 
 
 def families(results: Iterable[AuditResult]) -> list[Family]:
-    """Of two sets or more, in the order in which their first results come."""
+    """Of two sets or more, in the order in which their first results come; of tests alone, not of scores."""
     found: dict[tuple[str, str, str], dict[str, list[AuditResult]]] = {}
     for result in results:
-        if result.method in TESTS:
-            key = (result.method, result.target or "", result.reference or "")
-            found.setdefault(key, {}).setdefault(result.corpus, []).append(result)
+        asked = result.question
+        if asked.claim is not None and result.verdict.decision != "score_only":
+            key = (asked.method, asked.target or "", asked.reference or "")
+            found.setdefault(key, {}).setdefault(asked.corpus, []).append(result)
     return [_family(key, sets) for key, sets in found.items() if len(sets) > 1]
 
 
 def _family(key: tuple[str, str, str], sets: Mapping[str, list[AuditResult]]) -> Family:
     p_values = [max(map(_p_value, results)) for results in sets.values()]
     tested = {
-        name: Tested(p, all(one.verdict in CLAIMS for one in results), adjusted, screened, tuple(results))
+        name: Tested(p, all(one.verdict.decision in CLAIMING for one in results), adjusted, screened, tuple(results))
         for (name, results), p, adjusted, screened in zip(
             sets.items(), p_values, holm(p_values), benjamini_hochberg(p_values), strict=True
         )
     }
-    return Family(*key, min(one.alpha for results in sets.values() for one in results), tested)
+    return Family(*key, min(one.question.alpha for results in sets.values() for one in results), tested)
 
 
 def _p_value(result: AuditResult) -> float:
-    return 1.0 if result.p_value is None or result.verdict == "invalid" else result.p_value
+    p = result.statistics.p_value
+    return 1.0 if p is None or result.verdict.decision == "invalid" else p

@@ -13,8 +13,6 @@ from nonmember.reports.render import formats
 from nonmember.results.load import Run
 from nonmember.results.result import AuditResult
 
-CLEARS = ("prism", "paired_t")  # significant: the target did not read the documents
-CONVICTS = ("llm_di", "pacost", "order")  # significant: it did
 MAY_DIFFER = ("seed", "target", "reference", "half", "draw", "score", "num_documents")
 
 Value = Callable[[AuditResult], float | None]
@@ -25,17 +23,17 @@ Form = Callable[[float | None], str]
 
 
 def field(name: str) -> Value:
-    """A number that every result has a place for: statistic, p_value, ci_low ..."""
+    """A number that every result has a place for, a field of its statistics: value, p_value, ci_low ..."""
 
     def value(result: AuditResult) -> float | None:
-        return _plain(getattr(result, name))
+        return _plain(getattr(result.statistics, name))
 
     return value
 
 
 def detail(*path: str) -> Value:
-    """A number of the method's own, somewhere in result.details."""
-    return lambda result: number_in(result.details, *path)
+    """A number of the method's own, somewhere in result.statistics.details."""
+    return lambda result: number_in(result.statistics.details, *path)
 
 
 def number_in(node: Any, *path: str) -> float | None:
@@ -49,7 +47,7 @@ def _plain(found: Any) -> float | None:
     return float(found) if isinstance(found, int | float) and not isinstance(found, bool) else None
 
 
-STATISTIC, P_VALUE, LOW, HIGH = (field(name) for name in ("statistic", "p_value", "ci_low", "ci_high"))
+STATISTIC, P_VALUE, LOW, HIGH = (field(name) for name in ("value", "p_value", "ci_low", "ci_high"))
 
 
 # ---------------------------------------------------------------------------------------------- printed
@@ -129,16 +127,17 @@ def p_number(runs: Sequence[Run], world: str) -> Number:
 
 
 def mark_of(p: float, runs: Sequence[Run]) -> str:
-    first = runs[0].result
-    if any(run.result.verdict == "invalid" for run in runs):
+    first = runs[0].question
+    if any(run.verdict.decision == "invalid" for run in runs):
         return INVALID
-    truths = {run.result.truth for run in runs}
-    if len(truths) != 1 or first.truth is None or first.method not in CLEARS + CONVICTS:
+    if len({run.question.truth for run in runs}) != 1:
         return ""
-    return mark(p < first.alpha, first.truth, clears=first.method in CLEARS)
+    return mark(p < first.alpha, first.truth, first.claim)
 
 
-def mark(significant: bool, truth: str, *, clears: bool) -> str:
-    """Whether a decision is false or missed something. clears: significance speaks for non-membership."""
-    should = (truth == "non_member") == clears
+def mark(significant: bool, truth: str | None, claim: str | None) -> str:
+    """Whether a decision is false or missed something, where there is a truth and a claim (see `Question`)."""
+    if truth is None or claim is None:
+        return ""
+    should = (truth == "non_member") == (claim == "non_membership")
     return FALSE if significant and not should else MISSED if should and not significant else ""

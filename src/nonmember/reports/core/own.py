@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from nonmember.methods import method_named
 from nonmember.reports.core.explorer import VERDICTS
 from nonmember.reports.core.grid import Block, Cell, Number, Row
 from nonmember.reports.render import formats
 from nonmember.results.load import Run
-from nonmember.results.result import AuditResult
 
 OWN = "own"  # the world of one's own models and documents, as results record it; and the key of the table
 COLUMNS = ("p", "verdict", "statistic", "interval", "method", "documents", "truth")
@@ -20,39 +18,35 @@ NOTE = (
 
 
 def is_own(run: Run, published_sweeps: Collection[str]) -> bool:
-    return run.result.world == OWN and run.result.sweep not in published_sweeps
+    return run.question.world == OWN and run.question.sweep not in published_sweeps
 
 
 def table_of_own(runs: Sequence[Run]) -> Block | None:
     """A row per audit; None where there is none."""
     if not runs:
         return None
-    about = [(_name(run.result), run.result.method) for run in runs]  # the method has a column of its own
+    about = [(run.question.subject, run.question.method) for run in runs]  # the method has a column of its own
     rows = [
-        Row(one[0] if about.count(one) == 1 else f"{one[0]} ({run.result.cell})", _cells(run))
+        Row(one[0] if about.count(one) == 1 else f"{one[0]} ({run.question.cell})", _cells(run))
         for one, run in zip(about, runs, strict=True)
     ]
     return Block(OWN, "", "Your audits", "set under model", COLUMNS, tuple(rows), ("audit",), notes=(NOTE,))
 
 
-def _name(result: AuditResult) -> str:
-    return f"{result.corpus} under {result.target}" if result.target else result.corpus
-
-
 def _cells(run: Run) -> tuple[Cell, ...]:
     result, anchors = run.result, (run.anchor,)
-    _, verdict = VERDICTS.get(result.verdict, ("?", result.verdict))
-    statistic = f"{method_named(result.method).statistic_name} {formats.signed(result.statistic)}"
+    _, verdict = VERDICTS.get(result.verdict.decision, ("?", result.verdict.decision))
+    statistic = f"{result.statistics.name} {formats.signed(result.statistics.value)}"
     first = [
-        (formats.p_value(result.p_value), result.p_value),
+        (formats.p_value(result.statistics.p_value), result.statistics.p_value),
         (verdict, None),
-        (statistic if result.statistic is not None else formats.DASH, result.statistic),
+        (statistic if result.statistics.value is not None else formats.DASH, result.statistics.value),
     ]
     others = [
-        formats.interval(result.ci_low, result.ci_high),
-        result.method,
-        f"{result.num_documents:,}",
-        (result.truth or "unknown").replace("_", "-"),
+        formats.interval(result.statistics.ci_low, result.statistics.ci_high),
+        result.question.method,
+        f"{result.statistics.num_documents:,}",
+        (result.question.truth or "unknown").replace("_", "-"),
     ]
     linked = [Cell((Number(text, value, OWN, anchors),)) for text, value in first]
     return (*linked, *(Cell((Number(text, None, OWN),)) for text in others))

@@ -131,6 +131,6 @@ class Report:
 
     def scopes(self, runs: Sequence[Run]) -> list[Scope]:
         """The worlds that have results of these methods; if none has, those of any, which then have nothing to show."""
-        ours = [run for run in runs if run.result.method in self.methods]
+        ours = [run for run in runs if run.question.method in self.methods]
         found = scopes_of(ours, self.worlds, self.sweeps, self.names)
         return found or [replace(one, runs=()) for one in scopes_of(runs, self.worlds, self.sweeps, self.names)]

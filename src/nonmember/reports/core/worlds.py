@@ -48,8 +48,8 @@ class World:
 
 def unknown_world(name: str, runs: Sequence[Run], like: World) -> World:
     """A world that no YAML describes: its labels as they are, the member by its truth."""
-    members = [run.result.target for run in runs if run.result.truth == "member" and run.result.target]
-    others = [run.result.target for run in runs if run.result.target and run.result.target not in members]
+    members = [run.question.target for run in runs if run.question.truth == "member" and run.question.target]
+    others = [run.question.target for run in runs if run.question.target and run.question.target not in members]
     return replace(
         like, name=name, title=name, about="Results of no world that conf/report describes; labels as they are.",
         domains={}, targets={}, references={}, domains_of={}, targets_of={}, references_of={}, published=False,
@@ -80,7 +80,7 @@ class Scope:
 
     def sweep_of(self, table: str) -> str:
         """The first of the table's sweeps that has results here; the first of all where none has."""
-        present = {run.result.sweep for run in self.runs}
+        present = {run.question.sweep for run in self.runs}
         return next((sweep for sweep in self.sweeps[table] if sweep in present), self.sweeps[table][0])
 
     def of(self, table: str, **wanted: Any) -> list[Run]:
@@ -98,7 +98,7 @@ def by_domain(scope: Scope, key: str, runs: Sequence[Run]) -> dict[str, list[Run
 
 def one_target(scope: Scope, runs: Sequence[Run]) -> list[Run]:
     """Of several targets the member of the world, or the first."""
-    targets = dict.fromkeys(run.result.target for run in runs)
+    targets = dict.fromkeys(run.question.target for run in runs)
     if len(targets) < 2:
         return list(runs)
     chosen = scope.world.member if scope.world.member in targets else next(iter(targets))
@@ -113,10 +113,10 @@ def scopes_of(
     if not worlds:
         raise ValueError("The report knows no world; list one under report.worlds (conf/report/NAME.yaml).")
     known = {world.name: world for world in worlds}
-    present = dict.fromkeys(run.result.world for run in runs)
+    present = dict.fromkeys(run.question.world for run in runs)
     scopes = []
     for name in [*(name for name in known if name in present), *sorted(set(present) - set(known))]:
-        here = tuple(run for run in runs if run.result.world == name)
+        here = tuple(run for run in runs if run.question.world == name)
         world = known.get(name) or unknown_world(name, here, worlds[0])
         scopes.append(Scope(world, here, sweeps, names))
     return scopes

@@ -45,19 +45,22 @@
     return String(value);
   }
   function words(run) {
-    const parts = [run.corpus, run.target, run.reference, run.heldout, run.method, run.score, run.verdict, run.world,
-      run.sweep, run.cell, run.truth, run.path, run.domain, `seed=${run.seed}`,
-      ...Object.entries(flat(run.data)).map(([key, value]) => `${key}=${value}`),
-      ...Object.entries(flat(run.settings)).map(([key, value]) => `${key}=${value}`)];
+    const asked = run.question;
+    const parts = [asked.corpus, asked.target, asked.reference, asked.heldout, asked.method, asked.score,
+      run.verdict.decision, asked.world, asked.sweep, asked.cell, asked.truth, run.path, run.domain,
+      `seed=${asked.seed}`,
+      ...Object.entries(flat(asked.data)).map(([key, value]) => `${key}=${value}`),
+      ...Object.entries(flat(asked.settings)).map(([key, value]) => `${key}=${value}`)];
     return parts.join(" ").toLowerCase();
   }
+  const fact = (run, name) => (name === "verdict" ? run.verdict.decision : run.question[name]) || "unknown";
   const isFalse = (run) => run.false_claim !== "";
 
   // ------------------------------------------------------------------------------------- filter and sort
   function passes({ run, text }) {
     if (state.only.length && !state.only.includes(run.anchor)) return false;
     if (state.false && !isFalse(run)) return false;
-    if (CHOICES.some((name) => state[name] && (run[name] || "unknown") !== state[name])) return false;
+    if (CHOICES.some((name) => state[name] && fact(run, name) !== state[name])) return false;
     return state.q.toLowerCase().split(/\s+/).every((word) => text.includes(word));
   }
   function filter() {
@@ -140,25 +143,28 @@
   }
   function details(run) {
     const pairs = (value) => Object.entries(flat(value));
+    const { question, statistics, verdict, health, exclusions, provenance } = run;
     return element("div", { class: "facts-of-run" },
       element("div", { class: "whole" },
-        element("p", { class: "claim" }, run.allowed_claim),
-        run.warnings.length ? element("ul", {}, ...run.warnings.map((text) => element("li", {}, text))) : null),
-      part("Numbers", [["statistic", run.statistic], ["interval", [run.ci_low, run.ci_high]], ["p", run.p_value],
-        ["alpha", run.alpha], ["rho reference, target", run.rho_reference_target],
-        ["rho distilled, target", run.rho_distilled_target], ["documents", run.num_documents],
-        ["excluded", run.num_excluded], ["tokens", run.num_tokens], ["seed", run.seed], ["held-out set", run.heldout],
-        ["seconds", run.seconds]]),
-      part("Settings", pairs(run.settings)),
-      part("Data", pairs(run.data)),
-      part("Capability", pairs(run.capability)),
-      part("Health of what was trained", pairs(run.health)),
-      part("Details", pairs(run.details)),
-      part("Dropped from the corpus", pairs(run.dropped)),
-      part("Excluded documents", typeof run.excluded === "string" ? [["number", run.excluded]] : pairs(run.excluded)),
-      part("Made for it", pairs(run.made)),
-      part("Keys", pairs(run.keys)),
-      part("Versions", pairs(run.versions)),
+        element("p", { class: "claim" }, verdict.allowed_claim),
+        verdict.warnings.length ? element("ul", {}, ...verdict.warnings.map((text) => element("li", {}, text))) : null),
+      part("Numbers", [[statistics.name, statistics.value], ["interval", [statistics.ci_low, statistics.ci_high]],
+        ["p", statistics.p_value], ["alpha", question.alpha], ["null hypothesis", question.null_hypothesis || null],
+        ["documents", statistics.num_documents], ["excluded", exclusions.num_documents],
+        ["tokens", statistics.num_tokens], ["seed", question.seed], ["held-out set", question.heldout],
+        ["seconds", provenance.seconds]]),
+      part("Settings", pairs(question.settings)),
+      part("Data", pairs(question.data)),
+      part("Models", pairs(question.models)),
+      part("Capability", pairs(health.capability)),
+      part("Health of what was trained", pairs(health.training)),
+      part("Guarded against in the scores", pairs(health.counters)),
+      part("Details", pairs(statistics.details)),
+      part("Dropped from the corpus", pairs(exclusions.dropped)),
+      part("Excluded documents", pairs(exclusions.documents)),
+      part("Made for it", pairs(provenance.made)),
+      part("Keys", pairs(provenance.keys)),
+      part("Versions", pairs(provenance.versions)),
       part("File", [["path", run.path], ["sha256", run.sha256]]));
   }
   function open(entry, wanted) {
@@ -176,11 +182,11 @@
     const picture = (run) => byAnchor.get(run.anchor).row.querySelector("td.axis svg").cloneNode(true);
     const ticks = results.tHead.querySelector(".axis svg").cloneNode(true);
     const line = (run) => element("tr", {}, element("th", { scope: "row" }, title(run)), element("td", { class: "axis" }, picture(run)),
-      element("td", {}, `${signed(run.statistic)} [${signed(run.ci_low)}, ${signed(run.ci_high)}]`));
+      element("td", {}, `${signed(run.statistics.value)} [${signed(run.statistics.ci_low)}, ${signed(run.statistics.ci_high)}]`));
     return element("table", { class: "intervals" }, element("tbody", {}, ...picked.map(line),
       element("tr", { "aria-hidden": "true" }, element("td"), element("td", { class: "axis" }, ticks), element("td"))));
   }
-  const title = (run) => `${run.corpus} under ${run.target || DASH}`;
+  const title = (run) => `${run.question.corpus} under ${run.question.target || DASH}`;
   const signed = (value) => (value === null ? DASH : (value > 0 ? "+" : "") + value.toFixed(3).replace("-", "−"));
   function compare() {
     const picked = state.pick.map((anchor) => byAnchor.get(anchor).run);
@@ -191,13 +197,14 @@
       panel.replaceChildren(element("header", {}, element("h3", {}, "One result chosen; choose another to compare"), clear));
       return;
     }
-    const facts = picked.map((run) => flat({
-      set: run.corpus, target: run.target, reference: run.reference, heldout: run.heldout, method: run.method,
-      score: run.score, statistic: run.statistic, ci_low: run.ci_low, ci_high: run.ci_high, p: run.p_value,
-      verdict: run.verdict.replaceAll("_", " "), truth: run.truth, rho_reference_target: run.rho_reference_target,
-      rho_distilled_target: run.rho_distilled_target, documents: run.num_documents, tokens: run.num_tokens,
-      world: run.world, sweep: run.sweep, seed: run.seed, data: run.data, settings: run.settings,
-      capability: run.capability, health: run.health, keys: run.keys, versions: run.versions }));
+    const facts = picked.map(({ question, statistics, verdict, health, provenance }) => flat({
+      set: question.corpus, target: question.target, reference: question.reference, heldout: question.heldout,
+      method: question.method, score: question.score, statistic: statistics.value,
+      ci_low: statistics.ci_low, ci_high: statistics.ci_high, p: statistics.p_value,
+      verdict: verdict.decision.replaceAll("_", " "), truth: question.truth, documents: statistics.num_documents,
+      tokens: statistics.num_tokens, world: question.world, sweep: question.sweep, seed: question.seed,
+      data: question.data, settings: question.settings, models: question.models,
+      capability: health.capability, health: health.training, keys: provenance.keys, versions: provenance.versions }));
     const names = [...new Set(facts.flatMap((fact) => Object.keys(fact)))];
     const differs = (name) => new Set(facts.map((fact) => JSON.stringify(fact[name] ?? null))).size > 1;
     const different = names.filter(differs);

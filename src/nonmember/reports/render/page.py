@@ -68,8 +68,12 @@ def embedded(value: object) -> Markup:
 def full(run: Run) -> dict[str, Any]:
     """Everything about a run that the page shows on demand; long lists are left to the file."""
     values = asdict(run.result)
-    values["details"] = {name: shortened(value) for name, value in run.result.details.items()}
-    values["excluded"] = shortened(dict(run.result.excluded))
+    details, excluded = run.statistics.details, run.result.exclusions
+    values["statistics"]["details"] = {name: shortened(value) for name, value in details.items()}
+    values["exclusions"] |= {
+        "documents": {group: shortened(dict(reasons)) for group, reasons in excluded.documents.items()},
+        "num_documents": excluded.num_documents,
+    }
     found = {"anchor": run.anchor, "path": run.path, "sha256": run.sha256, "domain": run.domain}
     return values | found | {"false_claim": false_claim(run.result)}
 
@@ -87,7 +91,11 @@ def shortened(value: Any) -> Any:
 def choices(runs: Sequence[Run]) -> dict[str, list[str]]:
     """What the filters offer."""
     names = ("world", "sweep", "method", "verdict", "truth")
-    return {name: sorted({str(run.get(name) or "unknown") for run in runs}) for name in names}
+    return {name: sorted({fact(run, name) for run in runs}) for name in names}
+
+
+def fact(run: Run, name: str) -> str:
+    return run.verdict.decision if name == "verdict" else str(run.get(name) or "unknown")
 
 
 def cell_html(cell: Cell) -> Markup:

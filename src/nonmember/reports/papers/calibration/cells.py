@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from nonmember.records.exposure import Exposure
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.worlds import Scope
 from nonmember.results.load import Run
 from nonmember.stats.margins import prediction_p_value
-from nonmember.training.planting import Exposure
 
 SWEEPS = ("study", "more", "own", "large", "rivals", "llm_di")  # keys of conf/report/calibration.yaml
 CONFIDENCE = 0.95
@@ -37,12 +37,12 @@ def reading_of(run: Run) -> Exposure:
 
 def size_of(run: Run) -> str:
     """Sets of the study are large or small."""
-    return "n = 500" if run.result.num_documents > 300 else "n = 100"
+    return "n = 500" if run.statistics.num_documents > 300 else "n = 100"
 
 
 def point_of(run: Run, reading: Exposure) -> dict[str, Any]:
     """Of the audit's detection curve; empty where it has none."""
-    curve = run.result.details.get("detection")
+    curve = run.statistics.details.get("detection")
     points: Sequence[dict[str, Any]] = curve["points"] if isinstance(curve, dict) else ()
     place = (reading.share, reading.exposures)
     return next((point for point in points if (point["share"], point["exposures"]) == place), {})
@@ -55,7 +55,7 @@ def p_at_least(run: Run, reading: Exposure) -> float | None:
 
 def prism_p(run: Run) -> float | None:
     """Of PRISM's own test, which stands beside every clearance, with the first of its distilled references."""
-    return number_in(run.result.details, "prism", "p_value")
+    return number_in(run.statistics.details, "prism", "p_value")
 
 
 @dataclass(frozen=True)
@@ -77,9 +77,9 @@ class Rule:
 
 def refused(run: Run, lightest: Exposure) -> bool:
     """Whether an audit that excludes this reading would be invalid: by a gate, or by a sham that passed them."""
-    gates, shams = run.result.details.get("gates"), run.result.details.get("shams")
+    gates, shams = run.statistics.details.get("gates"), run.statistics.details.get("shams")
     if not isinstance(gates, Mapping) or not isinstance(shams, Mapping):
-        return run.result.verdict == "invalid"
+        return run.verdict.decision == "invalid"
     by_gate = any(not one["passed"] for name, one in gates.items() if name != SEPARATION)
     by_controls = SEPARATION in gates and _separation(run, lightest) <= gates[SEPARATION]["bound"]
     return by_gate or by_controls or any(not one["refused"] for one in shams.values())
@@ -87,9 +87,9 @@ def refused(run: Run, lightest: Exposure) -> bool:
 
 def _separation(run: Run, lightest: Exposure) -> float:
     """How far controls with this reading or a heavier one lie below those that read nothing (methods/gates.py)."""
-    controls = run.result.details["control_deltas"]
+    controls = run.statistics.details["control_deltas"]
     assert isinstance(controls, Mapping)
-    curve: Any = run.result.details["detection"]
+    curve: Any = run.statistics.details["detection"]
     excluded = [
         one["mean"] for one in curve["points"] if Exposure(one["share"], int(one["exposures"])).at_least(lightest)
     ]
@@ -98,14 +98,12 @@ def _separation(run: Run, lightest: Exposure) -> float:
 
 def shares_base(run: Run) -> bool:
     """Whether the target was continued from the very model that the controls are made of."""
-    controls = run.result.settings.get("controls")
-    stand_in = controls.get("stand_in") if isinstance(controls, Mapping) else None
-    return isinstance(stand_in, Mapping) and base_of(run) == stand_in.get("label")
+    return root_of(run) in {control.root for control in run.question.controls.values()}
 
 
-def base_of(run: Run) -> str:
-    """Label of the base model that a target was continued from."""
-    return str(run.result.target).split("+")[0]
+def root_of(run: Run) -> str:
+    """Label of the model that a target was continued from."""
+    return str(run.question.models["target"].root)
 
 
 def clearance(lightest: Exposure, *, own_base: bool = False) -> Rule:
@@ -114,9 +112,9 @@ def clearance(lightest: Exposure, *, own_base: bool = False) -> Rule:
 
     def decides(run: Run) -> bool | None:
         p = p_at_least(run, lightest)
-        if run.result.method != "clearance" or p is None or shares_base(run) is not own_base:
+        if run.question.method != "clearance" or p is None or shares_base(run) is not own_base:
             return None
-        return not refused(run, lightest) and p < run.result.alpha
+        return not refused(run, lightest) and p < run.question.alpha
 
     name = f"clearance of {lightest.label}" + (", own base" if own_base else "")
     return Rule(name, lightest, decides, lambda run: refused(run, lightest))
@@ -124,13 +122,13 @@ def clearance(lightest: Exposure, *, own_base: bool = False) -> Rule:
 
 def _prism(run: Run) -> bool | None:
     p = prism_p(run)
-    return None if run.result.method != "clearance" or p is None else p < run.result.alpha
+    return None if run.question.method != "clearance" or p is None else p < run.question.alpha
 
 
 def _of_method(method: str) -> Callable[[Run], bool | None]:
     def decides(run: Run) -> bool | None:
-        p = run.result.p_value
-        return None if run.result.method != method or p is None else p < run.result.alpha
+        p = run.statistics.p_value
+        return None if run.question.method != method or p is None else p < run.question.alpha
 
     return decides
 
@@ -184,9 +182,9 @@ class Deviation:
 
 
 def deviation(run: Run) -> Deviation | None:
-    controls = run.result.details.get("control_deltas")
-    margins = run.result.details.get("margins")
-    delta = run.result.statistic
+    controls = run.statistics.details.get("control_deltas")
+    margins = run.statistics.details.get("margins")
+    delta = run.statistics.value
     if not isinstance(controls, Mapping) or not isinstance(margins, Mapping) or delta is None:
         return None
     own = controls.get(reading_of(run).label, ())
@@ -200,7 +198,7 @@ def extra_deviation(deviations: Sequence[Deviation]) -> tuple[float, int]:
     """Standard deviation of targets about controls of their reading, beyond what controls differ among themselves, and
     its degrees of freedom: the number of sets, since targets of one set share its controls and often their base."""
     beyond = float(np.mean([one.value**2 - one.expected for one in deviations]))
-    return math.sqrt(max(0.0, beyond)), len({one.run.result.corpus for one in deviations})
+    return math.sqrt(max(0.0, beyond)), len({one.run.question.corpus for one in deviations})
 
 
 def invalid(rule: Rule, runs: Iterable[Run]) -> Count:
@@ -212,7 +210,7 @@ def invalid(rule: Rule, runs: Iterable[Run]) -> Count:
 def judged_by_one_another(run: Run) -> list[float]:
     """p of each control that read something, by the others: that it is one more of those with its reading. Uniform
     where seeds of one base model are all that targets and controls differ by."""
-    controls: Any = run.result.details.get("control_deltas") or {}
+    controls: Any = run.statistics.details.get("control_deltas") or {}
     readers = {label: tuple(values) for label, values in controls.items() if label != UNTOUCHED}
     found = []
     for label, values in readers.items():

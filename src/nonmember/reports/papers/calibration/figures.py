@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.figure import Figure as Canvas
 from scipy import stats
 
+from nonmember.records.exposure import Exposure
 from nonmember.reports.core.grid import Block, Cell, Figure, Number, Row, dash
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.worlds import Scope, select
@@ -31,7 +32,6 @@ from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.reports.render.figures import MARKERS, QUIET, colour, figure_of, legend_below, panels, size_of_panels
 from nonmember.results.load import Run
-from nonmember.training.planting import Exposure
 
 BAND = 0.95
 
@@ -85,7 +85,7 @@ def quantiles(scope: Scope) -> Figure | None:
     """p-values of targets that did read against those expected of a uniform distribution; below it: too small."""
     world = scope.world
     kinds: dict[str, tuple[Callable[[Run], float | None], Callable[[Run], bool]]] = {
-        PRISM.name: (prism_p, lambda run: run.result.method == "clearance" and reading_of(run).exposures > 0),
+        PRISM.name: (prism_p, lambda run: run.question.method == "clearance" and reading_of(run).exposures > 0),
         clearance(DECLARED).name: (lambda run: p_at_least(run, DECLARED), lambda run: _reader(run, own_base=False)),
         clearance(DECLARED, own_base=True).name: (
             lambda run: p_at_least(run, DECLARED), lambda run: _reader(run, own_base=True),
@@ -95,7 +95,7 @@ def quantiles(scope: Scope) -> Figure | None:
         name: _sorted(value, [run for run in runs_of(scope) if wanted(run)])
         for name, (value, wanted) in kinds.items()
     }  # fmt: skip
-    one_per_set = {run.result.corpus: run for run in runs_of(scope) if run.result.method == "clearance"}
+    one_per_set = {run.question.corpus: run for run in runs_of(scope) if run.question.method == "clearance"}
     among = [(p, run) for run in one_per_set.values() for p in judged_by_one_another(run)]
     found[AMONG_CONTROLS] = sorted(among, key=lambda pair: pair[0])
     found = {name: ps for name, ps in found.items() if ps}
@@ -130,7 +130,7 @@ def quantiles(scope: Scope) -> Figure | None:
 
 def _reader(run: Run, *, own_base: bool) -> bool:
     """Whether an audit by clearance is of a target that read what is declared."""
-    of_kind = run.result.method == "clearance" and shares_base(run) is own_base
+    of_kind = run.question.method == "clearance" and shares_base(run) is own_base
     return of_kind and reading_of(run).exposures > 0 and reading_of(run).at_least(DECLARED)
 
 
@@ -201,7 +201,7 @@ Point = tuple[Run, Exposure, float]
 
 def beyond_untouched(run: Run) -> float | None:
     """Delta less the mean of the controls that read nothing."""
-    controls = run.result.details.get("control_deltas")
+    controls = run.statistics.details.get("control_deltas")
     untouched = controls.get(UNTOUCHED) if isinstance(controls, dict) else None
-    delta = number_in({"delta": run.result.statistic}, "delta")
+    delta = number_in({"delta": run.statistics.value}, "delta")
     return delta - float(np.mean(untouched)) if untouched and delta is not None else None

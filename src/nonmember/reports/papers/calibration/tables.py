@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from nonmember.records.exposure import Exposure
 from nonmember.reports.core.grid import FALSE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
@@ -18,7 +19,6 @@ from nonmember.reports.papers.calibration.cells import (
     Count,
     Deviation,
     Rule,
-    base_of,
     count,
     deviation,
     extra_deviation,
@@ -26,13 +26,13 @@ from nonmember.reports.papers.calibration.cells import (
     invalid,
     power,
     reading_of,
+    root_of,
     runs_of,
     size_of,
 )
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
-from nonmember.training.planting import Exposure
 
 HALVES = {"reported": "the reported half", "chosen": "the half that rules were chosen on"}
 RATE = "{} of {} [{}, {}]"
@@ -154,11 +154,11 @@ def by_set(scope: Scope) -> Filled:
 
 def _by_set(scope: Scope, half: str) -> Block | None:
     runs, world = select(runs_of(scope), half=half), scope.world.name
-    sets = sorted({run.result.corpus for run in runs})
+    sets = sorted({run.question.corpus for run in runs})
     columns = tuple(f"{rule.name}: {what}" for rule in FEWER_RULES for what in ("false", "power"))
 
     def cells(name: str) -> Iterable[Cell]:
-        here = [run for run in runs if run.result.corpus == name]
+        here = [run for run in runs if run.question.corpus == name]
         for rule in FEWER_RULES:
             for found, mark in ((false_clearances(rule, here), FALSE), (power(rule, here), "")):
                 cell = rate(found, world, mark)
@@ -190,9 +190,11 @@ def gates(scope: Scope) -> Filled:
     runs, world = select(runs_of(scope), method="clearance"), scope.world.name
     sources = {
         "target read nothing": [
-            (run, run.result.details.get("gates")) for run in runs if not reading_of(run).exposures
+            (run, run.statistics.details.get("gates")) for run in runs if not reading_of(run).exposures
         ],
-        "target read the set": [(run, run.result.details.get("gates")) for run in runs if reading_of(run).exposures],
+        "target read the set": [
+            (run, run.statistics.details.get("gates")) for run in runs if reading_of(run).exposures
+        ],
         **{f"sham: {name}": [(run, _sham(run, sham)) for run in runs] for sham, name in SHAMS.items()},
     }
     rows = [Row(name, tuple(_fired(found, gate, world) for found in sources.values())) for gate, name in GATES.items()]
@@ -202,7 +204,7 @@ def gates(scope: Scope) -> Filled:
 
 
 def _sham(run: Run, name: str) -> Any:
-    shams = run.result.details.get("shams")
+    shams = run.statistics.details.get("shams")
     one = shams.get(name) if isinstance(shams, Mapping) else None
     return one.get("gates") if isinstance(one, Mapping) else None
 
@@ -222,9 +224,9 @@ def deviations(scope: Scope) -> Filled:
     rows = []
     for half, name in HALVES.items():
         found = [one for run in select(runs, half=half) if (one := deviation(run)) is not None]
-        bases = sorted({base_of(one.run) for one in found})
+        bases = sorted({root_of(one.run) for one in found})
         for base in bases:
-            rows.append(Row(f"{base}, {name}", _deviating([one for one in found if base_of(one.run) == base], world)))
+            rows.append(Row(f"{base}, {name}", _deviating([one for one in found if root_of(one.run) == base], world)))
         if found:
             rows.append(Row(f"all, {name}", _deviating(found, world)))
     if not rows:
@@ -257,7 +259,7 @@ def seeds(scope: Scope) -> Filled:
     for size in ("n = 100", "n = 500"):
         shares = sorted(
             share for run in select_size(runs, size)
-            if isinstance(share := run.result.details.get("share_of_seeds"), float)
+            if isinstance(share := run.statistics.details.get("share_of_seeds"), float)
         )  # fmt: skip
         anchors = tuple(run.anchor for run in select_size(runs, size))
         if shares:

@@ -10,10 +10,21 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
+from nonmember.records.exposure import Exposure
 from nonmember.reports.core.grid import FALSE, Block, Cell, Figure
 from nonmember.reports.core.numbers import HIGH, LOW, number_in
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.clearance import tables as ours
+from nonmember.reports.papers.clearance.rows import (
+    by_set,
+    control_deltas,
+    mean_of_controls,
+    one_of_each,
+    read_something,
+    readings_of,
+    spread_of,
+    table,
+)
 from nonmember.reports.render import formats
 from nonmember.reports.render.figures import (
     INK,
@@ -29,7 +40,6 @@ from nonmember.reports.render.figures import (
 from nonmember.results.load import Run
 from nonmember.results.readings import read_by_target
 from nonmember.results.result import AuditResult
-from nonmember.training.planting import Exposure
 
 NOTHING, MEMBER = 0, 1  # places of their colours
 NARROW = 0.22  # of a place on the axis of readings, to either side
@@ -39,22 +49,22 @@ DARKEST = 0.55  # opacity; what is written in a cell stays readable in either th
 
 def deltas(scope: Scope) -> Figure | None:
     """Set by set: controls by what they read, their margins, and the targets where they belong."""
-    readings = ours.readings_of(scope.runs)
-    by_set = ours.by_set(scope.runs)
+    readings = readings_of(scope.runs)
+    sets = by_set(scope.runs)
     rows = {
-        name: [ours.spread_of(scope, ours.one_of_each(here), ours.mean_of_controls(label), formats.signed)
+        name: [spread_of(scope, one_of_each(here), mean_of_controls(label), formats.signed)
                for label in readings]
-        for name, here in by_set.items()
+        for name, here in sets.items()
     }  # fmt: skip
-    block = ours.table(scope, "numbers-deltas", "Mean Delta of the controls", "set", tuple(readings), rows, ours.MEDIAN)
+    block = table(scope, "numbers-deltas", "Mean Delta of the controls", "set", tuple(readings), rows, ours.MEDIAN)
     if block is None:
         return None
     places = {label: place for place, label in enumerate(readings)}
 
     def paint(canvas: Canvas) -> None:
-        for axis, here in zip(panels(canvas, tuple(by_set)), by_set.values(), strict=True):
+        for axis, here in zip(panels(canvas, tuple(sets)), sets.values(), strict=True):
             zero_line(axis)
-            for run in ours.one_of_each(here):
+            for run in one_of_each(here):
                 _controls(axis, run.result, places)
             _targets(axis, here, places)
             axis.set(xlabel="times read", xticks=range(len(places)), xlim=(-0.6, len(places) - 0.4))
@@ -68,7 +78,7 @@ def deltas(scope: Scope) -> Figure | None:
         "read, blue where they read nothing and red where they did; a line with a band where it is not known. A panel "
         "per set. A target is cleared where it lies above all margins."
     )
-    return figure_of("deltas", scope.world, "Delta of targets and controls", alt, block, size_of_panels(len(by_set)),
+    return figure_of("deltas", scope.world, "Delta of targets and controls", alt, block, size_of_panels(len(sets)),
                      paint)  # fmt: skip
 
 
@@ -77,11 +87,11 @@ def _tick(reading: Exposure) -> str:
 
 
 def _controls(axis: Axes, result: AuditResult, places: dict[str, int]) -> None:
-    told = ours.control_deltas(result)
+    told = control_deltas(result)
     xs, ys = zip(*((places[label], one) for label, deltas in told.items() for one in deltas), strict=True)
     axis.plot(xs, ys, marker="o", linestyle="", color=QUIET, markersize=3.5, label=_once(axis, "controls"))
     for label, place in places.items():
-        bound = number_in(result.details, "margins", label, "bound")
+        bound = number_in(result.statistics.details, "margins", label, "bound")
         if bound is not None:
             axis.plot((place - 2 * NARROW, place + 2 * NARROW), (bound, bound), color=INK, linewidth=1.2,
                       label=_once(axis, "margin"))  # fmt: skip
@@ -91,12 +101,12 @@ def _targets(axis: Axes, runs: Sequence[Run], places: dict[str, int]) -> None:
     """Beside the controls of their reading; several side by side."""
     by_place: dict[int, list[tuple[float, bool]]] = {}
     for result in (run.result for run in runs):
-        if result.statistic is None:
+        if result.statistics.value is None:
             continue
         if (place := _place(result, places)) is None:
-            _everywhere(axis, result, result.statistic)
+            _everywhere(axis, result, result.statistics.value)
         else:
-            by_place.setdefault(place, []).append((result.statistic, result.truth == "member"))
+            by_place.setdefault(place, []).append((result.statistics.value, result.question.truth == "member"))
     for place, found in by_place.items():
         for offset, (delta, read) in zip(np.linspace(-NARROW, NARROW, len(found) + 2)[1:-1], found, strict=True):
             axis.plot(place + offset, delta, marker="D" if read else "s", linestyle="", markersize=3.5,
@@ -106,12 +116,12 @@ def _targets(axis: Axes, runs: Sequence[Run], places: dict[str, int]) -> None:
 
 def _place(result: AuditResult, places: dict[str, int]) -> int | None:
     """What read nothing stands with the negative controls; None where it is not known, or no control read so."""
-    read = Exposure(1.0, 0) if result.truth == "non_member" else read_by_target(result)
+    read = Exposure(1.0, 0) if result.question.truth == "non_member" else read_by_target(result)
     return places.get(read.label) if read else None
 
 
 def _everywhere(axis: Axes, result: AuditResult, delta: float) -> None:
-    paint_as = colour(MEMBER if result.truth == "member" else NOTHING)
+    paint_as = colour(MEMBER if result.question.truth == "member" else NOTHING)
     axis.axhline(delta, color=paint_as, linewidth=1, label=_once(axis, "target"))
     low, high = LOW(result), HIGH(result)
     if low is not None and high is not None:
@@ -163,7 +173,7 @@ def _grid(scope: Scope, key: str, title: str, alt: str, block: Block | None, tol
     """Cells darker for larger shares, columns in groups of one share of the documents."""
     if block is None:
         return None
-    readings = list(ours.read_something(ours.readings_of(scope.runs)).values())
+    readings = list(read_something(readings_of(scope.runs)).values())
     size = LABEL_WIDTH + CELL_WIDTH * len(readings), 1.0 + CELL_HEIGHT * len(block.rows)
 
     def paint(canvas: Canvas) -> None:

@@ -13,6 +13,7 @@ from nonmember.reports.core.report import Filled, Glance, Part, Report, figures,
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.clearance import figures as pictures
 from nonmember.reports.papers.clearance import tables as ours
+from nonmember.reports.papers.clearance.rows import cleared, cleared_by_prism, is_invalid
 from nonmember.results.load import Run
 from nonmember.results.readings import read_so_much
 from nonmember.results.result import AuditResult
@@ -95,26 +96,26 @@ GLANCE = (
 
 
 def read_nothing(result: AuditResult) -> bool:
-    return result.truth == "non_member"
+    return result.question.truth == "non_member"
 
 
 def read_less(result: AuditResult) -> bool:
-    return result.truth == "member" and not read_so_much(result)
+    return result.question.truth == "member" and not read_so_much(result)
 
 
 def not_known(result: AuditResult) -> bool:
-    return result.truth is None
+    return result.question.truth is None
 
 
 Holds = Callable[[AuditResult], bool]
 COLUMNS: dict[str, tuple[Holds, Holds]] = {
-    "read nothing: cleared": (read_nothing, ours.cleared),
-    "read so much: cleared": (read_so_much, ours.cleared),
-    "read less: cleared": (read_less, ours.cleared),
-    "not known: cleared": (not_known, ours.cleared),
-    "PRISM, read nothing": (read_nothing, ours.cleared_by_prism),
-    "PRISM, read so much": (read_so_much, ours.cleared_by_prism),
-    "invalid": (lambda _: True, ours.is_invalid),
+    "read nothing: cleared": (read_nothing, cleared),
+    "read so much: cleared": (read_so_much, cleared),
+    "read less: cleared": (read_less, cleared),
+    "not known: cleared": (not_known, cleared),
+    "PRISM, read nothing": (read_nothing, cleared_by_prism),
+    "PRISM, read so much": (read_so_much, cleared_by_prism),
+    "invalid": (lambda _: True, is_invalid),
 }
 
 

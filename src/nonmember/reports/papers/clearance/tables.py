@@ -3,37 +3,45 @@ several sets together."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
 
+from nonmember.records.exposure import Exposure
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
-from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, Row, dash
+from nonmember.reports.core.grid import Block, Cell, Number, dash
 from nonmember.reports.core.numbers import (
     P_VALUE,
     STATISTIC,
-    Form,
     Value,
     counted,
     detail,
-    number,
     number_in,
-    over_draws,
 )
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope
+from nonmember.reports.papers.clearance.rows import (
+    against_truth,
+    by_set,
+    by_target,
+    cleared,
+    cleared_by_prism,
+    details,
+    is_invalid,
+    one_of_each,
+    read_something,
+    readings_of,
+    share_of,
+    spread_of,
+    table,
+    two_digits,
+)
 from nonmember.reports.render import formats
-from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 from nonmember.results.readings import excluded, planted, read_by_target, read_so_much
 from nonmember.results.result import AuditResult
-from nonmember.training.planting import Exposure
 
-CLEARED = "evidence_of_non_membership"
 POWER = 0.95  # of the smallest detectable dose, as in methods/clearance.py
-MARGIN, SEEDS, PRISM_P = detail("margin"), detail("share_of_seeds"), detail("prism", "p_value")
+MARGIN, SEEDS = detail("margin"), detail("share_of_seeds")
 MEDIAN = ("median", "lowest", "highest")
 GATES = {
     "ce": "gain in cross-entropy on the suspect set",
@@ -49,93 +57,7 @@ GATES = {
 SHAMS = {"sham_unrelated": "sham: unrelated text", "sham_noise": "sham: noise"}
 
 
-def details(result: AuditResult) -> dict[str, Any]:
-    """The method's own numbers: JSON."""
-    return dict(result.details)
-
-
-# -------------------------------------------------------------------------------------- rows and columns
-
-
-def by_target(scope: Scope) -> dict[str, list[Run]]:
-    """Target and what it read -> its results: those that read nothing, then by dose, then those not known."""
-    names = scope.world.found("target", scope.runs)
-    found: dict[str, list[Run]] = {}
-    for run in sorted(scope.runs, key=lambda run: _place_of_target(run.result)):
-        name = names[str(run.result.target)]
-        found.setdefault(f"{name} ({what_was_read(run.result)})", []).append(run)
-    return found
-
-
-def _place_of_target(result: AuditResult) -> tuple[int, int, float, str]:
-    read = read_by_target(result)
-    kind = ("non_member", "member", None).index(result.truth)
-    return kind, read.exposures if read else 0, read.share if read else 0.0, str(result.target)
-
-
-def what_was_read(result: AuditResult) -> str:
-    if result.truth is None:
-        return "not known"
-    if result.truth == "non_member":
-        return "read nothing"
-    read = read_by_target(result)
-    return f"read {read.label}" if read else "read"
-
-
-def by_set(runs: Iterable[Run]) -> dict[str, list[Run]]:
-    found: dict[str, list[Run]] = {}
-    for run in runs:
-        found.setdefault(run.result.corpus, []).append(run)
-    return found
-
-
-def readings_of(runs: Iterable[Run]) -> dict[str, Exposure]:
-    """Label -> reading of all controls, whole sets first and lighter doses before heavier ones."""
-    found = {label: reading for run in runs for label, reading in planted(run.result).items()}
-    return dict(sorted(found.items(), key=lambda one: (-one[1].share, one[1].exposures)))
-
-
-def read_something(readings: Mapping[str, Exposure]) -> dict[str, Exposure]:
-    return {label: reading for label, reading in readings.items() if reading.exposures}
-
-
-def table(
-    scope: Scope, key: str, title: str, corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[Cell]],
-    quantities: tuple[str, ...], notes: Sequence[str] = (),
-) -> Block | None:  # fmt: skip
-    """None where no cell has a number."""
-    world = scope.world
-    bare = Block(f"{key}-{formats.slug(world.name)}", world.name, f"{title}. {world.title}", corner, tuple(columns),
-                 tuple(Row(name, tuple(cells)) for name, cells in rows.items()), quantities)  # fmt: skip
-    return filled(bare, notes)
-
-
-def spread_of(scope: Scope, runs: Sequence[Run], value: Value, form: Form) -> Cell:
-    """The number of the one result, or the median of several with the lowest and the highest."""
-    if len(runs) < 2:
-        return Cell((number(runs, scope.world.name, value, form),))
-    return Cell(over_draws(runs, scope.world.name, value, form), (), RANGE)
-
-
-def share_of(scope: Scope, runs: Sequence[Run], holds: Callable[[AuditResult], bool]) -> Cell:
-    return counted(sum(holds(run.result) for run in runs), len(runs), scope.world.name)
-
-
 # --------------------------------------------------------------------------------------------- verdicts
-
-
-def cleared(result: AuditResult) -> bool:
-    return result.verdict == CLEARED
-
-
-def cleared_by_prism(result: AuditResult) -> bool:
-    """By the paper's own test beside it, which knows no gates."""
-    p = PRISM_P(result)
-    return p is not None and p < result.alpha
-
-
-def is_invalid(result: AuditResult) -> bool:
-    return result.verdict == "invalid"
 
 
 def verdicts(scope: Scope) -> Filled:
@@ -146,7 +68,7 @@ def verdicts(scope: Scope) -> Filled:
             spread_of(scope, here, P_VALUE, formats.p_value),
             against_truth(share_of(scope, here, cleared), any(read_so_much(run.result) for run in here)),
             share_of(scope, here, is_invalid),
-            against_truth(share_of(scope, here, cleared_by_prism), here[0].result.truth == "member"),
+            against_truth(share_of(scope, here, cleared_by_prism), here[0].result.question.truth == "member"),
             spread_of(scope, here, SEEDS, lambda value: formats.decimals(value, 2)),
         )
         for name, here in by_target(scope).items()
@@ -155,12 +77,6 @@ def verdicts(scope: Scope) -> Filled:
     limits = sorted({reading.label for run in scope.runs if (reading := excluded(run.result))})
     note = f"Excluded, with all that is heavier: {formats.listed(limits)}."
     return tables(table(scope, "verdicts", "Verdicts", "target", columns, rows, MEDIAN, [note]))
-
-
-def against_truth(cell: Cell, should_not: bool) -> Cell:
-    """Marked where some were cleared that should not be."""
-    some, *rest = cell.ours
-    return replace(cell, ours=(replace(some, mark=FALSE), *rest)) if should_not and some.value else cell
 
 
 # ---------------------------------------------------------------------------------------------- margins
@@ -176,26 +92,6 @@ def margins(scope: Scope) -> Block | None:
         for name, here in by_set(scope.runs).items()
     }  # fmt: skip
     return table(scope, "margins", "Margins by reading", "set", labels, rows, MEDIAN)
-
-
-def control_deltas(result: AuditResult) -> dict[str, list[float]]:
-    return {str(label): [float(one) for one in deltas] for label, deltas in details(result)["control_deltas"].items()}
-
-
-def one_of_each(runs: Sequence[Run]) -> list[Run]:
-    """Of results that share their controls, the first."""
-    found: dict[str, Run] = {}
-    for run in runs:
-        found.setdefault(repr(control_deltas(run.result)), run)
-    return list(found.values())
-
-
-def mean_of_controls(label: str) -> Value:
-    def value(result: AuditResult) -> float | None:
-        deltas = control_deltas(result).get(label)
-        return statistics.fmean(deltas) if deltas else None
-
-    return value
 
 
 # -------------------------------------------------------------------------------------------- detection
@@ -224,10 +120,6 @@ def power(scope: Scope) -> Block | None:
     return table(scope, "power", "Probability of noticing", "set", labels, rows, MEDIAN)
 
 
-def two_digits(value: float | None) -> str:
-    return formats.decimals(value, 2)
-
-
 def noticed(scope: Scope) -> Block | None:
     """By target and reading: in how many audits the reading, and every heavier one, was noticed not to be there."""
     readings = read_something(readings_of(scope.runs))
@@ -235,7 +127,7 @@ def noticed(scope: Scope) -> Block | None:
     def cell(here: Sequence[Run], reading: Exposure) -> Cell:
         p = at_reading(reading.label, "p_at_least")
         values = [(run.result, found) for run in here if (found := p(run.result)) is not None]
-        num = sum(value < result.alpha and not is_invalid(result) for result, value in values)
+        num = sum(value < result.question.alpha and not is_invalid(result) for result, value in values)
         was_there = any((read := read_by_target(result)) and read.at_least(reading) for result, _ in values)
         return against_truth(counted(num, len(values), scope.world.name), was_there)
 
@@ -265,14 +157,14 @@ def smallest_doses(scope: Scope) -> Block | None:
 
 def what_may_be_said(result: AuditResult) -> str:
     """One audit's detection curve in words."""
-    what = f"{result.corpus} under {result.target}"
+    what = f"{result.question.corpus} under {result.question.target}"
     if is_invalid(result):
         return f"{what}: nothing, because the audit is invalid."
     doses = details(result)["detection"]["noticed"]
     found = [f"at least {share} of it at least {dose:g} times" for share, dose in doses.items() if dose is not None]
     if not found:
         return f"{what}: no planted reading is excluded."
-    confidence = f"{1 - result.alpha:.0%} confidence{' each' * (len(found) > 1)}"
+    confidence = f"{1 - result.question.alpha:.0%} confidence{' each' * (len(found) > 1)}"
     return f"{what}: that the target read {', or '.join(found)}, is excluded with {confidence}."
 
 

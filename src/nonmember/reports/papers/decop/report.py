@@ -131,7 +131,7 @@ GLANCE = (
 def cells_of_glance(scope: Scope) -> Iterator[Cell]:
     runs = ours.of_method(scope.runs, ours.DECOP)
     for verdict in ("evidence_of_membership", "invalid"):
-        yield counted(sum(run.result.verdict == verdict for run in runs), len(runs), scope.world.name)
+        yield counted(sum(run.verdict.decision == verdict for run in runs), len(runs), scope.world.name)
     for name in ("best_balanced_acc", "roc_auc"):
         yield Cell((number(runs, scope.world.name, detail(name), ours.three),))
 

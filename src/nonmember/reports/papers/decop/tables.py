@@ -84,7 +84,7 @@ def area(here: Sequence[Run], world: str, *before: str) -> tuple[Number, ...]:
 
 def _end(before: Sequence[str], place: int) -> Value:
     def value(result: AuditResult) -> float | None:
-        node: Any = result.details
+        node: Any = result.statistics.details
         for part in (*before, "roc_auc_interval"):
             node = node.get(part) if isinstance(node, Mapping) else None
         return float(node[place]) if isinstance(node, list) and len(node) == 2 else None
@@ -94,13 +94,13 @@ def _end(before: Sequence[str], place: int) -> Value:
 
 def p_cell(here: Sequence[Run], world: str) -> Number:
     made = number(here, world, P_VALUE, formats.p_value)
-    invalid = made.value is not None and any(run.result.verdict == "invalid" for run in here)
+    invalid = made.value is not None and any(run.verdict.decision == "invalid" for run in here)
     return Number(made.text, made.value, world, made.runs, mark=INVALID if invalid else "", note=made.note)
 
 
 def below(run: Run, *path: str) -> Mapping[str, Any]:
     """What stands at a path of names in the details; nothing where it does not."""
-    node: Any = run.result.details
+    node: Any = run.statistics.details
     for part in path:
         node = node.get(part) if isinstance(node, Mapping) else None
     return node if isinstance(node, Mapping) else {}
@@ -226,9 +226,11 @@ def cost(scope: Scope) -> Filled:
     runs = uncalibrated(scope.of("books"))
 
     def seconds(result: AuditResult) -> float | None:
-        works = sum(number_in(result.details, f"num_{group}_works") or 0 for group in GROUPS)
-        made = sum(count for name, count in result.made.items() if name in ("tokens_observed", "answers_asked"))
-        return result.seconds / works if works and made else None
+        works = sum(number_in(result.statistics.details, f"num_{group}_works") or 0 for group in GROUPS)
+        made = sum(
+            count for name, count in result.provenance.made.items() if name in ("tokens_observed", "answers_asked")
+        )
+        return result.provenance.seconds / works if works and made else None
 
     def cells(here: Sequence[Run]) -> tuple[Cell, ...]:
         return (

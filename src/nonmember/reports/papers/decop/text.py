@@ -25,7 +25,7 @@ NOTE = (
 
 def text_probes(scope: Scope) -> Filled:
     """A row per method with its setting and set, a column per target."""
-    runs = [run for run in scope.of("table3") if run.result.method in TEXT_PROBES]
+    runs = [run for run in scope.of("table3") if run.question.method in TEXT_PROBES]
     targets = {name: select(runs, target=label) for label, name in scope.world.found("target", runs).items()}
     columns = {name: here for name, here in targets.items() if here}
     sets = by_domain(scope, "table3", runs)
@@ -44,15 +44,15 @@ def text_probes(scope: Scope) -> Filled:
 
 def printed(result: AuditResult) -> str:
     """As the paper calls it."""
-    if result.method == COMPLETION:
-        return f"Completion ({result.settings['k']})"
-    return "Name cloze with the title" if result.settings["with_title"] else "Name cloze"
+    if result.question.method == COMPLETION:
+        return f"Completion ({result.question.settings['k']})"
+    return "Name cloze with the title" if result.question.settings["with_title"] else "Name cloze"
 
 
 def cell(runs: Sequence[Run], world: str) -> Cell:
     means = (number(runs, world, detail(name), three) for name in ("mean_suspect", "mean_heldout"))
     p = number(runs, world, P_VALUE, formats.p_value)
-    invalid = any(run.result.verdict == "invalid" for run in runs)
+    invalid = any(run.verdict.decision == "invalid" for run in runs)
     return Cell(
         (*means, Number(p.text, p.value, world, p.runs, mark=INVALID if invalid else "", note=p.note)), (), PAIRS
     )

@@ -13,7 +13,7 @@ from nonmember.reports.core.grid import RANGE, Block, Cell, Figure, Row
 from nonmember.reports.core.numbers import number, over_draws
 from nonmember.reports.core.report import Filled, figures
 from nonmember.reports.core.worlds import Scope, by_domain, one_target
-from nonmember.reports.papers.fsd.tables import (
+from nonmember.reports.papers.fsd.grids import (
     AUC,
     BASE,
     CHANCE,
@@ -87,7 +87,7 @@ def _banded(name: str, line: Line) -> Line:
 
 def _num_unseen(run: Run) -> int | None:
     """As many as there were, which may be fewer than were asked for."""
-    found = run.result.details.get("num_unseen")
+    found = run.statistics.details.get("num_unseen")
     return int(found) if isinstance(found, int | float) else None
 
 

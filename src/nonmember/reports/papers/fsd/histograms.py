@@ -22,7 +22,7 @@ from nonmember.reports.core.grid import Block, Cell, Figure, Number, Row
 from nonmember.reports.core.numbers import detail
 from nonmember.reports.core.report import Filled, figures
 from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
-from nonmember.reports.papers.fsd.tables import say_differences
+from nonmember.reports.papers.fsd.grids import say_differences
 from nonmember.reports.render import formats
 from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below
 from nonmember.results.load import Run
@@ -118,7 +118,7 @@ def histograms(scope: Scope) -> Filled:
 
 
 def name_of(scope: Scope, run: Run) -> str:
-    return scope.world.targets.get(str(run.result.target), str(run.result.target))
+    return scope.world.targets.get(str(run.question.target), str(run.question.target))
 
 
 def untouched_beside(scope: Scope, here: Sequence[Run], runs: Sequence[Run]) -> list[Run]:

@@ -13,8 +13,8 @@ from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.fsd import published
 from nonmember.reports.papers.fsd import tables as ours
 from nonmember.reports.papers.fsd.figures import by_number
+from nonmember.reports.papers.fsd.grids import BASE, BLIND_LIMIT, BOTH, CHANCE, FSD, detail_of
 from nonmember.reports.papers.fsd.histograms import histograms
-from nonmember.reports.papers.fsd.tables import BASE, BLIND_LIMIT, BOTH, CHANCE, FSD, detail_of
 from nonmember.reports.render.blocks import published_block
 from nonmember.results.load import Run
 
@@ -206,7 +206,7 @@ GLANCE = (
 
 def cells_of_glance(scope: Scope) -> Iterator[Cell]:
     """How often FSD is better than its base where documents were read, and alarms where none were."""
-    read, neither = ([run for run in scope.runs if run.result.truth == truth] for truth in ("member", "non_member"))
+    read, neither = ([run for run in scope.runs if run.question.truth == truth] for truth in ("member", "non_member"))
     yield _share(scope, read, "gain", lambda low, high: low > 0)
     yield _share(scope, read, "gain", lambda low, high: high < 0)
     for kind in (BASE, FSD):
@@ -219,7 +219,7 @@ def _share(scope: Scope, runs: Sequence[Run], kind: str, holds: Callable[[float,
     """Of the intervals of the first score."""
     ends = []
     for run in runs:
-        low, high = (detail_of(run.result.score, kind, key)(run.result) for key in ("auc_low", "auc_high"))
+        low, high = (detail_of(run.question.score, kind, key)(run.result) for key in ("auc_low", "auc_high"))
         if low is not None and high is not None:
             ends.append(holds(low, high))
     return counted(sum(ends), len(ends), scope.world.name)

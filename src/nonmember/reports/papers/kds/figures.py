@@ -14,7 +14,8 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.reports.core.grid import RANGE, Block, Cell, Figure, Row, dash
 from nonmember.reports.core.report import Filled, figures
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.papers.kds.tables import KDS, WITH_FSD, Levels, Study, everything, printed, say_draws, target_of
+from nonmember.reports.papers.kds.studies import KDS, WITH_FSD, Levels, Study, everything
+from nonmember.reports.papers.kds.tables import printed, say_draws, target_of
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.reports.render.figures import (
@@ -125,7 +126,7 @@ def _numbers(study: Study, lines: Lines, shares: list[float], picture: Picture) 
     def cell(levels: Levels, share: float) -> Cell:
         if share not in levels.levels:
             return nothing
-        here = tuple(run.anchor for run in levels.runs if run.result.data.get("rate") == share)
+        here = tuple(run.anchor for run in levels.runs if run.question.data.get("rate") == share)
         values = picture.say(levels, levels.levels.index(share))
         return Cell(tuple(printed(value, world.name, runs=() if place else here)
                           for place, value in enumerate(values)), (), picture.template)  # fmt: skip

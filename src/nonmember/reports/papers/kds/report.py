@@ -13,7 +13,8 @@ from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.kds import published
 from nonmember.reports.papers.kds import tables as ours
 from nonmember.reports.papers.kds.figures import against_share
-from nonmember.reports.papers.kds.tables import BOTH, KDS, Levels, Study
+from nonmember.reports.papers.kds.studies import KDS, Levels, Study, everything
+from nonmember.reports.papers.kds.tables import BOTH
 from nonmember.reports.render.blocks import published_block
 from nonmember.stats.contamination import level_correlation
 
@@ -105,7 +106,7 @@ GLANCE = (
 
 def cells_of_glance(scope: Scope) -> Iterator[Cell]:
     """How often KDS and the other scores rise, and tell shares apart; and where nothing was read."""
-    main, control = ours.everything(scope, "levels"), ours.everything(scope, "control")
+    main, control = everything(scope, "levels"), everything(scope, "control")
     for study, holds in ((main, _rises), (main, _tells_apart), (control, _tells_apart)):
         for is_kds in (True, False):
             found = [holds(levels) for levels in _levels(study, is_kds=is_kds)]

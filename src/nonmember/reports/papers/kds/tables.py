@@ -5,199 +5,27 @@ Shapes: D draws, L levels. A level is the share c of a set that was read.
 
 from __future__ import annotations
 
-import json
 import math
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from nonmember.records import FloatArray
 from nonmember.reports.core.grid import PAIR, Block, Cell, Number, Row, dash
-from nonmember.reports.core.numbers import Form, Value, detail, mean_of
+from nonmember.reports.core.numbers import Form, mean_of
 from nonmember.reports.core.report import Filled, tables
-from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
+from nonmember.reports.core.worlds import Scope
+from nonmember.reports.papers.kds.studies import (
+    AVERAGE,
+    KDS,
+    MEAN_SD,
+    Levels,
+    Study,
+    benchmarks,
+    by_setting,
+    everything,
+    same_time,
+)
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, say_missing
-from nonmember.results.load import Run
-from nonmember.results.result import AuditResult
-from nonmember.stats.contamination import Consistency, consistency, level_correlation
-
-KDS, ORDER_T, WITH_FSD = "KDS", "SRCT", " + FSD"
-ALPHA = 0.05  # of two draws that are told apart
-MEAN_SD = "{} ± {}"
-AVERAGE = "average"
-
-
-# ------------------------------------------------------------------------------------------ from results
-
-
-def kernel_divergence(result: AuditResult) -> float | None:
-    """S; an invalid one is none."""
-    return result.statistic if result.verdict != "invalid" else None
-
-
-def scores_of(scope: Scope, runs: Sequence[Run]) -> dict[str, Value]:
-    """Printed name -> where a result tells it, each the higher the more was read; KDS last, as in the poster."""
-
-    def keys(kind: str) -> set[str]:
-        told = (run.result.details.get(kind) for run in runs)
-        return {str(key) for one in told if isinstance(one, Mapping) for key in one}
-
-    plain, tuned = keys("baselines"), keys("fsd")
-    names = dict(scope.names["scores"]) | {key: key for key in sorted((plain | tuned) - set(scope.names["scores"]))}
-    scores: dict[str, Value] = {}
-    for key, name in names.items():
-        if key in plain:
-            scores[name] = detail("baselines", key)
-        if key in tuned:
-            scores[name + WITH_FSD] = detail("fsd", key)
-    if any("order_t" in run.result.details for run in runs):
-        scores[ORDER_T] = detail("order_t")
-    return scores | {KDS: kernel_divergence}
-
-
-@dataclass(frozen=True, eq=False)
-class Levels:
-    """What one score says of one set. levels: [L] ascending.   scores_DL: of draws that have all of them.
-    runs: whose they are.
-    """
-
-    levels: tuple[float, ...]
-    scores_DL: FloatArray
-    runs: tuple[Run, ...]
-
-    @property
-    def anchors(self) -> tuple[str, ...]:
-        return tuple(run.anchor for run in self.runs)
-
-    @property
-    def mean_L(self) -> FloatArray:
-        return self.scores_DL.mean(axis=0)
-
-    def consistency(self) -> Consistency | None:
-        """None for a single draw."""
-        return consistency(self.levels, self.scores_DL, alpha=ALPHA) if len(self.scores_DL) > 1 else None
-
-
-def levels_of(runs: Sequence[Run], value: Value) -> Levels | None:
-    """The largest part of the results in which every draw has every level; of one recipe, at least two levels."""
-    by_draw: dict[tuple[Any, int], dict[float, Run]] = {}
-    for run in runs:
-        level = run.result.data.get("rate")
-        if isinstance(level, int | float) and formats.exists(value(run.result)):
-            by_draw.setdefault((run.get("draw"), run.result.seed), {})[float(level)] = run
-    draws = sorted(by_draw.values(), key=len, reverse=True)
-    common = [sorted(set.intersection(*map(set, draws[:num]))) for num in range(1, len(draws) + 1)]
-    parts = [(num * len(levels), num, levels) for num, levels in enumerate(common, start=1) if len(levels) > 1]
-    if not parts:
-        return None
-    _, num, levels = max(parts, key=lambda part: part[:2])
-    used = [[draw[level] for level in levels] for draw in draws[:num]]
-    scores = np.array([[value(run.result) for run in draw] for draw in used], dtype=np.float64)
-    return Levels(tuple(levels), scores, tuple(run for draw in used for run in draw))
-
-
-def one_recipe(runs: Sequence[Run]) -> list[Run]:
-    """Of one recipe and size, that of most results: no score compares beyond these."""
-
-    def recipe(run: Run) -> str:
-        size = run.result.data.get("num_documents", run.result.num_documents)
-        return json.dumps([run.result.settings, run.result.target, size], sort_keys=True, default=str)
-
-    recipes = [recipe(run) for run in runs]
-    usual = Counter(recipes).most_common(1)
-    return [run for run, one in zip(runs, recipes, strict=True) if one == usual[0][0]]
-
-
-# ------------------------------------------------------------------------------- what the tables go over
-
-
-@dataclass(frozen=True)
-class Study:
-    """corner: what the rows are.   rows: name -> set -> what it says of it."""
-
-    scope: Scope
-    key: str
-    corner: str
-    rows: Mapping[str, Mapping[str, Levels | None]]
-    runs: Sequence[Run]
-
-    @property
-    def sets(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(name for row in self.rows.values() for name in row))
-
-    def used(self) -> list[Levels]:
-        return [levels for row in self.rows.values() for levels in row.values() if levels is not None]
-
-
-def by_score(scope: Scope, key: str, runs: Sequence[Run]) -> Study:
-    sets = {name: one_recipe(here) for name, here in by_domain(scope, key, runs).items()}
-    rows = {name: {one: levels_of(here, value) for one, here in sets.items()}
-            for name, value in scores_of(scope, runs).items()}  # fmt: skip
-    return Study(scope, key, "score", rows, runs)
-
-
-def benchmarks(scope: Scope) -> Study:
-    """Sets whose members are older than their non-members: those that the world names for table 1."""
-    older = tuple(scope.world.domains_of.get("table1", ()))
-    return by_score(scope, "table1", one_target(scope, select(scope.of("table1"), domain=older)))
-
-
-def same_time(scope: Scope) -> Study:
-    older = scope.world.domains_of.get("table1", ())
-    return by_score(scope, "table2", one_target(scope, [run for run in scope.of("table2") if run.domain not in older]))
-
-
-def everything(scope: Scope, key: str) -> Study:
-    return by_score(scope, key, one_target(scope, scope.of(key)))
-
-
-BANDWIDTHS = {"pre_only": "the bandwidth of the kernel before for both", "per_kernel_median": "a bandwidth per kernel"}
-
-
-def _bandwidth(run: Run) -> str:
-    kind, gamma = run.get("bandwidth"), run.get("gamma")
-    return f"gamma {gamma:g} for both" if kind == "fixed" else BANDWIDTHS.get(kind, str(kind))
-
-
-def _batch(run: Run) -> str:
-    size = int(run.get("training.optimization.batch_size"))
-    return "one step over all documents" if size >= run.result.num_documents else f"batches of {size}"
-
-
-SETTINGS: dict[str, Callable[[Run], str]] = {
-    "bandwidth": _bandwidth,
-    "layer": lambda run: f"hidden state {formats.decimals(run.get('layer'), 0)}",
-    "training.optimization.batch_size": _batch,
-    "training.optimization.epochs": lambda run: f"{run.get('training.optimization.epochs')} epochs",
-    "compat": lambda run: "dropout in the second pass" if run.get("compat") else "no dropout in the second pass",
-}
-AS_IT_IS = "as it is"
-
-
-def by_setting(scope: Scope) -> Study:
-    """KDS by how a result's settings differ from the usual ones."""
-    key = "ablation"
-    runs = one_target(scope, scope.of(key))
-    usual = {name: Counter(run.get(name) for run in runs).most_common(1)[0][0] for name in SETTINGS if runs}
-
-    def kind(run: Run) -> tuple[int, str]:
-        differ = [name for name in SETTINGS if run.get(name) != usual[name]]
-        if not differ:
-            return 0, AS_IT_IS
-        return 1 + list(SETTINGS).index(differ[0]), ", ".join(SETTINGS[name](run) for name in differ)
-
-    groups: dict[tuple[int, str], list[Run]] = {}
-    for run in runs:
-        groups.setdefault(kind(run), []).append(run)
-    rows = {name: {one: levels_of(one_recipe(here), kernel_divergence)
-                   for one, here in by_domain(scope, key, group).items()}
-            for (_, name), group in sorted(groups.items())}  # fmt: skip
-    return Study(scope, key, "setting", rows, runs)
-
+from nonmember.stats.contamination import level_correlation
 
 # ------------------------------------------------------------------------------------------------- blocks
 
@@ -265,7 +93,7 @@ def spreads(study: Study) -> Block | None:
         if found is None or share not in levels.levels:
             return Cell((dash(world),) * 3, (), SPREAD)
         place = levels.levels.index(share)
-        here = tuple(run.anchor for run in levels.runs if run.result.data.get("rate") == share)
+        here = tuple(run.anchor for run in levels.runs if run.question.data.get("rate") == share)
         values = (found.mean[place], found.sd[place], found.variation[place])
         return Cell(tuple(printed(value, world, runs=() if nth else here) for nth, value in enumerate(values)), (),
                     SPREAD)  # fmt: skip
@@ -312,7 +140,7 @@ def block(
 
 def target_of(study: Study) -> str:
     names = study.scope.world.targets
-    labels = dict.fromkeys(str(run.result.target) for run in study.runs)
+    labels = dict.fromkeys(str(run.question.target) for run in study.runs)
     return formats.listed([names.get(label, label) for label in labels])
 
 
@@ -323,7 +151,7 @@ def say_draws(study: Study) -> str:
         return ""
     draws, levels = ({count(one) for one in used} for count in (lambda one: len(one.scores_DL),
                                                                 lambda one: len(one.levels)))  # fmt: skip
-    sizes = {run.result.num_documents for one in used for run in one.runs}
+    sizes = {run.statistics.num_documents for one in used for run in one.runs}
     kept = {run.anchor for one in used for run in one.runs}
     text = (
         f"{formats.counts(draws)} draw{'s' * (draws != {1})} of {formats.counts(levels)} levels, "

@@ -56,7 +56,7 @@ Rows = Mapping[str, Mapping[str, Sequence[Cell]]]  # panel -> line -> a cell per
 def by_arm(scope: Scope) -> Figure | None:
     """Hit rates of both corpora, and of random words in them; a panel per set, a place per target."""
     world, runs = scope.world, scope.of("models")
-    targets = list(dict.fromkeys(str(run.result.target) for run in runs))
+    targets = list(dict.fromkeys(str(run.question.target) for run in runs))
     shown: Rows = {
         name: {arm: [Cell((number(select(here, target=target), world.name, value, percent),)) for target in targets]
                for arm, value in ARMS.items()}
@@ -81,7 +81,7 @@ def by_size(scope: Scope) -> tuple[Figure | None, ...]:
     """Difference with its interval, and p, by the size of a resample; a line per target (figure 3)."""
     world, runs = scope.world, scope.of("models")
     sizes = sizes_of(runs)
-    targets = list(dict.fromkeys(str(run.result.target) for run in runs))
+    targets = list(dict.fromkeys(str(run.question.target) for run in runs))
 
     def shown(cell: Callable[[Sequence[Run], int], Cell]) -> Rows:
         return {

@@ -135,8 +135,8 @@ def cells_of_glance(scope: Scope) -> Iterator[Cell]:
     world = scope.world.name
     runs, null = scope.of("models"), scope.of("null")
     for of in (select(runs, truth="member"), select(runs, truth="non_member"), null):
-        yield counted(sum(run.result.verdict.startswith("evidence") for run in of), len(of), world)
-    yield counted(sum(run.result.verdict == "invalid" for run in runs), len(runs), world)
+        yield counted(sum(run.verdict.decision.startswith("evidence") for run in of), len(of), world)
+    yield counted(sum(run.verdict.decision == "invalid" for run in runs), len(runs), world)
 
 
 class McPddReport(Report):

@@ -112,7 +112,7 @@ def grouped(scope: Scope, key: str, runs: Sequence[Run], facts: Facts) -> list[G
 
 def fact_of(run: Run, fact: str) -> Any:
     """num_documents: those that were asked for, not those that are left."""
-    return run.result.data[fact] if fact in run.result.data else run.get(fact)
+    return run.question.data[fact] if fact in run.question.data else run.get(fact)
 
 
 def cells(runs: Sequence[Run], world: str, p: Cell) -> tuple[Cell, ...]:
@@ -140,23 +140,23 @@ def p_number(runs: Sequence[Run], world: str) -> Number:
     made = number(runs, world, P_VALUE, formats.p_value)
     if made.value is None:
         return made
-    if any(run.result.verdict == "invalid" for run in runs):
+    if any(run.verdict.decision == "invalid" for run in runs):
         return replace(made, mark=INVALID)
-    first, truths = runs[0].result, {run.result.truth for run in runs}
+    first, truths = runs[0].question, {run.question.truth for run in runs}
     if len(truths) > 1 or first.truth is None:
         return made
-    return replace(made, mark=mark(made.value < first.alpha, first.truth, clears=reference_of(first) == "member"))
+    return replace(made, mark=mark(made.value < first.alpha, first.truth, first.claim))
 
 
 def reference_of(result: AuditResult) -> Any:
     """non_member or member; of contaminated targets it stands in the test within."""
-    inner = result.settings.get("mc_pdd")
-    return (inner if isinstance(inner, Mapping) else result.settings).get("reference")
+    inner = result.question.settings.get("mc_pdd")
+    return (inner if isinstance(inner, Mapping) else result.question.settings).get("reference")
 
 
 def say_unreadable(runs: Sequence[Run]) -> str:
     shares = [1 - share for run in runs for name in ("suspect", "heldout")
-              if (share := number_in(run.result.details, name, "valid_share")) is not None]  # fmt: skip
+              if (share := number_in(run.statistics.details, name, "valid_share")) is not None]  # fmt: skip
     return f"Answers that are empty, refused or no list: up to {max(shares):.0%} of a corpus." if shares else ""
 
 
@@ -190,7 +190,7 @@ def sizes_of(runs: Sequence[Run]) -> list[int]:
 
 
 def curve_of(result: AuditResult) -> list[dict[str, Any]]:
-    found = result.details.get("curve")
+    found = result.statistics.details.get("curve")
     return found if isinstance(found, list) else []
 
 
@@ -220,7 +220,7 @@ def rivals(scope: Scope) -> Filled:
     world, runs = scope.world, scope.of("rivals")
     rows, notes = [], []
     for name, here in by_domain(scope, "rivals", runs).items():
-        told = (run.result.details.get("scores") for run in here)
+        told = (run.statistics.details.get("scores") for run in here)
         scores = dict.fromkeys(str(score) for one in told if isinstance(one, Mapping) for score in one)
         printed = {**scope.names.get("scores", {}), **SCORES}
         rows += [
@@ -235,13 +235,13 @@ def rivals(scope: Scope) -> Filled:
 
 
 def say_rivals(name: str, result: AuditResult) -> str:
-    told = result.details
+    told = result.statistics.details
     blind, right = number_in(told, "auroc_blind"), number_in(told, "decision_accuracy", "mean")
     return (
         f"{name}: {formats.count(number_in(told, 'num_member_groups'))} groups of members and "
         f"{formats.count(number_in(told, 'num_nonmember_groups'))} of others; the test of MC-PDD decides "
         f"{formats.decimals(right)} of them rightly. Blind baseline: AUC {formats.decimals(blind)}"
-        f"{'' if result.verdict != 'invalid' else '. Invalid: ' + ' '.join(result.warnings[:1])}"
+        f"{'' if result.verdict.decision != 'invalid' else '. Invalid: ' + ' '.join(result.verdict.warnings[:1])}"
     )
 
 
@@ -261,8 +261,8 @@ def null(scope: Scope) -> Filled:
         uniform = float(stats.kstest(found, "uniform").pvalue)
         return (
             Cell((Number(str(len(found)), float(len(found)), world, tuple(run.anchor for run in here)),)),
-            counted(sum(p < here[0].result.alpha for p in found), len(found), world),
-            counted(sum(run.result.verdict == "invalid" for run in here), len(found), world),
+            counted(sum(p < here[0].result.question.alpha for p in found), len(found), world),
+            counted(sum(run.verdict.decision == "invalid" for run in here), len(found), world),
             Cell((number(here, world, P_VALUE, formats.p_value), *ends), (), RANGE),
             Cell((Number(formats.p_value(uniform), uniform, world),)),
         )

@@ -56,7 +56,7 @@ def _by_duplication(scope: Scope, part: str, what: str, value: Value, form: Form
     block = filled(bare, [say_medians(rows), say_missing(bare)])
     if block is None:
         return None
-    lines, alpha = lines_of(block, range(len(counts))), runs[0].result.alpha
+    lines, alpha = lines_of(block, range(len(counts))), runs[0].result.question.alpha
 
     def paint(canvas: Canvas) -> None:
         axis = canvas.subplots()

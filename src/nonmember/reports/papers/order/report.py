@@ -94,7 +94,7 @@ def cells_of_glance(scope: Scope) -> Iterator[Cell]:
         [run for run in whole if 0 < times(run) < FEW],
         [run for run in whole if times(run) >= FEW],
     ):
-        found = sum(run.result.verdict == "evidence_of_membership" for run in of)
+        found = sum(run.verdict.decision == "evidence_of_membership" for run in of)
         yield counted(found, len(of), scope.world.name)
 
 

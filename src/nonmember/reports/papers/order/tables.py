@@ -86,7 +86,7 @@ def clean(scope: Scope) -> Filled:
         if not found:
             return (Cell((dash(world),)),) * len(columns)
         values = (found[0], float(stats.scoreatpercentile(found, 50)), float(stats.kstest(found, "uniform").pvalue))
-        alpha = here[0].result.alpha
+        alpha = here[0].result.question.alpha
         anchors = tuple(run.anchor for run in here)
         return (
             Cell((Number(str(len(found)), float(len(found)), world, anchors),)),

@@ -39,16 +39,16 @@ def figure_3(scope: Scope) -> Figure | None:
     """p against the number of documents: median and range over draws, a line per set."""
     runs = scope.of("figure3", method="prism", target=scope.world.untouched)
     domains = scope.world.found("domain", runs)
-    sizes = sorted({int(run.result.num_documents) for run in runs})
+    sizes = sorted({int(run.statistics.num_documents) for run in runs})
 
     def cell(domain: str, size: float) -> Cell:
-        here = [run for run in select(runs, domain=domain) if run.result.num_documents == size]
+        here = [run for run in select(runs, domain=domain) if run.statistics.num_documents == size]
         return Cell(over_draws(here, scope.world.name, P_VALUE), (), RANGE)
 
     block = numbers(scope, "figure3", "set", domains, sizes, cell, ("p, median", "p, lowest", "p, highest"))
     if block is None:
         return None
-    alpha = runs[0].result.alpha
+    alpha = runs[0].result.question.alpha
     lines = lines_of(block, sizes)
 
     def paint(canvas: Canvas) -> None:
@@ -102,7 +102,7 @@ def figure_4b(scope: Scope) -> Figure | None:
     """Change of rank against surprise, for the trained pair and for pairs of which neither read the documents."""
     runs = not_held_out(scope.of("figure4b", method="rank_shift"))
     domains = scope.world.found("domain", runs)
-    pairs = dict.fromkeys((str(run.result.reference), str(run.result.target)) for run in runs)
+    pairs = dict.fromkeys((str(run.question.reference), str(run.question.target)) for run in runs)
     ordered = sorted(pairs, key=lambda pair: pair != (scope.world.untouched, scope.world.member))
     names = {pair: pair_name(scope, pair, runs) for pair in ordered}
 
@@ -179,7 +179,7 @@ def by_reference(scope: Scope) -> Figure | None:
     """Delta by reference, for the untouched and the trained target: which references clear a member?"""
     runs = not_held_out(scope.of("reference", method="prism"))
     domains, pair = scope.world.found("domain", runs), scope.world.pair()
-    present = {run.result.reference for run in runs}
+    present = {run.question.reference for run in runs}
     references = {k: v for k, v in scope.world.found("reference", runs).items() if k in present}
 
     def at(domain: str, target: str, reference: str) -> Cell:
@@ -219,7 +219,7 @@ def by_seed(scope: Scope) -> Figure | None:
     """Delta and p over seeds of the distillation."""
     runs = not_held_out(scope.of("seed", method="prism"))
     domains = {k: v for k, v in scope.world.found("domain", runs).items() if select(runs, domain=k)}
-    present = {run.result.target for run in runs}
+    present = {run.question.target for run in runs}
     # The colours of the other figures: untouched first, then trained.
     ordered = scope.world.pair() | scope.world.found("target", runs)
     targets = {label: name for label, name in ordered.items() if label in present}
@@ -244,7 +244,7 @@ def by_seed(scope: Scope) -> Figure | None:
             zero_line(axis)
             for place, target in enumerate(targets):
                 here = select(runs, domain=domain, target=target)
-                values = [v for run in here if (v := run.result.statistic) is not None]
+                values = [v for run in here if (v := run.statistics.value) is not None]
                 spread = [place + 0.09 * (i - (len(values) - 1) / 2) for i in range(len(values))]
                 axis.plot(spread, values, MARKERS[place % len(MARKERS)], color=colour(place), label=targets[target])
             axis.set_xticks([])
@@ -279,7 +279,7 @@ def block_of(
 
 def pair_name(scope: Scope, pair: tuple[str, str], runs: Sequence[Run]) -> str:
     before, after = (scope.world.targets.get(label, scope.world.references.get(label, label)) for label in pair)
-    truths = {run.result.truth for run in select(runs, reference=pair[0], target=pair[1])}
+    truths = {run.question.truth for run in select(runs, reference=pair[0], target=pair[1])}
     return f"{before} → {after}" + (" (control: neither read)" if truths == {"non_member"} else "")
 
 
@@ -297,7 +297,7 @@ def bars(axis: Axes, name: str, points: Sequence[tuple[float, float, float, floa
 
 def binned(axis: Axes, result: AuditResult, name: str, place: int) -> None:
     """Points faintly, bins of equally many documents with the interval of their mean."""
-    details = result.details
+    details = result.statistics.details
     points, bins = details.get("points"), details.get("bins")
     if isinstance(points, list) and place == 0:
         axis.plot([x for x, _ in points], [y for _, y in points], ".", color=colour(place), alpha=0.22, markersize=3,

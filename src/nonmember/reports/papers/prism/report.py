@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from nonmember.reports.core import controls, published
 from nonmember.reports.core.grid import PAIR, Block, Cell, Figure
-from nonmember.reports.core.numbers import CLEARS, CONVICTS, counted, mark
+from nonmember.reports.core.numbers import counted, mark
 from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.report import Filled, Glance, Part, Report, figures, tables
-from nonmember.reports.core.worlds import Scope
+from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.papers.prism import figures as pictures
 from nonmember.reports.papers.prism import tables as ours
 from nonmember.reports.render.blocks import published_block
@@ -45,29 +45,29 @@ def controls_alone(scope: Scope) -> Filled:
 # ------------------------------------------------------------------------------ the paper's own tables
 
 
-def by_row(table: PublishedTable, *, clears: bool = True) -> Callable[[str, str], tuple[str, ...]]:
+def by_row(table: PublishedTable, *, claim: str = "non_membership") -> Callable[[str, str], tuple[str, ...]]:
     """Marks for p-values whose row is the target: the trained model's row is the members'."""
 
     def marks(row: str, column: str) -> tuple[str, ...]:
         truth = "member" if row == MEMBER_ROW else "non_member"
-        return tuple(_mark(text, truth, clears) for text in table.get(row, column))
+        return tuple(_mark(text, truth, claim) for text in table.get(row, column))
 
     return marks
 
 
 def by_place(
-    table: PublishedTable, truths: tuple[str, ...], *, clears: bool = True
+    table: PublishedTable, truths: tuple[str, ...], *, claim: str = "non_membership"
 ) -> Callable[[str, str], tuple[str, ...]]:
     """Marks for cells whose numbers stand for targets in turn."""
 
     def marks(row: str, column: str) -> tuple[str, ...]:
-        return tuple(_mark(text, truth, clears) for text, truth in zip(table.get(row, column), truths, strict=True))
+        return tuple(_mark(text, truth, claim) for text, truth in zip(table.get(row, column), truths, strict=True))
 
     return marks
 
 
-def _mark(text: str, truth: str, clears: bool) -> str:
-    return mark(published.number(text) < published.ALPHA, truth, clears=clears)
+def _mark(text: str, truth: str, claim: str) -> str:
+    return mark(published.number(text) < published.ALPHA, truth, claim)
 
 
 UNTOUCHED_TRAINED, BOTH_P = ("non_member", "member"), ("p, 410m", "p, 410m-CPT")
@@ -125,7 +125,7 @@ PARTS = (
         "LLM-DI finds two of five member sets at .05; PaCoST errs in both directions.",
         fill=qualified("table4", ours.table_4), made_by=("table4",),
         published=paper_table(4, "test", published.TABLE_4, BOTH_P, PAIR,
-                              by_place(published.TABLE_4, UNTOUCHED_TRAINED, clears=False)),
+                              by_place(published.TABLE_4, UNTOUCHED_TRAINED, claim="membership")),
     ),
     Part(
         "table5", "Table 5. Weak references",
@@ -259,15 +259,17 @@ GLANCE = (
 
 
 def cells_of_glance(scope: Scope) -> Iterator[Cell]:
-    """What PRISM said of every set whose truth is known, over all results there are."""
-    for methods, truth, verdict in (
-        (CLEARS[:1], "non_member", "evidence_of_non_membership"),
-        (CLEARS[:1], "member", "evidence_of_non_membership"),
-        (CONVICTS, "member", "evidence_of_membership"),
-        (CONVICTS, "non_member", "evidence_of_membership"),
+    """What PRISM and the tests of membership said of every set whose truth is known, over all results there are."""
+    prism = select(scope.runs, method="prism")
+    tests = select(scope.runs, claim="membership")
+    for runs, truth, decision in (
+        (prism, "non_member", "evidence_of_non_membership"),
+        (prism, "member", "evidence_of_non_membership"),
+        (tests, "member", "evidence_of_membership"),
+        (tests, "non_member", "evidence_of_membership"),
     ):
-        of = [run for run in scope.runs if run.result.method in methods and run.result.truth == truth]
-        yield counted(sum(run.result.verdict == verdict for run in of), len(of), scope.world.name)
+        of = select(runs, truth=truth)
+        yield counted(sum(run.verdict.decision == decision for run in of), len(of), scope.world.name)
 
 
 class PrismReport(Report):

@@ -13,12 +13,14 @@ from nonmember.reports.core.worlds import Scope, World, select
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import MakeCell, adjusted, filled, rows_of, say_medians, say_missing, say_tests
 from nonmember.results.load import Run
+from nonmember.results.mirror import SUSPECT
 from nonmember.results.result import AuditResult
 
 AGREEMENT = "{} / {} [{}, {}]"
 HELD_OUT = "b"
 WHOLE_SETS = ("a", "b", "ab")  # halves that table 6 counts; quarters are controls
-RHO_REFERENCE, RHO_DISTILLED, TOKENS = map(field, ("rho_reference_target", "rho_distilled_target", "num_tokens"))
+RHO_REFERENCE, RHO_DISTILLED = detail("rho_reference_target"), detail("rho_distilled_target")
+TOKENS = field("num_tokens")
 
 
 def table_1(scope: Scope) -> Block | None:
@@ -79,7 +81,7 @@ def table_5(scope: Scope) -> Block | None:
 def table_6(scope: Scope) -> Block | None:
     """From any result on a whole half: all of them should agree."""
     subsampled = tuple(scope.sweeps["figure3"])
-    runs = [run for run in scope.runs if run.result.sweep not in subsampled and run.result.num_tokens]
+    runs = [run for run in scope.runs if run.question.sweep not in subsampled and run.statistics.num_tokens]
     halves: list[str | None] = [half for half in WHOLE_SETS if select(runs, half=half)] or [None]
     columns = {f"{half}/{what}": f"{what}, half {half}" if half else what
                for half in halves for what in ("documents", "tokens")}  # fmt: skip
@@ -132,7 +134,7 @@ def table_10(scope: Scope) -> Block | None:
 def table_11(scope: Scope) -> Block | None:
     runs = not_held_out(scope.of("table11", method="prism"))
     domains, references = scope.world.found("domain", runs, "table11"), scope.world.found("reference", runs, "table11")
-    targets = dict.fromkeys(str(run.result.target) for run in runs)
+    targets = dict.fromkeys(str(run.question.target) for run in runs)
 
     def name(target: str, domain: str) -> str:
         printed = scope.world.targets.get(target, target)
@@ -154,7 +156,7 @@ def table_11(scope: Scope) -> Block | None:
 def table_12(scope: Scope) -> Block | None:
     runs = not_held_out(scope.of("table12", method="prism"))
     domains = scope.world.found("domain", runs, "table12")
-    present = {run.result.target for run in runs}
+    present = {run.question.target for run in runs}
     targets = {label: name for label, name in scope.world.found("target", runs).items() if label in present}
     metrics = scope.names["rank_metrics"]
     plain = len(targets) == 1
@@ -249,5 +251,5 @@ def not_held_out(runs: Sequence[Run]) -> list[Run]:
 
 
 def documents(result: AuditResult) -> float | None:
-    """Of the suspect set; held-out documents that were excluded are listed under heldout/."""
-    return result.num_documents + sum(not doc_id.startswith("heldout/") for doc_id in result.excluded)
+    """Of the suspect set, those that have no score included."""
+    return result.statistics.num_documents + len(result.exclusions.documents.get(SUSPECT, ()))

@@ -31,15 +31,15 @@ Cells = Callable[[Sequence[Run]], Cell]
 
 def says(result: AuditResult) -> str:
     """The verdict; of a baseline that only scores, what its p-value would say if it were believed."""
-    if result.verdict != "score_only":
-        return result.verdict
-    significant = result.p_value is not None and result.p_value < result.alpha
+    if result.verdict.decision != "score_only":
+        return result.verdict.decision
+    significant = result.statistics.p_value is not None and result.statistics.p_value < result.question.alpha
     return "evidence_of_non_membership" if significant else "inconclusive"
 
 
 def outcome(result: AuditResult) -> str:
     """Against the truth: a wrong claim, none because a gate failed, none for lack of evidence, or as it should be."""
-    return REFUSED if result.verdict == "invalid" else _of_claim(says(result), result.truth)
+    return REFUSED if result.verdict.decision == "invalid" else _of_claim(says(result), result.question.truth)
 
 
 def without_gates(result: AuditResult) -> str:
@@ -47,8 +47,8 @@ def without_gates(result: AuditResult) -> str:
     delta, margin, p = STATISTIC(result), MARGIN(result), P_VALUE(result)
     if delta is None or margin is None or p is None:
         return ""
-    clears = delta > margin and p < result.alpha
-    return _of_claim("evidence_of_non_membership" if clears else "inconclusive", result.truth)
+    clears = delta > margin and p < result.question.alpha
+    return _of_claim("evidence_of_non_membership" if clears else "inconclusive", result.question.truth)
 
 
 def _of_claim(claim: str, truth: str | None) -> str:
@@ -62,7 +62,7 @@ def _of_claim(claim: str, truth: str | None) -> str:
 
 def failed_gates(result: AuditResult) -> list[str]:
     """The gates that failed, and the shams that passed them all."""
-    gates, shams = result.details.get("gates"), result.details.get("shams")
+    gates, shams = result.statistics.details.get("gates"), result.statistics.details.get("shams")
     failed = [name for name, gate in _mapping(gates).items() if not _mapping(gate).get("passed", True)]
     return failed + [f"{name} passed" for name, sham in _mapping(shams).items() if not _mapping(sham).get("refused")]
 
@@ -183,7 +183,7 @@ REFUSALS = "A dash: not refused. Rows without a refusal are left out."
 
 
 def _gates_cell(runs: Sequence[Run], scope: Scope) -> Cell:
-    refused = [run for run in runs if run.result.verdict == "invalid"]
+    refused = [run for run in runs if run.verdict.decision == "invalid"]
     if not refused:
         return Cell((dash(scope.world.name),))
     failed = list(dict.fromkeys(gate for run in refused for gate in failed_gates(run.result)))

@@ -1,0 +1,66 @@
+"""What a reader of a result is to be warned of, beside what the method itself warns of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from nonmember.artifacts import Builder
+from nonmember.audits.measuring import MeasuredGroup
+from nonmember.audits.preparation import cut_warnings
+from nonmember.audits.question import UNSEEN, Audit
+from nonmember.models import ModelSpec
+from nonmember.models.exposure import truth_about
+from nonmember.results import answers
+from nonmember.results.result import Health
+
+
+def warnings_about(
+    audit: Audit, measured: Mapping[str, MeasuredGroup], health: Health, rows: Iterable[answers.Row], builder: Builder
+) -> Iterator[str]:
+    """rows: what the models answered, where the method asks any."""
+    yield from _capability_warnings(health.capability)
+    yield from _health_warnings(health.training, audit.models)
+    yield from _unseen_warnings(audit, builder)
+    yield from _failed_warnings(measured)
+    yield from answers.warnings_about(rows)
+    yield from builder.warnings()
+    if audit.scored_text:
+        yield from cut_warnings(audit.groups, builder)
+
+
+def _capability_warnings(capability: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
+    if "reference" not in capability:
+        return
+    target, reference = capability["target"], capability["reference"]
+    if not {"num_parameters"} <= reference.keys() & target.keys():  # one can only be asked
+        return
+    if reference["num_parameters"] < target["num_parameters"]:
+        yield (
+            f"The reference is smaller than the target ({reference['num_parameters']:,.0f} against "
+            f"{target['num_parameters']:,.0f} parameters): weak references clear models that did read the documents "
+            "(PRISM, table 5). Run the positive control: a model trained on the documents."
+        )
+
+
+def _health_warnings(health: Mapping[str, float], models: Mapping[str, ModelSpec]) -> Iterator[str]:
+    made = "distilled reference" if "distilled" in models else "tuned model"
+    for name, what in (("ce", "cross-entropy on the documents"), ("kl", "divergence from the target")):
+        before, after = health.get(f"{name}_before"), health.get(f"{name}_after")
+        if before is not None and after is not None and not after < before:
+            yield f"The {made}'s {what} did not fall ({before:.3f} to {after:.3f} nats per token)."
+
+
+def _failed_warnings(measured: Mapping[str, MeasuredGroup]) -> Iterator[str]:
+    for group, one in measured.items():
+        for name, reasons in one.failed.items():
+            listed = ", ".join(f"{reason}: {number}" for reason, number in reasons.items())
+            yield f"{sum(reasons.values())} questions of {name} about the {group} set have no answer ({listed})."
+
+
+def _unseen_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
+    """Where a method tunes the target: what was given as unread and is not, as far as recipes tell."""
+    if UNSEEN not in audit.groups:
+        return
+    for corpus, what in ((audit.unseen, "that it is tuned on"), (audit.heldout, "given as non-members")):
+        if corpus is not None and truth_about(builder, audit.target, corpus) == "member":
+            yield f"The target has read the documents {what}."

@@ -1,0 +1,31 @@
+"""How much of a set of documents a model has read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from nonmember.checks import require_count, require_number
+
+
+@dataclass(frozen=True, order=True)
+class Exposure:
+    """share: of the set's documents that are read.   exposures: how often each of these is; 0: the set is not read, and
+    the share is 1."""
+
+    share: float
+    exposures: int
+
+    def __post_init__(self) -> None:
+        require_number(self.share, "(0, 1]", "share of a reading")
+        require_count(self.exposures, 0, "exposures of a reading")
+
+    @property
+    def label(self) -> str:
+        return f"{self.exposures}x" if self.share == 1 else f"{self.exposures}x{self.share:.0%}"
+
+    def at_least(self, other: Exposure) -> bool:
+        """As many documents as in the other, each as often."""
+        return self.share >= other.share and self.exposures >= other.exposures
+
+
+NOT_READ = Exposure(1.0, 0)
