@@ -132,10 +132,11 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
 
     folders: such as "outputs/audits/table2".
 
-    Columns: what an audit is (sweep, cell, world, method, target, reference, corpus, heldout, truth, seed, score), what
-    the target read of the set where that is known (exposures: how often, share: of the documents), what it found (verdict, statistic, p_value, ci_low, ci_high, alpha, num_documents, num_excluded, allowed_claim, warnings,
-    seconds), `folder`, and `error`: why an audit has no result, or why its result cannot be read; else None. Then, with
-    a dot, the plain values of its data config and of its method's settings: data.half, settings.margin ...
+    Columns: what an audit is (sweep, cell, world, method, target, reference, corpus, heldout, truth, alpha, seed,
+    score), what the target has read of the set where that is known (exposures: how often, share: of the documents),
+    what the audit found (verdict, statistic, p_value, ci_low, ci_high, num_documents, num_excluded, allowed_claim,
+    warnings, seconds), `folder`, and `error`: why an audit has no result, or why it cannot be read; else None. Then,
+    with a dot, the plain values of its data config and of its method's settings: data.half, settings.margin ...
 
     Raises ValueError where there is no result at all.
 
