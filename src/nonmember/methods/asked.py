@@ -1,4 +1,4 @@
-"""What methods that ask models share: how many answers were what, and values per unit of inference.
+"""Shared by methods that query models: counts of answer types, and values per unit of inference.
 
 A unit is a book, a paper, a thread, or the document by itself where it has no such cluster. Questions about one unit
 are not independent of each other, so nothing is ever tested over single questions.

@@ -1,4 +1,4 @@
-"""FSD: fine-tune the target on unseen documents of the same kind, and see which others it comes to like better
+"""FSD: fine-tune the target on unseen documents of the same kind, and measure how other documents' scores change
 (Zhang et al., 2025).
 
 The deviation of a score is S(x; target) - S(x; tuned target), with S as everywhere higher for members: tuning on

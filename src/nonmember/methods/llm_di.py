@@ -1,4 +1,4 @@
-"""LLM dataset inference: are the suspect documents scored otherwise than held-out ones of the same kind? (Maini et al.,
+"""LLM dataset inference: do the scores of suspect and held-out documents differ? (Maini et al.,
 2024)
 
 A linear model learns from features of both, on one part of each, which is which; the rest is tested. A small p speaks

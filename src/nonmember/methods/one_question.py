@@ -1,4 +1,4 @@
-"""What methods share that ask one question about each document: the others cannot be scored, and are counted by why."""
+"""Shared by methods with one question per document; documents without a usable answer are excluded and counted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What models answered, one by one: `answers.jsonl` beside a result, and examples for warnings about answers.
+"""Single answers of models: `answers.jsonl` beside a result, and examples for warnings.
 
 Prompts hold the documents' text, so the file stays on this machine; trackers get none of it unless they may have text.
 """

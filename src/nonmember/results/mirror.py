@@ -1,4 +1,4 @@
-"""What a tracker hears of a finished audit: the one place for it, for the live run and for `nonmember sync` alike.
+"""Logs a finished audit to the tracker, for the live run and for `nonmember sync` alike.
 
 All of it can be read off the run's folder: the disk has it first, and W&B has a copy. Names are in `trackers`.
 """

@@ -1,4 +1,4 @@
-"""What came of audits, read from disk: the one place for tables, reports, copies and the audits themselves."""
+"""Reads outcomes of audits (results and failures) from disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known before an audit by calibrated clearance is planned: from stored audits, or from numbers."""
+"""Pilot data for planning an audit by calibrated clearance: from stored audits, or given as numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What target and controls of an audit have read, against what the audit is to exclude."""
+"""Exposures of an audit's target and controls, compared with the exposure it is to exclude."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model answers when it is asked about a text."""
+"""The probability of an answer about a text."""
 
 from __future__ import annotations
 

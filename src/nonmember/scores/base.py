@@ -1,4 +1,4 @@
-"""What a score takes and gives: token tables in, one number per document out, higher = more likely a member.
+"""Base class of scores: token tables in, one number per document out, higher = more likely a member.
 
 T_i is the number of scored tokens of document i. Sums over tokens are in float64.
 """

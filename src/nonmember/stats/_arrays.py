@@ -1,4 +1,4 @@
-"""What the statistics ask of their inputs, asked in one place."""
+"""Input checks shared by the statistics."""
 
 from __future__ import annotations
 

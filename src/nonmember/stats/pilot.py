@@ -1,4 +1,4 @@
-"""What stored audits tell whoever plans the next one: how far readers lie below, and by what models differ.
+"""Estimates from pilot audits for planning: effect of reading, and variance between models.
 
 Of each control of an audit there is one Delta, the mean over k distillation seeds, on the n documents of the audit.
 Controls with one reading differ by the variance s^2 of `margins.pooled_spread`, which has three parts,

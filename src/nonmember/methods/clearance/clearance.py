@@ -1,4 +1,4 @@
-"""Calibrated clearance: PRISM's Delta, judged by what models that did read the documents show.
+"""Calibrated clearance: PRISM's Delta against the Deltas of models known to have read the documents.
 
 PRISM rejects Delta <= 0, but Delta <= 0 is not what a model that read the documents shows: trained models of its own
 tables 8 and 9 have Delta > 0. Here the null is measured. Planted controls read the suspect set at stated doses, each

@@ -1,4 +1,4 @@
-"""Planted controls: what a method says of models of which it is known that they read the suspect set, and how much.
+"""Planted controls: models known to have read the suspect set at a known dose.
 
 The target's weights being at hand or not, a stand-in is continued on general text with the set planted in it, once for
 every reading and seed. A reading of no exposures is the negative control: the same training without the set.

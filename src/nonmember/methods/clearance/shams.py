@@ -1,4 +1,4 @@
-"""Methods that are given something else for the target's distilled reference: what a defender could hand over.
+"""Counterfeit distilled references: methods run with a substitute that a defender could supply.
 
 PRISM, clearance and the paired t-test take what they are given; only the target's own distilled references are
 exchanged, those of controls are the auditor's. With no sham each is the method itself.

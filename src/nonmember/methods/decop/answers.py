@@ -1,4 +1,4 @@
-"""What DE-COP makes of the answers about a group of works, and how it tells it in a result."""
+"""DE-COP's summary of the answers about a group of works, and its details in a result."""
 
 from __future__ import annotations
 

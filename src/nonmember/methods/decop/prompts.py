@@ -1,4 +1,4 @@
-"""What DE-COP asks for and how it reads the answers. The words are the paper's (tables 7 to 10)."""
+"""DE-COP's prompts, word for word (tables 7 to 10), and parsing of answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Name cloze: does the target know which name was left blank in a passage? (Chang et al., 2023; as DE-COP changed it)
+"""Name cloze: does the target know the masked name of a passage? (Chang et al., 2023; as DE-COP changed it)
 
 One word of each passage is blank wherever it stands, and the target has to name it. Names that are famous, or that the
 setting gives away, can be guessed by who never read the passage: so the suspect group is compared with a clean one, and

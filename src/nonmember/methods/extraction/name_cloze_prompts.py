@@ -1,4 +1,4 @@
-"""How a model is asked for the word that was left blank: the parts of Chang et al. (2023), in our own words.
+"""Prompts of name cloze: structure after Chang et al. (2023), in our own words.
 
 It is told that it has read the passage, what to answer, in which form, and to guess where it does not know; two
 examples show the form.

@@ -1,4 +1,4 @@
-"""Prefix completion: does the target go on with a passage as the original does? (Duarte et al., 2024, who use it as a
+"""Prefix completion: does the target continue a passage as the original does? (Duarte et al., 2024, who use it as a
 baseline of DE-COP)
 
 A passage is cut into a prefix and a suffix of as many tokens; the target is shown the prefix, and what it writes counts

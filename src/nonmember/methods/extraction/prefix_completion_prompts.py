@@ -1,4 +1,4 @@
-"""What a chat model is told when it shall complete a passage. A model without a chat form just goes on with it."""
+"""The prompt for completing a passage. A model without a chat template just continues the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MC-PDD of a target that is first tuned on some of the documents (figure 5): does reading show in the hits?"""
+"""MC-PDD of a target first tuned on some of the documents (figure 5): do hits rise with reading?"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MC-PDD asks and how it reads the answers.
+"""MC-PDD's prompts and parsing of answers.
 
 The two prompts are the paper's, word for word (figures 2 and 4). How a list of words is told from anything else is
 ours: the paper does not say.

@@ -1,4 +1,4 @@
-"""PaCoST as it was first meant: questions, and the target's confidence in its own answers (Zhang et al., 2024).
+"""PaCoST in its original form: questions, and the target's confidence in its own answers (Zhang et al., 2024).
 
 The target answers each question and a rephrasing of it, and is asked of either pair whether the answer is correct.
 If it has read the benchmark it is more confident in its answers to the original questions. The test, the conditions of

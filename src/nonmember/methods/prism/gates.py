@@ -1,4 +1,4 @@
-"""What must hold before a clearance means anything: is the distilled reference what it should be, and were all texts
+"""Gates of clearance: preconditions on the distilled reference and on text preparation; were all texts
 prepared alike?
 
 A gate compares one measured number with a bound. The same gates are put to shams, which must fail them. PRISM's gates:

@@ -1,4 +1,4 @@
-"""PRISM's gates: what must hold before a rank correlation says anything about the target.
+"""PRISM's gates: preconditions for a verdict of non-membership.
 
 Delta rises with whatever moves the distilled reference away from the target: a ruinous learning rate, noise, other
 text. And p-values of scores that hardly differ are about rounding. So no verdict of non-membership is given unless

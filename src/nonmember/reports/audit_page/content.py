@@ -1,4 +1,4 @@
-"""What the page of an audit says, as rows and sentences for its template."""
+"""Content of an audit's page, as rows and sentences for its template."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What lies in the folder of an audit: result, scores of the documents, resampled statistic, answers, command."""
+"""Reads an audit's folder: result, document scores, resampled statistic, answers, command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a method looks at, drawn: a function per kind of picture (`Method.picture`), from what the folder holds."""
+"""Pictures of an audit's evidence: a function per kind of picture (`Method.picture`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controls that qualify every table: can text alone tell the halves apart, and what do the tests say of nothing?
+"""Negative controls beside every table: can text alone separate the halves, and how do the tests behave under the null?
 
 Blind baseline: AUC of a classifier that sees the texts only. A/A: two disjoint halves of text that no model read.
 """

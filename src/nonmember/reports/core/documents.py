@@ -1,4 +1,4 @@
-"""What single documents scored: the table beside a result, read only where a figure wants it."""
+"""Scores of single documents, read only for figures that need them."""
 
 from __future__ import annotations
 

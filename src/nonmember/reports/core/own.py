@@ -1,4 +1,4 @@
-"""One's own audits, which a report shows before those of the published sweeps."""
+"""The user's own audits, shown before those of the published sweeps."""
 
 from __future__ import annotations
 

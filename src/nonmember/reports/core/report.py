@@ -1,4 +1,4 @@
-"""What the reports of all papers share: sections of texts, tables and figures, filled world by world.
+"""Base class of reports: sections of text, tables and figures, filled per world.
 
 A report is a subclass with its texts; its labels and worlds come from conf/report/NAME.yaml.
 """

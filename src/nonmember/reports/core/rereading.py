@@ -1,4 +1,4 @@
-"""What the PRISM paper's printed numbers say under margins that it does not use.
+"""The PRISM paper's printed numbers re-evaluated under margins.
 
 PRISM clears a model where p of "Delta <= 0" is below alpha. Under a margin the hypothesis is "Delta <= margin". With
 Delta taken as normal around its true value, all that is needed of a cell is z = Delta / error and the standard error:
