@@ -15,16 +15,17 @@ from omegaconf import OmegaConf
 import tiny
 from nonmember.audits.question import Audit
 from nonmember.config.build import build_audit
+from nonmember.config.choices import options
 from nonmember.corpora import Mixture, NearDuplicates, Part, Viewed
 from nonmember.generated.picked import Picked
 from nonmember.methods.clearance.shams import Damaged, OnOtherText
 from nonmember.models import PerturbedOutputs
 from nonmember.records import Corpus, Document
 from nonmember.training import Trained
-from test_configs import CONF, SWEEPS, compose_quickly, composed  # noqa: F401 (the fixture of that name is for all here)
+from test_configs import SWEEPS, compose_quickly, composed  # noqa: F401 (the fixture of that name is for all here)
 from tiny import Texts
 
-PRESETS = sorted(path.stem for path in (CONF / "experiment").glob("red_*.yaml"))
+PRESETS = [name for name in options("experiment") if name.startswith("red_")]
 METHODS = ("red_prism", "red_clearance", "red_paired_t")
 
 

@@ -71,14 +71,14 @@ def test_only_what_is_kept_is_written(report, nonmember_report, all_results):
     nonmember_report("results=[audits]", "folder=out", "formats=[md,csv,svg]", f"max_csv_kib={limit}")
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert found == json.loads((folder / "manifest.json").read_text())["files"]
-    assert {Path(name).suffix for name in found} == {".md", ".csv", ".svg", ".json"}
+    assert {name.rpartition(".")[2] for name in found} == {"md", "csv", "svg", "json"}
     assert not largest.exists()
     shown = re.findall(r"\]\((figures/.+?)\)", (folder / "report.md").read_text())
     assert shown
     assert set(shown) <= set(found)
     with pytest.raises(ValueError, match="formats must be some of html, md, csv, svg, png; got pdf"):
         nonmember_report("results=[audits]", "folder=out", "formats=[pdf]")
-    with pytest.raises(ValueError, match="formats must have svg where they have md"):
+    with pytest.raises(ValueError, match="formats must have svg beside md"):
         nonmember_report("results=[audits]", "folder=out", "formats=[md]")
 
 

@@ -29,7 +29,7 @@ def write_report(
 
     formats: of the files that are written.   max_csv_kib: larger CSV tables are left out; null: none.
 
-    Raises ValueError for a format that there is not, and for pictures that report.md would show and that are not written.
+    Raises ValueError for an unknown format, and for md without svg, which report.md shows.
     """
     check_formats(formats)
     made = now.isoformat(timespec="seconds")
@@ -62,15 +62,14 @@ def check_formats(formats: Sequence[str]) -> None:
     if unknown := [name for name in formats if name not in FORMATS]:
         raise ValueError(f"formats must be some of {', '.join(FORMATS)}; got {', '.join(unknown)}.")
     if "md" in formats and "svg" not in formats:
-        raise ValueError(
-            f"formats must have svg where they have md, which shows it; got {', '.join(formats)}. Add svg."
-        )
+        raise ValueError(f"formats must have svg beside md, which shows it; got {', '.join(formats)}. Add svg.")
 
 
 def is_kept(name: str, content: str | bytes, formats: Sequence[str], max_csv_kib: float | None) -> bool:
     """Whether a file is written."""
     suffix = name.rpartition(".")[2]
-    is_large = suffix == "csv" and max_csv_kib is not None and len(content) > 1024 * max_csv_kib
+    size = len(content.encode() if isinstance(content, str) else content)
+    is_large = suffix == "csv" and max_csv_kib is not None and size > 1024 * max_csv_kib
     return suffix in formats and not is_large
 
 
