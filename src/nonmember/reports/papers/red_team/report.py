@@ -65,7 +65,7 @@ NOTES = (
     "Which models have read what is known by construction. A target that has read near duplicates, paraphrases or a "
     "part of the set counts as one that has read it, whatever the documents that are handed over.",
     "An attack that is not here may do better, and these may do better in other hands: each was tried at one strength, "
-    "stated in conf/experiment.",
+    "stated in conf/presets.",
     "A dash is a cell without a result. It is never a zero.",
 )
 
