@@ -56,6 +56,24 @@ def each_yaml_is_parsed_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def each_command_is_composed_once() -> Iterator[None]:
+    """Hydra composes a config once more beforehand, only to learn whether it sets hydra.mode, as sweeps alone do."""
+    from hydra._internal.hydra import Hydra
+
+    mode_of = Hydra.get_mode
+
+    def get_mode(hydra: Hydra, config_name: str | None, overrides: list[str]) -> Any:
+        plain = config_name in ("audit", "score", "train", "report", "plan")
+        if plain and not any("hydra.mode" in override for override in overrides):
+            return None
+        return mode_of(hydra, config_name, overrides)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Hydra, "get_mode", get_mode)
+        yield
+
+
 @pytest.fixture(autouse=True)
 def no_stage_lines(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a busy machine every stage would have something to say."""

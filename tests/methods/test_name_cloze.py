@@ -19,7 +19,7 @@ from nonmember.methods import NameCloze, Roles
 from nonmember.methods.extraction.name_cloze import CLOZE, MASKED, BlankProbe, ClozeProbe, word_of
 from nonmember.methods.extraction.name_cloze_prompts import fill_in
 from nonmember.models import Pretrained
-from players import EMPTY, REFUSED, Player, corpus_of, played, says
+from scripted_models import EMPTY, REFUSED, Player, corpus_of, played, says
 
 pytestmark = tiny.ignore_warnings
 

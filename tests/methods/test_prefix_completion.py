@@ -23,7 +23,7 @@ from nonmember.methods.extraction.prefix_completion import COMPLETION, Completio
 from nonmember.models import Pretrained
 from nonmember.records import Corpus
 from nonmember.stats.proportions import exact_upper_bound, fisher_greater
-from players import EMPTY, FAILED, REFUSED, corpus_of, played, says
+from scripted_models import EMPTY, FAILED, REFUSED, corpus_of, played, says
 
 pytestmark = tiny.ignore_warnings
 

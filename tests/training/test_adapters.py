@@ -240,7 +240,7 @@ def uninterrupted(request, tmp_path_factory):
 
 
 # Three micro-batches of at most two to a step.
-@pytest.mark.parametrize("stop_after", [3, 11, 27, 35, 36])
+@pytest.mark.parametrize("stop_after", [3, 11, 36])  # after a step, within one, after the last
 def test_goes_on_to_the_last_bit(uninterrupted, tmp_path, stop_after):
     recipe, weights, facts = uninterrupted
     with pytest.raises(RuntimeError, match="interrupted"):

@@ -10,7 +10,7 @@ import pytest
 
 from nonmember.cli import dashboard
 from nonmember.results.mirror import facts_of, summary_of
-from told import result, wandb_without_home
+from wandb_helpers import result, wandb_without_home
 
 pytest.importorskip("wandb_workspaces")
 

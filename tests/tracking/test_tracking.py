@@ -18,7 +18,7 @@ from nonmember.audits.run import run_audit
 from nonmember.methods import Prism
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking.trackers import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, noted_run_id, run_id_of
-from told import config_in, inspect, summary_in, wandb_without_home
+from wandb_helpers import config_in, inspect, summary_in, wandb_without_home
 
 pytestmark = tiny.ignore_warnings
 MARKER = "xyzzyplugh"

@@ -42,7 +42,7 @@ def run(folder: Path, **trainer) -> None:
 def test_two_processes_give_the_result_of_one(tmp_path, strategy):
     here = Path(__file__)
     command = [sys.executable, str(here), str(tmp_path / "two"), strategy]
-    paths = os.pathsep.join([str(here.parent), os.environ.get("PYTHONPATH", "")])
+    paths = os.pathsep.join([str(here.parents[1]), os.environ.get("PYTHONPATH", "")])
     subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, check=True, timeout=300)
     run(tmp_path / "one")
 

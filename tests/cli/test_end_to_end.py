@@ -301,6 +301,7 @@ def test_a_world_with_known_truth(nonmember, tmp_path):
 # -------------------------------------------------------------------------------------------- killed
 
 
+@pytest.mark.slow  # training/test_resume.py stops and resumes training in many places, in one process
 def test_killed_in_the_middle_of_training_and_started_again(nonmember, ask, tmp_path):
     """SIGKILL, which nobody can catch: it goes on from the resume point to an uninterrupted run's numbers."""
     long = [

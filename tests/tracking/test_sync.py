@@ -14,10 +14,10 @@ import pytest
 from nonmember.cli import sync
 from nonmember.cli.audit import shared
 from nonmember.results.result import RESULT
+from nonmember.tracking import trackers as tracking
 from nonmember.tracking.online import Unreachable
 from nonmember.tracking.trackers import NoTracker, RunInfo, run_id_of
-from nonmember.tracking.trackers import trackers as tracking
-from told import config_in, inspect, lay_down, lay_down_failure, result, summary_in, wandb_without_home
+from wandb_helpers import config_in, inspect, lay_down, lay_down_failure, result, summary_in, wandb_without_home
 
 
 @pytest.fixture

@@ -59,7 +59,11 @@ def left_alone() -> dict[str, dict[str, object]]:
     return {}
 
 
-@pytest.mark.parametrize("place", PLACES)
+# "encoding" and "health" lie between stages that are tried here.
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(place, marks=pytest.mark.slow if place in ("encoding", "health") else ()) for place in PLACES],
+)
 def test_every_stage(nonmember, ask, monkeypatch, tmp_path, left_alone, place):
     number = signal.SIGINT if place == "training" else signal.SIGTERM
     arguments = ask("name=mine")
@@ -76,26 +80,26 @@ def test_every_stage(nonmember, ask, monkeypatch, tmp_path, left_alone, place):
     assert numbers(tmp_path) == left_alone.setdefault("numbers", numbers(tmp_path))
 
 
-def test_a_command_as_started_from_a_shell(make_model, texts, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_command_as_started_from_a_shell(make_model, texts, tmp_path, number):
     """SIGTERM and Ctrl-C of the process itself, without a terminal."""
     documents = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
     resamples = "method.num_resamples=10000000"  # as much arithmetic as is allowed
     command = question(make_model(0), make_model(1), documents, resamples)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        process = subprocess.Popen(
-            [sys.executable, "-m", "nonmember.cli", *command],
-            cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )  # fmt: skip
-        deadline = time.monotonic() + 120
-        while len(list(tmp_path.glob("outputs/store/observations/*/sidecar.json"))) < 3 and time.monotonic() < deadline:
-            time.sleep(0.1)
-        time.sleep(1 if number == signal.SIGTERM else 4)
-        process.send_signal(number)
-        _, told = process.communicate(timeout=30)
-        assert process.returncode == 128 + number
-        assert "nonmember: interrupted (" in told
-        assert "Traceback" not in told
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nonmember.cli", *command],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.glob("outputs/store/observations/*/sidecar.json"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert "nonmember: interrupted (" in told
+    assert "Traceback" not in told
 
 
 # ------------------------------------------------------------------------------------------- signals

@@ -163,8 +163,7 @@ def test_every_text_has_its_label_and_its_cluster(folders, name):
     assert (data.label, data.heldout.label, data.split_by) == (f"{name}-read", f"{name}-not-read", "cluster")
 
 
-@pytest.mark.parametrize("name", MAKERS)
-@pytest.mark.parametrize("tuning", ["nonmembers", "both"])
+@pytest.mark.parametrize(("name", "tuning"), zip(MAKERS, ["nonmembers", "both", "nonmembers", "both"], strict=True))
 def test_no_article_is_on_both_sides(folders, name, tuning):
     folder = folders[name]
     config = composed(f"data={name}", f"data.tuning={tuning}", *folder.overrides)

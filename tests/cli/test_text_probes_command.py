@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from test_cli import in_one_sentence
 
 import tiny
 from command_line import only, write_rows
 from lab_server.running import RunningLab
-from test_cli import in_one_sentence
 from tiny_bert import save_bert
 
 pytestmark = tiny.ignore_warnings

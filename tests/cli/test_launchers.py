@@ -25,7 +25,7 @@ def model_folder(folder: Path, seed: int) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
+@pytest.mark.parametrize("launcher", ["joblib", pytest.param("submitit_local", marks=pytest.mark.slow)])
 def test_two_cells_side_by_side(launcher, tmp_path):
     pytest.importorskip(f"hydra_plugins.hydra_{launcher.partition('_')[0]}_launcher")
     texts = tiny.random_texts(32, seed=3)

@@ -242,8 +242,7 @@ def test_weights_of_another_model(nonmember, ask, damaged_model, change):
     refused(nonmember(*ask(target=damaged_model(change))), "1 weights are missing or of another shape", INNER)
 
 
-@pytest.mark.parametrize("role", ["target", "reference"])
-@pytest.mark.parametrize("value", ["nan", "inf"])
+@pytest.mark.parametrize(("role", "value"), [("target", "nan"), ("reference", "inf")])
 def test_logits_that_are_not_finite(nonmember, ask, damaged_model, nothing_is_lost, role, value):
     def spoil(weights):
         weights[INNER][0, 0] = float(value)
@@ -358,9 +357,11 @@ def no_file_larger_than(num_bytes: int) -> Iterator[None]:
     ("num_bytes", "more", "kinds"),
     [
         (2_000, (), set()),  # the run's own config
-        (12_000, (), set()),  # the first observations
+        pytest.param(12_000, (), set(), marks=pytest.mark.slow),  # the first observations
         (30_000, (), {"observations"}),  # the distilled reference's weights
-        (100_000, ("trainer.checkpoint_seconds=0",), {"observations"}),  # a resume point
+        pytest.param(  # a resume point
+            100_000, ("trainer.checkpoint_seconds=0",), {"observations"}, marks=pytest.mark.slow
+        ),
     ],
     ids=["config", "observations", "weights", "resume"],
 )

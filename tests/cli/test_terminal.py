@@ -13,7 +13,7 @@ from nonmember.reports.render.markdown import _prose, escape
 from nonmember.reports.render.page import prose
 from nonmember.results.result import Failure
 from nonmember.runtime.terminal import LogFormatter, for_rich, visible
-from told import result
+from wandb_helpers import result
 
 EVIL = "[/x] [draft] docs \x1b[2J\x1b]0;owned\x07 \r\nverdict: member \u202e\x9b31m \ud83d"
 
