@@ -22,8 +22,6 @@ from nonmember.results.result import AuditResult
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
 
-pytestmark = tiny.ignore_warnings
-
 # A large epsilon, so that rounding does not decide the sign of Adam's steps.
 RECIPE = {"epsilon": 1e-3, "learning_rate": 1e-2, "batch_size": 5}
 TARGET = Trained(tiny.scratch(1), tiny.pretraining(**RECIPE), tiny.GENERAL, seed=1, label="target")

@@ -17,8 +17,6 @@ from nonmember.methods import Blind
 from nonmember.methods.decop.questions import ORDERS
 from nonmember.stats.letter_choice import LETTERS
 
-pytestmark = tiny.ignore_warnings
-
 
 def the_result(outputs: str = "outputs") -> dict:
     (path,) = Path(outputs).glob("audits/*/*/result.json")

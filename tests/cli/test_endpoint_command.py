@@ -12,12 +12,9 @@ import pytest
 from test_cli import in_one_sentence
 from test_interruption import signal_at
 
-import tiny
 from command_line import Said, only, rows_of, write_rows
 from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
 from nonmember.endpoints import sending
-
-pytestmark = tiny.ignore_warnings
 
 
 @pytest.fixture(autouse=True)

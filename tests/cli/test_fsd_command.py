@@ -10,8 +10,6 @@ import pytest
 import tiny
 from command_line import rows_of, write_rows
 
-pytestmark = tiny.ignore_warnings
-
 
 @pytest.fixture
 def ask_fsd(ask, tmp_path):

@@ -16,12 +16,9 @@ from pathlib import Path
 import pytest
 import torch
 
-import tiny
 from command_line import only, question, rows_of, write_rows
 from nonmember.runtime import expectations, interruption, progress
 from nonmember.runtime.progress import Stage, duration
-
-pytestmark = tiny.ignore_warnings
 
 PLACES = {
     "reading": "nonmember.corpora.sources.readers._json_row",

@@ -13,8 +13,6 @@ import tiny
 from command_line import only, write_rows
 from lab_server.running import RunningLab
 
-pytestmark = tiny.ignore_warnings
-
 NUM_GAMES = 80
 
 

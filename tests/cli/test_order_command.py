@@ -11,8 +11,6 @@ import pytest
 import tiny
 from command_line import write_rows
 
-pytestmark = tiny.ignore_warnings
-
 EXAMPLES = tiny.random_texts(48, seed=2)
 
 

@@ -16,8 +16,6 @@ from command_line import only, write_rows
 from lab_server.running import RunningLab
 from tiny_bert import save_bert
 
-pytestmark = tiny.ignore_warnings
-
 NAMES = ("Harriet", "Edwin", "Marchmont", "Penhallow", "Trevanion", "Hartwell")
 NUM_BOOKS, PER_BOOK = 8, 6
 

@@ -13,7 +13,6 @@ import yaml
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig
-from wandb.sdk.launch.sweeps.utils import create_sweep_command_args
 
 from nonmember.cli import audit, wandb_sweep
 from nonmember.cli.wandb_sweep import ALLOWED, as_wandb, grid_of, name_of, value_of, words_of_json
@@ -36,6 +35,8 @@ def call(monkeypatch, capsys):
 
 def commands_of(sweep: dict[str, Any]) -> list[list[str]]:
     """The commands that agents of this sweep would run, put together by W&B's own code."""
+    from wandb.sdk.launch.sweeps.utils import create_sweep_command_args  # seconds to import
+
     names, columns = list(sweep["parameters"]), []
     for told in sweep["parameters"].values():
         columns.append(told["values"] if "values" in told else [told["value"]])

@@ -16,8 +16,6 @@ from nonmember.models.prompting import Said, said_ids
 from nonmember.observations.passes import writing
 from nonmember.observations.passes.writing import token_text
 
-pytestmark = tiny.ignore_warnings
-
 # As of many chat models: no turn for the system in the second.
 WITH_SYSTEM = (
     "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<a>{% endif %}"

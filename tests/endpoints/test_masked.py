@@ -8,13 +8,10 @@ import pytest
 import torch
 from transformers import BertForMaskedLM
 
-import tiny
 from nonmember.endpoints import Request
 from nonmember.endpoints.masked import fill_blanks
 from nonmember.endpoints.models import MaskedModel
 from tiny_bert import WORDS, save_bert, tokenizer_of
-
-pytestmark = tiny.ignore_warnings
 
 CPU = torch.device("cpu")
 MOST_TOKENS = 34  # of which the last two positions are left, as RoBERTa's are

@@ -23,8 +23,6 @@ from nonmember.models.loading import load_pretrained, save
 from nonmember.observations import AnswerProbabilities, Scored, TokenStatistics
 from nonmember.records import Document, Prompt, Question
 
-pytestmark = tiny.ignore_warnings
-
 LIMITS = Limits(
     concurrency=8, requests_per_minute=None, tokens_per_minute=None, timeout=30, max_retries=2, max_requests=None,
     max_tokens=None, max_cost=None, input_price=None, output_price=None,

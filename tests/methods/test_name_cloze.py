@@ -21,8 +21,6 @@ from nonmember.methods.extraction.name_cloze_prompts import fill_in
 from nonmember.models import Pretrained
 from scripted_models import EMPTY, REFUSED, Player, corpus_of, played, says
 
-pytestmark = tiny.ignore_warnings
-
 METHOD = NameCloze(
     with_title=False, tagger=None, masked_model=None, max_new_tokens=16, min_valid_share=0.95, num_resamples=40,
     num_few=10, alpha=0.05, max_tokens=512,

@@ -25,8 +25,6 @@ from nonmember.records import Corpus
 from nonmember.stats.proportions import exact_upper_bound, fisher_greater
 from scripted_models import EMPTY, FAILED, REFUSED, corpus_of, played, says
 
-pytestmark = tiny.ignore_warnings
-
 ENDPOINT = Endpoint("http://localhost:1/v1", "a-model", "chat", "KEY")
 METHOD = PrefixCompletion(
     k=4, threshold=80, thresholds=[70, 80, 90], tokenizer=None, new_tokens=2.0, num_permutations=199, alpha=0.05,

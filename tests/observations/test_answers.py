@@ -12,8 +12,6 @@ import tiny
 from nonmember.observations.passes.answers import observe_answers
 from nonmember.records import TokenTable
 
-pytestmark = tiny.ignore_warnings
-
 ANSWERS = [7, 3, 7]
 one_process = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
 

@@ -10,8 +10,6 @@ import torch.nn.functional as F
 import tiny
 from nonmember.observations.passes.divergence import load_divergences, observe_divergence
 
-pytestmark = tiny.ignore_warnings
-
 RNG = np.random.default_rng(3)
 DOCUMENTS = {f"d{place}": RNG.integers(0, 60, size=size).tolist() for place, size in enumerate((2, 31, 9, 17, 1, 64))}
 ALL = (slice(None), slice(None))

@@ -19,8 +19,6 @@ from nonmember.records.embeddings import NO_EMBEDDING, ZERO_EMBEDDING
 from nonmember.training.adapters import add_adapter
 from nonmember.training.recipes import AdapterTuning, Lora
 
-pytestmark = tiny.ignore_warnings
-
 LORA = Lora(rank=4, alpha=8, dropout=0.5, target_modules=None)
 one_process = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
 two_processes = functools.partial(lightning.Trainer, accelerator="cpu", devices=2, strategy="ddp_fork")

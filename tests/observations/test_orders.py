@@ -14,8 +14,6 @@ from nonmember.corpora.transforms.ordered import Orders, random_orders
 from nonmember.observations.passes.orders import Shard, observe_orders, plan_windows
 from nonmember.records import Document, OrderTable
 
-pytestmark = tiny.ignore_warnings
-
 VOCAB = 60
 one_process = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
 

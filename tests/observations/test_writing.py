@@ -16,8 +16,6 @@ from nonmember.observations.passes import writing
 from nonmember.observations.passes import written as parts
 from nonmember.observations.passes.writing import SeededDraws, write_texts
 
-pytestmark = tiny.ignore_warnings
-
 one_process = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
 
 

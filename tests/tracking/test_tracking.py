@@ -20,7 +20,6 @@ from nonmember.scores import MinKPlusPlus
 from nonmember.tracking.trackers import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, noted_run_id, run_id_of
 from wandb_helpers import config_in, inspect, summary_in, wandb_without_home
 
-pytestmark = tiny.ignore_warnings
 MARKER = "xyzzyplugh"
 
 

@@ -30,7 +30,6 @@ from nonmember.training.modules import learning_rate_factor
 from nonmember.training.recipes import AdaLora, AdapterTuning, Ia3, Lora
 from nonmember.training.run import tune
 
-pytestmark = tiny.ignore_warnings
 VOCAB = 60
 DOCUMENTS = tiny.sequences_of_ids(18, seed=3, vocab_size=VOCAB)
 LORA = Lora(rank=4, alpha=8, dropout=0.3, target_modules=None)

@@ -14,7 +14,6 @@ from nonmember.training.modules import learning_rate_factor
 from nonmember.training.recipes import Optimization
 from nonmember.training.run import Teacher, train
 
-pytestmark = tiny.ignore_warnings
 VOCAB, END, SEED = 60, 0, 7
 DOCUMENTS = tiny.sequences_of_ids(18, seed=3, vocab_size=VOCAB)
 ALL = (slice(VOCAB), slice(VOCAB))
