@@ -12,13 +12,17 @@ INDEX  := --extra-index-url https://download.pytorch.org/whl/cpu
 endif
 SWEEP  ?= demo
 REPORT ?= prism
+# Python compiles what it imports; to compile all that is installed takes a minute.
+PIP    := -m pip install --quiet --no-compile --disable-pip-version-check --retries 0
 ARGS   ?=
+# One process of tests per core; each loads torch.
+WORKERS := -n auto --maxprocesses 4
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test check docs bench sweep report table clean
+.PHONY: help setup demo test test-all coverage check docs bench sweep report table clean
 
 help:    ## this list
-	@sed -n 's/^\([a-z]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 setup: $(READY)  ## environment with everything that is needed (TORCH=cuda for GPUs, EXTRAS=real for a real model)
 
@@ -27,9 +31,9 @@ $(READY): pyproject.toml constraints.txt
 	  { echo "nonmember needs Python 3.11 or newer; this is $$($(PYTHON) --version). Use make PYTHON=python3.12 ..."; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) || \
 	  { echo "Python's venv module is missing; on Debian and Ubuntu: apt install python3-venv"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 0 -e ".[dev,parallel,dashboard$(EXTRAS:%=,%)]" -c constraints.txt $(INDEX)
+	$(BIN)/python $(PIP) -e ".[dev,parallel,dashboard$(EXTRAS:%=,%)]" -c constraints.txt $(INDEX)
 ifeq ($(EXTRAS),real)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements-real.txt
+	$(BIN)/python $(PIP) --no-deps --require-hashes -r requirements-real.txt
 endif
 	@touch $@
 
@@ -37,7 +41,13 @@ demo: $(READY)  ## build the world with known truth and audit it with PRISM (min
 	$(BIN)/nonmember audit -m --config-name demo
 
 test: $(READY)  ## the fast tests
-	$(BIN)/python -m pytest -n auto --maxprocesses 4
+	$(BIN)/python -m pytest $(WORKERS)
+
+test-all: $(READY)  ## every test, also the slow ones (about half an hour)
+	$(BIN)/python -m pytest $(WORKERS) -m ""
+
+coverage: $(READY)  ## lines and branches that the fast tests reach, HTML in outputs/coverage
+	$(BIN)/python -m pytest $(WORKERS) --cov --cov-report=term:skip-covered --cov-report=html:outputs/coverage
 
 check: $(READY)  ## lint, format, types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
@@ -46,7 +56,7 @@ docs: $(VENV)/.docs  ## the documentation, strictly: outputs/site/index.html
 	$(BIN)/python -m sphinx --fail-on-warning --fresh-env --quiet docs outputs/site
 
 $(VENV)/.docs: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --retries 0 -e ".[docs]" -c constraints.txt $(INDEX)
+	$(BIN)/python $(PIP) -e ".[docs]" -c constraints.txt $(INDEX)
 	@touch $@
 
 bench: $(READY)  ## benchmarks: ratios measured side by side, JSON in outputs/benchmarks

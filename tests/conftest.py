@@ -12,11 +12,15 @@ os.environ.setdefault("WANDB_MODE", "offline")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import contextlib
+import copy
+import functools
+import gc
 import logging
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -26,6 +30,48 @@ from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shell runs in the background
     with contextlib.suppress(ValueError):  # of another thread than the first
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """What the imports have made lives as long as the process: the garbage collector need not visit it again."""
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def each_yaml_is_parsed_once() -> Iterator[None]:
+    """Parsing is a third of composing a config, and the project's own files stand still meanwhile."""
+    from omegaconf import OmegaConf
+
+    from nonmember.config.roots import config_directory
+
+    load, conf = OmegaConf.load, str(config_directory())
+    parsed = functools.cache(load)
+
+    def loaded(file: Any) -> Any:
+        name = str(getattr(file, "name", file))
+        return copy.deepcopy(parsed(name)) if name.startswith(conf) else load(file)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(OmegaConf, "load", loaded)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def each_command_is_composed_once() -> Iterator[None]:
+    """Hydra composes a config once more beforehand, only to learn whether it sets hydra.mode, as sweeps alone do."""
+    from hydra._internal.hydra import Hydra
+
+    mode_of = Hydra.get_mode
+
+    def get_mode(hydra: Hydra, config_name: str | None, overrides: list[str]) -> Any:
+        plain = config_name in ("audit", "score", "train", "report", "plan")
+        if plain and not any("hydra.mode" in override for override in overrides):
+            return None
+        return mode_of(hydra, config_name, overrides)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Hydra, "get_mode", get_mode)
+        yield
 
 
 @pytest.fixture(autouse=True)

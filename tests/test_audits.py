@@ -30,8 +30,6 @@ from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
 from nonmember.training import run as training_run
 
-pytestmark = tiny.ignore_warnings
-
 PRISM = Prism(
     score=MinKPlusPlus(0.2),
     distillation=tiny.distillation(),

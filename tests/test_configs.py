@@ -6,9 +6,7 @@ Numbers that are being tuned are not repeated here; those of the papers are.
 from __future__ import annotations
 
 import ast
-import copy
 import functools
-import gc
 import inspect
 import json
 import re
@@ -163,8 +161,8 @@ PLACES = [
     *deck(
         "audit",
         {
-            "model@target": MODELS,
-            "model@reference": MODELS[::-1],
+            "model@target": MODELS[::2],
+            "model@reference": MODELS[1::2],
             "training@method.distillation": DISTILLATIONS,
             "score@method.score": options("score"),
             "data": DATA,
@@ -201,7 +199,10 @@ PLACES = [
     # A target with a training of its own, on a base with another, and a reference with a third.
     *deck(
         "audit",
-        {f"training@{place}": TRAININGS for place in ("target.training", "target.base.training", "reference.training")},
+        {
+            f"training@{place}": TRAININGS[number::3]
+            for number, place in enumerate(("target.training", "target.base.training", "reference.training"))
+        },
         "model@target=micro_target_low",
     ),
     *deck("audit", {"method": [name for name in options("method") if not name.startswith("red_")]}),
@@ -229,7 +230,7 @@ PLACES = [
         "world.general.path=general.jsonl",
     ),
     *deck("audit", {"model@method.rephraser": ["own_rephraser", "own_stand_in"]}, "method=pacost"),
-    *deck("score", {"model": MODELS[::2], "model@reference": MODELS[1::2], "data": DATA}),
+    *deck("score", {"model": MODELS[1::2], "model@reference": MODELS[::2], "data": DATA[: len(MODELS) // 2]}),
     *deck("train", {"model": MODELS[1::2], "logger": options("logger"), "trainer": options("trainer")}),
     *deck("train", {"model": ["pythia_410m_cpt"]}, "world=pythia"),
     *deck("report", {"report": options("report")}),
@@ -278,6 +279,13 @@ def is_group(key: str) -> bool:
 
 
 SWEEPS_IN_WORLDS = [(name, world) for name in SWEEP_NAMES for world in WORLDS_OF_SWEEP.get(name, WORLDS)]
+# A world at a time for each sweep, in turn; all pairs with -m slow. What sweeps put into a world stands in CELLS.
+EVERY_SWEEP = [
+    pytest.param(name, world, marks=() if worlds.index(world) == turn % len(worlds) else pytest.mark.slow)
+    for turn, name in enumerate(SWEEP_NAMES)
+    for worlds in [WORLDS_OF_SWEEP.get(name, WORLDS)]
+    for world in worlds
+]
 
 
 def cells_of(world: str) -> list[Any]:
@@ -297,17 +305,6 @@ def cells_of(world: str) -> list[Any]:
 
 
 CELLS = [cell for world in WORLDS if world != "micro" for cell in cells_of(world)]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def compose_quickly():
-    """Reading YAML, and looking for garbage, is half of composing; here the files stand still and memory is ample."""
-    load = functools.cache(OmegaConf.load)
-    gc.disable()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OmegaConf, "load", lambda f: copy.deepcopy(load(f.name if hasattr(f, "read") else f)))
-        yield
-    gc.enable()
 
 
 def composed(command: str, overrides: list[str], *, beside: Path | None = None, **more: Any) -> DictConfig:
@@ -339,9 +336,16 @@ def nodes(config: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, config
 
 
-def check_targets(config: DictConfig) -> None:
-    """Each `_target_` exists and takes the keys beside it, all that it needs among them."""
-    container = OmegaConf.to_container(config, resolve=True, throw_on_missing=True)
+def check_targets(config: DictConfig, *, whole_world: bool = True) -> None:
+    """Each `_target_` exists and takes the keys beside it, all that it needs among them.
+
+    What of the world is used stands where it is used; the rest of it is looked at where the world itself is the option.
+    """
+    container = {
+        name: OmegaConf.to_container(value, resolve=True, throw_on_missing=True)
+        for name, value in config.items()
+        if OmegaConf.is_config(value) and (name != "world" or whole_world)
+    }
     found = list(nodes(container))
     assert found
     for key, node in found:
@@ -378,7 +382,7 @@ def test_every_option_composes_binds_and_builds(covered, command, overrides):
     if command == "score" and OmegaConf.is_missing(config.reference, "path"):
         config.reference = None  # which is then not asked for
     require_complete(config)
-    check_targets(config)
+    check_targets(config, whole_world=any(name.startswith("world/") for name in covered))
     build_all(command, config)
 
 
@@ -399,7 +403,7 @@ def test_every_command_composes(command):
     build_all(command, config)
 
 
-@pytest.mark.parametrize(("name", "world"), SWEEPS_IN_WORLDS)
+@pytest.mark.parametrize(("name", "world"), EVERY_SWEEP)
 def test_every_sweep_is_a_primary_config_in_every_world(name, world):
     """As `--config-dir sweeps --config-name NAME world=WORLD` reads it: its first cell, and plain values of others."""
     axes = axes_of(name, world)
@@ -457,11 +461,11 @@ def test_no_file_is_left_out():
     }
 
 
-@pytest.mark.parametrize("path", sorted([*CONF.rglob("*.yaml"), *SWEEPS.glob("*.yaml")]), ids=lambda path: path.stem)
-def test_every_file_says_what_it_is(path):
-    lines = path.read_text(encoding="utf-8").splitlines()
-    assert lines[0].startswith("# ")
-    assert max(map(len, lines)) <= 160
+def test_every_file_says_what_it_is():
+    for path in sorted([*CONF.rglob("*.yaml"), *SWEEPS.glob("*.yaml")]):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        assert lines[0].startswith("# "), path
+        assert max(map(len, lines)) <= 160, path
 
 
 def test_every_option_says_what_it_is():
@@ -800,11 +804,11 @@ def test_folder_names_are_safe_and_tell_apart():
     assert all(re.fullmatch(r"[A-Za-z0-9_.,=@+-]{1,120}", name) and name.strip(".") for name in names)
 
 
-@pytest.mark.parametrize(("name", "world"), SWEEPS_IN_WORLDS)
-def test_cells_of_sweeps_keep_their_names(name, world):
+def test_cells_of_sweeps_keep_their_names():
     """No value in them is one that a folder name must replace."""
-    cells = [f"{key}={value}" for key, values in axes_of(name, world).items() for value in values]
-    assert [folder_name(cell) for cell in cells] == cells
+    for name, world in SWEEPS_IN_WORLDS:
+        cells = [f"{key}={value}" for key, values in axes_of(name, world).items() for value in values]
+        assert [folder_name(cell) for cell in cells] == cells, (name, world)
 
 
 # ------------------------------------------------------------------- no scientific setting in Python

@@ -1,11 +1,15 @@
-"""Who may import whom, read off the source: mathematics without torch, methods without files, W&B in one."""
+"""Who may import whom, read off the source: mathematics without torch, methods without files, W&B in one.
+
+Each rule is one test, which lists every file that breaks it.
+"""
 
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -30,6 +34,7 @@ LAYERS = (
     "observations", "endpoints", "generated", "methods", "results", "reports", "audits", "config", "api", "cli",
 )  # fmt: skip
 HYDRA = ("config", "cli")
+HYDRA_ITSELF = ("hydra", "omegaconf")
 OPENERS = {
     "open",
     "read_text",
@@ -43,12 +48,18 @@ OPENERS = {
 }
 
 
+@functools.cache
 def tree_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), str(path))
 
 
-def imports(path: Path, *, only_at_import: bool = False) -> Iterator[str]:
+@functools.cache
+def imports(path: Path, *, only_at_import: bool = False) -> frozenset[str]:
     """Dotted names of what a file imports, in functions too; without what is for the type checker alone."""
+    return frozenset(_imports(path, only_at_import))
+
+
+def _imports(path: Path, only_at_import: bool) -> Iterator[str]:
     waiting: list[ast.AST] = [tree_of(path)]
     while waiting:
         node = waiting.pop()
@@ -77,87 +88,101 @@ def name_of(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
-def calls(path: Path) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
+def layer_of(path: Path) -> str:
+    return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
-each_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
+@functools.cache
+def calls(path: Path) -> tuple[ast.Call, ...]:
+    return tuple(node for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
 
 
-def within(*folders: str) -> pytest.MarkDecorator:
-    paths = [path for path in MODULES if path.relative_to(SOURCE).parts[0] in folders]
-    assert paths, folders
-    return pytest.mark.parametrize("path", paths, ids=name_of)
+@functools.cache
+def called(path: Path) -> frozenset[str]:
+    return frozenset(ast.unparse(call.func) for call in calls(path))
 
 
-@each_module
-def test_imports_run_downwards(path):
-    layer = path.relative_to(SOURCE).parts[0].removesuffix(".py")
-    if layer != "__init__":
-        assert layer in LAYERS, f"{layer}: say in LAYERS where it stands"
-        others = {name.partition(".")[0] for name in own(path)} - {layer, "__version__"}
-        assert others <= set(LAYERS[: LAYERS.index(layer)])
+def within(*layers: str) -> list[Path]:
+    paths = [path for path in MODULES if layer_of(path) in layers]
+    assert paths, layers
+    return paths
 
 
-@within("scores", "stats")
-def test_mathematics_takes_arrays(path):
-    assert packages(path) <= {"__future__", "nonmember", *sys.stdlib_module_names, "numpy", "scipy", "sklearn"}
-    others = {name.partition(".")[0] for name in own(path)}
-    assert others <= {"records", "checks", path.relative_to(SOURCE).parts[0]}
+def none_but(offending: Iterable[tuple[Path, object]]) -> None:
+    """Fails with every file that breaks the rule, and how; what is empty breaks none."""
+    assert not {name_of(path): what for path, what in offending if what}
 
 
-@within("records", "results")
-def test_what_touches_the_disk_can_be_read_without_the_stack(path):
-    assert not packages(path) & set(HEAVY)
+def test_imports_run_downwards():
+    assert {layer_of(path) for path in MODULES} - {"__init__"} <= set(LAYERS), "say in LAYERS where it stands"
+    none_but(
+        (path, {name.partition(".")[0] for name in own(path)} - {"__version__", *LAYERS[: LAYERS.index(layer) + 1]})
+        for path in MODULES
+        if (layer := layer_of(path)) != "__init__"
+    )
 
 
-@within("methods")
-def test_methods_neither_train_nor_open_files(path):
-    assert not packages(path) & {"torch", "lightning", "hydra", "omegaconf", "wandb", "pyarrow", "datasets"}
+def test_mathematics_takes_arrays():
+    known = {"__future__", "nonmember", *sys.stdlib_module_names, "numpy", "scipy", "sklearn"}
+    none_but((path, packages(path) - known) for path in within("scores", "stats"))
+    none_but(
+        (path, {name.partition(".")[0] for name in own(path)} - {"records", "checks", layer_of(path)})
+        for path in within("scores", "stats")
+    )
+
+
+def test_what_touches_the_disk_can_be_read_without_the_stack():
+    none_but((path, packages(path) & set(HEAVY)) for path in within("records", "results"))
+
+
+def test_methods_neither_train_nor_open_files():
+    stack = {"torch", "lightning", "hydra", "omegaconf", "wandb", "pyarrow", "datasets"}
     forbidden = ("artifacts.store", "observations.passes", "training.run", "models.loading")
-    assert not [name for name in own(path) if name.startswith(forbidden)]
-    called = {ast.unparse(call.func).rpartition(".")[2] for call in calls(path)}
-    assert not called & OPENERS
+    none_but((path, packages(path) & stack) for path in within("methods"))
+    none_but((path, [name for name in own(path) if name.startswith(forbidden)]) for path in within("methods"))
+    none_but((path, {name.rpartition(".")[2] for name in called(path)} & OPENERS) for path in within("methods"))
 
 
-@each_module
-def test_hydra_stays_with_configs_and_commands(path):
+def test_hydra_stays_with_configs_and_commands():
     """The engine can be used from a notebook."""
-    if path.relative_to(SOURCE).parts[0] not in HYDRA:
-        assert not packages(path) & {"hydra", "omegaconf", "argparse"}
+    none_but((p, packages(p) & {"hydra", "omegaconf", "argparse"}) for p in MODULES if layer_of(p) not in HYDRA)
 
 
-@each_module
-def test_wandb_stays_with_tracking(path):
-    if name_of(path) not in ("tracking/trackers.py", "tracking/online.py"):
-        assert "wandb" not in packages(path)
+def test_wandb_stays_with_tracking():
+    theirs = ("tracking/trackers.py", "tracking/online.py")
+    none_but((path, packages(path) & {"wandb"}) for path in MODULES if name_of(path) not in theirs)
 
 
-@each_module
-def test_nothing_runs_what_it_reads(path):
-    assert not packages(path) & {"pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}
-    for call in calls(path):
-        options = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
-        assert options.get("trust_remote_code") != "True", ast.unparse(call)
-        if ast.unparse(call.func).endswith("torch.load"):
-            assert options.get("weights_only") == "True", ast.unparse(call)
-        if ast.unparse(call.func).endswith(("np.load", "numpy.load")):
-            assert options.get("allow_pickle", "False") == "False", ast.unparse(call)
-        assert ast.unparse(call.func) not in {"eval", "exec", "compile"}
+def test_nothing_runs_what_it_reads():
+    none_but(
+        (path, packages(path) & {"pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}) for path in MODULES
+    )
+    none_but((path, called(path) & {"eval", "exec", "compile"}) for path in MODULES)
+    none_but((path, [ast.unparse(call) for call in calls(path) if unpickles(call)]) for path in MODULES)
 
 
-@each_module
-def test_nothing_prints_or_exits_but_the_entries(path):
-    called = {ast.unparse(call.func) for call in calls(path)}
-    assert "print" not in called
-    if name_of(path) not in ("cli/main.py", "cli/__main__.py", "runtime/interruption.py"):
-        assert not called & {"exit", "quit", "sys.exit", "os._exit"}
+def unpickles(call: ast.Call) -> bool:
+    function = ast.unparse(call.func)
+    options = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}
+    return (
+        options.get("trust_remote_code") == "True"
+        or (function.endswith("torch.load") and options.get("weights_only") != "True")
+        or (function.endswith(("np.load", "numpy.load")) and options.get("allow_pickle", "False") != "False")
+    )
 
 
-@within(*HYDRA)
-def test_commands_import_nothing_heavy_before_their_task_runs(path):
-    early = {one.partition(".")[0] for one in imports(path, only_at_import=True)}
-    assert not early & (set(HEAVY) - {"hydra", "omegaconf"})
+def test_nothing_prints_or_exits_but_the_entries():
+    entries = ("cli/main.py", "cli/__main__.py", "runtime/interruption.py")
+    none_but((path, called(path) & {"print"}) for path in MODULES)
+    ends = {"exit", "quit", "sys.exit", "os._exit"}
+    none_but((path, called(path) & ends) for path in MODULES if name_of(path) not in entries)
+
+
+def test_commands_import_nothing_heavy_before_their_task_runs():
+    none_but(
+        (path, {one.partition(".")[0] for one in imports(path, only_at_import=True)} & set(HEAVY) - set(HYDRA_ITSELF))
+        for path in within(*HYDRA)
+    )
 
 
 LOADED = """

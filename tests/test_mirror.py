@@ -9,7 +9,7 @@ import pytest
 
 from nonmember.results.mirror import facts_of, mirror, summary_of
 from nonmember.tracking.trackers import NoTracker, Tracker
-from told import SETTINGS, lay_down, result
+from wandb_helpers import SETTINGS, lay_down, result
 
 
 class Listener(Tracker):

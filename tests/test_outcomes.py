@@ -14,7 +14,7 @@ from nonmember.cli import table
 from nonmember.results.load import load_runs
 from nonmember.results.outcomes import num_without_seal, outcome_paths, read_outcome
 from nonmember.results.result import ERROR, RESULT, AuditResult, Failure
-from told import lay_down, lay_down_failure, result
+from wandb_helpers import lay_down, lay_down_failure, result
 
 
 def sealed(folder: Path, **changes) -> Path:

@@ -22,7 +22,7 @@ from nonmember.methods.clearance.shams import Damaged, OnOtherText
 from nonmember.models import PerturbedOutputs
 from nonmember.records import Corpus, Document
 from nonmember.training import Trained
-from test_configs import SWEEPS, compose_quickly, composed  # noqa: F401 (the fixture of that name is for all here)
+from test_configs import SWEEPS, composed
 from tiny import Texts
 
 PRESETS = [name for name in options("experiment") if name.startswith("red_")]

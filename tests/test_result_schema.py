@@ -39,8 +39,6 @@ from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
 from nonmember.training.planting import planted
 
-pytestmark = tiny.ignore_warnings
-
 OLDER = Path(__file__).parent / "older_results"  # written by commit 42d078f; all but `sealed` without their seals
 UNREAD = tiny.texts(*tiny.random_texts(34, seed=77), name="unread")
 BASE = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="base")

@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import lightning
 import numpy as np
-import pytest
 import torch
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
@@ -25,11 +24,6 @@ from nonmember.tracking.trackers import NoTracker
 from nonmember.training.recipes import Distillation, Optimization, Pretraining
 
 quieten()
-ignore_warnings = [  # pytest puts its own filters in place of those that `quieten` sets
-    pytest.mark.filterwarnings("ignore:.*LeafSpec.*is deprecated"),
-    pytest.mark.filterwarnings("ignore:You defined a `validation_step` but have no `val_dataloader`"),
-    pytest.mark.filterwarnings("ignore:Checkpoint directory .* exists"),
-]
 
 VOCAB_SIZE = 280
 ARCHITECTURE = {

@@ -25,8 +25,6 @@ from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
 from nonmember.training import run as training_run
 
-pytestmark = tiny.ignore_warnings
-
 TARGET = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="target")
 REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, label="reference")
 DISTILLED = Trained(REFERENCE, tiny.distillation(), tiny.SUSPECT, seed=3, teacher=TARGET, label="distilled")

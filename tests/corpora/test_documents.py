@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nonmember.corpora import Cleaning, Documents, Jsonl, Prepared, TextFiles
-from nonmember.corpora.sources.readers import formats
-from nonmember.corpora.sources.readers import readers as sources
+from nonmember.corpora.sources import formats
+from nonmember.corpora.sources import readers as sources
 
 ROWS = [
     {"name": "a", "body": "one,\n\n  two \t", "book": "Emma", "number": 7},

@@ -17,8 +17,6 @@ from nonmember.records import Corpus, Document
 from nonmember.scores import Loss, MinKPlusPlus, ReferenceRatio, ScoreInputs
 from nonmember.training import Trained
 
-pytestmark = tiny.ignore_warnings
-
 TARGET = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="target")
 SPEC = Picked(tiny.SUSPECT, TARGET, tiny.scratch(2), Loss(), "least_likely", num_documents=5, max_tokens=64)
 FIVE = Corpus(tuple(Document(f"d{place}", "x") for place in range(5)), {"empty": 2})

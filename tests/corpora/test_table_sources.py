@@ -34,7 +34,7 @@ def path(request, tmp_path):
     else:
         lines = [json.dumps(row) for row in ROWS]
     data = "\n".join([*lines, ""]).encode()
-    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+    path.write_bytes(gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)
     return path
 
 
@@ -89,7 +89,7 @@ def test_several_files_are_read_one_after_the_other(tmp_path):
         ("t.csv", b"a,b\n1\n", r"row 2 has 1 values, but there are 2 columns"),
         ("t.csv", b"a,a\n1,2\n", "different column names"),
         ("t.csv", b"a\n\xff\n", "complete CSV file in UTF-8"),
-        ("t.csv.gz", gzip.compress(b"a\n1\n" * 999)[:-9], "complete CSV file"),
+        ("t.csv.gz", gzip.compress(b"a\n1\n" * 999, mtime=0)[:-9], "complete CSV file"),
         ("t.parquet", b"PAR1", "complete Parquet file"),
         ("t.txt", b"", r"must be a table, one of \*.csv, \*.jsonl, \*.parquet"),
         ("t.csv", b"b\n1\n", "no column 'a'; its columns are 'b'"),

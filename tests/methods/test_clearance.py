@@ -24,8 +24,6 @@ from nonmember.training import Trained
 from nonmember.training.planting import planted
 from tiny import build
 
-pytestmark = tiny.ignore_warnings
-
 NONE, TWICE, OFTEN, HALF = Exposure(1.0, 0), Exposure(1.0, 2), Exposure(1.0, 8), Exposure(0.5, 8)
 SETS = {name: tiny.texts(*tiny.random_texts(20, seed=seed), name=name) for seed, name in enumerate("abc")}
 TARGET = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="target")

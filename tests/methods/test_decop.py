@@ -30,9 +30,6 @@ from nonmember.records import Corpus, Document
 from nonmember.results.result import AuditResult
 from nonmember.stats.letter_choice import LETTERS
 
-pytestmark = tiny.ignore_warnings
-
-
 # Questions ----------------------------------------------------------------------------------------------------------
 
 

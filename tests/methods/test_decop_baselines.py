@@ -17,8 +17,6 @@ from nonmember.records import Document
 from nonmember.scores import Lowercase, MinK, Perplexity, Zlib
 from nonmember.stats.multiplicity import holm
 
-pytestmark = tiny.ignore_warnings
-
 BASELINES = DecopBaselines((Perplexity(), Zlib(), Lowercase(), MinK(0.2)), 100, 10, 0.05, 60)
 NAMES = [score.name for score in BASELINES.scores]
 

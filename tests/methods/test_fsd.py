@@ -22,8 +22,6 @@ from nonmember.records import Corpus, Document, TokenTable
 from nonmember.scores import Lowercase, MinK, Perplexity, ReferenceDifference, ScoreInputs
 from nonmember.training import Trained
 
-pytestmark = tiny.ignore_warnings
-
 TUNING = tiny.pretraining()
 FSD = Fsd(
     scores=[Perplexity(), MinK(0.2)],

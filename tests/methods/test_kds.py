@@ -23,8 +23,6 @@ from nonmember.stats.kernels import kernel_divergence
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Lora
 
-pytestmark = tiny.ignore_warnings
-
 SGD = tiny.optimization(optimizer="sgd", learning_rate=0.1, batch_size=4, gradient_clip=None)
 LORA = Lora(rank=4, alpha=8, dropout=0.3, target_modules=None)
 TUNING = AdapterTuning(SGD, LORA, max_tokens=64, drop_last=False)

@@ -19,9 +19,7 @@ from nonmember.methods import NameCloze, Roles
 from nonmember.methods.extraction.name_cloze import CLOZE, MASKED, BlankProbe, ClozeProbe, word_of
 from nonmember.methods.extraction.name_cloze_prompts import fill_in
 from nonmember.models import Pretrained
-from players import EMPTY, REFUSED, Player, corpus_of, played, says
-
-pytestmark = tiny.ignore_warnings
+from scripted_models import EMPTY, REFUSED, Player, corpus_of, played, says
 
 METHOD = NameCloze(
     with_title=False, tagger=None, masked_model=None, max_new_tokens=16, min_valid_share=0.95, num_resamples=40,

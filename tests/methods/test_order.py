@@ -18,8 +18,6 @@ from nonmember.stats.order import order_test
 from nonmember.training import Trained
 from nonmember.training import run as training_run
 
-pytestmark = tiny.ignore_warnings
-
 METHOD = OrderTest(
     num_shards=20, max_examples=100, num_orders=30, window=64, stride=32, control=False, compat=False, alpha=0.05,
     max_tokens=64,

@@ -30,8 +30,6 @@ from nonmember.observations.passes import writing
 from nonmember.results.result import AuditResult
 from nonmember.scores import AnswerProbability, ScoreInputs
 
-pytestmark = tiny.ignore_warnings
-
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, seed=9)
 PACOST = Pacost(
     rephraser=Pretrained("the/rephraser"),

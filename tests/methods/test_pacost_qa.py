@@ -28,8 +28,6 @@ from nonmember.observations.passes import answers as answers_module
 from nonmember.observations.passes import writing
 from nonmember.results.result import AuditResult
 
-pytestmark = tiny.ignore_warnings
-
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, seed=9)
 PACOST = PacostQa(
     rephraser=Pretrained("the/rephraser"),

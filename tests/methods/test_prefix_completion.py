@@ -23,9 +23,7 @@ from nonmember.methods.extraction.prefix_completion import COMPLETION, Completio
 from nonmember.models import Pretrained
 from nonmember.records import Corpus
 from nonmember.stats.proportions import exact_upper_bound, fisher_greater
-from players import EMPTY, FAILED, REFUSED, corpus_of, played, says
-
-pytestmark = tiny.ignore_warnings
+from scripted_models import EMPTY, FAILED, REFUSED, corpus_of, played, says
 
 ENDPOINT = Endpoint("http://localhost:1/v1", "a-model", "chat", "KEY")
 METHOD = PrefixCompletion(

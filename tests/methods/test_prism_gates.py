@@ -23,8 +23,6 @@ from nonmember.results.result import AuditResult
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
 
-pytestmark = tiny.ignore_warnings
-
 GATES = PrismGates(
     min_ce_gain=0.02, min_kl_gain=-0.1, max_kl_rise=0.2, max_nll_rise=0.35, max_rank_correlation=0.995,
     max_reference_gain=0.5, min_distinct=0.8, min_spread=0.02, min_delta=0.02, num_documents=30, min_characters=20,

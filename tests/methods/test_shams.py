@@ -18,8 +18,6 @@ from nonmember.records.exposure import Exposure
 from nonmember.scores import MinKPlusPlus
 from nonmember.training import Trained
 
-pytestmark = tiny.ignore_warnings
-
 NONE, OFTEN = Exposure(1.0, 0), Exposure(1.0, 6)
 STAND_IN = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="stand-in")
 REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, label="reference")

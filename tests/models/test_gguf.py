@@ -22,8 +22,6 @@ gguf = pytest.importorskip("gguf", reason="GGUF files are read with the package 
 
 SCORE = "loss"
 
-pytestmark = tiny.ignore_warnings
-
 
 def write_gguf(folder: Path, file: Path) -> Path:
     """A tiny Llama of transformers in the names, shapes and row order of llama.cpp, unquantised."""

@@ -27,8 +27,6 @@ from nonmember.models.serving import serve
 from nonmember.observations import Diverged, TokenStatistics
 from nonmember.training import Trained
 
-pytestmark = tiny.ignore_warnings
-
 IDS_BT = torch.randint(0, 60, (6, 30), generator=torch.Generator().manual_seed(3))
 SMALL = {"vocab_size": 60, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
          "num_key_value_heads": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}  # fmt: skip

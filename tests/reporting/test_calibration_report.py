@@ -5,19 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from made_up_calibration import PLANTED, clearance, everything, rival
+from reading import built
 from scipy import stats
 
 from nonmember.reports.core.grid import FALSE
 from nonmember.reports.papers.calibration.tables import HALVES
 from nonmember.reports.render.markdown import cell_text
-from nonmember.results.load import Run
 from nonmember.stats.margins import prediction_p_value
-
-
-def built(paper, *results):
-    """Sections by key."""
-    runs = [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
-    return {section.key: section for section in paper.build(runs).sections}
 
 
 def text(section, key, row, column):

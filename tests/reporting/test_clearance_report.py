@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import made_up
 import pytest
 from made_up_clearance import EXCLUDED, READINGS, clearance, controls, everything
+from reading import text
 
 from nonmember.records.exposure import Exposure
 from nonmember.reports.core.explorer import false_claim
@@ -35,11 +36,6 @@ def sections(paper, *results):
 def block(section, key):
     (found,) = [one for one in [*section.blocks, *(figure.numbers for figure in section.figures)] if one.key == key]
     return found
-
-
-def text(found, row, column):
-    (cells,) = [one.cells for one in found.rows if one.name == row]
-    return cell_text(cells[found.columns.index(column)])
 
 
 # ------------------------------------------------------------------------------------------------ readings

@@ -9,12 +9,11 @@ import xml.etree.ElementTree as ElementTree
 import made_up
 import numpy as np
 import pytest
+from reading import block, built, text
 
 from nonmember.reports.core.grid import INVALID, PUBLISHED
 from nonmember.reports.papers.decop import published
 from nonmember.reports.render import formats
-from nonmember.reports.render.markdown import cell_text
-from nonmember.results.load import Run
 
 DASH = formats.DASH
 LETTERS = "ABCD"
@@ -49,21 +48,6 @@ def decop(target="llama-2-13b", sweep="decop_replay", *, calibrated=False, shift
     return made_up.result(sweep=sweep, data={"domain": "booktection-128"} | more.pop("data", {}),
                           details=details | more.pop("details", {}), settings=more.pop("settings", {}),
                           **given | more)  # fmt: skip
-
-
-def built(paper, *results):
-    runs = [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
-    return {section.key: section for section in paper.build(runs).sections}
-
-
-def block(section, key):
-    (found,) = [one for one in section.blocks if one.key == key]
-    return found
-
-
-def text(found, row, column):
-    (cells,) = [one.cells for one in found.rows if one.name == row]
-    return cell_text(cells[found.columns.index(column)])
 
 
 def test_both_figures_stand_under_their_own_names_beside_the_published_one(decop_paper):

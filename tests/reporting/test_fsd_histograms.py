@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made_up_fsd import READ, UNREAD, fsd
+from reading import text
 
 from nonmember.reports.papers.fsd.histograms import counted_in, edges_of
 from nonmember.reports.render.markdown import cell_text
@@ -71,11 +72,6 @@ def figures(drawn, monkeypatch):
 def result(target=READ, domain="scipy", **more):
     counts = {"num_members": NUM_MEMBERS, "num_nonmembers": NUM_OTHERS}
     return fsd(target=target, data={"domain": domain}, details=counts, **more)
-
-
-def text(found, row, column):
-    (cells,) = [one.cells for one in found.rows if one.name == row]
-    return cell_text(cells[found.columns.index(column)])
 
 
 def numbers(section, name):

@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import made_up
 import pytest
 from made_up_fsd import READ, UNREAD, everything, fsd, one_score
+from reading import block, built, text
 
 from nonmember.reports.core.grid import DOUBTED, FALSE, INVALID, PUBLISHED
 from nonmember.reports.core.published import number as value_of
@@ -19,22 +20,6 @@ from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
 
 DASH = formats.DASH
-
-
-def built(paper, *results):
-    """Sections by key."""
-    runs = [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
-    return {section.key: section for section in paper.build(runs).sections}
-
-
-def block(section, key):
-    (found,) = [one for one in section.blocks if one.key == key]
-    return found
-
-
-def text(found, row, column):
-    (cells,) = [one.cells for one in found.rows if one.name == row]
-    return cell_text(cells[found.columns.index(column)])
 
 
 # ------------------------------------------------------------------------------------------ right cells

@@ -11,6 +11,7 @@ import made_up
 import numpy as np
 import pytest
 from made_up_kds import ABLATIONS, BASELINES, SHARES, UNREAD, everything, kds, series
+from reading import block, built, cell, text
 from scipy import stats
 
 from nonmember.reports.core.grid import DOUBTED, PUBLISHED
@@ -24,26 +25,6 @@ from nonmember.stats.contamination import consistency, level_correlation
 DASH = formats.DASH
 RATES = (0, 0.25, 0.5, 1)
 SCORES = np.array([[-1.0, -0.8, -0.9, -0.5], [-0.9, -0.7, -0.75, -0.6], [-1.2, -0.9, -0.6, -0.7]])
-
-
-def built(paper, *results):
-    """Sections by key."""
-    runs = [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
-    return {section.key: section for section in paper.build(runs).sections}
-
-
-def block(section, key):
-    (found,) = [one for one in section.blocks if one.key == key]
-    return found
-
-
-def cell(found, row, column):
-    (cells,) = [one.cells for one in found.rows if one.name == row]
-    return cells[found.columns.index(column)]
-
-
-def text(found, row, column):
-    return cell_text(cell(found, row, column))
 
 
 def values(found, row, column):

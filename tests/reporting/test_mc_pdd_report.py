@@ -10,29 +10,15 @@ from dataclasses import replace
 import made_up
 import pytest
 from made_up_mc_pdd import contaminated, everything, mc_pdd, rivals
+from reading import block, built, runs_of
 
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED
 from nonmember.reports.papers.mc_pdd import published as published_mc_pdd
 from nonmember.reports.render import formats
 from nonmember.reports.render.markdown import cell_text
-from nonmember.results.load import Run
 from nonmember.stats.multiplicity import holm
 
 DASH, MINUS = formats.DASH, formats.MINUS
-
-
-def runs_of(*results):
-    return [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
-
-
-def built(paper, *results):
-    """Sections by key."""
-    return {section.key: section for section in paper.build(runs_of(*results)).sections}
-
-
-def block(section, key):
-    (found,) = [one for one in section.blocks if one.key == key]
-    return found
 
 
 def row(found, name):

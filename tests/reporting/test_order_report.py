@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import made_up
 import pytest
 from made_up_order import everything, order
+from reading import block, built, cell, text
 from scipy import stats
 
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED
@@ -20,26 +21,6 @@ from nonmember.results.load import Run
 from nonmember.stats.multiplicity import holm
 
 DASH = formats.DASH
-
-
-def built(paper, *results):
-    """Sections by key."""
-    runs = [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
-    return {section.key: section for section in paper.build(runs).sections}
-
-
-def block(section, key):
-    (found,) = [one for one in section.blocks if one.key == key]
-    return found
-
-
-def cell(found, row, column):
-    (cells,) = [one.cells for one in found.rows if one.name == row]
-    return cells[found.columns.index(column)]
-
-
-def text(found, row, column):
-    return cell_text(cell(found, row, column))
 
 
 def test_p_and_t_by_duplication_with_marks_against_the_truth(order_paper):

@@ -12,13 +12,13 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 
 import pytest
+from reading import text
 from scipy import stats
 
 from nonmember.reports.core import published, rereading
 from nonmember.reports.core.grid import FALSE, MISSED, UNDECIDED
 from nonmember.reports.core.rereading import Reread, count, everything, held_out, weak_references, with_intervals
 from nonmember.reports.papers.published_margins.report import p_cell
-from nonmember.reports.render.markdown import cell_text
 
 MARGINS = (0, 0.05, 0.1, 0.15)
 
@@ -37,11 +37,6 @@ def document(margins_paper):
 def block(document, section, key):
     (found,) = [block for one in document.sections if one.key == section for block in one.blocks if block.key == key]
     return found
-
-
-def text(found, row, column):
-    (cells,) = [one.cells for one in found.rows if one.name == row]
-    return cell_text(cells[found.columns.index(column)])
 
 
 # ---------------------------------------------------------------------------------------------- arithmetic

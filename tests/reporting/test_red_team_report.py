@@ -10,6 +10,7 @@ import xml.etree.ElementTree as ElementTree
 import made_up
 import pytest
 from made_up_red_team import attacked, everything
+from reading import built, text
 
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED
 from nonmember.reports.papers.red_team.report import DEEDS, PARTS
@@ -21,17 +22,6 @@ from nonmember.results.load import Run
 
 DASH = formats.DASH
 CLEARS, SILENT, INVALID_VERDICT = "evidence_of_non_membership", "inconclusive", "invalid"
-
-
-def built(paper, *results):
-    """Sections by key."""
-    runs = [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
-    return {section.key: section for section in paper.build(runs).sections}
-
-
-def text(found, row, column):
-    (cells,) = [one.cells for one in found.rows if one.name == row]
-    return cell_text(cells[found.columns.index(column)])
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import hashlib
 import json
 import random
 import re
+import shutil
 import sys
 import xml.etree.ElementTree as ElementTree
 
@@ -25,34 +26,37 @@ def all_results():
     return list(made_up.everything())
 
 
-@pytest.fixture
-def report(nonmember_report, tmp_path):
-    """report(*results): the folder of the report over them."""
-
-    def make(*results):
-        made_up.write(tmp_path / "audits", *results)
-        nonmember_report("results=[audits]", "folder=out")
-        return tmp_path / "out"
-
-    return make
+def report_of(results, place):
+    """The folder of the report over these results, which lie beside it."""
+    made_up.write(place / "audits", *results)
+    call(place, "results=[audits]", "folder=out")
+    return place / "out"
 
 
-@pytest.fixture
-def nonmember_report(tmp_path, monkeypatch):
-    """The entry itself, as the command line calls it."""
+def call(place, *overrides):
+    """The entry itself, as the command line calls it in that folder."""
     from nonmember.cli import report as entry
 
-    monkeypatch.chdir(tmp_path)
-
-    def call(*overrides):
-        monkeypatch.setattr(sys, "argv", ["nonmember", *overrides])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        patch.setattr(sys, "argv", ["nonmember", *overrides])
         entry.main()
 
-    return call
+
+@pytest.fixture
+def report(tmp_path):
+    """report(*results): the folder of the report over them."""
+    return lambda *results: report_of(results, tmp_path)
 
 
-def test_what_is_written(report, all_results):
-    folder = report(*all_results)
+@pytest.fixture(scope="module")
+def whole_report(all_results, tmp_path_factory):
+    """The report over all results, to be read only."""
+    return report_of(all_results, tmp_path_factory.mktemp("whole"))
+
+
+def test_what_is_written(whole_report):
+    folder = whole_report
     listing = json.loads((folder / "manifest.json").read_text())
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert found == listing["files"]
@@ -111,17 +115,17 @@ def test_unreadable_files_are_counted_and_left_out(report, tmp_path, caplog):
     assert "3 unreadable" in (folder / "report.html").read_text()
 
 
-def test_an_empty_folder_gives_one_sentence(nonmember_report):
+def test_an_empty_folder_gives_one_sentence(tmp_path):
     with pytest.raises(ValueError, match=r"There is no result.json below audits. Run audits first, or name"):
-        nonmember_report("results=[audits]", "folder=out")
+        call(tmp_path, "results=[audits]", "folder=out")
 
 
-def test_an_earlier_report_is_replaced(report, nonmember_report, tmp_path, all_results):
-    folder = report(*all_results)
+def test_an_earlier_report_is_replaced(whole_report, tmp_path):
+    folder = shutil.copytree(whole_report, tmp_path / "out")
     (folder / "figures" / "mine.txt").write_text("not the report's")
     assert (folder / "figures" / "seed-micro.svg").exists()
     made_up.write(tmp_path / "fewer", made_up.result())
-    nonmember_report("results=[fewer]", "folder=out")
+    call(tmp_path, "results=[fewer]", "folder=out")
     assert not (folder / "figures" / "seed-micro.svg").exists()
     assert (folder / "figures" / "mine.txt").exists()
 
@@ -170,8 +174,8 @@ def test_the_page_needs_nothing_else_and_is_small(report, all_results):
     assert pages.digest(pages.read("page.js")) in policy
 
 
-def test_every_link_of_the_page_leads_somewhere(report, all_results):
-    html = (report(*all_results) / "report.html").read_text()
+def test_every_link_of_the_page_leads_somewhere(whole_report):
+    html = (whole_report / "report.html").read_text()
     ids = re.findall(r'\bid="([^"]+)"', html)
     assert len(ids) == len(set(ids))
     for target in re.findall(r'href="#([^"]+)"', html):
@@ -180,9 +184,10 @@ def test_every_link_of_the_page_leads_somewhere(report, all_results):
         assert not query or set(query.split(",")) <= set(ids)
 
 
-def test_pictures_are_sound_xml(report, all_results):
-    folder = report(*all_results)
-    for path in folder.glob("figures/*.svg"):
+def test_pictures_are_sound_xml(whole_report):
+    paths = list(whole_report.glob("figures/*.svg"))
+    assert paths
+    for path in paths:
         ElementTree.fromstring(path.read_text().replace("xlink:href", "href"))
 
 

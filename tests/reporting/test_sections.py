@@ -7,6 +7,7 @@ from typing import ClassVar
 
 import made_up
 import pytest
+from reading import runs_of
 
 from nonmember.reports.core.explorer import axis_of, row_of, statistics_of
 from nonmember.reports.core.grid import PUBLISHED, Block, Cell, Number, Row
@@ -14,7 +15,6 @@ from nonmember.reports.core.numbers import STATISTIC, counted, detail, field, nu
 from nonmember.reports.core.report import Filled, Glance, Part, Report, figures, tables
 from nonmember.reports.core.worlds import Scope, World
 from nonmember.reports.render.markdown import cell_text
-from nonmember.results.load import Run
 
 METHOD = "novel"
 
@@ -51,10 +51,6 @@ def report():
     worlds = [plain, replace(plain, name="pile", title="Pile world", command="world=pile {sweep}")]
     sweeps = {"scores": ["first", "second"], "more": ["first"]}
     return NovelReport("novel", "Novel", "Nothing", sweeps, {"scores": {"plain": "as printed"}}, worlds)
-
-
-def runs_of(*results):
-    return [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
 
 
 def novel(**given):

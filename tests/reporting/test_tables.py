@@ -3,20 +3,11 @@
 from __future__ import annotations
 
 import made_up
+from reading import built
 
 from nonmember.reports.core.grid import FALSE, MISSED, PUBLISHED
 from nonmember.reports.render import formats
 from nonmember.reports.render.markdown import cell_text
-from nonmember.results.load import Run
-
-
-def runs_of(*results):
-    return [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
-
-
-def built(paper, *results):
-    """Sections by key."""
-    return {section.key: section for section in paper.build(runs_of(*results)).sections}
 
 
 def block(section, world="micro"):

@@ -30,7 +30,6 @@ from nonmember.training.modules import learning_rate_factor
 from nonmember.training.recipes import AdaLora, AdapterTuning, Ia3, Lora
 from nonmember.training.run import tune
 
-pytestmark = tiny.ignore_warnings
 VOCAB = 60
 DOCUMENTS = tiny.sequences_of_ids(18, seed=3, vocab_size=VOCAB)
 LORA = Lora(rank=4, alpha=8, dropout=0.3, target_modules=None)
@@ -240,7 +239,7 @@ def uninterrupted(request, tmp_path_factory):
 
 
 # Three micro-batches of at most two to a step.
-@pytest.mark.parametrize("stop_after", [3, 11, 27, 35, 36])
+@pytest.mark.parametrize("stop_after", [3, 11, 36])  # after a step, within one, after the last
 def test_goes_on_to_the_last_bit(uninterrupted, tmp_path, stop_after):
     recipe, weights, facts = uninterrupted
     with pytest.raises(RuntimeError, match="interrupted"):

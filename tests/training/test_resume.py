@@ -21,7 +21,6 @@ from nonmember.runtime.interruption import Interrupted, interruptible, interrupt
 from nonmember.training.points import ResumePoints
 from nonmember.training.run import Teacher, train
 
-pytestmark = tiny.ignore_warnings
 VOCAB, END = 60, 0
 DOCUMENTS = tiny.sequences_of_ids(18, seed=3, vocab_size=VOCAB)
 RECIPES = {

@@ -145,6 +145,7 @@ class TestOutcome:
     distribution: resampled statistics, empty where the method has none.
     """
 
+    __test__: ClassVar[bool] = False  # pytest takes classes called Test... for tests
     statistic: float
     p_value: float
     ci_low: float

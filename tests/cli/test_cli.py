@@ -1,0 +1,276 @@
+"""What the command says: help, and one sentence for every mistake on the command line."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from nonmember import __version__
+from nonmember.cli import main as cli
+
+
+def in_one_sentence(said, command="audit"):
+    """One line on standard error, nothing of Python's or Hydra's on either."""
+    assert said.status == 1
+    assert said.err.startswith(f"nonmember {command}: ")
+    assert said.err.count("\n") == 1
+    for noise in (
+        "Traceback",
+        "Error executing job",
+        "full_key",
+        "object_type",
+        "Config search path",
+        "hydra.cc",
+    ):
+        assert noise not in said.err + said.out
+    return said.err
+
+
+# ---------------------------------------------------------------------------------------------- help
+
+
+@pytest.mark.parametrize("arguments", [(), ("--help",), ("-h",), ("help",)])
+def test_help_names_every_command(nonmember, arguments):
+    said = nonmember(*arguments)
+    assert (said.status, said.err) == (0, "")
+    for command, what in cli.COMMANDS.items():
+        assert f"{command:11} {what}" in said.out
+
+
+def test_version(nonmember):
+    assert nonmember("--version").out == f"nonmember {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["audit", "score", "train"])
+def test_help_of_a_command(nonmember, command, tmp_path):
+    said = nonmember(command, "--help")
+    assert (said.status, said.err) == (0, "")
+    assert said.out.startswith(f"nonmember {command}: ")
+    assert said.out.count("\n") <= 14
+    assert "nonmember list models" in said.out
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("kind", "line"),
+    [("models", "micro_target "), ("methods", "prism "), ("data", "jsonl "), ("worlds", "own "), ("sweeps", "table2 ")],
+)
+def test_list_has_a_line_for_each(nonmember, kind, line):
+    said = nonmember("list", kind)
+    (found,) = [one for one in said.out.splitlines() if one.startswith(line)]
+    assert len(found.split()) > 3
+
+
+def test_list_of_nothing(nonmember):
+    assert "no list of modls; did you mean models?" in in_one_sentence(nonmember("list", "modls"), "list")
+
+
+def test_help_of_the_table(nonmember):
+    said = nonmember("table", "--help")
+    assert said.status == 0
+    assert "nonmember table" in said.out
+
+
+def test_looking_at_the_config_makes_nothing(nonmember, tmp_path):
+    said = nonmember("audit", "--cfg", "job", "data=jsonl", "data.path=a.jsonl")
+    assert said.status == 0
+    assert "label: ${file_stem:${.path}}" in said.out
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["demo", "table2"])
+def test_a_sweep_is_named(nonmember, name):
+    """Each composes: tests/test_configs.py."""
+    said = nonmember("audit", "--config-name", name, "--cfg", "job")
+    assert (said.status, said.err) == (0, "")
+    assert f"name: {name}\n" in said.out
+
+
+# ------------------------------------------------------------------------------------------ mistakes
+
+
+def test_unknown_command(nonmember):
+    said = nonmember("adit", "seed=1")
+    assert said.status == 2
+    assert said.err == (
+        f"nonmember: there is no command 'adit'; did you mean audit? The commands are {', '.join(cli.COMMANDS)}.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["nme=x"], "no key nme; did you mean name?"),
+        (["trainer.precison=32-true"], "no key trainer.precison; did you mean precision? trainer has "),
+        (["data=jsonl", "cleaning.min_wrds=3"], "did you mean min_words or max_words?"),
+        (["data.pth=x"], "no key data.pth; did you mean path? data has label, "),
+        (["data=jsnl"], "no data=jsnl; did you mean jsonl? data can be arxiv_monthly, "),
+        (["model@target=pythia_410"], "no model=pythia_410; did you mean pythia_410m "),
+        (["score@method.score=min_kk"], "no score=min_kk; did you mean min_k"),
+        (["experiment=no_such"], "no experiment=no_such. experiment can be "),
+        (["model@target=/some/folder"], "for a path use target.path=/some/folder."),
+        (["model=/some/folder"], "for a path use target.path=/some/folder for the model in question, reference.path"),
+        (["data=docs.jsonl"], "for a path use data.path=docs.jsonl."),
+        (["outputs="], "outputs must be a folder; got nothing."),
+        (["name=../.."], "name must be a folder below the outputs; got '../..'."),
+        (["name=/abs"], "name must be a folder below the outputs; got '/abs'."),
+        (["modl@target=pythia_70m"], "no group modl; did you mean model or method? The groups are asking, "),
+        (["model=pythia_70m"], "Did you mean to override one of model@reference, model@target?"),
+        (["training@method.distilation=distillation"], "training@method.distillation"),
+        (["seed=abc"], "seed cannot be that: Value 'abc' of type 'str' could not be converted to Integer."),
+        (["target.path"], "'target.path' cannot be read: write key=value"),
+        (["name='a b"], "cannot be read: write key=value, with quotes"),
+        (["seed=1,2"], "To sweep over it, add --multirun"),
+        (["--config-name", "no_such"], "Cannot find primary config 'no_such'"),
+    ],
+)  # fmt: skip
+def test_a_slip_gets_a_sentence_with_the_nearest(nonmember, tmp_path, overrides, expected):
+    said = nonmember("audit", *overrides)
+    assert expected in in_one_sentence(said)
+    assert said.out == ""
+    assert not list(tmp_path.iterdir()), "refused before anything is made"
+
+
+@pytest.mark.parametrize(
+    ("command", "overrides", "expected"),
+    [
+        (
+            "audit",
+            [],
+            "prism needs a target model, a reference model that has not read the documents and documents; add "
+            "target.path=FOLDER_OR_HUB_NAME reference.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.",
+        ),
+        ("audit", ["target.path=a", "data.path=b"], "add reference.path=FOLDER_OR_HUB_NAME to"),
+        ("audit", ["data=hub"], "a value for data.revision; add "),
+        ("audit", ["method=kds"], "kds needs a target model and documents; add "),
+        (
+            "audit",
+            ["method=blind"],
+            "blind needs documents and unread text of the same kind to compare with; add "
+            "data.path=FILE data.heldout.path=FILE to",
+        ),
+        ("audit", ["method=fsd", "data=jsonl"], "+data@data.unseen=documents data.unseen.path=FILE to"),
+        (
+            "audit",
+            ["method=decop", "target.path=a", "data.path=b"],
+            "decop needs a model that paraphrases and unread "
+            "text of the same kind to compare with; add method.paraphraser.path=",
+        ),
+        (
+            "audit",
+            ["method=pacost", "target.path=a", "data.path=b"],
+            "pacost needs a model that rephrases; add method.rephraser.path=FOLDER_OR_HUB_NAME to",
+        ),
+        ("audit", ["method=fsd_all"], "general text without the documents; add "),
+        ("audit", ["method=clearance"], "a model of the target's size for its controls, documents and general text"),
+        ("audit", ["model@target=endpoint"], "a value for target.url and a value for target.model; add "),
+        ("audit", ["model@target=micro_target", "reference.path=x", "data.path=y"], "add world=micro or world=pile"),
+        ("score", [], "add model.path=VALUE data.path=VALUE to"),
+        ("train", [], "model must be a recipe of a training; got a finished model. Use model=tuned"),
+    ],
+)
+def test_what_must_be_given_is_named(nonmember, command, overrides, expected):
+    assert expected in in_one_sentence(nonmember(command, *overrides), command)
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("truth=maybe", "truth must be one of member, non_member; got 'maybe'."),
+        ("seed=-1", "seed must be a whole number of at least 0; got -1."),
+        ("method.alpha=2", "method: alpha must be a number in (0, 1); got 2."),
+        ("method.rank_metric=pearson", "method: rank_metric must be one of spearman, kendall"),
+        ("method.num_resamples=0", "method: num_resamples must be a whole number of at least 20"),
+        ("method.max_tokens=1", "method: max_tokens must be a whole number of at least 2"),
+        ("method.score.k=0", "method.score: k must be a number in [0.001, 1]; got 0"),
+        ("method.distillation.tau=0", "method.distillation: tau must be a number in [0.1, 100]; got 0"),
+        ("trainer.micro_batch_size=0", "trainer: trainer.micro_batch_size must be a whole number"),
+        ("target.dtype=float8", "target: dtype must be one of float32, "),
+        ("cleaning.long_documents=shorten", "cleaning.long_documents must be one of cut, drop; got 'shorten'"),
+        ("+method.bogus=1", "method: "),
+    ],
+)
+def test_settings_are_refused_before_anything_is_read(nonmember, override, expected):
+    """The models and documents named here do not exist: nobody has looked."""
+    pretend = [f"{role}.path=no/such" for role in ("target", "reference")] + [
+        "data=jsonl",
+        "data.path=nothing.jsonl",
+    ]
+    said = nonmember("audit", "model@target=pretrained", "model@reference=pretrained", *pretend, override)
+    assert expected in in_one_sentence(said)
+
+
+def test_a_failed_audit_leaves_the_reason_in_its_folder(nonmember, tmp_path):
+    said = nonmember("audit", "name=mine")
+    (path,) = tmp_path.glob("outputs/audits/mine/*/error.json")
+    reason = json.loads(path.read_text())
+    assert reason["cell"] == path.parent.name
+    assert reason["kind"] == "ValueError"
+    assert reason["error"] in said.err
+
+
+def test_table_of_nothing(nonmember, tmp_path):
+    assert "There is no result.json below nowhere." in in_one_sentence(nonmember("table", "nowhere"), "table")
+    (tmp_path / "result.json").write_text("{}")
+    assert "is not a result this version can read" in in_one_sentence(nonmember("table", "."), "table")
+
+
+# -------------------------------------------------------------------------- errors that are not ours
+
+
+def test_full_error_shows_the_traceback(nonmember, monkeypatch):
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    with pytest.raises(ValueError, match="prism needs a target model"):
+        nonmember("audit")
+
+
+def test_a_bug_is_never_told_as_a_mistake_of_the_user(nonmember, monkeypatch):
+    def broken(*_):
+        raise AssertionError("ours")
+
+    monkeypatch.setattr("nonmember.cli.audit.run_cell", broken)
+    with pytest.raises(AssertionError, match="ours"):
+        nonmember("audit")
+
+
+@pytest.mark.parametrize(("number", "status", "name"), [(2, 130, "Ctrl-C"), (15, 143, "SIGTERM")])
+def test_interrupted(nonmember, monkeypatch, tmp_path, number, status, name):
+    """In the second audit of three."""
+    handlers, begun = [signal.getsignal(one) for one in (2, 15)], []
+
+    def interrupt(*_):
+        begun.append(1)
+        if len(begun) == 1:
+            raise ValueError("a failure is no end")
+        os.kill(os.getpid(), number)
+
+    monkeypatch.setattr("nonmember.cli.audit.run_cell", interrupt)
+    said = nonmember("audit", "-m", "seed=1,2,3", "method.alpha=0.01", "name=three")
+    assert (said.status, len(begun)) == (status, 2)
+    assert said.err == (
+        f"nonmember: interrupted ({name}); everything finished before is kept, start the same command again to go on.\n"
+    )
+    assert "not run  seed=2\nnot run  seed=3\n1 of 3 audits ended, 2 are left.\n" in said.out
+    assert len(list(tmp_path.glob("outputs/audits/three/*/error.json"))) == 1
+    assert [signal.getsignal(one) for one in (2, 15)] == handlers
+
+
+def test_the_script_itself(tmp_path):
+    """As installed: arguments and exit status go through, and the traceback on request."""
+
+    def call(**environment):
+        return subprocess.run(
+            [sys.executable, "-m", "nonmember.cli", "audit", "nme=x"],
+            cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True,
+        )  # fmt: skip
+
+    plain, traced = call(), call(HYDRA_FULL_ERROR="1")
+    assert plain.returncode == traced.returncode == 1
+    assert plain.stderr.startswith("nonmember audit: There is no key nme; did you mean name?")
+    assert plain.stderr.count("\n") == 1
+    assert "Traceback (most recent call last)" in traced.stderr

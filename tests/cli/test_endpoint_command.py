@@ -1,0 +1,192 @@
+"""The command line with a model behind a server: it works, it resumes, and every mistake is one sentence."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from test_cli import in_one_sentence
+from test_interruption import signal_at
+
+from command_line import Said, only, rows_of, write_rows
+from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
+from nonmember.endpoints import sending
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "FIRST_PAUSE", 0.001)
+
+
+@pytest.fixture
+def documents(tmp_path: Path, texts: list[str]) -> Path:
+    return write_rows(tmp_path / "documents.jsonl", rows_of(texts))
+
+
+@pytest.fixture
+def pacost(lab: RunningLab, documents: Path, make_model: Callable[..., Path]) -> list[str]:
+    """PaCoST, target and rephraser behind the same server. (A reference is for other methods.)"""
+    rows = [json.loads(line) for line in documents.read_text().splitlines()]
+    lab.setup(documents=[{"text": row["text"], "read": True} for row in rows], hit={"judgement": [0.4, 0.6]})
+    model = ["url=" + lab.url, "model=lab", f"key_variable={KEY_VARIABLE}"]
+    return [
+        *("audit", "method=pacost", "logger=none", "data=jsonl", f"data.path={documents}"),
+        *("model@reference=pretrained", f"reference.path={make_model(2)}"),
+        *("model@target=endpoint", *(f"target.{given}" for given in model)),
+        *("model@method.rephraser=endpoint", *(f"method.rephraser.{given}" for given in model)),
+    ]
+
+
+def answers_kept(tmp_path: Path) -> int:
+    import sqlite3
+
+    with sqlite3.connect(only(tmp_path, "outputs/store/completions/lab-*/completions.sqlite")) as connection:
+        return int(connection.execute("SELECT count(*) FROM completions").fetchone()[0])
+
+
+def test_an_audit_over_an_endpoint(nonmember, lab, pacost, tmp_path):
+    said: Said = nonmember(*pacost, "asking.input_price=1", "asking.output_price=2", "asking.max_cost=1")
+    assert said.status == 0, said.err
+    result = json.loads(only(tmp_path, "outputs/audits/audits/*/result.json").read_text())
+    assert (result["question"]["target"], result["health"]["capability"]) == ("lab", {"target": {}})
+    assert (
+        result["statistics"]["details"]["mean_confidence_original"]
+        > result["statistics"]["details"]["mean_confidence_rephrased"]
+    )
+    assert result["provenance"]["made"]["answers_asked"] == lab.ledger()["paid"]
+    paid = lab.ledger()["received"]
+    again = nonmember(*pacost, "seed=7", "method.alpha=0.01")
+    assert again.status == 0, again.err
+    # Another seed: other rephrasings, and what they are judged; the originals are found.
+    assert lab.ledger()["received"] < 2 * paid - 30
+    assert lab.ledger()["twice"] == 0
+
+
+def test_a_budget_that_is_spent_and_the_way_on(nonmember, lab, pacost, tmp_path):
+    said = nonmember(*pacost, "asking.max_requests=50", "asking.concurrency=8")
+    error = in_one_sentence(said)
+    assert "The budget of 50 requests (asking.max_requests) is spent" in error
+    assert f"{answers_kept(tmp_path)} answers are kept, and the same command goes on from there" in error
+    assert lab.ledger()["received"] == 50
+    assert nonmember(*pacost).status == 0
+    assert lab.ledger()["twice"] == 0
+
+
+def test_interrupted_while_answers_are_under_way(nonmember, lab, pacost, monkeypatch, tmp_path):
+    with monkeypatch.context() as patched:
+        signal_at(patched, "nonmember.endpoints.table.CompletionsTable.add", signal.SIGTERM, call=20)
+        said = nonmember(*pacost, "asking.concurrency=4")
+    assert said.status == 143
+    assert said.err.startswith("nonmember: interrupted (SIGTERM); ")
+    assert not list(tmp_path.glob("outputs/audits/*/*/error.json"))
+    assert 19 <= answers_kept(tmp_path) <= 24
+    assert nonmember(*pacost).status == 0
+    assert lab.ledger()["twice"] <= 4, "what was under way"
+
+
+def test_a_wrong_key(nonmember, lab, pacost, monkeypatch, tmp_path):
+    lab.setup(key="sk-right-0123456789", echoes_key=True)
+    monkeypatch.setenv(KEY_VARIABLE, "sk-wrong-0123456789")
+    error = in_one_sentence(nonmember(*pacost))
+    assert "refuses the secret in LAB_KEY (401)" in error
+    everything = b"".join(path.read_bytes() for path in (tmp_path / "outputs").rglob("*") if path.is_file())
+    assert b"0123456789" not in everything + error.encode()
+    assert KEY_VARIABLE.encode() in everything, "the name of the variable is no secret"
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (["target.model=gpt-17"], "knows no model 'gpt-17' (404)"),
+        (["target.url=http://127.0.0.1:9/v1"], "there is no server at that address"),
+        (["target.url=http://no-such-host.invalid/v1"], "there is no server at that address"),
+        (["target.url=127.0.0.1"], "must begin with http:// or https://"),
+        (["target.form=voice"], "form of an endpoint must be one of chat, completions"),
+        (["asking.max_cost=5"], "can only be kept where prices are known"),
+        (["asking.concurrency=0"], "asking.concurrency must be a whole number of at least 1"),
+        (["asking.speed=3"], "There is no key asking.speed"),
+        (["method=prism"], "prism needs whole next-token distributions of the model, and lab at"),
+        (["method=kds"], "kds needs weights and tokenizer of the model, and lab at"),
+    ],
+)  # fmt: skip
+def test_mistakes(nonmember, lab, pacost, change, expected):
+    if change[0].startswith("method="):
+        pacost = [one for one in pacost if "rephraser" not in one and not one.startswith("method=")]
+    assert expected in in_one_sentence(nonmember(*pacost, *change))
+    assert lab.ledger()["paid"] == 0
+
+
+def test_a_reference_that_is_to_be_trained(nonmember, lab, documents, make_model, tmp_path):
+    said = nonmember(
+        "audit", "method=paired_t", "logger=none", "data=jsonl", f"data.path={documents}",
+        "model@target=pretrained", f"target.path={make_model(1)}", "model@reference=endpoint",
+        f"reference.url={lab.url}", "reference.model=lab",
+    )  # fmt: skip
+    assert "paired_t needs weights and tokenizer of the model, and lab at" in in_one_sentence(said)
+    assert not list((tmp_path / "outputs/store").glob("observations/*")), "before anything was made"
+
+
+def test_a_server_that_lies_about_log_probabilities(nonmember, lab, pacost):
+    lab.setup(logprobs="ignored")
+    error = in_one_sentence(nonmember(*pacost))
+    assert "pacost needs the log-probabilities of the likeliest tokens" in error
+    assert "answers with text alone" in error
+    assert lab.ledger()["paid"] <= 4, "refused before anything else was paid for"
+
+
+def test_a_changed_model_is_a_warning_in_the_result(nonmember, lab, pacost, tmp_path):
+    lab.setup(served=[["lab-v1", 0], ["lab-v2", 60]], hit={"judgement": [0.4, 0.6]})
+    assert nonmember(*pacost).status == 0
+    result = json.loads(only(tmp_path, "outputs/audits/audits/*/result.json").read_text())
+    assert any("answered as 2 models: lab-v" in warning for warning in result["verdict"]["warnings"])
+
+
+@pytest.fixture(scope="module")
+def real(make_model: Callable[..., Path]) -> RunningLab:
+    with running_lab("--model", str(make_model(1))) as lab:
+        lab.setup(model="tiny")
+        yield lab
+
+
+def test_scores_over_an_endpoint_are_those_of_the_model(nonmember, real, documents, make_model):
+    def scores(*model: object) -> dict[str, list[float]]:
+        said = nonmember("score", "data=jsonl", f"data.path={documents}", *model)
+        assert said.status == 0, said.err
+        return pq.read_table(said.last_line).to_pydict()
+
+    local = scores("model=pretrained", f"model.path={make_model(1)}")
+    found = scores(
+        "model=endpoint", f"model.url={real.url}", "model.model=tiny", "model.form=completions",
+        f"model.key_variable={KEY_VARIABLE}",
+    )  # fmt: skip
+    assert set(local) - set(found) == {"min_k_plus_plus", "is_cut", "num_tokens_uncut"}
+    for name in ("loss", "zlib", "lowercase", "min_k"):
+        assert found[name] == pytest.approx(local[name], abs=1e-4)
+
+
+def test_ranks_over_an_endpoint_are_those_of_the_model(nonmember, real, documents, make_model, tmp_path):
+    """A reference with its weights beside it."""
+
+    def statistic(name: str, *target: object) -> float:
+        said = nonmember(
+            "audit", f"name={name}", "method=rank_agreement", "score@method.score=loss", "logger=none", "data=jsonl",
+            f"data.path={documents}", "method.num_resamples=20", "model@reference=pretrained",
+            f"reference.path={make_model(2)}", *target,
+        )  # fmt: skip
+        assert said.status == 0, said.err
+        return float(
+            json.loads(only(tmp_path, f"outputs/audits/{name}/*/result.json").read_text())["statistics"]["value"]
+        )
+
+    local = statistic("local", "model@target=pretrained", f"target.path={make_model(1)}")
+    model = (
+        f"target.url={real.url}",
+        "target.model=tiny",
+        "target.form=completions",
+        f"target.key_variable={KEY_VARIABLE}",
+    )
+    assert statistic("asked", "model@target=endpoint", *model) == pytest.approx(local, abs=1e-9)

@@ -1,0 +1,248 @@
+"""A signal ends a run in order wherever it is; the same command then ends with the numbers of a run left alone."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import pkgutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+
+from command_line import only, question, rows_of, write_rows
+from nonmember.runtime import expectations, interruption, progress
+from nonmember.runtime.progress import Stage, duration
+
+PLACES = {
+    "reading": "nonmember.corpora.sources.readers._json_row",
+    "encoding": "nonmember.models.loading.encode_corpus",
+    "observing": "nonmember.observations.passes.tokens.Observer.predict_step",
+    "health": "nonmember.training.modules.CausalLMModule.validation_step",
+    "training": "nonmember.training.modules.CausalLMModule.training_step",
+    "testing": "nonmember.stats.bootstrap._resampled_correlations",
+    "writing the result": "nonmember.audits.run.write",
+}
+
+
+def signal_at(monkeypatch: pytest.MonkeyPatch, place: str, number: int, *, call: int = 1) -> None:
+    """Sends this process a signal at that call of that function, counted from 1."""
+    calls = itertools.count(1)
+    owner, name = place.rsplit(".", 1)
+    target = pkgutil.resolve_name(owner)
+    function = getattr(target, name)
+
+    def interrupting(*arguments, **named):
+        if next(calls) == call:
+            os.kill(os.getpid(), number)
+        return function(*arguments, **named)
+
+    monkeypatch.setattr(target, name, interrupting)
+
+
+def numbers(folder: Path) -> dict[str, object]:
+    result = json.loads(only(folder, "outputs/audits/*/*/result.json").read_text())
+    return {name: result[name] for name in ("statistic", "p_value", "ci_low", "ci_high", "health", "verdict", "keys")}
+
+
+@pytest.fixture(scope="module")
+def left_alone() -> dict[str, dict[str, object]]:
+    return {}
+
+
+# "encoding" and "health" lie between stages that are tried here.
+@pytest.mark.parametrize(
+    "place",
+    [pytest.param(place, marks=pytest.mark.slow if place in ("encoding", "health") else ()) for place in PLACES],
+)
+def test_every_stage(nonmember, ask, monkeypatch, tmp_path, left_alone, place):
+    number = signal.SIGINT if place == "training" else signal.SIGTERM
+    arguments = ask("name=mine")
+    with monkeypatch.context() as patched:
+        signal_at(patched, PLACES[place], number)
+        said = nonmember(*arguments)
+    assert said.status == 128 + number
+    assert "nonmember: interrupted (" in said.err.splitlines()[-1]
+    assert "start the same command again to go on" in said.err or place == "training"
+    assert not list(tmp_path.glob("outputs/audits/*/*/result.json"))
+    assert not list(tmp_path.glob("outputs/audits/*/*/error.json"))
+    again = nonmember(*arguments)
+    assert again.status == 0, again.err
+    assert numbers(tmp_path) == left_alone.setdefault("numbers", numbers(tmp_path))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_command_as_started_from_a_shell(make_model, texts, tmp_path, number):
+    """SIGTERM and Ctrl-C of the process itself, without a terminal."""
+    documents = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
+    resamples = "method.num_resamples=10000000"  # as much arithmetic as is allowed
+    command = question(make_model(0), make_model(1), documents, resamples)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "nonmember.cli", *command],
+        cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+    deadline = time.monotonic() + 120
+    while len(list(tmp_path.glob("outputs/store/observations/*/sidecar.json"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    time.sleep(1)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 128 + number
+    assert "nonmember: interrupted (" in told
+    assert "Traceback" not in told
+
+
+# ------------------------------------------------------------------------------------------- signals
+
+
+def test_a_second_signal_is_a_second_request_only_after_a_moment(monkeypatch):
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    with interruption.interruptible():
+        interruption._state.postponing += 1
+        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), signal.SIGTERM)  # as `timeout` does
+        assert ended == []
+        monkeypatch.setattr(interruption, "REPEATED_WITHIN", 0.0)
+        os.kill(os.getpid(), signal.SIGINT)
+        assert ended == [130]
+        interruption._state.postponing -= 1
+        with pytest.raises(interruption.Interrupted, match="SIGTERM"):
+            interruption.check()
+    assert interruption.pending() is None
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_handlers_of_others_stay(monkeypatch):
+    """submitit answers SIGTERM itself when a job is to be queued again."""
+    previous = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        with interruption.interruptible():
+            assert signal.getsignal(signal.SIGTERM) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+# ------------------------------------------------------------------------------------------ progress
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(4.4, "4 s"), (200, "3 min 20 s"), (7500, "2 h 5 min")])
+def test_duration(seconds, text):
+    assert duration(seconds) == text
+
+
+def test_a_stage_without_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "A_MOMENT", 0.02)
+    monkeypatch.setattr(progress, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.2)
+    with Stage("observing m", 4000, "tokens", at=1000) as stage:
+        time.sleep(0.1)
+        stage.advance(1000)
+        time.sleep(0.4)
+    lines = [line.partition(" ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert lines[0] == "observing m: 4,000 tokens, 1,000 of them done before"
+    assert lines[1].startswith("observing m: 2,000 of 4,000 tokens, ")
+    assert lines[1].endswith(" s left")
+    assert "tokens a second" in lines[1]
+    assert lines[-1].startswith("observing m: 4,000 tokens, 1,000 of them done before, done in ")
+    assert len(lines) >= 4
+
+
+@pytest.mark.parametrize(
+    ("operations", "memory", "text"),
+    [
+        (1e13, 2**30, ""),
+        (1e14, 2**30, "expected: about 33 min 20 s"),
+        (1e13, 3 * 2**30, "expected: about 3.0 of 4.0 GiB of memory"),
+    ],
+)
+def test_what_a_stage_is_expected_to_take(monkeypatch, operations, memory, text):
+    monkeypatch.setattr(expectations, "speed", lambda *_: 1e11)
+    monkeypatch.setattr(expectations, "memory_of", lambda _: 4.0 * 2**30)
+    assert expectations.expectation(operations, memory, torch.device("cpu")) == text
+
+
+def test_a_short_stage_says_nothing(capsys):
+    assert list(progress.tracked([1, 2], "reading")) == [1, 2]
+    assert capsys.readouterr().err == ""
+
+
+# ------------------------------------------------------------------------------------------- workers
+
+
+@pytest.fixture
+def side_by_side(make_model, texts, tmp_path) -> Callable[[], subprocess.Popen[str]]:
+    """Starts a sweep of three cells, two at a time, in a session of its own; minutes long by its resamples."""
+    documents = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
+    command, *arguments = question(make_model(0), make_model(1), documents, "launcher=joblib", "name=beside")
+
+    def start(resamples: int = 3000000) -> subprocess.Popen[str]:
+        more = [f"method.num_resamples={resamples}", "method.alpha=0.01,0.02,0.03"]
+        return subprocess.Popen(
+            [sys.executable, "-m", "nonmember.cli", command, "-m", *arguments, *more],
+            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+
+    return start
+
+
+def workers_at_work(folder: Path, process: subprocess.Popen[str]) -> list[int]:
+    """Process ids, as soon as two cells have begun."""
+    import psutil
+
+    deadline = time.monotonic() + 120
+    while len(list(folder.glob("outputs/audits/beside/.cells-*/*.json"))) < 2:
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.1)
+    time.sleep(10)
+    children = psutil.Process(process.pid).children()
+    return [child.pid for child in children if "resource_tracker" not in " ".join(child.cmdline())]
+
+
+def test_a_sweep_side_by_side_ends_by_a_signal(side_by_side, tmp_path):
+    process = side_by_side()
+    workers_at_work(tmp_path, process)
+    process.terminate()
+    out, told = process.communicate(timeout=60)
+    assert process.returncode == 143, told
+    assert "Traceback" not in told
+    assert "0 of 3 audits ended, 3 are left." in out
+    assert not list(tmp_path.glob("outputs/audits/beside/*/error.json"))
+    assert not list(tmp_path.glob("outputs/audits/beside/.cells-*"))
+
+
+@pytest.mark.slow
+def test_a_worker_that_is_killed_and_a_parent_that_is(side_by_side, tmp_path):
+    import psutil
+
+    process = side_by_side()
+    os.kill(workers_at_work(tmp_path, process)[0], signal.SIGKILL)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" not in told
+    assert "nonmember audit: A worker of the launcher was killed" in told
+    reasons = [json.loads(path.read_text()) for path in tmp_path.glob("outputs/audits/beside/*/error.json")]
+    assert len(reasons) == 2
+    assert all(reason["cell"] in told and "was killed" in reason["error"] for reason in reasons)
+
+    process = side_by_side()
+    workers = workers_at_work(tmp_path, process)
+    assert len(workers) == 2
+    process.kill()
+    process.communicate()
+    time.sleep(interruption.GRACE_OF_ORPHANS + 4)
+    assert not any(psutil.pid_exists(worker) for worker in workers)
+
+    process = side_by_side(200)
+    _, told = process.communicate(timeout=400)
+    assert process.returncode == 0, told
+    assert len(list(tmp_path.glob("outputs/audits/beside/*/result.json"))) == 3
+    assert not list(tmp_path.glob("outputs/audits/beside/*/error.json"))

@@ -1,0 +1,140 @@
+"""Prefix completion, name cloze and PaCoST for questions from the command line, over a server whose model has read some
+of the books."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from test_cli import in_one_sentence
+
+import tiny
+from command_line import only, write_rows
+from lab_server.running import RunningLab
+from tiny_bert import save_bert
+
+NAMES = ("Harriet", "Edwin", "Marchmont", "Penhallow", "Trevanion", "Hartwell")
+NUM_BOOKS, PER_BOOK = 8, 6
+
+
+def passages(seed: int) -> list[dict[str, str]]:
+    """Of books of their own titles; each has a name once, after its first dozen words."""
+    rng = np.random.default_rng(seed)
+    rows = []
+    for number in range(NUM_BOOKS * PER_BOOK):
+        before, after = (" ".join(rng.choice(tiny.WORDS, size=size)) for size in (14, 10))
+        text = f'It was the {before} and "no," said {rng.choice(NAMES)}. Then the {after} was there again.'
+        book = f"{seed}-{number // PER_BOOK}"
+        rows.append(
+            {"id": f"{seed}-{number}", "text": text, "book": book, "title": f"Volume {book}", "author": "A. Ash"}
+        )
+    return rows
+
+
+@pytest.fixture
+def asked(lab: RunningLab, tmp_path: Path) -> list[str]:
+    suspect, clean = passages(1), passages(2)
+    sets = ((suspect, True), (clean, False))
+    lab.setup(
+        documents=[{"text": row["text"], "read": read} for rows, read in sets for row in rows],
+        hit={"mask": [0.1, 0.6], "continuation": [0.0, 0.5], "judgement": [0.4, 0.6]},
+        seed=3,
+    )
+    paths = [write_rows(tmp_path / f"{name}.jsonl", rows) for name, (rows, _) in zip(("old", "new"), sets, strict=True)]
+    columns = ("cluster_field=book", "title_field=title", "author_field=author")
+    return [
+        *("audit", "logger=none", "data=jsonl", f"data.path={paths[0]}", *(f"data.{one}" for one in columns)),
+        *("+data@data.heldout=jsonl", f"data.heldout.path={paths[1]}", *(f"data.heldout.{one}" for one in columns)),
+        *("model@target=endpoint", f"target.url={lab.url}", "target.model=lab"),
+    ]
+
+
+def the_result(tmp_path: Path) -> dict:
+    return json.loads(only(tmp_path, "outputs/audits/audits/*/result.json").read_text())
+
+
+def test_prefix_completion(nonmember, asked, lab, tmp_path):
+    said = nonmember(*asked, "method=prefix_completion", "method.k=12", "method.num_permutations=199")
+    assert said.status == 0, said.err
+    result = the_result(tmp_path)
+    told = result["statistics"]["details"]
+    assert result["verdict"]["decision"] == "evidence_of_membership"
+    assert 0.3 < result["statistics"]["value"] < 0.7
+    assert told["heldout"]["num_matched"] == 0
+    assert told["suspect"]["num_units"] == NUM_BOOKS
+    assert lab.ledger()["paid"] == 2 * NUM_BOOKS * PER_BOOK + 1  # and one to see what is offered
+
+
+def test_name_cloze(nonmember, asked, tmp_path):
+    said = nonmember(*asked, "method=name_cloze")
+    assert said.status == 0, said.err
+    result = the_result(tmp_path)
+    told = result["statistics"]["details"]
+    assert result["verdict"]["decision"] == "evidence_of_membership"
+    assert told["mean_suspect"] == pytest.approx(0.6, abs=0.2)
+    assert told["mean_heldout"] == pytest.approx(0.1, abs=0.1)
+    assert told["suspect"]["of_kind"].keys() == {"person"}
+    assert "most_frequent_name" in told["controls"]
+
+
+def test_name_cloze_beside_a_masked_model(nonmember, asked, tmp_path):
+    bert = save_bert(tmp_path / "bert", 128)
+    masked = ("model@method.masked_model=masked", f"method.masked_model.path={bert}")
+    assert nonmember(*asked, "method=name_cloze", *masked).status == 0
+    result = the_result(tmp_path)
+    assert {"target", "masked"} < result["provenance"]["keys"].keys()
+    rows = pq.read_table(only(tmp_path, "outputs/audits/audits/*/scores.parquet")).to_pylist()
+    control = result["statistics"]["details"]["controls"]["masked"]
+    assert control["mean_suspect"] == pytest.approx(np.mean([r["masked"] for r in rows if r["group"] == "suspect"]))
+
+
+def test_refusals_are_counted_and_too_many_are_invalid(nonmember, asked, lab, tmp_path):
+    documents = [{"text": row["text"], "read": True} for seed in (1, 2) for row in passages(seed)]
+    lab.setup(documents=documents, hit={"mask": [0.0, 1.0]}, refused=0.3)
+    assert nonmember(*asked, "method=name_cloze").status == 0
+    result = the_result(tmp_path)
+    refused = [result["statistics"]["details"][name]["num_refused"] for name in ("suspect", "heldout")]
+    assert sum(refused) == sum(map(len, result["exclusions"]["documents"].values())) > 0.2 * 2 * NUM_BOOKS * PER_BOOK
+    assert [result["statistics"]["details"][name]["num_right"] for name in ("suspect", "heldout")] == [
+        NUM_BOOKS * PER_BOOK - number for number in refused
+    ]
+    assert result["verdict"]["decision"] == "invalid"
+
+
+def test_titles_are_named_and_needed(nonmember, asked):
+    assert nonmember(*asked, "method=name_cloze", "method.with_title=true").status == 0
+    untitled = [one for one in asked if "title_field" not in one]
+    error = in_one_sentence(nonmember(*untitled, "method=name_cloze", "method.with_title=true"))
+    assert "no document of the suspect set has a title" in error
+
+
+def test_pacost_for_questions(nonmember, asked, lab, tmp_path):
+    """The model is surer of what it has read, and its rephrasings of that are not what it has read."""
+    rephraser = [one.replace("target", "method.rephraser") for one in asked if "target" in one]
+    said = nonmember(*asked, *rephraser, "method=pacost_qa")
+    assert said.status == 0, said.err
+    result = the_result(tmp_path)
+    assert result["verdict"]["decision"] == "evidence_of_membership"
+    assert result["statistics"]["details"]["mean_confidence_original"] == pytest.approx(0.6, abs=0.05)
+    assert result["statistics"]["details"]["mean_confidence_rephrased"] == pytest.approx(0.4, abs=0.05)
+    assert any("compulsory" in warning for warning in result["verdict"]["warnings"])
+    # Rephrasing, two answers and two judgements of each question.
+    assert lab.ledger()["received"] >= 5 * NUM_BOOKS * PER_BOOK
+    lab.setup(logprobs="ignored")
+    lab.forget()
+    refused = nonmember(*asked, *rephraser, "method=pacost_qa", "seed=8")
+    assert refused.status != 0
+
+
+def test_nothing_read_is_found_as_seldom_as_it_may(nonmember, asked, lab, tmp_path):
+    """One world of many; hundreds are simulated in tests/methods. The two sets differ in nothing but their texts."""
+    lab.setup(
+        documents=[{"text": row["text"], "read": True} for seed in (1, 2) for row in passages(seed)],
+        hit={"mask": [0.4, 0.4]}, seed=1,
+    )  # fmt: skip
+    assert nonmember(*asked, "method=name_cloze").status == 0
+    result = the_result(tmp_path)
+    assert (result["verdict"]["decision"], result["statistics"]["p_value"] > 0.05) == ("inconclusive", True)

@@ -1,0 +1,250 @@
+"""A W&B sweep goes over exactly the cells of the Hydra sweep it was made from, in the same folders."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig
+
+from nonmember.cli import audit, wandb_sweep
+from nonmember.cli.wandb_sweep import ALLOWED, as_wandb, grid_of, name_of, value_of, words_of_json
+
+SWEEPS = Path(__file__).parents[2] / "sweeps"
+NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """What `nonmember wandb-sweep` writes."""
+
+    def call(*arguments: str) -> str:
+        monkeypatch.setattr(sys, "argv", ["nonmember wandb-sweep", *arguments])
+        wandb_sweep.main()
+        return capsys.readouterr().out
+
+    return call
+
+
+def commands_of(sweep: dict[str, Any]) -> list[list[str]]:
+    """The commands that agents of this sweep would run, put together by W&B's own code."""
+    from wandb.sdk.launch.sweeps.utils import create_sweep_command_args  # seconds to import
+
+    names, columns = list(sweep["parameters"]), []
+    for told in sweep["parameters"].values():
+        columns.append(told["values"] if "values" in told else [told["value"]])
+    commands = []
+    for values in itertools.product(*columns):
+        # W&B keeps a cell as JSON, in which a whole number has no fraction.
+        cell = {name: {"value": json.loads(json.dumps(value))} for name, value in zip(names, values, strict=True)}
+        macros = create_sweep_command_args({"args": cell})
+        macros |= {"env": ["/usr/bin/env"], "program": [sweep["program"]]}
+        words = ([word] if not word.startswith("${") else macros[word[2:-1]] for word in sweep["command"])
+        commands.append([word for some in words for word in some])
+    return commands
+
+
+def overrides_in(command: list[str]) -> list[str]:
+    """The `key=value` words that reach Hydra, told apart from options and from what only says how to run."""
+    assert command[:2] == ["/usr/bin/env", "nonmember"]
+    if command[2] == "wandb-sweep":
+        assert command[-2] == "--run"
+        words = [*command[6:-2], *words_of_json(command[-1])]
+    else:
+        assert command[2] == "audit"
+        assert command[7:9] == ["hydra.mode=RUN", "logger.mode=online"]
+        words = command[9:]
+    return sorted(words)
+
+
+def cells_of_hydra(sweep: DictConfig) -> list[list[str]]:
+    """As Hydra's own sweeper divides the file."""
+    params = [f"{key}={value}" for key, value in sweep.hydra.sweeper.params.items()]
+    (cells,) = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides(params), None)
+    return sorted(sorted(cell) for cell in cells)
+
+
+AXES = {name: set(yaml.load((SWEEPS / f"{name}.yaml").read_text(), yaml.CSafeLoader).get("grid", ())) for name in NAMES}
+
+
+def with_every_axis() -> set[str]:
+    """As few sweeps as have every axis that any has."""
+    missing, chosen = set().union(*AXES.values()), set()
+    while missing:
+        best = max(NAMES, key=lambda name: len(AXES[name] & missing))
+        chosen.add(best)
+        missing -= AXES[best]
+    return chosen
+
+
+ENOUGH = with_every_axis()
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name in ENOUGH else pytest.mark.slow) for name in NAMES]
+)
+def test_agents_run_the_cells_of_the_sweep(name, monkeypatch):
+    composed = wandb_sweep._composed(name, SWEEPS, [])
+    monkeypatch.setattr(wandb_sweep, "_composed", lambda *_: composed)  # half a second saved, times the sweeps
+    sweep = yaml.safe_load(yaml.safe_dump(as_wandb(name, "sweeps", grid_of(name, SWEEPS))))
+    commands = commands_of(sweep)
+    assert sorted(overrides_in(command) for command in commands) == cells_of_hydra(composed)
+    for command in commands:
+        assert name in command[3:7]
+    assert sweep["method"] == "grid"
+    check_schema(sweep)
+
+
+def check_schema(sweep: dict[str, Any]) -> None:
+    """What W&B's schema for sweeps asks of a grid; the schema itself is not part of W&B's package."""
+    assert sweep.keys() == {"name", "program", "command", "method", "parameters"}
+    assert all(isinstance(sweep[key], str) for key in ("name", "program"))
+    assert all(isinstance(word, str) for word in sweep["command"])
+    assert sweep["parameters"]
+    for name, told in sweep["parameters"].items():
+        assert ALLOWED.fullmatch(name)
+        assert told.keys() in ({"values"}, {"value"})
+        values = told.get("values", [told.get("value")])
+        assert values
+        assert all(isinstance(value, str | int | float) for value in values)
+
+
+def test_what_is_written_is_that_sweep(call):
+    written = call("demo", "--sweeps", str(SWEEPS))
+    assert written.startswith("# 15 audits. Made by: nonmember wandb-sweep demo ")
+    sweep = yaml.safe_load(written)
+    assert sweep == as_wandb("demo", str(SWEEPS), grid_of("demo", SWEEPS))
+    assert sweep["command"] == [
+        *("${env}", "${program}", "audit", "--config-dir", str(SWEEPS), "--config-name", "demo"),
+        *("hydra.mode=RUN", "logger.mode=online", "${args_no_hyphens}"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("override", "expected"),
+    [
+        ("seed=1,2,3", ("seed", [1, 2, 3])),
+        ("seed=range(1,4)", ("seed", [1, 2, 3])),
+        ("seed=choice(4,5)", ("seed", [4, 5])),
+        ("method.score.k=0.1,1.0,0.25", ("method.score.k", [0.1, "1.0", 0.25])),  # W&B passes 1.0 on as 1
+        ("data.label='a,b',c", ("data.label", ["'a,b'", "c"])),
+        ("data.label=null,x", ("data.label", ["null", "x"])),
+        ("data.domain=scipy", ("data.domain", "scipy")),  # takes the place of the file's axis
+    ],
+)
+def test_overrides_are_read_as_hydra_does(override, expected):
+    name, values = expected
+    told = as_wandb("demo", "sweeps", grid_of("demo", SWEEPS, [override]))["parameters"][name]
+    assert told == ({"values": values} if isinstance(values, list) else {"value": values})
+
+
+def test_interpolated_axes_follow_the_world(tmp_path):
+    (tmp_path / "two.yaml").write_text(
+        "defaults: [audit, {override /world: micro}, _self_]\nname: two\n"
+        "hydra:\n  mode: MULTIRUN\n  sweeper:\n    params:\n"
+        "      seed: ${world.num_documents},${trainer.checkpoint_seconds}\n"
+    )
+    with_defaults = grid_of("two", tmp_path).axes["seed"]
+    changed = grid_of("two", tmp_path, ["world.num_documents=7"]).axes
+    assert changed["seed"] == ["7", with_defaults[1]]
+    assert changed["world.num_documents"] == ["7"]
+
+
+def test_groups_get_names_that_wandb_allows():
+    sweep = as_wandb("demo", "sweeps", grid_of("demo", SWEEPS, ["model@target=micro_target,micro_target_high"]))
+    assert list(sweep["parameters"]) == ["data.domain", "experiment", "model.at.target"]
+    assert sweep["command"] == [
+        "${env}",
+        "${program}",
+        "wandb-sweep",
+        "demo",
+        "--sweeps",
+        "sweeps",
+        "--run",
+        "${args_json}",
+    ]
+    assert name_of("score@method.score") == "score.at.method.score"
+    assert words_of_json('{"model.at.target": "a", "seed": 1}') == ["model@target=a", "seed=1"]
+    check_schema(sweep)
+
+
+def test_what_does_not_vary_stands_in_the_command():
+    overrides = ["model@target=micro_target", "hydra.job.num=1", "+data.more=1"]
+    sweep = as_wandb("demo", "sweeps", grid_of("demo", SWEEPS, overrides))
+    assert sweep["command"][-4:] == [
+        "hydra.job.num=1",
+        "model@target=micro_target",
+        "+data.more=1",
+        "${args_no_hyphens}",
+    ]
+
+
+@pytest.mark.parametrize("word", ["1e-3", "007", "1.0", "-0.0", "1_000", "nan", "inf", "true", "1.50"])
+def test_words_that_wandb_would_write_differently_stay_words(word):
+    assert value_of(word) == word
+
+
+@pytest.mark.parametrize(("word", "value"), [("1", 1), ("-3", -3), ("0.5", 0.5)])
+def test_numbers_are_numbers(word, value):
+    assert value_of(word) == value
+
+
+@pytest.fixture
+def folders(monkeypatch, tmp_path) -> list[tuple[str, str]]:
+    """Sweep folder and cell of the audits that would have been run, and the mode of W&B."""
+
+    def run_cell(config: Any, folder: Path) -> None:
+        ran.append((folder.relative_to(tmp_path).as_posix(), config.logger.mode))
+        raise ValueError("seen enough")
+
+    ran: list[tuple[str, str]] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("NONMEMBER_OUTPUTS", str(tmp_path))
+    monkeypatch.setenv("NONMEMBER_COMMAND", "wandb-sweep")
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    monkeypatch.setattr(audit, "run_cell", run_cell)
+    return ran
+
+
+@pytest.mark.parametrize("axis", ["model@target=micro_target,micro_target_high", "method.score.k=0.1,1.0"])
+def test_both_run_in_the_same_folders(folders, monkeypatch, axis):
+    """Hydra's multirun and the commands of agents, both for real, but for the audits themselves."""
+    narrow = ["data.domain=scipy", "experiment=untouched_on_a"]
+    monkeypatch.setattr(
+        sys, "argv", ["audit", "-m", "--config-dir", str(SWEEPS), "--config-name", "demo", *narrow, axis]
+    )
+    with pytest.raises(ValueError, match="seen enough"):
+        audit.main()
+    of_hydra = [folder for folder, _ in folders]
+    assert len(set(of_hydra)) == 2
+    assert all(folder.startswith("audits/demo/") for folder in of_hydra)
+    folders.clear()
+    for command in commands_of(as_wandb("demo", str(SWEEPS), grid_of("demo", SWEEPS, [*narrow, axis]))):
+        monkeypatch.setattr(sys, "argv", command[2:])
+        main = wandb_sweep.main if command[2] == "wandb-sweep" else audit.main
+        with pytest.raises(ValueError, match="seen enough"):
+            main()
+    assert folders == [(folder, "online") for folder in of_hydra]
+
+
+def test_mistakes_are_told(call, tmp_path):
+    with pytest.raises(ValueError, match=r"no sweep 'dmo' in .*; there is .*demo.*--sweeps DIR"):
+        call("dmo", "--sweeps", str(SWEEPS))
+    with pytest.raises(ValueError, match="no list of values"):
+        call("demo", "--sweeps", str(SWEEPS), "seed=interval(1,2)")
+    with pytest.raises(ValueError, match="has no axis"):
+        call("demo", "--sweeps", str(SWEEPS), "data.domain=scipy", "experiment=untouched_on_a")
+    with pytest.raises(ValueError, match=r"no way to write the axis '\+data.more'"):
+        call("demo", "--sweeps", str(SWEEPS), "+data.more=1,2")
+    (tmp_path / "other.yaml").write_text(
+        "defaults: [audit, _self_]\nname: other\nhydra:\n  sweeper:\n    _target_: somebody.elses.Sweeper\n"
+    )
+    with pytest.raises(ValueError, match="Only grids of Hydra's own sweeper"):
+        call("other", "--sweeps", str(tmp_path))

@@ -1,0 +1,584 @@
+"""A model behind a server: every answer is paid for once and kept, and nothing is asked beyond what was allowed."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab_server.running import KEY_VARIABLE, RunningLab
+from nonmember.artifacts.store import Store
+from nonmember.endpoints import Completion, Limits, Request, endpoint, questions, sending
+from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.models import Endpoint
+from nonmember.endpoints.table import FILE
+
+UNLIMITED = Limits(
+    concurrency=8, requests_per_minute=None, tokens_per_minute=None, timeout=10, max_retries=4, max_requests=None,
+    max_tokens=None, max_cost=None, input_price=None, output_price=None,
+)  # fmt: skip
+NUM_PROBES = 1  # requests that a plain question costs at the first use of an endpoint
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "FIRST_PAUSE", 0.001)
+
+
+@pytest.fixture
+def client(lab: RunningLab, tmp_path: Path) -> Callable[..., EndpointClient]:
+    """client(form, max_requests=3): as a new process would have it, on one store."""
+
+    def make(form: str = "chat", *, other: Endpoint | None = None, **limits: Any) -> EndpointClient:
+        return EndpointClient(
+            other or lab.endpoint(form), Store(tmp_path / "store"), replace(UNLIMITED, **limits), Session()
+        )
+
+    return make
+
+
+def asked(number: int, **changes: Any) -> list[Request]:
+    plain = Request("d", "q", "", 16, 0.0, 0, instruction="Answer in a word.")
+    return [replace(plain, doc_id=f"d{place}", question=f"What is {place}?", **changes) for place in range(number)]
+
+
+def rows(folder: Path) -> list[dict[str, Any]]:
+    with sqlite3.connect(folder / FILE) as connection:
+        connection.row_factory = sqlite3.Row
+        return [dict(row) for row in connection.execute("SELECT * FROM completions")]
+
+
+def without_probes(folder: Path) -> list[dict[str, Any]]:
+    return [
+        row
+        for row in rows(folder)
+        if "Which colour" not in row["request"] and "colour of the sky" not in row["request"]
+    ]
+
+
+# Asked once -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["chat", "completions"])
+def test_answers_come_in_the_order_of_the_requests(lab, client, form):
+    lab.setup(documents=[{"text": f"passage number {n} of the book", "read": True} for n in range(30)])
+    wanted = []
+    for number in range(30):
+        b, d = (f"passage number {number} of the book", "another")[:: 1 if number % 2 else -1]
+        wanted.append(Request(f"d{number}", "q", f"Which?\nA. w\nB. {b}\nC. y\nD. {d}\nAnswer:", 9, 0.0, 0))
+    assert [one.text for one in questions.completions(client(form), wanted)] == ["D", "B"] * 15
+
+
+def test_what_was_asked_is_found_by_everybody_for_nothing(lab, client):
+    first = questions.completions(client(), asked(20))
+    assert lab.ledger()["paid"] == 20 + NUM_PROBES
+    again = client()
+    others_words = [replace(one, doc_id="other", name="other", expected="blue", options=("a",)) for one in asked(20)]
+    assert questions.completions(again, others_words) == first
+    assert (again.num_asked, again.num_found) == (0, 20)
+    assert lab.ledger()["received"] == 20 + NUM_PROBES
+
+
+def test_what_is_sent_tells_requests_apart(lab, client):
+    (one,) = asked(1)
+    others = [
+        replace(one, question="What else?"), replace(one, instruction="At length."), replace(one, max_new_tokens=17),
+        replace(one, temperature=0.5), replace(one, seed=1), replace(one, instruction=""),
+    ]  # fmt: skip
+    questions.completions(client(), [one, *others])
+    assert lab.ledger()["distinct"] == 1 + len(others) + NUM_PROBES
+
+
+def test_equal_requests_are_asked_once(lab, client):
+    (one,) = asked(1)
+    found = questions.completions(client(), [replace(one, doc_id=f"d{n}") for n in range(50)])
+    assert len(set(found)) == 1
+    assert lab.ledger()["received"] == 1 + NUM_PROBES
+
+
+def test_another_model_or_form_has_a_table_of_its_own(lab, client, tmp_path):
+    assert len({client(form).folder for form in ("chat", "completions")}) == 2
+    assert client(other=lab.endpoint(model="other")).folder != client().folder
+    slash, key = replace(lab.endpoint(), url=f"{lab.url}/"), replace(lab.endpoint(), key_variable="OTHER")
+    assert client(other=slash).folder == client(other=key).folder == client().folder
+
+
+def test_the_table_says_what_was_asked_and_answered(lab, client):
+    lab.setup(seed=7)
+    client().session.spent.requests = 0
+    (answer,) = questions.completions(client(input_price=2.0, output_price=8.0), asked(1))
+    (row,) = without_probes(client().folder)
+    request = json.loads(row["request"])
+    assert request == {
+        "url": lab.url,
+        "route": "chat/completions",
+        "body": {
+            "model": "lab",
+            "messages": [
+                {"role": "system", "content": "Answer in a word."},
+                {"role": "user", "content": "What is 0?"},
+            ],
+            "max_tokens": 16,
+            "temperature": 0.0,
+            "seed": 0,
+        },
+    }
+    assert (
+        json.loads(row["response"])["choices"][0]["message"]["content"] == row["text"] == answer.text == "It is blue."
+    )
+    assert (row["outcome"], row["finish_reason"], row["served_model"]) == ("answered", "stop", "lab")
+    assert row["system_fingerprint"] == "fp_7"
+    assert row["date"] == answer.date
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00", row["date"])
+    assert (row["prompt_tokens"], row["completion_tokens"]) == (answer.prompt_tokens, answer.completion_tokens)
+    assert row["cost"] == pytest.approx((2.0 * row["prompt_tokens"] + 8.0 * row["completion_tokens"]) / 1e6)
+
+
+def test_refusals_and_empty_answers_are_told_apart_and_kept(lab, client):
+    lab.setup(refused=0.3, empty=0.3)
+    found = questions.completions(client(), asked(40))
+    assert {one.outcome for one in found} == {"answered", "empty", "refused"}
+    assert all(one.reason == "content_filter" for one in found if one.outcome == "refused")
+    assert questions.completions(client(), asked(40)) == found
+    assert lab.ledger()["twice"] == 0
+
+
+def test_in_a_notebook_a_loop_is_running_already(lab, client):
+    async def cell() -> list[Completion]:
+        return questions.completions(client(), asked(3))
+
+    assert len(asyncio.run(cell())) == 3
+
+
+def test_so_many_at_once_and_no_more(lab, client):
+    lab.setup(latency=0.02)
+    questions.completions(client(concurrency=5), asked(40))
+    assert lab.ledger()["most_under_way"] == 5
+
+
+def test_so_many_a_minute(lab, client):
+    questions.completions(client(), asked(1))
+    lab.forget()
+    questions.completions(client(requests_per_minute=1200), asked(9)[1:])
+    times = lab.ledger()["times"]
+    assert times[-1] - times[0] >= 7 * 0.05 * 0.9
+
+
+def test_a_changed_model_is_told(lab, client):
+    lab.setup(served=[["lab-v1", 0], ["lab-v2", 30 + NUM_PROBES]])
+    one = client(concurrency=1)
+    questions.completions(one, asked(40))
+    (warning,) = one.warnings()
+    assert "lab-v1 (30 answers), lab-v2 (10 answers)" in warning
+    again = client()
+    questions.completions(again, asked(40))
+    assert again.warnings() == [warning]
+
+
+# Faults ---------------------------------------------------------------------------------------------------------------
+
+
+def test_faults_cost_no_answer_and_none_is_paid_for_twice(lab, client):
+    lab.setup(faults={"429": 0.1, "500": 0.1, "503": 0.1, "cut": 0.1}, fault_attempts=2, retry_after="0", refused=0.05)
+    found = questions.completions(client(concurrency=16), asked(200))
+    assert {one.outcome for one in found} == {"answered", "refused"}
+    ledger = lab.ledger()
+    assert (ledger["paid"], ledger["twice"]) == (200 + NUM_PROBES, 0)
+    for status in ("429", "500", "503"):
+        assert ledger["statuses"][status] >= 10
+
+
+def test_a_server_that_stalls_is_asked_again(lab, client):
+    lab.setup(faults={"stall": 0.1}, stall=3.0)
+    found = questions.completions(client(timeout=0.5), asked(40))
+    assert {one.outcome for one in found} == {"answered"}
+    assert lab.ledger()["received"] > 40 + NUM_PROBES
+
+
+def test_what_the_server_asks_for_is_waited_for(lab, client):
+    lab.setup(faults={"429": 1.0}, retry_after="0.4")
+    started = time.monotonic()
+    questions.completions(client(concurrency=1), asked(1))
+    assert time.monotonic() - started >= 2 * 0.4  # for the probe, and for the question
+    lab.setup(faults={"429": 1.0}, retry_after="86400")
+    with pytest.raises(EndpointError, match="wants no request for 86400 seconds"):
+        questions.completions(client(), asked(2))
+
+
+def test_what_helps_is_tried_so_often_and_nothing_else_is(lab, client):
+    questions.completions(client(), asked(1))
+    for status, attempts in (("500", 4), ("429", 4), ("400", 1)):
+        lab.setup(faults={status: 1.0}, fault_attempts=99)
+        lab.forget()
+        with pytest.raises(EndpointError):
+            questions.completions(client(concurrency=1, max_retries=3), asked(2)[1:])
+        assert lab.ledger()["statuses"] == {status: attempts}
+
+
+def test_a_request_that_is_not_accepted_has_failed_and_is_no_answer(lab, client):
+    lab.setup(faults={"400": 0.2})
+    one = client()
+    found = questions.completions(one, asked(50))
+    failed = [answer for answer in found if answer.outcome == "failed"]
+    assert 0 < len(failed) < 50
+    assert all("made-up" not in answer.text and "Unsupported: this very request" in answer.reason for answer in failed)
+    assert len(one.refused) == len(failed)
+    assert len(without_probes(one.folder)) == 50 - len(failed)
+    lab.setup()
+    again = client()
+    assert {answer.outcome for answer in questions.completions(again, asked(50))} == {"answered"}
+    assert again.num_asked == len(failed)
+
+
+def test_a_request_at_which_the_server_always_fails_does_not_hold_up_the_others(lab, client):
+    lab.setup(faults={"500": 0.05}, fault_attempts=99, latency=0.002)
+    found = questions.completions(client(concurrency=4, max_retries=2), asked(60))
+    failed = [answer for answer in found if answer.outcome == "failed"]
+    assert 0 < len(failed) < 12
+    assert all("no answer in 3 attempts, at last: 500" in answer.reason for answer in failed)
+
+
+def test_a_filter_of_contents_is_a_refusal():
+    """As some servers say it: with status 400."""
+    from nonmember.endpoints.errors import was_declined
+
+    assert was_declined({"code": "content_filter", "message": "..."})
+    assert not was_declined({"code": "context_length_exceeded"})
+
+
+# Budgets --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_budget_of_requests_stops_before_it_is_passed(lab, client):
+    lab.setup(latency=0.005, faults={"500": 0.2})
+    with pytest.raises(
+        EndpointError, match=r"budget of 30 requests \(asking\.max_requests\) is spent.* answers are kept"
+    ):
+        questions.completions(client(concurrency=16, max_requests=30), asked(100))
+    assert lab.ledger()["received"] == 30
+
+
+def test_a_budget_of_tokens_stops_before_it_is_passed(lab, client):
+    lab.setup(latency=0.005)
+    with pytest.raises(EndpointError, match=r"budget of 2,000 tokens \(asking.max_tokens\)"):
+        questions.completions(client(concurrency=16, max_tokens=2000), asked(200))
+    assert 2000 - 150 < lab.ledger()["tokens"] <= 2000
+
+
+def test_a_budget_of_money_stops_before_it_is_passed(lab, client):
+    lab.setup(latency=0.005)
+    one = client(concurrency=16, max_cost=0.01, input_price=3.0, output_price=12.0)
+    with pytest.raises(EndpointError, match=r"budget of 0\.01 \(asking.max_cost\)"):
+        questions.completions(one, asked(400))
+    paid = sum(row["cost"] for row in rows(one.folder))
+    assert 0.009 < paid <= 0.01
+    assert one.session.spent.cost == pytest.approx(paid)
+
+
+def test_a_budget_is_that_of_the_process(lab, client):
+    one = client(max_requests=10)
+    questions.completions(one, asked(5))
+    other = EndpointClient(lab.endpoint("completions"), one._store, one._limits, one.session)
+    with pytest.raises(EndpointError, match=r"9 were sent|10 were sent"):
+        questions.completions(other, asked(9))
+    assert lab.ledger()["received"] == 10
+
+
+def test_what_is_found_needs_no_budget_and_no_server(lab, client, monkeypatch):
+    first = questions.completions(client(), asked(5))
+    monkeypatch.setattr(sending, "Sending", None)
+    spent = client(max_requests=1)
+    spent.session.spent.requests = 1
+    assert questions.completions(spent, asked(5)) == first
+    nothing = EndpointClient(lab.endpoint(), client()._store, None, Session())
+    assert questions.completions(nothing, asked(5)) == first
+
+
+def test_costs_are_kept_only_where_prices_are_known(lab, client):
+    with pytest.raises(ValueError, match="can only be kept where prices are known"):
+        client(max_cost=1.0)
+    with pytest.raises(ValueError, match="go together"):
+        client(input_price=1.0)
+    questions.completions(client(), asked(1))
+    assert [row["cost"] for row in without_probes(client().folder)] == [None]
+
+
+def test_limits_are_needed_where_something_has_to_be_asked(lab, client):
+    nothing = EndpointClient(lab.endpoint(), client()._store, None, Session())
+    with pytest.raises(ValueError, match="within limits, and none were given"):
+        questions.completions(nothing, asked(1))
+
+
+# Errors in one sentence -----------------------------------------------------------------------------------------------
+
+
+def refusal(make: Callable[[], object]) -> str:
+    with pytest.raises(EndpointError) as error:
+        make()
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_a_wrong_key(lab, client, monkeypatch):
+    lab.setup(key="sk-right")
+    assert "the server refuses the secret in LAB_KEY (401)" in refusal(
+        lambda: questions.completions(client(), asked(1))
+    )
+    monkeypatch.setenv(KEY_VARIABLE, "sk-wrong-and-long")
+    said = refusal(lambda: questions.completions(client(), asked(1)))
+    assert "(401)" in said
+    assert "sk-wrong" not in said
+    monkeypatch.setenv(KEY_VARIABLE, "sk-right")
+    assert len(questions.completions(client(), asked(1))) == 1
+
+
+def test_a_key_that_cannot_be_sent(lab, client, monkeypatch):
+    monkeypatch.setenv(KEY_VARIABLE, "sk-\u00e9t\u00e9")
+    said = refusal(lambda: questions.completions(client(), asked(1)))
+    assert "characters that cannot be sent" in said
+    assert "\u00e9" not in said
+
+
+def test_an_unknown_model(lab, client):
+    one = client(other=lab.endpoint(model="gpt-17"))
+    assert "the server knows no model 'gpt-17' (404)" in refusal(lambda: questions.completions(one, asked(1)))
+
+
+def test_a_wrong_path(lab, client):
+    one = client(other=replace(lab.endpoint(), url=lab.url.removesuffix("/v1")))
+    assert "nothing to ask at that address (404" in refusal(lambda: questions.completions(one, asked(1)))
+
+
+def test_no_server(client):
+    one = client(other=Endpoint("http://127.0.0.1:9/v1", "lab", "chat", KEY_VARIABLE))
+    assert "there is no server at that address" in refusal(lambda: questions.completions(one, asked(1)))
+
+
+def test_no_such_name(client):
+    one = client(other=Endpoint("http://no-such-host.invalid/v1", "lab", "chat", KEY_VARIABLE), timeout=5)
+    assert "there is no server at that address" in refusal(lambda: questions.completions(one, asked(1)))
+
+
+def test_an_empty_account(lab, client):
+    lab.setup(quota=11)
+    said = refusal(lambda: questions.completions(client(concurrency=1), asked(30)))
+    assert "no money left" in said
+    assert "11 answers are kept, and the same command goes on from there" in said
+    assert len(rows(client().folder)) == lab.ledger()["paid"] == 11
+
+
+def test_an_outage_keeps_what_came_before(lab, client):
+    lab.setup(latency=0.01, served=[["lab", 0]])
+    with pytest.raises(EndpointError) as error, outage(lab, after=20):
+        questions.completions(client(concurrency=4, max_retries=2), asked(500))
+    number = len(rows(client().folder))
+    assert f"no answer in 3 attempts, at last: 503 made-up fault 503. {number} answers are kept" in str(error.value)
+    assert lab.ledger()["paid"] == number >= 20
+
+
+class outage:
+    """From the so-many-th answer on, every request fails."""
+
+    def __init__(self, lab: RunningLab, after: int) -> None:
+        self._lab, self._after = lab, after
+        self._thread = threading.Thread(target=self._begin)
+
+    def _begin(self) -> None:
+        while self._lab.ledger()["paid"] < self._after:
+            time.sleep(0.005)
+        self._lab.setup(faults={"503": 1.0}, fault_attempts=10**9)
+
+    def __enter__(self) -> None:
+        self._thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._thread.join()
+
+
+def test_a_damaged_answer_is_asked_again(lab, client, caplog):
+    first = questions.completions(client(), asked(3))
+    with sqlite3.connect(client().folder / FILE) as connection:
+        key = without_probes(client().folder)[1]["key"]
+        connection.execute("UPDATE completions SET response = response || ' ' WHERE key = ?", (key,))
+    again = client()
+    assert [one.text for one in questions.completions(again, asked(3))] == [one.text for one in first]
+    assert (again.num_asked, again.num_found) == (1, 2)
+    assert "1 answers in the table" in caplog.text
+    third = client()
+    questions.completions(third, asked(3))
+    assert (third.num_asked, third.num_found) == (0, 3)
+
+
+def test_a_damaged_table(lab, client):
+    (client().folder / FILE).write_bytes(b"This was a table once. " * 100)
+    with pytest.raises(ValueError, match=r"completions\.sqlite cannot be used .* move it away"):
+        questions.completions(client(), asked(1))
+
+
+def test_secrets_stay_in_the_environment(lab, client, monkeypatch, tmp_path, caplog):
+    secret = "sk-0123456789abcdef"
+    monkeypatch.setenv(KEY_VARIABLE, secret)
+    lab.setup(key=secret, echoes_key=True, faults={"400": 0.3, "500": 0.2})
+    caplog.set_level("DEBUG", "nonmember")
+    found = questions.completions(client(), asked(40))
+    lab.setup(key=secret, echoes_key=True, faults={"400": 1.0})
+    said = refusal(lambda: questions.completions(client(), asked(41)[40:]))
+    assert "***" in said
+    everything = said + caplog.text + repr(found) + repr(client().endpoint)
+    everything += "".join(path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file())
+    assert "***" in everything
+    assert secret not in everything
+
+
+@pytest.mark.parametrize("url", ["http://user:secret@host/v1", "http://host/v1?key=secret", "http://host/v1#secret"])
+def test_secrets_in_addresses_are_refused(url):
+    with pytest.raises(ValueError, match="no user, password or query") as error:
+        Endpoint(url, "lab", "chat", KEY_VARIABLE)
+    assert "secret@" not in str(error.value)
+    assert "key=" not in str(error.value)
+
+
+# Several processes ----------------------------------------------------------------------------------------------------
+
+ASKING = """
+import sys, json
+from pathlib import Path
+from nonmember.endpoints import questions
+from nonmember.endpoints import Limits, Request
+from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.models import Endpoint
+from nonmember.artifacts.store import Store
+
+url, store, number, concurrency = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+limits = Limits(concurrency, None, None, 30, 4, None, None, None, None, None)
+client = EndpointClient(Endpoint(url, "lab", "chat", "LAB_KEY"), Store(store), limits, Session())
+requests = [Request(f"d{n}", "q", f"What is {n}?", 16, 0.0, 0) for n in range(number)]
+found = questions.completions(client, requests)
+print(json.dumps([client.num_asked, client.num_found, sum(one.outcome == "answered" for one in found)]))
+"""
+
+
+@pytest.fixture
+def start(lab: RunningLab, tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """start(300, 16): another process that asks so many questions, so many at once."""
+    started = []
+
+    def begin(number: int, concurrency: int) -> subprocess.Popen[str]:
+        arguments = [lab.url, str(tmp_path / "store"), str(number), str(concurrency)]
+        started.append(subprocess.Popen([sys.executable, "-c", ASKING, *arguments], stdout=subprocess.PIPE, text=True))
+        return started[-1]
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.wait()
+
+
+def kill_after(process: subprocess.Popen[str], lab: RunningLab, paid: int) -> None:
+    while lab.ledger()["paid"] < paid:
+        assert process.poll() is None, "it came to its end before it could be killed"
+        time.sleep(0.01)
+    process.kill()
+    process.wait()
+
+
+def settled(lab: RunningLab) -> dict[str, Any]:
+    """The ledger when the server has nothing under way any more."""
+    while (ledger := lab.ledger())["under_way"]:
+        time.sleep(0.01)
+    return ledger
+
+
+def told(process: subprocess.Popen[str]) -> list[int]:
+    out, _ = process.communicate(timeout=120)
+    return list(json.loads(out.splitlines()[-1]))
+
+
+def check_kills(lab, start, client, *, number: int, concurrency: int, kills: list[int]) -> dict[str, Any]:
+    """Kill at so many paid answers each. Whatever was read is in the table, so all that is lost is what was under way
+    at a kill; and only that is paid for again, if at all."""
+    for paid in kills:
+        kill_after(start(number, concurrency), lab, paid)
+        lost = settled(lab)["distinct"] - len(rows(client().folder))
+        assert 0 <= lost <= concurrency
+    num_asked, num_found, num_answered = told(start(number, concurrency))
+    ledger = lab.ledger()
+    assert num_answered == number
+    assert num_asked + num_found >= number
+    assert ledger["distinct"] == number + NUM_PROBES == len(rows(client().folder))
+    assert ledger["twice"] <= concurrency * len(kills)
+    return ledger
+
+
+@pytest.mark.slow  # a single kill is tried below
+def test_killed_twice_and_nothing_lost(lab, start, client):
+    lab.setup(latency=0.02)
+    check_kills(lab, start, client, number=400, concurrency=16, kills=[100, 250])
+
+
+def test_killed_and_nothing_paid_twice_where_the_server_knows_keys(lab, start, client):
+    lab.setup(latency=0.02, knows_keys=True)
+    ledger = check_kills(lab, start, client, number=200, concurrency=16, kills=[80])
+    assert ledger["twice"] == 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("knows_keys", [False, True])
+def test_ten_thousand_killed_twice(lab, start, client, knows_keys):
+    lab.setup(latency=0.02, knows_keys=knows_keys)
+    ledger = check_kills(lab, start, client, number=10_000, concurrency=64, kills=[3000, 7000])
+    assert ledger["twice"] == 0 or not knows_keys
+
+
+def test_further_processes_of_a_run_wait_for_what_the_first_asks(lab, client, monkeypatch):
+    """They may be ahead of it, and never ask themselves."""
+    lab.setup(faults={"400": 0.2})
+    here = threading.local()
+    monkeypatch.setattr(endpoint, "process_rank", lambda: getattr(here, "rank", 0))
+    found: list[list[Completion]] = []
+
+    def follow() -> None:
+        here.rank = 1
+        follower = client()
+        found.append(questions.completions(follower, asked(40)))
+        assert follower.num_asked == 0
+
+    thread = threading.Thread(target=follow)
+    thread.start()
+    time.sleep(0.1)
+    first = questions.completions(client(), asked(40))
+    thread.join(timeout=20)
+    assert found == [first]
+    assert {one.outcome for one in first} == {"answered", "failed"}
+    assert lab.ledger()["received"] == 40 + NUM_PROBES
+
+
+def test_texts_that_cannot_be_sent(lab, client):
+    (good,) = asked(1)
+    found = questions.completions(client(), [good, replace(good, question="cut \ud83d in two")])
+    assert [one.outcome for one in found] == ["answered", "failed"]
+    assert found[1].reason == "its text is not valid Unicode"
+
+
+def test_two_processes_share_what_they_pay_for(lab, start, client):
+    lab.setup(latency=0.01)
+    known = [Request(f"d{n}", "q", f"What is {n}?", 16, 0.0, 0) for n in range(150)]  # the first of ASKING's
+    assert {one.outcome for one in questions.completions(client(), known)} == {"answered"}
+    lab.forget()
+    first, second = start(300, 8), start(300, 8)
+    one, other = told(first), told(second)
+    assert (one[2], other[2]) == (300, 300)
+    assert one[0] + other[0] == 150
+    assert lab.ledger()["received"] == 150

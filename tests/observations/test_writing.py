@@ -1,0 +1,117 @@
+"""Writing: draws of a document's own, at the model's own probabilities, gone on with after a stop."""
+
+from __future__ import annotations
+
+import functools
+import json
+
+import lightning
+import numpy as np
+import pytest
+import torch
+
+import tiny
+from nonmember.models.loading import train_tokenizer
+from nonmember.observations.passes import writing
+from nonmember.observations.passes import written as parts
+from nonmember.observations.passes.writing import SeededDraws, write_texts
+
+one_process = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return train_tokenizer(tiny.GENERAL.build(lambda spec: spec), tiny.VOCAB_SIZE)
+
+
+@pytest.fixture(scope="module")
+def model(tokenizer):
+    return tiny.model(3, len(tokenizer))
+
+
+@pytest.fixture
+def prompts(tokenizer):
+    return {f"d{place}": tokenizer(text)["input_ids"] for place, text in enumerate(tiny.random_texts(9, seed=4))}
+
+
+def write(model, tokenizer, prompts, folder, make_trainer=one_process, **changes):
+    folder.mkdir(exist_ok=True)
+    settings = {"temperature": 1.0, "max_new_tokens": 12, "seed": 1, "max_batch_tokens": 300} | changes
+    return write_texts(model, tokenizer, prompts, folder, make_trainer, description="writing", **settings)
+
+
+def test_neither_order_nor_batches_nor_processes_matter(model, tokenizer, prompts, tmp_path):
+    written = write(model, tokenizer, prompts, tmp_path / "a")
+    assert list(written) == list(prompts)
+    assert len(set(written.values())) > 5
+    backwards = dict(reversed(prompts.items()))
+    assert write(model, tokenizer, backwards, tmp_path / "b", max_batch_tokens=1) == written
+    two = functools.partial(lightning.Trainer, accelerator="cpu", devices=2, strategy="ddp_fork")
+    assert write(model, tokenizer, prompts, tmp_path / "c", two) == written
+    assert write(model, tokenizer, {"d3": prompts["d3"]}, tmp_path / "d") == {"d3": written["d3"]}
+    assert write(model, tokenizer, prompts, tmp_path / "e", seed=2) != written
+
+
+def test_at_temperature_0_it_is_the_likeliest_continuation(model, tokenizer, prompts, tmp_path):
+    written = write(model, tokenizer, prompts, tmp_path / "a", temperature=0.0)
+    for doc_id, prompt in prompts.items():
+        ids = list(prompt)
+        for _ in range(12):
+            with torch.no_grad():
+                ids.append(int(model(torch.tensor([ids])).logits[0, -1].argmax()))
+            if ids[-1] in (tokenizer.eos_token_id, model.config.eos_token_id):
+                break
+        assert written[doc_id] == tokenizer.decode(ids[len(prompt) :], skip_special_tokens=True)
+
+
+def test_draws_have_the_models_probabilities():
+    scores = torch.log(torch.tensor([0.5, 0.3, 0.2])).repeat(4000, 1)
+    for temperature, expected in ((1.0, [0.5, 0.3, 0.2]), (0.5, [0.25 / 0.38, 0.09 / 0.38, 0.04 / 0.38])):
+        drawn = SeededDraws(temperature, [str(n) for n in range(4000)])(None, scores).argmax(-1)
+        np.testing.assert_allclose(np.bincount(drawn, minlength=3) / 4000, expected, atol=0.03)
+
+
+def test_a_killed_run_goes_on_where_it_was(model, tokenizer, prompts, tmp_path, monkeypatch):
+    whole = write(model, tokenizer, prompts, tmp_path / "whole")
+    write(model, tokenizer, prompts, tmp_path / "killed", max_batch_tokens=30)
+    (part,) = (tmp_path / "killed").glob(".written-*")
+    lines = part.read_text().splitlines(keepends=True)
+    part.write_text("".join(lines[:5]) + lines[5][:9])  # killed while writing the sixth
+    written = []
+    step = writing.Writer.predict_step
+
+    def counted(self, batch, batch_idx):
+        written.append(len(batch["doc_index"]))
+        return step(self, batch, batch_idx)
+
+    monkeypatch.setattr(writing.Writer, "predict_step", counted)
+    assert write(model, tokenizer, prompts, tmp_path / "killed", max_batch_tokens=30) == whole
+    assert sum(written) == 4
+    assert [json.loads(line)[0] for line in part.read_text().splitlines()].count("d0") == 1
+
+
+def test_damaged_lines_and_those_of_another_entry_are_written_anew(tmp_path, caplog):
+    part = parts.part_of(tmp_path / ".partial-1", 0)
+    part.parent.mkdir()
+    values = [["a", "one", True, 3, []], ["b", "two\r\u2028", False, 4, [[["x", -0.5]]]], ["c", "three", True, 5, []]]
+    whole = "".join(parts.line_of(part, each) for each in values).encode()
+    part.write_bytes(whole)
+    assert list(parts.read_part(part)) == ["a", "b", "c"]
+    assert parts.read_part(part)["b"] == parts.Written("two\r\u2028", False, 4, ((("x", -0.5),),))
+    start, end = whole.index(b"\n") + 1, whole.rindex(b"\n", 0, -1)
+    for place in range(start, end):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        part.write_bytes(damaged)
+        assert list(parts.read_part(part)) == ["a", "c"]
+    assert "1 lines are damaged and are written anew" in caplog.text
+    assert list(parts.read_part(part)) == ["a", "c"]
+    another = parts.part_of(tmp_path / ".partial-2", 0)
+    another.parent.mkdir()
+    another.write_bytes(whole)
+    assert parts.read_part(another) == {}
+
+
+def test_a_prompt_that_leaves_no_room_is_refused(model, tokenizer, prompts, tmp_path):
+    with pytest.raises(ValueError, match=r"120 are to come, but the model reads at most 128"):
+        write(model, tokenizer, prompts, tmp_path / "a", max_new_tokens=120)

@@ -1,0 +1,29 @@
+"""A report as its tests read it: sections by key, a block of a section, what stands in a cell."""
+
+from __future__ import annotations
+
+from nonmember.reports.render.markdown import cell_text
+from nonmember.results.load import Run
+
+
+def runs_of(*results):
+    return [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
+
+
+def built(paper, *results):
+    """Sections by key."""
+    return {section.key: section for section in paper.build(runs_of(*results)).sections}
+
+
+def block(section, key):
+    (found,) = [one for one in section.blocks if one.key == key]
+    return found
+
+
+def cell(found, row, column):
+    (cells,) = [one.cells for one in found.rows if one.name == row]
+    return cells[found.columns.index(column)]
+
+
+def text(found, row, column):
+    return cell_text(cell(found, row, column))

@@ -1,0 +1,263 @@
+"""What a run tells is told at once, always ended, and never the documents' text unless it is asked for."""
+
+from __future__ import annotations
+
+import csv
+import socket
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+import tiny
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
+from nonmember.methods import Prism
+from nonmember.scores import MinKPlusPlus
+from nonmember.tracking.trackers import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, noted_run_id, run_id_of
+from wandb_helpers import config_in, inspect, summary_in, wandb_without_home
+
+MARKER = "xyzzyplugh"
+
+
+def info(folder: Path, name: str = "seed=1", **more: Any) -> RunInfo:
+    config = {"seed": 1, "method": {"alpha": 0.05}}
+    return RunInfo(name, "a-group", "prism", ["target", "texts"], config, folder, **more)
+
+
+def tell_a_little(tracker: Tracker) -> None:
+    for step in range(3):
+        tracker.log("train", {"loss": 1 / (step + 1), "ce": 2.0}, step)
+        tracker.log("train_target", {"loss": 5.0}, 10 * step)
+    tracker.summarise({"test/p_value": 0.25, "verdict": "inconclusive"})
+    tracker.histogram("test/distribution", [0.1, 0.2])
+    tracker.scores("scores", {"doc_id": ["d0", "d1"], "target": [0.5, float("nan")]})
+    tracker.describe("cell", {"lambda": 0.5, "reference": None})
+    tracker.figure("figure/ranks", picture())
+
+
+def picture() -> Figure:
+    figure = Figure(figsize=(2, 1))
+    figure.subplots().plot([0, 1], [1, 0])
+    return figure
+
+
+def tell_a_little_and_fail(tracker: Tracker, error: BaseException) -> None:
+    tell_a_little(tracker)
+    raise error
+
+
+def audit_with_marked_texts(logging, folder: Path) -> None:
+    suspect = tiny.texts(*(f"{text} {MARKER}" for text in tiny.random_texts(31, seed=2)), name="suspect")
+    method = Prism(MinKPlusPlus(0.2), tiny.distillation(), "spearman", 20, 0.05, 0.0, 64)
+    shop = tiny.builder(folder / "store")
+    with logging.start(info(folder / "run")) as tracker:
+        shop.tracker = tracker
+        run_audit(
+            Audit(tiny.scratch(1), tiny.scratch(2), suspect, method, 1, "texts"),
+            shop,
+            folder / "run",
+        )
+
+
+def files_with(folder: Path, word: str) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and word.encode() in path.read_bytes()]
+
+
+# CSV --------------------------------------------------------------------------------------------------------
+
+
+def rows(folder: Path) -> list[tuple[str, str, str]]:
+    with (folder / "metrics.csv").open(newline="") as stream:
+        return [(row["name"], row["step"], row["value"]) for row in csv.DictReader(stream)]
+
+
+def test_csv_lines_are_there_at_once(tmp_path):
+    tracker = CsvLogging().start(info(tmp_path / "run"))
+    tracker.log("train", {"loss": 0.5, "ce": 0.25}, 3)
+    assert rows(tmp_path / "run") == [("train/loss", "3", "0.5"), ("train/ce", "3", "0.25")]
+    tracker.summarise({"test/p_value": 1e-4, "verdict": "inconclusive"})
+    assert rows(tmp_path / "run")[2:] == [("test/p_value", "", "0.0001"), ("verdict", "", "inconclusive")]
+    tracker.finish(failed=False)
+    tracker.finish(failed=True)  # ended once
+    assert rows(tmp_path / "run")[4:] == [("status", "", "finished")]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt, SystemExit])
+def test_csv_says_that_a_run_failed(tmp_path, error):
+    with pytest.raises(error), CsvLogging().start(info(tmp_path)) as tracker:
+        tell_a_little_and_fail(tracker, error())
+    assert rows(tmp_path)[-1] == ("status", "", "failed")
+
+
+def test_no_logging_takes_everything_and_leaves_nothing(tmp_path):
+    with NoLogging().start(info(tmp_path / "run")) as tracker:
+        tell_a_little(tracker)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("role", "prefix"), [("distilled", "train"), ("target", "train_target"), ("model", "train_model")]
+)
+def test_curves_are_named_by_role(tmp_path, role, prefix):
+    with CsvLogging().start(info(tmp_path)) as tracker, tracker.training(role) as (logger,):
+        logger.log_metrics({"train/loss": 0.5, "epoch": 0}, step=7)
+    assert rows(tmp_path)[:-1] == [(f"{prefix}/loss", "7", "0.5")]
+
+
+def test_csv_of_an_audit_has_its_curves_and_its_end_and_no_text(tmp_path):
+    audit_with_marked_texts(CsvLogging(), tmp_path)
+    names = [name for name, _, _ in rows(tmp_path / "run")]
+    assert {
+        "train/loss",
+        "train/ce",
+        "train/kl",
+        "test/p_value",
+        "rho/reference_target",
+        "health/kl_after",
+    } <= set(names)
+    assert names[-1] == "status"
+    assert not files_with(tmp_path / "run", MARKER)
+
+
+# W&B --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def no_home(monkeypatch):
+    with wandb_without_home(monkeypatch):
+        yield
+
+
+def test_wandb_offline_leaves_ended_runs_without_a_home_and_without_text(tmp_path, no_home):
+    logging = WandbLogging("a-project", "offline", str(tmp_path / "logs"))
+    audit_with_marked_texts(logging, tmp_path)
+    left_open = logging.start(info(tmp_path, "left open"))
+    with pytest.raises(RuntimeError, match="no luck"), logging.start(info(tmp_path, "another")) as tracker:
+        tell_a_little_and_fail(tracker, RuntimeError("no luck"))
+    left_open.finish(failed=False)
+
+    told = {}
+    for run in (tmp_path / "logs" / "wandb").glob("offline-run-*"):
+        records = inspect(run)
+        (about,) = records["run"]
+        assert (about["project"], about["run_group"], about["job_type"]) == ("a-project", "a-group", "prism")
+        assert about["tags"] == ["target", "texts"]
+        assert about["config"]["update"].items() >= {"seed": 1, "method": {"alpha": 0.05}}.items()
+        told[about["display_name"]] = summary_in(records), records
+    assert told.keys() == {"seed=1", "another", "left open"}  # several runs in one process are several runs
+
+    summary, records = told["seed=1"]
+    assert summary["status"] == "finished"
+    assert records["exit"][0].get("exit_code", 0) == 0
+    assert {
+        "test/p_value",
+        "test/statistic",
+        "test/ci_low",
+        "test/ci_high",
+        "verdict",
+        "num_documents",
+    } <= summary.keys()
+    assert {
+        "rho/reference_target",
+        "rho/distilled_target",
+        "health/ce_before",
+        "health/kl_after",
+    } <= summary.keys()
+    points = [record["item"] for record in records["history"]]
+    assert [point["train/step"] for point in points if "train/loss" in point] == list(range(4))
+    axes = {record["glob_name"]: record["step_metric"] for record in records["metric"] if "glob_name" in record}
+    assert axes == {"train/*": "train/step"}
+
+    summary, records = told["another"]
+    assert summary["status"] == "failed"
+    assert records["exit"][0]["exit_code"] == 1
+    assert summary["test/p_value"] == 0.25
+    points = [record["item"] for record in records["history"]]
+    assert [point["train_target/step"] for point in points if "train_target/loss" in point] == [0, 10, 20]
+    assert config_in(records)["cell"] == {"lambda": 0.5, "reference": None}
+    assert [point["figure/ranks._type"] for point in points if "figure/ranks._type" in point] == ["image-file"]
+
+    assert files_with(tmp_path / "logs", "suspect30")  # the ids are there, so the search does search
+    assert not files_with(tmp_path / "logs", MARKER)
+
+
+def test_wandb_online_without_a_key_says_what_to_do(tmp_path, no_home):
+    with pytest.raises(ValueError, match=r"(?s)mode 'online'.*logger.mode=offline"):
+        WandbLogging("a-project", "online", str(tmp_path)).start(info(tmp_path))
+
+
+def test_a_run_has_the_id_of_its_question():
+    ours = run_id_of("demo", "seed=1", "0123456789abcdef")
+    assert ours == "626c4f7b4ca8368e"
+    others = {run_id_of(*words) for words in (("dem", "seed=1", "0"), ("demo", "seed=2", "0"), ("demo", "seed=1", "1"))}
+    assert len(others | {ours}) == 4
+
+
+def test_wandb_knows_a_run_by_that_id(tmp_path, no_home):
+    logging = WandbLogging("a-project", "offline", str(tmp_path / "logs"))
+    (tmp_path / "run").mkdir()
+    told = replace(info(tmp_path / "run", run_id="0123456789abcdef"), tags=["x" * 100])
+    with logging.start(told):
+        pass
+    (run,) = (tmp_path / "logs" / "wandb").glob("offline-run-*")
+    (about,) = inspect(run)["run"]
+    assert about["run_id"] == "0123456789abcdef"
+    assert about["tags"] == ["x" * 64], "W&B refuses longer ones"
+    assert not list((tmp_path / "run").iterdir()), "nothing to note: the id can be worked out"
+
+
+def test_ids_that_cannot_be_worked_out_are_noted(tmp_path, no_home, monkeypatch):
+    """Of failed audits, which leave no key, and of those a W&B sweep gave."""
+    logging = WandbLogging("a-project", "offline", str(tmp_path / "logs"))
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with pytest.raises(RuntimeError), logging.start(info(folder, run_id="of-the-failed")) as tracker:
+        tell_a_little_and_fail(tracker, RuntimeError())
+    assert (noted_run_id(folder, None), noted_run_id(folder, "of-the-failed")) == ("of-the-failed", "of-the-failed")
+    with logging.start(info(folder, run_id="told-later", live=False)):
+        pass
+    assert noted_run_id(folder, None) == "of-the-failed", "only live runs are noted"
+    with logging.start(info(folder, run_id="of-the-next")):
+        pass
+    assert noted_run_id(folder, None) is None
+    tracker = logging.start(info(folder, run_id="ours"))
+    monkeypatch.setattr(tracker, "_run", Stub(id="theirs"))
+    tracker.finish(failed=False)
+    assert noted_run_id(folder, "ours") == "theirs"
+    assert noted_run_id(folder, "another") is noted_run_id(folder, None) is None
+    (folder / "wandb.json").write_text("{")
+    assert noted_run_id(folder, None) is None
+
+
+class Stub:
+    """As much of a W&B run as ending it takes."""
+
+    def __init__(self, id: str):
+        self.id, self.summary = id, {}
+
+    def finish(self, exit_code: int) -> None:
+        assert exit_code == 0
+
+
+def test_wandb_sends_texts_where_asked_for(tmp_path, no_home):
+    logging = WandbLogging("a-project", "offline", str(tmp_path), log_text=True)
+    with logging.start(info(tmp_path)) as tracker:
+        assert tracker.log_text
+    assert not any(one.start(info(tmp_path / "run")).log_text for one in (CsvLogging(), NoLogging()))
+
+
+@pytest.mark.parametrize("key", [True, False])
+def test_wandb_online_without_a_network_says_so_at_once(tmp_path, no_home, monkeypatch, key):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("WANDB_BASE_URL", f"http://127.0.0.1:{unused.getsockname()[1]}")
+        if key:
+            monkeypatch.setenv("WANDB_API_KEY", "0" * 40)
+        started = time.monotonic()
+        with pytest.raises(ValueError, match="cannot be reached at 127.0.0.1" if key else "needs a key for 127.0.0.1"):
+            WandbLogging("a-project", "online", str(tmp_path)).start(info(tmp_path))
+    assert time.monotonic() - started < 5
