@@ -210,7 +210,7 @@ def test_a_failed_audit_leaves_the_reason_in_its_folder(nonmember, tmp_path):
     (path,) = tmp_path.glob("outputs/audits/mine/*/error.json")
     reason = json.loads(path.read_text())
     assert reason["cell"] == path.parent.name
-    assert reason["kind"] == "ValueError"
+    assert reason["kind"] == "IncompleteQuestion"
     assert reason["error"] in said.err
 
 
