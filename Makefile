@@ -15,8 +15,8 @@ REPORT ?= prism
 # Python compiles what it imports; to compile all that is installed takes a minute.
 PIP    := -m pip install --quiet --no-compile --disable-pip-version-check --retries 0
 ARGS   ?=
-# One process of tests per core; each loads torch.
-WORKERS := -n auto --maxprocesses 4
+# A process per core, each of which loads torch; what a file of tests shares is made in one of them.
+WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all coverage check docs bench sweep report table clean

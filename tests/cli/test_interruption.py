@@ -207,6 +207,7 @@ def workers_at_work(folder: Path, process: subprocess.Popen[str]) -> list[int]:
     return [child.pid for child in children if "resource_tracker" not in " ".join(child.cmdline())]
 
 
+@pytest.mark.slow
 def test_a_sweep_side_by_side_ends_by_a_signal(side_by_side, tmp_path):
     process = side_by_side()
     workers_at_work(tmp_path, process)

@@ -62,13 +62,6 @@ def drawn(fsd_paper, tmp_path):
     return build
 
 
-@pytest.fixture
-def figures(drawn, monkeypatch):
-    """The same, but for the pictures themselves, which take their time."""
-    monkeypatch.setattr("nonmember.reports.render.figures.draw", lambda *_: ("", b""))
-    return drawn
-
-
 def result(target=READ, domain="scipy", **more):
     counts = {"num_members": NUM_MEMBERS, "num_nonmembers": NUM_OTHERS}
     return fsd(target=target, data={"domain": domain}, details=counts, **more)
@@ -82,8 +75,8 @@ def numbers(section, name):
 # ------------------------------------------------------------------------------------------ what is drawn
 
 
-def test_perplexity_itself_before_and_after(figures):
-    found = numbers(figures(result()), "figure2-scipy-micro")
+def test_perplexity_itself_before_and_after(drawn):
+    found = numbers(drawn(result()), "figure2-scipy-micro")
     assert [row.name for row in found.rows] == [
         f"{MAIN}: {kind}, {when}" for kind in ("members", "non-members") for when in ("before tuning", "after")
     ]
@@ -94,9 +87,9 @@ def test_perplexity_itself_before_and_after(figures):
     assert [cell_text(row.cells[0]) for row in found.rows] == ["5", "5", "4", "4"], "those tuned on are no part of it"
 
 
-def test_fsd_is_higher_for_members(figures):
+def test_fsd_is_higher_for_members(drawn):
     """Tuning has lowered the perplexity of every non-member by 5 or more, and of one member by .5."""
-    found = numbers(figures(result()), "figure3-scipy-micro")
+    found = numbers(drawn(result()), "figure3-scipy-micro")
     assert text(found, f"{MAIN}: FSD by ppl, members", "median") == "0.000"
     assert text(found, f"{MAIN}: FSD by ppl, non-members", "median") == "−10.000"
     assert text(found, f"{MAIN}: min-k, members", "median") == "−2.099"
@@ -105,8 +98,8 @@ def test_fsd_is_higher_for_members(figures):
     assert found.rows[7].cells[3].ours[0].value == pytest.approx(np.median(deviations))
 
 
-def test_the_target_that_read_has_the_untouched_one_below_it(figures):
-    section = figures(result(UNREAD), result("target+2xA"), result(READ), result(READ, domain="torch"))
+def test_the_target_that_read_has_the_untouched_one_below_it(drawn):
+    section = drawn(result(UNREAD), result("target+2xA"), result(READ), result(READ, domain="torch"))
     names = [row.name.partition(":")[0] for row in numbers(section, "figure2-scipy-micro").rows]
     assert names == [MAIN] * 4 + ["base model (control)"] * 4
     first, *_, alone = (figure for figure in section.figures if figure.name.startswith("figure2"))
@@ -115,14 +108,14 @@ def test_the_target_that_read_has_the_untouched_one_below_it(figures):
     assert section.commands == ("make sweep SWEEP=fsd_main",)
 
 
-def test_a_target_that_has_read_them_is_no_control(figures):
+def test_a_target_that_has_read_them_is_no_control(drawn):
     """As in text read once, in pretraining: by the untouched target too."""
-    section = figures(result(UNREAD, truth="member"), result(READ))
+    section = drawn(result(UNREAD, truth="member"), result(READ))
     assert all("control" not in row.name for row in numbers(section, "figure2-scipy-micro").rows)
 
 
-def test_every_number_leads_to_its_result(figures):
-    section = figures(result(UNREAD), result(READ))
+def test_every_number_leads_to_its_result(drawn):
+    section = drawn(result(UNREAD), result(READ))
     for figure in section.figures:
         anchors = {row.name.endswith("(control)") or row.name.startswith("base"): row.cells[1].ours[0].runs
                    for row in figure.numbers.rows}  # fmt: skip
@@ -130,6 +123,7 @@ def test_every_number_leads_to_its_result(figures):
         assert anchors[True] != anchors[False]
 
 
+@pytest.mark.pictures
 def test_pictures_are_sound_and_the_same_every_time(drawn):
     one, two = (drawn(result()).figures for _ in range(2))
     assert [(figure.svg, figure.png) for figure in one] == [(figure.svg, figure.png) for figure in two]
@@ -169,13 +163,13 @@ def test_bins_are_where_the_documents_are():
 # ------------------------------------------------------------------------------------------ what is said
 
 
-def test_undefined_values_are_left_out_and_show_in_the_counts(figures):
+def test_undefined_values_are_left_out_and_show_in_the_counts(drawn):
     column = scores()["tuned/perplexity"]
     broken = scores(**{"tuned/perplexity": [np.nan, *column[1:]]})
-    found = numbers(figures(result(), columns={READ: broken}), "figure2-scipy-micro")
+    found = numbers(drawn(result(), columns={READ: broken}), "figure2-scipy-micro")
     assert [cell_text(row.cells[0]) for row in found.rows] == ["5", "4", "4", "4"]
     nothing = scores(**{"tuned/perplexity": [np.nan] * len(column)})
-    section = figures(result(domain="sympy"), columns={READ: nothing})
+    section = drawn(result(domain="sympy"), columns={READ: nothing})
     assert text(numbers(section, "figure2-sympy-micro"), f"{MAIN}: members, after", "median") == "–"
 
 
@@ -190,17 +184,17 @@ def test_undefined_values_are_left_out_and_show_in_the_counts(figures):
     ],
     ids=["absent", "broken", "without groups", "without a score", "of another result"],
 )
-def test_what_cannot_be_read_is_told_and_nothing_fails(figures, content, why):
+def test_what_cannot_be_read_is_told_and_nothing_fails(drawn, content, why):
     content = content.to_pydict() if isinstance(content, pa.Table) else content
-    section = figures(result(UNREAD), result(READ), columns={READ: content})
+    section = drawn(result(UNREAD), result(READ), columns={READ: content})
     assert not section.figures, "the control alone says nothing"
     (note,) = [note for note in section.notes if why in note]
     assert note.startswith(f"Micro world: not drawn for scipy under {MAIN}: ")
     assert "/tmp" not in note
 
 
-def test_one_note_for_one_reason(figures):
-    section = figures(result(), result(domain="sympy"), columns={READ: None})
+def test_one_note_for_one_reason(drawn):
+    section = drawn(result(), result(domain="sympy"), columns={READ: None})
     assert set(section.notes) == {
         "Micro world: not drawn for torch: there is no result yet.",
         f"Micro world: not drawn for scipy under {MAIN} and sympy under {MAIN}: there is no scores.parquet beside the "
@@ -208,12 +202,12 @@ def test_one_note_for_one_reason(figures):
     }
 
 
-def test_without_results_it_says_so(figures):
-    assert figures(fsd("fsd_lr")).notes == ("Micro world: no results for this figure yet.",)
+def test_without_results_it_says_so(drawn):
+    assert drawn(fsd("fsd_lr")).notes == ("Micro world: no results for this figure yet.",)
 
 
-def test_of_several_results_the_first_is_drawn_and_that_is_said(figures):
-    notes = figures(result(), result(seed=2)).notes
+def test_of_several_results_the_first_is_drawn_and_that_is_said(drawn):
+    notes = drawn(result(), result(seed=2)).notes
     assert "Micro world: scipy, the first of 2 results." in notes
 
 

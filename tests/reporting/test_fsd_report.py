@@ -312,6 +312,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "out"
 
 
+@pytest.mark.pictures
 def test_the_command_writes_page_text_tables_and_pictures(folder):
     listing = json.loads((folder / "manifest.json").read_text())
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

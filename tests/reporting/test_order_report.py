@@ -120,6 +120,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "out"
 
 
+@pytest.mark.pictures
 def test_the_command_writes_page_text_tables_and_pictures_and_every_link_leads_somewhere(folder):
     listing = json.loads((folder / "manifest.json").read_text())
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())

@@ -174,6 +174,7 @@ def test_the_largest_margin_without_loss_is_between_the_classes(document):
     assert "+0.210 (1b, HN)" in section.notes[0]
 
 
+@pytest.mark.pictures
 def test_the_command_needs_no_results(tmp_path, monkeypatch):
     from nonmember.cli import report as entry
 

@@ -146,6 +146,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "out"
 
 
+@pytest.mark.pictures
 def test_the_command_writes_a_page_tables_and_a_grid_that_says_what_the_table_says(folder):
     listing = json.loads((folder / "manifest.json").read_text())
     assert {"report.html", "report.md", "tables/verdicts.csv", "figures/grid-study.svg"} <= set(listing["files"])

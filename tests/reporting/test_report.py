@@ -130,6 +130,7 @@ def test_an_earlier_report_is_replaced(whole_report, tmp_path):
     assert (folder / "figures" / "mine.txt").exists()
 
 
+@pytest.mark.pictures
 def test_labels_are_only_text(report):
     one = made_up.result(target=HOSTILE, reference=HOSTILE, corpus=HOSTILE, cell=HOSTILE, warnings=(HOSTILE,),
                          allowed_claim=HOSTILE, data={"domain": HOSTILE})  # fmt: skip
@@ -161,6 +162,7 @@ def test_csv_tells_where_a_number_is_from(report):
     assert (published["part"], published["value"]) == ("published", "0.354")
 
 
+@pytest.mark.pictures
 def test_the_page_needs_nothing_else_and_is_small(report, all_results):
     many = [*all_results, *made_up.everything(1)][:520]
     path = report(*many) / "report.html"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import made_up
+import pytest
 from reading import built
 
 from nonmember.reports.core.grid import FALSE, MISSED, PUBLISHED
@@ -176,6 +177,7 @@ def test_controls_stand_under_the_columns_they_qualify(paper):
     assert any("controls" in one.key for one in sections["controls"].blocks)
 
 
+@pytest.mark.pictures
 def test_figures_from_a_whole_world(paper):
     sections = built(paper, *made_up.everything())
     sizes = figure(sections["figure3"]).numbers
@@ -201,6 +203,7 @@ def test_a_figure_is_the_difference_it_says(paper):
     assert cell_text(numbers.rows[0].cells[0]) == "+0.450"
 
 
+@pytest.mark.pictures
 def test_pictures_are_the_same_every_time(paper):
     results = [made_up.result(sweep="size", num_documents=n) for n in (50, 100)]
     one, two = (figure(built(paper, *results)["figure3"]) for _ in range(2))
