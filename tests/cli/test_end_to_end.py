@@ -76,13 +76,14 @@ def test_the_closing_table(nonmember, ask):
     ]  # fmt: skip
     row = next(line for line in said.out.splitlines() if "documents under tiny0 │" in line)
     result = result_of()
+    found = result["statistics"]
     expected = [
         "documents under tiny0",
         "40",
-        f"{result['rho_reference_target']:.3f}",
-        f"{result['rho_distilled_target']:.3f}",
-        f"{result['statistic']:+.3f} [{result['ci_low']:+.3f}, {result['ci_high']:+.3f}]",
-        f"{result['p_value']:.4f}",
+        f"{found['details']['rho_reference_target']:.3f}",
+        f"{found['details']['rho_distilled_target']:.3f}",
+        f"{found['value']:+.3f} [{found['ci_low']:+.3f}, {found['ci_high']:+.3f}]",
+        f"{found['p_value']:.4f}",
         result["verdict"]["decision"],
         "unknown",
     ]

@@ -72,6 +72,20 @@ def test_a_family_is_one_target_method_and_reference_with_several_sets():
     assert found[0].name(found[:1]) == "model"
 
 
+@pytest.mark.parametrize(
+    ("method", "settings"),
+    [("decop", {}), ("mc_pdd", {"reference": "member"}), ("name_cloze", {}), ("prefix_completion", {}),
+     ("pacost_qa", {})],
+)  # fmt: skip
+def test_every_method_with_a_claim_makes_families_and_a_score_alone_does_not(method, settings):
+    def of(verdict):
+        return [audited(0.01, name, method=method, settings=settings, verdict=verdict) for name in "ab"]
+
+    (family,) = families(of("evidence_of_membership"))
+    assert (family.method, family.each) == (method, ["a", "b"])
+    assert families(of("score_only")) == []
+
+
 def test_an_undefined_p_is_no_evidence():
     (family,) = families([audited(0.01, "a"), made_up.result(corpus="b", target="model", p_value=None)])
     assert family.sets["b"].p == 1
