@@ -35,7 +35,7 @@ def words(question) -> list[str]:
 
 
 def made(found: nm.FinishedAudit) -> set[str]:
-    return {name for name, number in found.result.made.items() if number}
+    return {name for name, number in found.result.provenance.made.items() if number}
 
 
 def test_what_the_command_line_made_is_found(nonmember, question, words):
@@ -45,7 +45,7 @@ def test_what_the_command_line_made_is_found(nonmember, question, words):
     found = nm.audit("prism", **question, overrides=SHORT)
     assert found.folder == path.parent.absolute()
     assert (path.stat().st_mtime_ns, made(found)) == (before, set())
-    assert found.verdict == json.loads(path.read_text())["verdict"]
+    assert found.verdict == json.loads(path.read_text())["verdict"]["decision"]
 
 
 def test_the_command_line_finds_what_was_made(nonmember, question, words):
@@ -64,7 +64,7 @@ def test_models_and_texts_in_memory(question, models, texts):
     frame = pd.DataFrame(rows_of(texts))
     asked = {"target": target, "reference": reference, "overrides": SHORT}
     first = nm.audit("prism", documents=frame, **asked)
-    assert first.result.keys["corpus"] == on_disk.result.keys["corpus"]
+    assert first.result.provenance.keys["corpus"] == on_disk.result.provenance.keys["corpus"]
     # The same weights and texts give the same scores, whatever they are called.
     pd.testing.assert_frame_equal(first.scores(), on_disk.scores())
     assert (first.p_value, first.statistic) == (on_disk.p_value, on_disk.statistic)
@@ -85,7 +85,7 @@ def test_weights_that_changed_are_another_model(models, texts):
         next(model.parameters()).mul_(1.5)
     second = nm.audit("rank_agreement", target=(model, tokenizer), **asked)
     assert first.folder != second.folder
-    assert first.result.keys["target"] != second.result.keys["target"]
+    assert first.result.provenance.keys["target"] != second.result.provenance.keys["target"]
     tokenizer("a text", truncation=True, max_length=3)  # which leaves a mark in the tokenizer
     assert nm.audit("rank_agreement", target=(model, tokenizer), **asked).folder == second.folder
 
@@ -96,7 +96,7 @@ def test_a_list_is_numbered_from_0(models, texts):
     asked = {"target": models(0), "reference": models(1), "overrides": SHORT_READING}
     one = nm.audit("rank_agreement", documents=texts, **asked)
     other = nm.audit("rank_agreement", documents=path, **asked)
-    assert one.result.keys["corpus"] == other.result.keys["corpus"]
+    assert one.result.provenance.keys["corpus"] == other.result.provenance.keys["corpus"]
     assert one.scores()["doc_id"].tolist() == [str(place) for place in range(len(texts))]
 
 
