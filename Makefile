@@ -19,7 +19,7 @@ ARGS   ?=
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all coverage check docs bench sweep report table clean
+.PHONY: help setup demo test test-all coverage check docs notebooks bench sweep report table clean
 
 help:    ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -58,6 +58,9 @@ docs: $(VENV)/.docs  ## the documentation, strictly: outputs/site/index.html
 $(VENV)/.docs: $(READY)
 	$(BIN)/python $(PIP) -e ".[docs]" -c constraints.txt $(INDEX)
 	@touch $@
+
+notebooks: $(READY)  ## the notebooks in examples/, executed again (outputs in examples/outputs)
+	cd examples && ../$(BIN)/jupyter execute --inplace *.ipynb
 
 bench: $(READY)  ## benchmarks: ratios measured side by side, JSON in outputs/benchmarks
 	@mkdir -p outputs/benchmarks

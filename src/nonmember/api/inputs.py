@@ -122,7 +122,7 @@ def _model_and_tokenizer(given: Any, place: str) -> tuple[Any, Any]:
 def _name(model: Any) -> str:
     from nonmember.runtime.naming import label_of_path
 
-    path = str(getattr(model.config, "_name_or_path", ""))
+    path = str(getattr(model, "name_or_path", ""))
     return label_of_path(path) if path else type(model).__name__
 
 

@@ -122,7 +122,7 @@ class FinishedAudit:
             " ".join(filter(None, numbers)),
             self.claim,
             *(f"warning: {text}" for text in self.warnings),
-            str(self.folder),
+            os.path.relpath(self.folder) if self.folder.is_relative_to(Path.cwd()) else str(self.folder),
         ]
         return "\n  ".join(lines)
 
