@@ -87,7 +87,7 @@ def test_the_sweeps_try_every_preset():
     tried = [
         name
         for sweep in ("red_team", "red_team_paraphrases")
-        for name in OmegaConf.load(SWEEPS / f"{sweep}.yaml").hydra.sweeper.params.experiment.split(",")
+        for name in OmegaConf.load(SWEEPS / f"{sweep}.yaml").grid.experiment.split(",")
     ]
     assert sorted(name.strip() for name in tried) == PRESETS == sorted(CHANGES)
 
