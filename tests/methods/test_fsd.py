@@ -47,7 +47,7 @@ def table_of(*perplexities: float) -> TokenTable:
     log_prob = -np.log(np.array(perplexities, dtype=np.float64)).astype(np.float32)
     ids = np.ones(n, dtype=np.int32)
     return TokenTable(
-        tuple(f"d{i}" for i in range(n)), np.arange(n + 1), ids, ids, log_prob, nothing, nothing, ids
+        tuple(f"d{i}" for i in range(n)), np.arange(n + 1), ids, ids, log_prob, nothing, nothing
     )  # fmt: skip
 
 

@@ -20,6 +20,8 @@ PACKAGES = {"experiment": "_global_"}  # of groups whose options may set anythin
 def store_presets(folder: Path) -> None:
     """Make the rows of a folder's tables options of their groups."""
     store = ConfigStore.instance()
+    # For every look-up Hydra copies all of the store, which it only reads: seconds, with so many rows in it.
+    ConfigStore.__deepcopy__ = lambda self, _: self  # type: ignore[attr-defined]
     for group, rows in load_presets(folder).items():
         for name, config in rows.items():
             store.store(name=name, node=config, group=group, package=PACKAGES.get(group))
