@@ -48,7 +48,7 @@ def signal_at(monkeypatch: pytest.MonkeyPatch, place: str, number: int, *, call:
 
 def numbers(folder: Path) -> dict[str, object]:
     result = json.loads(only(folder, "outputs/audits/*/*/result.json").read_text())
-    return {name: result[name] for name in ("statistic", "p_value", "ci_low", "ci_high", "health", "verdict", "keys")}
+    return {name: result[name] for name in ("statistics", "health", "verdict")} | {"keys": result["provenance"]["keys"]}
 
 
 @pytest.fixture(scope="module")
