@@ -2,9 +2,9 @@
 
     python benchmarks/faults.py [--json PATH] [--only NAME ...] [--full] [--timeout SECONDS]
 
-The faults stand in faults.toml, each with the tests most likely to notice it. These are run once without any fault:
-what fails then says nothing, is named and left out. A fault is caught where one of the others fails, or does not end.
-With --full the faults that are left meet the whole fast suite, which takes minutes for each and once without a fault.
+The faults stand in faults.toml, each with the tests most likely to notice it. A fault is caught where one of these
+fails, or does not end. The tests that failed are then run without any fault: one that fails again says nothing, is
+named and left out. With --full the faults that are left meet the whole fast suite, which takes minutes for each.
 
 What the file of --json holds is not run again, unless the fault was edited since or --full may still catch it: a run
 that was stopped goes on when started again. Remove the file after a change of the program. Exit status 1 if fewer than
@@ -34,7 +34,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 SHARE = 0.95  # of the faults, that are to be caught
 LEFT_OUT = (".git", ".venv", "outputs", "node_modules", "__pycache__", ".*_cache", "*.parquet")
-PASSED, FAILED, INTERRUPTED = 0, 1, 2  # exit statuses of pytest; the third also where a module cannot be imported
+PASSED, FAILED = 0, 1  # exit statuses of pytest
 BROKEN = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
 
@@ -107,31 +107,31 @@ def place_of(repository: Path, fault: Fault) -> Path:
 def run_all(faults: Sequence[Fault], given: argparse.Namespace) -> dict[str, Any]:
     """Name of a fault -> what was found."""
     kept = json.loads(given.json.read_text()) if given.json and given.json.is_file() else {}
-    found = kept.setdefault("faults", {})
-    left = [one for one in faults if not is_settled(one, found.get(one.name), full=given.full)]
-    if not left:
-        return found
+    found, sound, broken = kept.setdefault("faults", {}), kept.setdefault("sound", []), kept.setdefault("broken", [])
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         copy = Path(folder) / "repository"
         shutil.copytree(given.repository, copy, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
-        wanted = {"tests"} if given.full else {test for one in left for test in one.tests}
-        if unknown := sorted(wanted - set(kept.setdefault("without_fault", []))):
-            show(f"without a fault: {', '.join(unknown)} ...")
-            kept.setdefault("broken", []).extend(broken_tests(copy, unknown, 4 * given.timeout))
-            kept["without_fault"] += unknown
+        while True:
+            left = [one for one in faults if not is_settled(one, found.get(one.name), broken, full=given.full)]
+            for number, fault in enumerate(left, start=1):
+                show(f"{number:3} of {len(left)}  {fault.area:8}  {fault.name} ...")
+                found[fault.name] = examine(copy, fault, found.get(fault.name), broken, given)
+                show(f"           {outcome(found[fault.name])}")
+                keep(given.json, kept)
+            named = {found[one.name]["by"] for one in faults if found[one.name]["by"]}
+            if not (unknown := sorted(named.difference(sound, broken))):
+                return found
+            show(f"without a fault: the {len(unknown)} tests that failed ...")
+            failed = broken_tests(copy, unknown, 4 * given.timeout)
+            for test in failed:
+                show(f"fails without a fault too, and is left out: {test}")
+            broken += failed
+            sound += [one for one in unknown if one not in failed]
             keep(given.json, kept)
-        for test in kept["broken"]:
-            show(f"fails without a fault, and is left out: {test}")
-        for number, fault in enumerate(left, start=1):
-            show(f"{number:3} of {len(left)}  {fault.area:8}  {fault.name} ...")
-            found[fault.name] = examine(copy, fault, found.get(fault.name), kept["broken"], given)
-            show(f"           {outcome(found[fault.name])}")
-            keep(given.json, kept)
-    return found
 
 
-def is_settled(fault: Fault, one: dict[str, Any] | None, *, full: bool) -> bool:
-    if one is None or one["digest"] != fault.digest:
+def is_settled(fault: Fault, one: dict[str, Any] | None, broken: Sequence[str], *, full: bool) -> bool:
+    if one is None or one["digest"] != fault.digest or one["by"] in broken:
         return False
     return one["caught"] or one["full"] or not full
 
@@ -141,7 +141,8 @@ def broken_tests(copy: Path, tests: Sequence[str], timeout: float) -> list[str]:
     status, output = run_tests(copy, ["--maxfail=1000", "--continue-on-collection-errors", *tests], timeout)
     if status not in (PASSED, FAILED):
         raise ValueError(f"The tests must run without a fault; got from pytest: {output[-2000:] or 'no end in time'}")
-    return BROKEN.findall(output)
+    failed = BROKEN.findall(output)
+    return [test for test in tests if any(one.startswith(test) for one in failed)]
 
 
 def examine(
@@ -149,30 +150,30 @@ def examine(
 ) -> dict[str, Any]:
     """Run its tests with the fault, and the whole suite where they pass and that is wanted.
 
-    before: what its own tests found, if they ran.   broken: tests to leave out.
+    before: what was found earlier, if anything.   broken: tests to leave out.
     """
     path, started = place_of(copy, fault), time.monotonic()
-    sound = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8")
     without = [f"{'--deselect' if '::' in test else '--ignore'}={test}" for test in broken]
     path.write_text(faulty_text(copy, fault), encoding="utf-8")
     try:
         status: int | None = PASSED
         output = ""
-        if before is None or before["digest"] != fault.digest:
+        if before is None or before["digest"] != fault.digest or before["caught"]:
             status, output = run_tests(copy, [*without, *fault.tests], given.timeout)
         passed_its_own = status == PASSED
         if passed_its_own and given.full:
             status, output = run_tests(copy, without, 4 * given.timeout)
     finally:
-        path.write_text(sound, encoding="utf-8")
-    if status not in (PASSED, FAILED, INTERRUPTED, None):
-        raise ValueError(f"The tests of {fault.name!r} must run; got from pytest: {output[-2000:]}")
+        path.write_text(text, encoding="utf-8")
     first = BROKEN.search(output)
+    if status not in (PASSED, None) and not first:
+        raise ValueError(f"The tests of {fault.name!r} must run; got from pytest: {output[-2000:]}")
     return {
         "area": fault.area,
         "digest": fault.digest,
         "caught": status != PASSED,
-        "by": "no end in time" if status is None else first[1] if first else "",
+        "by": first[1] if first else "",
         "full": passed_its_own and given.full,
         "seconds": round(time.monotonic() - started, 1),
     }
@@ -220,7 +221,7 @@ def show(line: str) -> None:
 
 
 def outcome(one: dict[str, Any]) -> str:
-    said = f"caught by {one['by']}" if one["caught"] else "NOT CAUGHT"
+    said = f"caught by {one['by'] or 'its tests, which did not end'}" if one["caught"] else "NOT CAUGHT"
     return f"{said} ({one['seconds']:.0f} s)"
 
 
