@@ -14,13 +14,15 @@ that was stopped goes on when started again. Remove the file after a change of t
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
+import importlib
 import json
+import multiprocessing
 import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -31,9 +33,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 HERE = Path(__file__).resolve().parent
 SHARE = 0.95  # of the faults, that are to be caught
-LEFT_OUT = (".git", ".venv", "outputs", "node_modules", "__pycache__", ".*_cache", "*.parquet")
+LEFT_OUT = (".git", ".venv", "outputs", "node_modules", "__pycache__", ".*_cache")
+LIBRARIES = (
+    "datasets", "hydra", "lightning", "peft", "pyarrow.parquet", "scipy.stats", "sklearn.linear_model", "torch",
+    "transformers",
+)  # fmt: skip
+ENVIRONMENT = {
+    "OMP_NUM_THREADS": "1",
+    "HF_HUB_OFFLINE": "1",
+    "TOKENIZERS_PARALLELISM": "false",
+    "WANDB_MODE": "offline",
+}
 PASSED, FAILED = 0, 1  # exit statuses of pytest
 BROKEN = re.compile(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", re.MULTILINE)
 
@@ -63,6 +77,7 @@ def main() -> int:
     parser.add_argument("--faults", type=Path, default=HERE / "faults.toml", help="another list of faults")
     parser.add_argument("--repository", type=Path, default=HERE.parent, help="another checkout of the program")
     given = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no tests and no copy are left behind
     try:
         faults = [one for one in read_faults(given.faults) if is_wanted(one, given.only)]
         for fault in faults:
@@ -180,31 +195,44 @@ def examine(
 
 
 def run_tests(copy: Path, arguments: Sequence[str], timeout: float) -> tuple[int | None, str]:
-    """Exit status of pytest, None where it does not end in time; and what it says."""
+    """Exit status of pytest, None where it does not end in time; and what it says.
+
+    In a fork of this process, which has imported the large libraries already: for most faults that is nearly all there
+    is to do. Of the program itself nothing is imported here.
+    """
+    import_libraries()
+    said = copy.parent / "said"
+    process = multiprocessing.get_context("fork").Process(target=_pytest, args=(copy, arguments, said))
+    process.start()
+    try:
+        process.join(timeout)
+        return process.exitcode, said.read_text(errors="replace")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid or 0, signal.SIGKILL)  # the tests, and whatever they started
+        process.join()
+
+
+def _pytest(copy: Path, arguments: Sequence[str], said: Path) -> None:
+    """In the fork."""
+    os.setpgid(0, 0)
+    sys.stdin.close()
+    for stream, path, mode in ((0, os.devnull, os.O_RDONLY), (1, said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)):
+        os.dup2(os.open(path, mode), stream)
+    os.dup2(1, 2)
+    sys.stdin = open(0, closefd=False)  # noqa: SIM115
+    os.chdir(copy)
+    os.environ["PYTHONPATH"] = str(copy / "src")
+    sys.path[:0] = [str(copy / "src"), str(copy)]
     options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "--tb=no", "-rfE"]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pytest", *options, *arguments], cwd=copy,
-        env=os.environ | {"PYTHONPATH": str(copy / "src")}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-    )  # fmt: skip
-    try:
-        output, _ = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        return None, ""
-    else:
-        return process.returncode, output
-    finally:
-        end(process)
+    sys.exit(pytest.main([*options, *arguments]))
 
 
-def end(process: subprocess.Popen[str]) -> None:
-    """The tests, and whatever they started."""
-    try:
-        os.killpg(process.pid, signal.SIGKILL)
-    except ProcessLookupError:
-        return
-    finally:
-        process.wait()
+def import_libraries() -> None:
+    for name, value in ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    for name in LIBRARIES:
+        importlib.import_module(name)
 
 
 # Telling -------------------------------------------------------------------------------------------------------------
