@@ -19,7 +19,7 @@ from nonmember.audits.question import Audit
 from nonmember.audits.record import finished, table_of_scores
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Jsonl
-from nonmember.methods import Blind, LlmDi, PairedT, Prism
+from nonmember.methods import Blind, LlmDi, PairedT, Prism, RankAgreement
 from nonmember.models import Scratch
 from nonmember.observations import Scored, TokenStatistics
 from nonmember.observations.passes import tokens as observer
@@ -371,6 +371,12 @@ def test_a_finished_question_is_known_by_all_that_determines_it(untrained, tmp_p
     keys = {audit_keys(other, shop)["audit"] for other in (untrained, *others.values())}
     assert len(keys) == 1 + len(others)
     assert found(untrained, tmp_path / "nothing") is None
+
+
+def test_the_seed_determines_a_result_also_where_nothing_is_trained(untrained, tmp_path):
+    drawn = replace(untrained, method=RankAgreement(Loss(), "spearman", num_resamples=100, alpha=0.05, max_tokens=64))
+    one, other = (audit_keys(audit, tiny.builder(tmp_path)) for audit in (drawn, replace(drawn, seed=6)))
+    assert {name for name in one if one[name] != other[name]} == {"audit"}
 
 
 def test_a_result_this_version_cannot_read_is_made_again_and_kept(untrained, tmp_path):

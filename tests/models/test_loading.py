@@ -9,6 +9,7 @@ import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
 import tiny
-from nonmember.models import Pretrained, reading
+from nonmember.models import Pretrained, loading, reading
 from nonmember.models.loading import (
     LoadedModel,
     encode,
@@ -189,6 +190,17 @@ def test_identity_moves_with_what_is_read(folder, name):
     (folder / name).write_bytes(bytes(content))
     os.utime(folder / name, (1, 1))
     assert pretrained_identity(Pretrained(str(folder))) != identity
+
+
+def test_a_hub_model_is_the_commit_that_its_revision_stands_for(monkeypatch):
+    def config(path, revision="main", **_):
+        return SimpleNamespace(_commit_hash={"main": "a" * 40, "v1": "a" * 40, "v2": "b" * 40}[revision])
+
+    monkeypatch.setattr(loading.AutoConfig, "from_pretrained", config)
+    monkeypatch.setattr(loading, "find_adapter_config_file", lambda *_, **__: None)
+    main, v1, v2 = (pretrained_identity(Pretrained("owner/model", revision)) for revision in (None, "v1", "v2"))
+    assert main == v1 == {"path": "owner/model", "commit": "a" * 40, "dtype": "float32"}
+    assert v2 == main | {"commit": "b" * 40}
 
 
 def identity_of(folder: Path) -> dict:

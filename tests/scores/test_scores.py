@@ -7,13 +7,17 @@ import zlib
 import numpy as np
 import pytest
 
-from nonmember.records import TokenTable
+from nonmember.records import Question, TokenTable
 from nonmember.scores import (
+    AnswerProbability,
     DcPdd,
     Loss,
     Lowercase,
+    MaxK,
     MinK,
     MinKPlusPlus,
+    Perplexity,
+    Perturbed,
     ReferenceDifference,
     ReferenceRatio,
     ScoreInputs,
@@ -78,6 +82,9 @@ def value(score, inputs):
         (MinKPlusPlus(k=0.2, compat="official"), NAN),
         (MinK(k=0.2, compat="official"), NAN),
         (MinKPlusPlus(k=0.5, compat="official"), -2.250729),
+        (MaxK(k=0.25), -0.356675),
+        (MaxK(k=0.5), -0.871485),
+        (Perplexity(), -4.889230),
     ],
 )
 def test_vector_tv1(score, expected):
@@ -175,13 +182,19 @@ def test_official_says_why_nothing_is_left():
     assert "k = int(T K) = 0" in scores.reasons["short"]
 
 
+QUANTITIES = ("ppl_ratio", "ppl_difference", "loss_ratio", "loss_difference")
+
+
 def all_scores():
     return [
         Loss(),
+        Perplexity(),
         Zlib(),
         Lowercase(),
         MinK(k=0.2),
         MinKPlusPlus(k=0.2),
+        MaxK(k=0.2),
+        *(Perturbed("random_deletion", quantity) for quantity in QUANTITIES),
         ReferenceDifference(),
         ReferenceRatio(),
         DcPdd(a=0.5),
@@ -259,6 +272,24 @@ def test_ratios_of_log_perplexities():
     assert value(Lowercase(), inputs) == pytest.approx(2.5)
     assert value(ReferenceRatio(), inputs) == pytest.approx(2.5)
     assert value(ReferenceDifference(), inputs) == pytest.approx(3.0)
+
+
+@pytest.mark.parametrize(
+    ("quantity", "expected"),
+    zip(QUANTITIES, [-math.exp(2 - 5), math.exp(5) - math.exp(2), 2.5, 3.0], strict=True),
+)
+def test_a_text_against_its_perturbed_version(quantity, expected):
+    inputs = inputs_of({"a": [-1.0, -3.0]}, other={"a": [-4.0, -5.0, -6.0]})
+    assert value(Perturbed("random_deletion", quantity), inputs) == pytest.approx(expected)
+
+
+def test_probability_of_an_answer():
+    question = Question("Is it so?", ("Yes", "No"))
+    tokens = table({"a": np.log([0.7, 0.2]), "silent": [], "b": np.log([0.1, 0.6])})
+    yes, no = (AnswerProbability(question, answer)(ScoreInputs(tokens)) for answer in question.answers)
+    assert yes.values == pytest.approx([0.7, math.nan, 0.1], nan_ok=True)
+    assert no.values == pytest.approx([0.2, math.nan, 0.6], nan_ok=True)
+    assert list(yes.reasons) == ["silent"]
 
 
 @pytest.mark.parametrize(
