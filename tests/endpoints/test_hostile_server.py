@@ -185,7 +185,7 @@ def test_the_secret_is_hidden_however_it_is_written(tmp_path, monkeypatch):
     escaped = "".join(f"\\u{ord(character):04x}" for character in secret)
     body = answer("KEY", echo="KEY", fault="KEY").decode().replace("KEY", escaped).encode()
     asked = Asked(lambda n: (200, {}, body) if n < 3 else (400, {}, body), tmp_path, 2)
-    assert [one.text for one in asked.found[:1]] == ["***"]
+    assert sorted(one.text for one in asked.found) == ["", "***"]  # either may be sent first
     for form in (secret, escaped, json.dumps(secret)[1:-1]):
         assert form not in asked.on_disk + repr(asked.found)
 
