@@ -6,9 +6,9 @@ The faults stand in faults.toml, each with the tests most likely to notice it. A
 fails, or does not end. The tests that failed are then run without any fault: one that fails again says nothing, is
 named and left out. With --full the faults that are left meet the whole fast suite, which takes minutes for each.
 
-What the file of --json holds is not run again, unless the fault was edited since or --full may still catch it: a run
-that was stopped goes on when started again. Remove the file after a change of the program. Exit status 1 if fewer than
-95% are caught.
+What the file of --json says to be caught is not run again, unless the fault was edited: a run that was stopped goes on
+when started again, and what was not caught meets the tests anew. Remove the file after a change of the program. Exit
+status 1 if fewer than 95% are caught.
 """
 
 from __future__ import annotations
@@ -126,29 +126,30 @@ def run_all(faults: Sequence[Fault], given: argparse.Namespace) -> dict[str, Any
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         copy = Path(folder) / "repository"
         shutil.copytree(given.repository, copy, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
+        left = [one for one in faults if not is_settled(one, found.get(one.name), broken)]
         while True:
-            left = [one for one in faults if not is_settled(one, found.get(one.name), broken, full=given.full)]
             for number, fault in enumerate(left, start=1):
                 show(f"{number:3} of {len(left)}  {fault.area:8}  {fault.name} ...")
-                found[fault.name] = examine(copy, fault, found.get(fault.name), broken, given)
+                found[fault.name] = examine(copy, fault, broken, given)
                 show(f"           {outcome(found[fault.name])}")
                 keep(given.json, kept)
             named = {found[one.name]["by"] for one in faults if found[one.name]["by"]}
-            if not (unknown := sorted(named.difference(sound, broken))):
+            if unknown := sorted(named.difference(sound, broken)):
+                show(f"without a fault: the {len(unknown)} tests that failed ...")
+                failed = broken_tests(copy, unknown, 4 * given.timeout)
+                for test in failed:
+                    show(f"fails without a fault too, and is left out: {test}")
+                broken += failed
+                sound += [one for one in unknown if one not in failed]
+                keep(given.json, kept)
+            left = [one for one in faults if found[one.name]["by"] in broken]
+            if not left:
                 return found
-            show(f"without a fault: the {len(unknown)} tests that failed ...")
-            failed = broken_tests(copy, unknown, 4 * given.timeout)
-            for test in failed:
-                show(f"fails without a fault too, and is left out: {test}")
-            broken += failed
-            sound += [one for one in unknown if one not in failed]
-            keep(given.json, kept)
 
 
-def is_settled(fault: Fault, one: dict[str, Any] | None, broken: Sequence[str], *, full: bool) -> bool:
-    if one is None or one["digest"] != fault.digest or one["by"] in broken:
-        return False
-    return one["caught"] or one["full"] or not full
+def is_settled(fault: Fault, one: dict[str, Any] | None, broken: Sequence[str]) -> bool:
+    """Whether it was caught, as it is now, by a test that passes without it."""
+    return one is not None and one["digest"] == fault.digest and one["caught"] and one["by"] not in broken
 
 
 def broken_tests(copy: Path, tests: Sequence[str], timeout: float) -> list[str]:
@@ -160,24 +161,16 @@ def broken_tests(copy: Path, tests: Sequence[str], timeout: float) -> list[str]:
     return [test for test in tests if any(one.startswith(test) for one in failed)]
 
 
-def examine(
-    copy: Path, fault: Fault, before: dict[str, Any] | None, broken: Sequence[str], given: argparse.Namespace
-) -> dict[str, Any]:
-    """Run its tests with the fault, and the whole suite where they pass and that is wanted.
-
-    before: what was found earlier, if anything.   broken: tests to leave out.
-    """
+def examine(copy: Path, fault: Fault, broken: Sequence[str], given: argparse.Namespace) -> dict[str, Any]:
+    """Run its tests with the fault, and the whole suite where they pass and that is wanted. broken: tests to leave
+    out."""
     path, started = place_of(copy, fault), time.monotonic()
     text = path.read_text(encoding="utf-8")
     without = [f"{'--deselect' if '::' in test else '--ignore'}={test}" for test in broken]
     path.write_text(faulty_text(copy, fault), encoding="utf-8")
     try:
-        status: int | None = PASSED
-        output = ""
-        if before is None or before["digest"] != fault.digest or before["caught"]:
-            status, output = run_tests(copy, [*without, *fault.tests], given.timeout)
-        passed_its_own = status == PASSED
-        if passed_its_own and given.full:
+        status, output = run_tests(copy, [*without, *fault.tests], given.timeout)
+        if status == PASSED and given.full:
             status, output = run_tests(copy, without, 4 * given.timeout)
     finally:
         path.write_text(text, encoding="utf-8")
@@ -189,7 +182,6 @@ def examine(
         "digest": fault.digest,
         "caught": status != PASSED,
         "by": first[1] if first else "",
-        "full": passed_its_own and given.full,
         "seconds": round(time.monotonic() - started, 1),
     }
 

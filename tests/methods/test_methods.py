@@ -311,6 +311,7 @@ def test_dataset_inference_finds_a_shift_and_says_nothing_of_its_absence():
     assert found.verdict == "evidence_of_membership"
     assert found.p_value < 0.01
     assert found.statistic < 0
+    assert found.details["weights"]["f0"] < 0  # the larger, the more it speaks for the suspect set
     assert "draws from one distribution" in found.allowed_claim
     nothing = LLM_DI.test({"suspect": features(0.0, 1), "heldout": features(0.0, 2)}, np.random.default_rng(1))
     assert nothing.verdict == "inconclusive"
