@@ -118,7 +118,8 @@ def test_nothing_is_left_behind(question, capfd):
     from omegaconf import OmegaConf
     from omegaconf.resolvers import oc
 
-    OmegaConf.clear_resolvers()  # of commands that ran in this process before
+    HydraConfig.instance().cfg = None  # of commands that ran in this process before
+    OmegaConf.clear_resolvers()
     OmegaConf.register_new_resolver("oc.env", oc.env, replace=True)
     theirs = OmegaConf.create({"home": "${oc.env:HOME}"})
     nm.audit("rank_agreement", **question, overrides=SHORT_READING)
