@@ -208,6 +208,7 @@ def run_tests(copy: Path, arguments: Sequence[str], timeout: float) -> tuple[int
 def _pytest(copy: Path, arguments: Sequence[str], said: Path) -> None:
     """In the fork."""
     os.setpgid(0, 0)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     sys.stdin.close()
     for stream, path, mode in ((0, os.devnull, os.O_RDONLY), (1, said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)):
         os.dup2(os.open(path, mode), stream)
