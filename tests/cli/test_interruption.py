@@ -143,9 +143,8 @@ def test_a_stage_without_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(progress, "POLL_SECONDS", 0.01)
     monkeypatch.setattr(progress, "EVERY_SECONDS", 0.2)
     with Stage("observing m", 4000, "tokens", at=1000) as stage:
-        time.sleep(0.1)
         stage.advance(1000)
-        time.sleep(0.4)
+        time.sleep(0.8)
     lines = [line.partition(" ")[2] for line in capsys.readouterr().err.splitlines()]
     assert lines[0] == "observing m: 4,000 tokens, 1,000 of them done before"
     assert lines[1].startswith("observing m: 2,000 of 4,000 tokens, ")

@@ -171,9 +171,9 @@ def test_so_many_at_once_and_no_more(lab, client):
 def test_so_many_a_minute(lab, client):
     questions.completions(client(), asked(1))
     lab.forget()
+    started = time.monotonic()  # not when they arrive: the first may be late, and the others follow it closely
     questions.completions(client(requests_per_minute=1200), asked(9)[1:])
-    times = lab.ledger()["times"]
-    assert times[-1] - times[0] >= 7 * 0.05 * 0.9
+    assert time.monotonic() - started >= 7 * 0.05
 
 
 def test_a_changed_model_is_told(lab, client):

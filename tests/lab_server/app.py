@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -44,7 +43,6 @@ class Ledger:
     tokens: int = 0
     under_way: int = 0
     most_under_way: int = 0
-    times: list[float] = field(default_factory=list)
     answers: dict[str, Any] = field(default_factory=dict)
 
     def summary(self) -> dict[str, Any]:
@@ -57,7 +55,6 @@ class Ledger:
             "tokens": self.tokens,
             "under_way": self.under_way,
             "most_under_way": self.most_under_way,
-            "times": self.times,
         }
 
 
@@ -92,7 +89,6 @@ class Lab:
         ledger.received += 1
         ledger.under_way += 1
         ledger.most_under_way = max(ledger.most_under_way, ledger.under_way)
-        ledger.times.append(time.monotonic())
         try:
             response = await self._answered(request, form)
         finally:

