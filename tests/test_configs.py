@@ -142,6 +142,11 @@ def deck(command: str, places: Mapping[str, Sequence[str]], *more: str) -> list[
     return rows
 
 
+def slowly(rows: Sequence[Any]) -> list[Any]:
+    """What other tests meet as well."""
+    return [pytest.param(*row.values, id=row.id, marks=pytest.mark.slow) for row in rows]
+
+
 def options_of(world: str, group: str) -> list[str]:
     """Those that stand on what only this world has."""
     return [name for name in options(group) if name.startswith(f"{world}_")]
@@ -152,17 +157,26 @@ def options_elsewhere(group: str) -> list[str]:
 
 
 MODELS = options_elsewhere("model")
-TRAININGS = [name for name in options("training") if "distillation" not in name]
 DISTILLATIONS = [name for name in options("training") if "distillation" in name]
 ADAPTERS = [name for name in options("training") if "fsd" in name]
 DATA = options_elsewhere("data")
 LABELLED = [name for name in options("labelled") if name not in LABELLED_BY_NAME]
+# What can stand anywhere, side by side in one config, which is far cheaper than a config for each.
+SHELVES = [
+    ("micro", "model", MODELS),
+    ("pile", "model", [name for name in MODELS if name.startswith("micro_")]),
+    ("pythia", "model", options_of("pythia", "model")),
+    *(("micro", group, options(group)) for group in ("training", "score")),
+    ("micro", "labelled", LABELLED),
+    ("micro", "controls", options_elsewhere("controls")),
+    ("pythia", "controls", options_of("pythia", "controls")),
+]
 PLACES = [
     *deck(
         "audit",
         {
-            "model@target": MODELS[::2],
-            "model@reference": MODELS[1::2],
+            "model@target": [name for name in MODELS if name.startswith("micro_")][::2],
+            "model@reference": [name for name in MODELS if name.startswith("micro_")][1::2],
             "training@method.distillation": DISTILLATIONS,
             "score@method.score": options("score"),
             "data": DATA,
@@ -174,12 +188,7 @@ PLACES = [
     ),
     *deck(
         "audit",
-        {
-            "model@target": options_of("pythia", "model")[::2],
-            "model@reference": options_of("pythia", "model")[1::2],
-            "data": options_of("pythia", "data"),
-            "controls@method.controls": options_of("pythia", "controls"),
-        },
+        {"data": options_of("pythia", "data"), "controls@method.controls": options_of("pythia", "controls")},
         "world=pythia",
         "method=clearance",
     ),
@@ -195,13 +204,13 @@ PLACES = [
         "method=clearance",
         "method.exclude.exposures=8",  # which all controls of the study have
     ),
-    *deck("audit", {"controls@method.controls": options_elsewhere("controls")}, "method=clearance"),
     # A target with a training of its own, on a base with another, and a reference with a third.
     *deck(
         "audit",
         {
-            f"training@{place}": TRAININGS[number::3]
-            for number, place in enumerate(("target.training", "target.base.training", "reference.training"))
+            "training@target.training": ["continued_pretraining"],
+            "training@target.base.training": ["pretraining"],
+            "training@reference.training": ["continued_pretraining"],
         },
         "model@target=micro_target_low",
     ),
@@ -212,10 +221,11 @@ PLACES = [
         "data=study_red",
         "world=study",
     ),
-    *deck("audit", {"training@method.training": ADAPTERS}, "method=fsd", "data=micro_fsd"),
-    *deck("audit", {"labelled@data.sets": LABELLED}, "method=fsd", "data=benchmark"),
+    *deck("audit", {"training@method.training": ADAPTERS[:1]}, "method=fsd", "data=micro_fsd"),
+    *deck("audit", {"labelled@data.sets": LABELLED[:1]}, "method=fsd", "data=benchmark"),
     *deck("audit", {"world": [name for name in options("world") if name != "own"]}),
-    *deck("audit", {"experiment": options("experiment")}),
+    *deck("audit", {"experiment": [name for name in options("experiment") if not name.startswith("red_")]}),
+    *slowly(deck("audit", {"experiment": [name for name in options("experiment") if name.startswith("red_")]})),
     *deck(
         "audit",
         {
@@ -230,8 +240,8 @@ PLACES = [
         "world.general.path=general.jsonl",
     ),
     *deck("audit", {"model@method.rephraser": ["own_rephraser", "own_stand_in"]}, "method=pacost"),
-    *deck("score", {"model": MODELS[1::2], "model@reference": MODELS[::2], "data": DATA[: len(MODELS) // 2]}),
-    *deck("train", {"model": MODELS[1::2], "logger": options("logger"), "trainer": options("trainer")}),
+    *deck("score", {"model": MODELS[1:2], "model@reference": MODELS[:1], "data": DATA[:2]}),
+    *deck("train", {"model": MODELS[1:2], "logger": options("logger"), "trainer": options("trainer")}),
     *deck("train", {"model": ["pythia_410m_cpt"]}, "world=pythia"),
     *deck("report", {"report": options("report")}),
     *deck("plan", {"pilot": options("pilot")}),
@@ -279,17 +289,19 @@ def is_group(key: str) -> bool:
 
 
 SWEEPS_IN_WORLDS = [(name, world) for name in SWEEP_NAMES for world in WORLDS_OF_SWEEP.get(name, WORLDS)]
-# A world at a time for each sweep, in turn; all pairs with -m slow. What sweeps put into a world stands in CELLS.
+# The first world of each sweep, which is composed soonest; all with -m slow. What sweeps put into a world: CELLS.
 EVERY_SWEEP = [
-    pytest.param(name, world, marks=() if worlds.index(world) == turn % len(worlds) else pytest.mark.slow)
-    for turn, name in enumerate(SWEEP_NAMES)
+    pytest.param(name, world, marks=() if world == worlds[0] else pytest.mark.slow)
+    for name in SWEEP_NAMES
     for worlds in [WORLDS_OF_SWEEP.get(name, WORLDS)]
     for world in worlds
 ]
 
 
 def cells_of(world: str) -> list[Any]:
-    """What sweeps put into a world other than the usual one, in which PLACES stand; its own options are there too."""
+    """What sweeps put into a world other than the usual one, in which PLACES stand; its own options are there too.
+
+    A sixth of it, as the models stand on SHELVES; all with -m slow."""
     places: dict[str, list[str]] = {}
     for name, its_world in SWEEPS_IN_WORLDS:
         axes = axes_of(name, its_world) if its_world == world else {}
@@ -301,7 +313,10 @@ def cells_of(world: str) -> list[Any]:
     alone.append(deck("audit", tuned, f"world={world}", "method=fsd", f"data={world}_fsd"))
     writers = {key: places.pop(key) for key in list(places) if key == "model@method.paraphraser"}
     alone.append(deck("audit", writers, f"world={world}", "method=decop"))
-    return [row for rows in (deck("audit", places, f"world={world}"), *alone) for row in rows]
+    cells = [row for rows in (deck("audit", places, f"world={world}"), *alone) for row in rows]
+    return [
+        pytest.param(*row.values, id=row.id, marks=pytest.mark.slow if n % 6 else ()) for n, row in enumerate(cells)
+    ]
 
 
 CELLS = [cell for world in WORLDS if world != "micro" for cell in cells_of(world)]
@@ -376,6 +391,18 @@ def build_all(command: str, config: DictConfig) -> None:
         build(config.logger)
 
 
+@pytest.mark.parametrize(("world", "group", "names"), [pytest.param(*row, id="-".join(row[:2])) for row in SHELVES])
+def test_every_option_that_stands_anywhere_binds_and_builds(world, group, names):
+    places = [stands(f"{group}@world.shelf.{name}", name)[1] for name in names]
+    given = [*(f"+{place}" for place, *_ in places), *(text for _, *texts in places for text in texts)]
+    config = composed("audit", [f"world={world}", *given, *GIVEN_IN_WORLD.get(world, [])])
+    shelf = OmegaConf.to_container(config.world, resolve=False)["shelf"]
+    assert list(shelf) == names
+    for name in names:
+        check_targets(OmegaConf.create({name: OmegaConf.to_container(config.world.shelf[name], resolve=True)}))
+        build(config.world.shelf[name])
+
+
 @pytest.mark.parametrize(("covered", "command", "overrides"), PLACES)
 def test_every_option_composes_binds_and_builds(covered, command, overrides):
     config = composed(command, overrides)
@@ -447,6 +474,7 @@ def test_every_half_of_every_domain(world):
 def test_no_file_is_left_out():
     """A new YAML file must be reached by the tests above: as a command, an option in its place, a sweep."""
     reached = {f"{covered}.yaml" for line in PLACES for covered in line.values[0]}
+    reached |= {f"{group}/{name}.yaml" for _, group, names in SHELVES for name in names}
     reached |= {f"{command}.yaml" for command in COMMANDS} | {"hydra_settings.yaml"}  # which each command includes
     reached |= {"sweep.yaml"}  # which each sweep includes
     reached |= {f"labelled/{name}.yaml" for name in LABELLED_BY_NAME}

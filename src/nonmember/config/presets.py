@@ -17,8 +17,9 @@ from omegaconf import OmegaConf
 PACKAGES = {"experiment": "_global_"}  # of groups whose options may set anything
 
 
+@functools.cache
 def store_presets(folder: Path) -> None:
-    """Make the rows of a folder's tables options of their groups."""
+    """Make the rows of a folder's tables options of their groups, once in a process."""
     store = ConfigStore.instance()
     # For every look-up Hydra copies all of the store, which it only reads: seconds, with so many rows in it.
     ConfigStore.__deepcopy__ = lambda self, _: self  # type: ignore[attr-defined]
