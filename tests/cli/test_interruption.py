@@ -21,7 +21,7 @@ from nonmember.runtime import expectations, interruption, progress
 from nonmember.runtime.progress import Stage, duration
 
 PLACES = {
-    "reading": "nonmember.corpora.sources.readers._json_row",
+    "reading": "nonmember.corpora.sources.rows.json_row",
     "encoding": "nonmember.models.loading.encode_corpus",
     "observing": "nonmember.observations.passes.tokens.Observer.predict_step",
     "health": "nonmember.training.modules.CausalLMModule.validation_step",

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from nonmember.corpora import Cleaning, Documents, Jsonl, Prepared, TextFiles
-from nonmember.corpora.sources import formats
-from nonmember.corpora.sources import readers as sources
+from nonmember.corpora.sources import formats, rows
+from nonmember.corpora.sources.hub import Hub
 
 ROWS = [
     {"name": "a", "body": "one,\n\n  two \t", "book": "Emma", "number": 7},
@@ -155,10 +155,10 @@ def test_a_folder_of_several_forms_asks_which(build, put, tmp_path):
 def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
     with pytest.raises(ValueError, match=r"Nothing is at owner/set .* give data.revision=COMMIT"):
         Documents("owner/set").identity()
-    monkeypatch.setattr(sources.Hub, "_rows", lambda self: enumerate([{"label": 1, "input": "a text"}]))
+    monkeypatch.setattr(Hub, "_rows", lambda self: enumerate([{"label": 1, "input": "a text"}]))
     asked = []
     Documents("owner/set", revision="v1").build(SimpleNamespace(get=asked.append))
-    assert asked == [sources.Hub("owner/set", None, "train", "v1", "input", None)]
+    assert asked == [Hub("owner/set", None, "train", "v1", "input", None)]
     with pytest.raises(ValueError, match=r"Expected a file.*nothing is there"):
         Documents("gone.csv").identity()
 
@@ -190,7 +190,7 @@ def test_hostile_files_get_a_sentence(build, put, name, content, sentence):
 
 
 def test_a_line_without_end_is_not_read_to_its_end(build, put, monkeypatch):
-    monkeypatch.setattr(sources, "LONGEST_LINE", 1000)
+    monkeypatch.setattr(rows, "LONGEST_LINE", 1000)
     with pytest.raises(ValueError, match="line 2 must have at most 1,000 bytes"):
         build(Documents(put("d.jsonl", '{"text": "a"}\n{"text": "' + "a" * 2000)))
 

@@ -31,6 +31,7 @@ from nonmember.runtime.interruption import Interrupted, check, interruption_of, 
 from nonmember.runtime.naming import folder_name, label_of_path, place
 
 FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
+THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of torch, and of NumPy
 
 
 def config_directory() -> Path:
@@ -133,6 +134,16 @@ class RememberSweepFolder(Callback):
 
     def on_multirun_start(self, config: DictConfig, **_: object) -> None:
         os.environ[FOLDER_VARIABLE] = str(Path(config.hydra.sweep.dir).absolute())
+        if "joblib" in config.hydra.launcher._target_:
+            _keep_number_of_threads()
+
+
+def _keep_number_of_threads() -> None:
+    """joblib would divide the threads among its workers, and sums in another order make other weights."""
+    import torch
+
+    for variable in THREADS:
+        os.environ.setdefault(variable, str(torch.get_num_threads()))
 
 
 def number_of_cell() -> int:

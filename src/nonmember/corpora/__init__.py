@@ -1,11 +1,13 @@
 """Corpora as specs: sources, transforms, and text perturbations (views)."""
 
 from nonmember.corpora.sources.documents import Documents
+from nonmember.corpora.sources.hub import Hub
 from nonmember.corpora.sources.in_memory import InMemory
+from nonmember.corpora.sources.jsonl import Jsonl
 from nonmember.corpora.sources.library_docs import LibraryDocs
 from nonmember.corpora.sources.paraphrases import OtherTexts
-from nonmember.corpora.sources.readers import Hub, Jsonl, TextFiles
 from nonmember.corpora.sources.tables import Table
+from nonmember.corpora.sources.text_files import TextFiles
 from nonmember.corpora.sources.works import Works
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.corpora.transforms.cleaning import Cleaned, normalise

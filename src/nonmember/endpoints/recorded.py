@@ -22,7 +22,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from nonmember.corpora.sources.readers import Row
+from nonmember.corpora.sources.rows import Row
 from nonmember.corpora.sources.tables import Pattern, table_files, table_rows
 from nonmember.corpora.specs import digest_file
 from nonmember.endpoints.models import Recorded

@@ -23,7 +23,9 @@ from nonmember.corpora.sources.formats import (
     rows_of,
     stem_of,
 )
-from nonmember.corpora.sources.readers import Hub, Row, _files, _hub_errors, _item, _kind, _name, _said, _visible_files
+from nonmember.corpora.sources.hub import Hub
+from nonmember.corpora.sources.hub_errors import hub_errors
+from nonmember.corpora.sources.rows import Row, files_at, item_of, kind_of, name_of, optional_text_of, visible_files
 from nonmember.corpora.sources.tables import Pattern
 from nonmember.corpora.sources.text_column import NUM_LOOKED_AT, find_text_column
 from nonmember.corpora.specs import CorpusSpec, as_names, digest_file, document, require_choice
@@ -168,7 +170,7 @@ class Documents(CorpusSpec):
                 "files and give their folder as data.path to join columns."
             )
         if self.text_field is None:
-            with _hub_errors(path, revision):
+            with hub_errors(path, revision):
                 rows = [row for _, row in islice(hub("")._rows(), NUM_LOOKED_AT)]
             return hub(find_text_column(rows, self._named_otherwise(), path))
         return hub(self.text_field)
@@ -179,7 +181,7 @@ class Documents(CorpusSpec):
             paths = _files_of_folder(folder, self.pattern)
             names = {path: path.relative_to(folder).as_posix() for path in paths}
         else:
-            paths = _files(self.path)
+            paths = files_at(self.path)
             names = _told_apart(paths)
         files = []
         for path in paths:
@@ -224,9 +226,9 @@ class Documents(CorpusSpec):
         row, where = one.row, one.where
         text = Pattern(text_field).filled(row, where) if "{" in text_field else text_in(row, text_field, where)
         by_place = file.name if file.split == "file" else f"{file.name}:{one.number}"
-        doc_id = by_place if id_field is None else _name(row, id_field, where)
-        cluster_id = "" if self.cluster_field is None else _name(row, self.cluster_field, where)
-        work = (_said(row, self.title_field, where), _said(row, self.author_field, where))
+        doc_id = by_place if id_field is None else name_of(row, id_field, where)
+        cluster_id = "" if self.cluster_field is None else name_of(row, self.cluster_field, where)
+        work = (optional_text_of(row, self.title_field, where), optional_text_of(row, self.author_field, where))
         domain = self.domain or ("" if file.split == "file" else file.name)
         return document(doc_id, text, cluster_id, domain, *work)
 
@@ -240,10 +242,10 @@ def names_every_row(rows: Sequence[Row]) -> bool:
 
 def text_in(row: Row, field: str, where: str) -> str:
     """The text of a row; empty where there is none."""
-    value = _item(row, field, where)
+    value = item_of(row, field, where)
     if value is not None and not isinstance(value, str):
         raise ValueError(
-            f"{where}: column {field!r} must hold text; it holds {_kind(value)}. Name the column with the text: "
+            f"{where}: column {field!r} must hold text; it holds {kind_of(value)}. Name the column with the text: "
             "data.text_field=COLUMN."
         )
     return value or ""
@@ -256,7 +258,7 @@ def _files_of_folder(folder: Path, pattern: str | None) -> list[Path]:
         if not found:
             raise ValueError(f"No file below {folder} matches {pattern!r}. Correct data.pattern or data.path.")
         return found
-    visible = sorted(path for _, path in _visible_files(folder))
+    visible = sorted(path for _, path in visible_files(folder))
     known = [
         path for path in visible if plain_suffix(path) in BY_SUFFIX and not NOT_DOCUMENTS.fullmatch(path.name)
     ]  # fmt: skip

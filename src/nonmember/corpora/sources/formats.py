@@ -18,7 +18,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 
 from nonmember.corpora.sources.compressed import SUFFIXES, compression_of, opened
-from nonmember.corpora.sources.readers import Row, _json_lines, _json_value, _kind, require_few_blank_lines
+from nonmember.corpora.sources.rows import Row, json_lines, json_value, kind_of, require_few_blank_lines
 
 Form = Literal["JSON Lines", "JSON array", "CSV", "TSV", "Parquet", "Arrow", "text"]
 Split = Literal["lines", "paragraphs", "file"]
@@ -115,16 +115,16 @@ def rows_of(
 
 
 def _json_lines_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
-    for number, line in _json_lines(path):
+    for number, line in json_lines(path):
         where = f"{path}, line {number}"
-        yield NumberedRow(number, where, _row_of(_json_value(line, where), where))
+        yield NumberedRow(number, where, _row_of(json_value(line, where), where))
 
 
 def _json_array_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
     with opened(path) as file:
-        values = _json_value(file.read(), str(path))
+        values = json_value(file.read(), str(path))
     if not isinstance(values, list):
-        raise ValueError(f"{path} must be a JSON array, or one JSON object a line; it is {_kind(values)}.")
+        raise ValueError(f"{path} must be a JSON array, or one JSON object a line; it is {kind_of(values)}.")
     for number, value in enumerate(values, start=1):
         where = f"{path}, item {number}"
         yield NumberedRow(number, where, _row_of(value, where))
@@ -135,7 +135,7 @@ def _row_of(value: object, where: str) -> Row:
     if isinstance(value, str):
         return {TEXT: value}
     if not isinstance(value, dict):
-        raise ValueError(f"{where} must be a JSON object, or a string that is the text; it is {_kind(value)}.")
+        raise ValueError(f"{where} must be a JSON object, or a string that is the text; it is {kind_of(value)}.")
     return value
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.corpora.sources.documents import ID, names_every_row, text_in
-from nonmember.corpora.sources.readers import Row, _name, _said
+from nonmember.corpora.sources.rows import Row, name_of, optional_text_of
 from nonmember.corpora.sources.text_column import NUM_LOOKED_AT, find_text_column
 from nonmember.corpora.specs import CorpusSpec, document
 from nonmember.records import Corpus, Document
@@ -55,9 +55,9 @@ class InMemory(CorpusSpec):
 
     def _document(self, number: int, row: Row, text_field: str, id_field: str | None) -> Document:
         where = f"Row {number} of the documents"
-        doc_id = str(number) if id_field is None else _name(row, id_field, where)
-        cluster_id = "" if self.cluster_field is None else _name(row, self.cluster_field, where)
-        work = (_said(row, self.title_field, where), _said(row, self.author_field, where))
+        doc_id = str(number) if id_field is None else name_of(row, id_field, where)
+        cluster_id = "" if self.cluster_field is None else name_of(row, self.cluster_field, where)
+        work = (optional_text_of(row, self.title_field, where), optional_text_of(row, self.author_field, where))
         return document(doc_id, text_in(row, text_field, where), cluster_id, self.domain, *work)
 
     def _missing(self) -> Sequence[Row]:

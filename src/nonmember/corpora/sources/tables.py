@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.sources.readers import Row, _column, _files, _json_rows, _kind
+from nonmember.corpora.sources.rows import Row, column_of, files_at, json_rows, kind_of
 from nonmember.corpora.specs import CorpusSpec, as_names, digest_file, document
 from nonmember.records import Corpus, Document
 
@@ -85,9 +85,9 @@ class Table(CorpusSpec):
             if self.items is None:
                 yield where, row
                 continue
-            items = _column(row, self.items, where)
+            items = column_of(row, self.items, where)
             if not isinstance(items, list):
-                raise ValueError(f"{where}: column {self.items!r} must hold a list, but it holds {_kind(items)}.")
+                raise ValueError(f"{where}: column {self.items!r} must hold a list, but it holds {kind_of(items)}.")
             for number, item in enumerate(items, start=1):
                 yield where, {**row, ITEM: item, NUMBER: number}
 
@@ -119,16 +119,16 @@ def as_text(row: Row, column: str, where: str) -> str:
     value = row.get(column)
     if isinstance(value, str):
         return value
-    if (value := _column(row, column, where)) is None:
+    if (value := column_of(row, column, where)) is None:
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{where}: column {column!r} must hold text or a number, but it holds {_kind(value)}.")
+        raise ValueError(f"{where}: column {column!r} must hold text or a number, but it holds {kind_of(value)}.")
     return str(value)
 
 
 def table_files(patterns: Iterable[str]) -> list[Path]:
     """Files of paths or patterns, of a kind that can be read."""
-    files = _files(patterns)
+    files = files_at(patterns)
     for path in files:
         if _suffix(path) not in KINDS:
             raise ValueError(f"{path} must be a table, one of *{', *'.join(KINDS)} (the first two also with .gz).")
@@ -139,7 +139,7 @@ def table_rows(path: Path) -> Iterator[tuple[str, Row]]:
     """(file and row, row). Rows of CSV are all text, and are counted with the line of names as the first."""
     match _suffix(path):
         case ".jsonl":
-            yield from ((f"{path}, line {number}", row) for number, row in _json_rows(path))
+            yield from ((f"{path}, line {number}", row) for number, row in json_rows(path))
         case ".csv":
             yield from _csv_rows(path)
         case _:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Collection, Sequence
 
-from nonmember.corpora.sources.readers import Row
+from nonmember.corpora.sources.rows import Row
 
 NAMES = ("text", "content", "body", "document", "passage", "snippet", "article")
 NUM_LOOKED_AT = 200  # rows

@@ -19,7 +19,6 @@ from nonmember.results.answers import KINDS
 BINS = 28
 MAX_POINTS = 5000  # of one plot
 MAX_PLOTS = 3  # of one kind, where a method has dozens of scores
-MARKED = ("right", "wrong", "unreadable", "empty", "refused")
 
 
 @dataclass(frozen=True)
