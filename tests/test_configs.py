@@ -40,6 +40,7 @@ WORLDS = [name for name in options("world") if name not in (*STUDIES, "own")]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
 WORLDS_OF_SWEEP = {
     "demo": ["micro"],
+    "demo_real": ["smollm"],
     "pile": ["pile"],
     "calibration": ["study"],
     "calibration_more": ["study"],
@@ -153,7 +154,7 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    return [name for name in options(group) if not name.startswith(("pythia_", "study_", "own_"))]
+    return [name for name in options(group) if not name.startswith(("pythia_", "study_", "own_", "smollm_"))]
 
 
 MODELS = options_elsewhere("model")
@@ -165,11 +166,11 @@ LABELLED = [name for name in options("labelled") if name not in LABELLED_BY_NAME
 SHELVES = [
     ("micro", "model", MODELS),
     ("pile", "model", [name for name in MODELS if name.startswith("micro_")]),
-    ("pythia", "model", options_of("pythia", "model")),
+    *((world, "model", options_of(world, "model")) for world in ("pythia", "smollm")),
     *(("micro", group, options(group)) for group in ("training", "score")),
     ("micro", "labelled", LABELLED),
     ("micro", "controls", options_elsewhere("controls")),
-    ("pythia", "controls", options_of("pythia", "controls")),
+    *((world, "controls", options_of(world, "controls")) for world in ("pythia", "smollm")),
 ]
 PLACES = [
     *deck(
@@ -204,6 +205,7 @@ PLACES = [
         "method=clearance",
         "method.exclude.exposures=8",  # which all controls of the study have
     ),
+    *deck("audit", {"data": options_of("smollm", "data")}, "world=smollm"),
     # A target with a training of its own, on a base with another, and a reference with a third.
     *deck(
         "audit",

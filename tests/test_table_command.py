@@ -43,6 +43,19 @@ def test_each_method_has_its_own_table_and_only_its_own_columns():
     assert "failed  other: No room." in text
 
 
+def test_where_the_truth_is_known_it_is_said_first():
+    unread = made_up.result(corpus="a", truth="non_member", verdict="evidence_of_non_membership")
+    wrong = made_up.result(corpus="b", truth="member", verdict="evidence_of_non_membership")
+    right = made_up.result(corpus="c", truth="member", verdict="inconclusive")
+    told = "prism cleared 1 of 1 sets that were not read and 1 of 2 sets that were read (wrongly)."
+    assert said(unread, wrong, right).startswith(f"The truth is known here: {told}")
+    read = {"method": "llm_di", "verdict": "evidence_of_membership", **T}
+    right, wrong = (made_up.result(corpus=truth, truth=truth, **read) for truth in ("member", "non_member"))
+    told = "llm_di took for read 1 of 1 sets that were not read (wrongly) and 1 of 1 sets that were read."
+    assert said(right, wrong).startswith(f"The truth is known here: {told}")
+    assert "truth is known" not in said(KDS, KDS) + said(made_up.result(truth=None), made_up.result(truth=None))
+
+
 def test_one_method_alone_keeps_its_failures_beside_the_others():
     (heading,) = headings(text := said(PRISM, Failure("other", "No room.", "OSError")))
     assert "rho_RT" in heading

@@ -24,6 +24,7 @@ from nonmember.runtime.terminal import for_rich, visible
 LISTED = 4  # names of sets in a cell
 ALWAYS_SAID = ("models_trained", "models_found", "tokens_observed", "observations_found")
 WIDTH_OF_FILES = 150  # a log file has no width of its own; wider tables get all they need
+VERBS = {"evidence_of_non_membership": "cleared", "evidence_of_membership": "took for read"}
 
 
 Cell = AuditResult | Failure
@@ -60,6 +61,8 @@ def show(cells: Sequence[Cell], *, together: bool = False, console: Console | No
     console = console or Console()
     wide = console if console.is_terminal else Console(file=console.file, width=WIDTH_OF_FILES)
     names = _names(cells)
+    for sentence in against_truth([cell for cell in cells if isinstance(cell, AuditResult)]):
+        console.print(for_rich(sentence), soft_wrap=True, highlight=False)
     for group in groups_of(cells, names):
         _print(wide, group)
     if results := [cell for cell in cells if isinstance(cell, AuditResult)]:
@@ -77,6 +80,24 @@ def show(cells: Sequence[Cell], *, together: bool = False, console: Console | No
     for cell in cells:
         if isinstance(cell, Failure):
             console.print(for_rich(f"failed  {cell.cell}: {cell.error}"), style="red", soft_wrap=True)
+
+
+def against_truth(results: Sequence[AuditResult]) -> list[str]:
+    """Where it is known what the models have read, and a test was made: how often each method was right, and wrong."""
+    sentences = []
+    for method in dict.fromkeys(one.question.method for one in results):
+        of_method = [one for one in results if one.question.method == method and one.question.truth]
+        decided = {one.verdict.decision for one in of_method}
+        for decision, verb in VERBS.items():
+            if len(of_method) > 1 and decision in decided:
+                told = []
+                for truth, what in (("non_member", "sets that were not read"), ("member", "sets that were read")):
+                    those = [one.verdict.decision == decision for one in of_method if one.question.truth == truth]
+                    if those:
+                        wrong = sum(those) if decision.removeprefix("evidence_of_") != f"{truth}ship" else 0
+                        told.append(f"{sum(those)} of {len(those)} {what}{' (wrongly)' if wrong else ''}")
+                sentences.append(f"The truth is known here: {method} {verb} {' and '.join(told)}.")
+    return sentences
 
 
 def _print(console: Console, group: Group) -> None:
