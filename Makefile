@@ -22,7 +22,7 @@ WORKERS := -n auto --maxprocesses 4 --dist loadfile
 .PHONY: help setup demo demo-real test test-all coverage check docs notebooks bench sweep report table clean
 
 help:    ## this list
-	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
 setup: $(READY)  ## environment with everything that is needed (TORCH=cuda for GPUs, EXTRAS=real for a real model)
 

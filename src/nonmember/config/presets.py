@@ -17,10 +17,11 @@ from omegaconf import OmegaConf
 PACKAGES = {"experiment": "_global_"}  # of groups whose options may set anything
 
 
-@functools.cache
 def store_presets(folder: Path) -> None:
-    """Make the rows of a folder's tables options of their groups, once in a process."""
+    """Make the rows of a folder's tables options of their groups, where they are not yet."""
     store = ConfigStore.instance()
+    if all(f"{next(iter(rows))}.yaml" in store.repo.get(group, {}) for group, rows in load_presets(folder).items()):
+        return
     # For every look-up Hydra copies all of the store, which it only reads: seconds, with so many rows in it.
     ConfigStore.__deepcopy__ = lambda self, _: self  # type: ignore[attr-defined]
     for group, rows in load_presets(folder).items():
