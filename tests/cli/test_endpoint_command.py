@@ -13,7 +13,7 @@ from test_cli import in_one_sentence
 from test_interruption import signal_at
 
 from command_line import Said, only, rows_of, write_rows
-from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
+from lab_server.running import KEY_VARIABLE, RunningLab, running_model
 from nonmember.endpoints import sending
 
 
@@ -143,7 +143,7 @@ def test_a_changed_model_is_a_warning_in_the_result(nonmember, lab, pacost, tmp_
 
 @pytest.fixture(scope="module")
 def real(make_model: Callable[..., Path]) -> RunningLab:
-    with running_lab("--model", str(make_model(1))) as lab:
+    with running_model(make_model(1)) as lab:
         lab.setup(model="tiny")
         yield lab
 
