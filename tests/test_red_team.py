@@ -10,7 +10,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from omegaconf import OmegaConf
+from omegaconf import DictConfig, OmegaConf
 
 import tiny
 from nonmember.audits.question import Audit
@@ -46,9 +46,15 @@ def passages(tmp_path_factory):
 
 
 @functools.cache
+def config(preset: str, method: str) -> DictConfig:
+    return composed("audit", [f"experiment={preset}", f"method={method}", "data.set=pandas-small"])
+
+
+@functools.cache
 def audit(preset: str, method: str = "red_clearance", read: str = "often") -> Audit:
-    overrides = [f"experiment={preset}", f"method={method}", f"data.read={read}", "data.set=pandas-small"]
-    return build_audit(composed("audit", overrides))
+    with_read = config(preset, method).copy()
+    with_read.data.read = read
+    return build_audit(with_read)
 
 
 def models(one: Audit) -> tuple[dict, dict]:

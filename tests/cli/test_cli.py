@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 
 import pytest
+from omegaconf import OmegaConf
 
 from nonmember import __version__
 from nonmember.cli import main as cli
+from nonmember.config.compose import composed, explained
+from nonmember.config.given import IncompleteQuestion
+from nonmember.config.roots import register
+from nonmember.config.runs import cell_of
 
 
 def in_one_sentence(said, command="audit"):
@@ -145,29 +151,6 @@ def test_a_slip_gets_a_sentence_with_the_nearest(nonmember, tmp_path, overrides,
             "prism needs a target model, a reference model that has not read the documents and documents; add "
             "target.path=FOLDER_OR_HUB_NAME reference.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.",
         ),
-        ("audit", ["target.path=a", "data.path=b"], "add reference.path=FOLDER_OR_HUB_NAME to"),
-        ("audit", ["data=hub"], "a value for data.revision; add "),
-        ("audit", ["method=kds"], "kds needs a target model and documents; add "),
-        (
-            "audit",
-            ["method=blind"],
-            "blind needs documents and unread text of the same kind to compare with; add "
-            "data.path=FILE data.heldout.path=FILE to",
-        ),
-        ("audit", ["method=fsd", "data=jsonl"], "+data@data.unseen=documents data.unseen.path=FILE to"),
-        (
-            "audit",
-            ["method=decop", "target.path=a", "data.path=b"],
-            "decop needs a model that paraphrases and unread "
-            "text of the same kind to compare with; add method.paraphraser.path=",
-        ),
-        (
-            "audit",
-            ["method=pacost", "target.path=a", "data.path=b"],
-            "pacost needs a model that rephrases; add method.rephraser.path=FOLDER_OR_HUB_NAME to",
-        ),
-        ("audit", ["method=fsd_all"], "general text without the documents; add "),
-        ("audit", ["method=clearance"], "a model of the target's size for its controls, documents and general text"),
         ("audit", ["model@target=endpoint"], "a value for target.url and a value for target.model; add "),
         ("audit", ["model@target=micro_target", "reference.path=x", "data.path=y"], "add world=micro or world=pile"),
         ("score", [], "add model.path=VALUE data.path=VALUE to"),
@@ -179,30 +162,85 @@ def test_what_must_be_given_is_named(nonmember, command, overrides, expected):
 
 
 @pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["target.path=a", "data.path=b"], "add reference.path=FOLDER_OR_HUB_NAME to"),
+        (["data=hub"], "a value for data.revision; add "),
+        (["method=kds"], "kds needs a target model and documents; add "),
+        (
+            ["method=blind"],
+            "blind needs documents and unread text of the same kind to compare with; add "
+            "data.path=FILE data.heldout.path=FILE to",
+        ),
+        (["method=fsd", "data=jsonl"], "+data@data.unseen=documents data.unseen.path=FILE to"),
+        (
+            ["method=decop", "target.path=a", "data.path=b"],
+            "decop needs a model that paraphrases and unread "
+            "text of the same kind to compare with; add method.paraphraser.path=",
+        ),
+        (
+            ["method=pacost", "target.path=a", "data.path=b"],
+            "pacost needs a model that rephrases; add method.rephraser.path=FOLDER_OR_HUB_NAME to",
+        ),
+        (["method=fsd_all"], "general text without the documents; add "),
+        (["method=clearance"], "a model of the target's size for its controls, documents and general text"),
+    ],
+)
+def test_each_method_names_what_it_needs(tmp_path, overrides, expected):
+    """What the command says of it: above."""
+    with composed("audit", overrides) as (config, _), pytest.raises(IncompleteQuestion) as error:
+        cell_of(config, tmp_path)
+    assert expected in str(error.value)
+
+
+# The models and documents named here do not exist: nobody looks.
+PRETEND = ("target.path=no/such", "reference.path=no/such", "data=jsonl", "data.path=nothing.jsonl")
+
+
+@pytest.mark.parametrize(
     ("override", "expected"),
     [
         ("truth=maybe", "truth must be one of member, non_member; got 'maybe'."),
-        ("seed=-1", "seed must be a whole number of at least 0; got -1."),
         ("method.alpha=2", "method: alpha must be a number in (0, 1); got 2."),
-        ("method.rank_metric=pearson", "method: rank_metric must be one of spearman, kendall"),
-        ("method.num_resamples=0", "method: num_resamples must be a whole number of at least 20"),
-        ("method.max_tokens=1", "method: max_tokens must be a whole number of at least 2"),
-        ("method.score.k=0", "method.score: k must be a number in [0.001, 1]; got 0"),
-        ("method.distillation.tau=0", "method.distillation: tau must be a number in [0.1, 100]; got 0"),
-        ("trainer.micro_batch_size=0", "trainer: trainer.micro_batch_size must be a whole number"),
-        ("target.dtype=float8", "target: dtype must be one of float32, "),
-        ("cleaning.long_documents=shorten", "cleaning.long_documents must be one of cut, drop; got 'shorten'"),
         ("+method.bogus=1", "method: "),
     ],
 )
 def test_settings_are_refused_before_anything_is_read(nonmember, override, expected):
-    """The models and documents named here do not exist: nobody has looked."""
-    pretend = [f"{role}.path=no/such" for role in ("target", "reference")] + [
-        "data=jsonl",
-        "data.path=nothing.jsonl",
-    ]
-    said = nonmember("audit", "model@target=pretrained", "model@reference=pretrained", *pretend, override)
+    said = nonmember("audit", "model@target=pretrained", "model@reference=pretrained", *PRETEND, override)
     assert expected in in_one_sentence(said)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("seed", -1, "seed must be a whole number of at least 0; got -1."),
+        ("method.rank_metric", "pearson", "method: rank_metric must be one of spearman, kendall"),
+        ("method.num_resamples", 0, "method: num_resamples must be a whole number of at least 20"),
+        ("method.max_tokens", 1, "method: max_tokens must be a whole number of at least 2"),
+        ("method.score.k", 0, "method.score: k must be a number in [0.001, 1]; got 0"),
+        ("method.distillation.tau", 0, "method.distillation: tau must be a number in [0.1, 100]; got 0"),
+        ("trainer.micro_batch_size", 0, "trainer: trainer.micro_batch_size must be a whole number"),
+        ("target.dtype", "float8", "target: dtype must be one of float32, "),
+        ("cleaning.long_documents", "shorten", "cleaning.long_documents must be one of cut, drop; got 'shorten'"),
+    ],
+)
+def test_a_cell_refuses_settings(sound, tmp_path, key, value, expected):
+    OmegaConf.update(sound, key, value)
+    with pytest.raises(ValueError, match=re.escape(expected)), explained():
+        cell_of(sound, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def sound_once():
+    with composed("audit", ["model@target=pretrained", "model@reference=pretrained", *PRETEND]) as (config, _):
+        return config
+
+
+@pytest.fixture
+def sound(sound_once):
+    """A config with nothing wrong but that nothing is where it says."""
+    register()
+    return sound_once.copy()
 
 
 def test_a_failed_audit_leaves_the_reason_in_its_folder(nonmember, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import os
@@ -77,7 +78,8 @@ def test_every_stage(nonmember, ask, monkeypatch, tmp_path, left_alone, place):
     assert numbers(tmp_path) == left_alone.setdefault("numbers", numbers(tmp_path))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+@pytest.mark.slow  # test_every_stage sends both signals to a command in this process
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_command_as_started_from_a_shell(make_model, texts, tmp_path, number):
     """SIGTERM and Ctrl-C of the process itself, without a terminal."""
     documents = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
@@ -138,20 +140,32 @@ def test_duration(seconds, text):
     assert duration(seconds) == text
 
 
-def test_a_stage_without_a_terminal(monkeypatch, capsys):
+def test_a_stage_without_a_terminal(monkeypatch):
     monkeypatch.setattr(progress, "A_MOMENT", 0.02)
     monkeypatch.setattr(progress, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.2)
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+
+    def wait_for_lines(number: int) -> None:
+        deadline = time.monotonic() + 120
+        while sys.stderr.getvalue().count("\n") < number:
+            assert time.monotonic() < deadline, sys.stderr.getvalue()
+            time.sleep(0.005)
+
     with Stage("observing m", 4000, "tokens", at=1000) as stage:
-        stage.advance(1000)
-        time.sleep(0.8)
-    lines = [line.partition(" ")[2] for line in capsys.readouterr().err.splitlines()]
+        wait_for_lines(1)
+        stage.advance(1000)  # and the speed is told at once
+        wait_for_lines(2)
+    monkeypatch.setattr(progress, "EVERY_SECONDS", 0.02)
+    with Stage("reading"):
+        wait_for_lines(6)
+    lines = [line.partition(" ")[2] for line in sys.stderr.getvalue().splitlines()]
     assert lines[0] == "observing m: 4,000 tokens, 1,000 of them done before"
     assert lines[1].startswith("observing m: 2,000 of 4,000 tokens, ")
     assert lines[1].endswith(" s left")
     assert "tokens a second" in lines[1]
-    assert lines[-1].startswith("observing m: 4,000 tokens, 1,000 of them done before, done in ")
-    assert len(lines) >= 4
+    assert lines[2].startswith("observing m: 4,000 tokens, 1,000 of them done before, done in ")
+    assert lines[3] == "reading: begun"
+    assert all(line.startswith("reading: ") and line.endswith(" so far") for line in lines[4:6])
 
 
 @pytest.mark.parametrize(

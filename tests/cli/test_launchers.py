@@ -13,7 +13,11 @@ from transformers import PreTrainedTokenizerFast
 
 import tiny
 from command_line import question, rows_of, write_rows
-from nonmember.results.result import AuditResult
+from nonmember.cli import cells
+from nonmember.cli.cells import Cells
+from nonmember.config.roots import FOLDER_VARIABLE
+from nonmember.results.result import AuditResult, Failure
+from wandb_helpers import lay_down, result
 
 
 def model_folder(folder: Path, seed: int) -> Path:
@@ -25,7 +29,31 @@ def model_folder(folder: Path, seed: int) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("launcher", ["joblib", pytest.param("submitit_local", marks=pytest.mark.slow)])
+def test_what_workers_note_is_told_by_the_process_that_was_started(tmp_path, monkeypatch):
+    home = Cells.of_this_run()
+    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path))
+    worker = Cells(home.run, home=-1)  # as another process has it
+    done, failed, killed = (tmp_path / name for name in ("done", "failed", "killed"))
+    lay_down(done, result(cell="done"))
+    for number, folder in enumerate((done, failed, killed)):
+        monkeypatch.setattr(cells, "number_of_cell", lambda number=number: number)
+        worker.begun(folder)
+        if folder == done:
+            worker.done(result(made={**result().provenance.made, "models_trained": 17}), done)
+            assert not home.has_failure()
+        elif folder == failed:
+            worker.failed(Failure("failed", "No luck.", "ValueError"), failed)
+    assert home.has_failure()
+    assert home.unfinished() == [killed]
+    of_done, of_failed = home.all()
+    assert (of_done.question.cell, of_done.provenance.made["models_trained"]) == ("done", 17)
+    assert of_failed == Failure("failed", "No luck.", "ValueError")
+    assert home.ended == {0, 1}
+    assert not list(tmp_path.glob(".cells-*")), "the workers' notes are gone"
+
+
+@pytest.mark.slow  # the workers' start takes most of it; above is what they and the first process tell each other
+@pytest.mark.parametrize("launcher", ["joblib", "submitit_local"])
 def test_two_cells_side_by_side(launcher, tmp_path):
     pytest.importorskip(f"hydra_plugins.hydra_{launcher.partition('_')[0]}_launcher")
     texts = tiny.random_texts(32, seed=3)

@@ -13,7 +13,7 @@ import tiny
 from command_line import only, write_rows
 from lab_server.running import RunningLab
 
-NUM_GAMES = 80
+NUM_GAMES = 60
 
 
 def games(year: int) -> list[dict[str, str]]:
@@ -41,7 +41,7 @@ def steam(lab: RunningLab, tmp_path: Path) -> list[str]:
     return [
         *("audit", "experiment=mc_pdd_steam", "logger=none", "method.control=false", "method.num_resamples=2000"),
         *(f"data.{name}_path={path}" for name, path in paths.items()),
-        *("data.num_unread_1=40", "model@target=endpoint", f"target.url={lab.url}", "target.model=lab"),
+        *("data.num_unread_1=30", "model@target=endpoint", f"target.url={lab.url}", "target.model=lab"),
     ]
 
 

@@ -17,7 +17,7 @@ from lab_server.running import RunningLab
 from tiny_bert import save_bert
 
 NAMES = ("Harriet", "Edwin", "Marchmont", "Penhallow", "Trevanion", "Hartwell")
-NUM_BOOKS, PER_BOOK = 8, 6
+NUM_BOOKS, PER_BOOK = 8, 4
 
 
 def passages(seed: int) -> list[dict[str, str]]:

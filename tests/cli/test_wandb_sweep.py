@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import sys
@@ -19,6 +20,14 @@ from nonmember.cli.wandb_sweep import ALLOWED, as_wandb, grid_of, name_of, value
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
 NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def each_sweep_is_composed_once():
+    compose = functools.cache(wandb_sweep._composed)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(wandb_sweep, "_composed", lambda name, folder, words: compose(name, folder, tuple(words)))
+        yield
 
 
 @pytest.fixture
@@ -90,9 +99,8 @@ ENOUGH = with_every_axis()
 @pytest.mark.parametrize(
     "name", [pytest.param(name, marks=() if name in ENOUGH else pytest.mark.slow) for name in NAMES]
 )
-def test_agents_run_the_cells_of_the_sweep(name, monkeypatch):
+def test_agents_run_the_cells_of_the_sweep(name):
     composed = wandb_sweep._composed(name, SWEEPS, [])
-    monkeypatch.setattr(wandb_sweep, "_composed", lambda *_: composed)  # half a second saved, times the sweeps
     sweep = yaml.safe_load(yaml.safe_dump(as_wandb(name, "sweeps", grid_of(name, SWEEPS))))
     commands = commands_of(sweep)
     assert sorted(overrides_in(command) for command in commands) == cells_of_hydra(composed)

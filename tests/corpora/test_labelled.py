@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 import random
 import re
@@ -125,6 +126,7 @@ def folders(tmp_path_factory) -> Iterator[dict[str, Folder]]:
         yield {name: make(tmp_path_factory.mktemp("sets") / name) for name, make in MAKERS.items()}
 
 
+@functools.cache
 def composed(*overrides: str) -> Any:
     world = [] if any(text.startswith("world=") for text in overrides) else ["world=micro"]
     register()
@@ -253,26 +255,20 @@ def test_a_subset_of_the_pile_by_name(tmp_path):
 # -------------------------------------------------------------------------------------------- bad data
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "told"),
-    [
-        (
-            "bookmia",
-            {"label": None},
-            "has no column 'label'; its columns are 'book_id', 'book', 'snippet_id', 'snippet'",
-        ),
-        ("bookmia", {"book": None}, "has no column 'book'; its columns are 'book_id', "),
-        ("bookmia", {"snippet": None}, "has no column 'snippet'; its columns are 'book_id', "),
-        ("bookmia", {"label": 2}, "is chosen by `where`: label is to be '1', and is '2'"),
-    ],
-)
-def test_a_set_that_looks_otherwise_is_refused_in_a_sentence(tmp_path, name, change, told):
-    row = {"book_id": 0, "book": "A.txt", "snippet_id": 0, "snippet": "A text.", "label": 1} | change
-    rows = [{column: value for column, value in row.items() if value is not None}]
-    (tmp_path / "book_data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    with pytest.raises(ValueError, match=re.escape(told)) as refusal:
-        built(composed(f"data={name}", f"data.sets.path={tmp_path}").data.sets.members)
-    assert "\n" not in str(refusal.value)
+def test_a_set_that_looks_otherwise_is_refused_in_a_sentence(tmp_path):
+    config = composed("data=bookmia", f"data.sets.path={tmp_path}")
+    for change, told in (
+        ({"label": None}, "has no column 'label'; its columns are 'book_id', 'book', 'snippet_id', 'snippet'"),
+        ({"book": None}, "has no column 'book'; its columns are 'book_id', "),
+        ({"snippet": None}, "has no column 'snippet'; its columns are 'book_id', "),
+        ({"label": 2}, "is chosen by `where`: label is to be '1', and is '2'"),
+    ):
+        row = {"book_id": 0, "book": "A.txt", "snippet_id": 0, "snippet": "A text.", "label": 1} | change
+        rows = [{column: value for column, value in row.items() if value is not None}]
+        (tmp_path / "book_data.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        with pytest.raises(ValueError, match=re.escape(told)) as refusal:
+            built(config.data.sets.members)
+        assert "\n" not in str(refusal.value)
 
 
 def test_an_answer_that_names_no_passage_is_refused_in_a_sentence(tmp_path):

@@ -165,8 +165,8 @@ def test_a_few_among_many_do_not_end_it(tmp_path):
 def test_an_answer_without_end_is_not_read_to_it(body, headers, tmp_path, monkeypatch):
     monkeypatch.setattr(incoming, "MOST_BYTES", 2000)
     asked = Asked(later(body, headers), tmp_path, 3)
-    assert [one.outcome for one in asked.found] == ["answered", "failed", "failed"]
-    assert "compressed, or larger than" in asked.found[1].reason
+    assert sorted(one.outcome for one in asked.found) == ["answered", "failed", "failed"]  # in whatever order they came
+    assert all("compressed, or larger than" in one.reason for one in asked.found if one.outcome == "failed")
     assert asked.client.session.spent.tokens >= 2 * (16 + 64), "it may have been charged for"
 
 

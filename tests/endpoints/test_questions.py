@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tiny
-from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
+from lab_server.running import KEY_VARIABLE, RunningLab, running_model
 from nonmember import scores
 from nonmember.artifacts import Builder
 from nonmember.endpoints import Limits
@@ -45,7 +45,7 @@ def folder(make_model, tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def real(folder: Path) -> Iterator[RunningLab]:
     """The model of `folder` behind a server."""
-    with running_lab("--model", str(folder)) as lab:
+    with running_model(folder) as lab:
         lab.setup(model="tiny")
         yield lab
 

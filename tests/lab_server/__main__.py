@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import socket
 import sys
@@ -16,21 +15,13 @@ from lab_server.app import application
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--model", help="folder of a causal language model")
-    arguments = parser.parse_args()
-    mind = None
-    if arguments.model:
-        from lab_server.causal import CausalMind
-
-        mind = CausalMind(arguments.model)
     listening = socket.socket()
     listening.bind(("127.0.0.1", 0))
     listening.listen(1024)
     sys.stdout.write(f"{listening.getsockname()[1]}\n")
     sys.stdout.flush()
     threading.Thread(target=end_with_parent, daemon=True).start()
-    config = uvicorn.Config(application(mind), log_level="critical", access_log=False, backlog=1024)
+    config = uvicorn.Config(application(None), log_level="critical", access_log=False, backlog=1024)
     uvicorn.Server(config).run(sockets=[listening])
 
 

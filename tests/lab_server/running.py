@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import json
+import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -47,9 +49,9 @@ class RunningLab:
 
 
 @contextlib.contextmanager
-def running_lab(*arguments: str) -> Iterator[RunningLab]:
+def running_lab() -> Iterator[RunningLab]:
     process = subprocess.Popen(
-        [sys.executable, "-m", "lab_server", *arguments],
+        [sys.executable, "-m", "lab_server"],
         cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     assert process.stdin is not None
@@ -62,3 +64,25 @@ def running_lab(*arguments: str) -> Iterator[RunningLab]:
         process.stdin.close()
         process.wait(timeout=10)
         process.stdout.close()
+
+
+@contextlib.contextmanager
+def running_model(folder: Path) -> Iterator[RunningLab]:
+    """A real model behind a server, in a thread of this process: what a model needs is imported here already."""
+    import uvicorn
+
+    from lab_server.app import application
+    from lab_server.causal import CausalMind
+
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(1024)
+        app = application(CausalMind(str(folder)))
+        server = uvicorn.Server(uvicorn.Config(app, log_config=None, access_log=False))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield RunningLab(listening.getsockname()[1])
+        finally:
+            server.should_exit = True
+            thread.join(timeout=60)

@@ -246,7 +246,10 @@ def test_the_teacher_is_neither_in_the_checkpoint_nor_changed(tmp_path):
     assert num_optimized == len(list(student.parameters()))
 
 
-@pytest.mark.parametrize(("place", "number", "step"), [(3, 2, 1), (5, 15, 1), (6, 15, 2), (11, 2, 3)])
+@pytest.mark.parametrize(
+    ("place", "number", "step"),
+    [(5, 15, 1), (11, 2, 3), *(pytest.param(*at, marks=pytest.mark.slow) for at in ((3, 2, 1), (6, 15, 2)))],
+)
 def test_a_signal_leaves_the_point_of_the_last_step(uninterrupted, tmp_path, place, number, step):
     """Also within a step, after some of its micro-batches, with dropout; and twice."""
     recipe, weights, facts, _ = uninterrupted
