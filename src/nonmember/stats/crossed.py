@@ -122,11 +122,14 @@ class TwoWay:
     def p_value(self, margin: float) -> float:
         """One-sided p of H0: Delta <= margin, small where Delta exceeds the margin; see the module.
 
-        1 where the test is undefined: constant scores, no variance at all, or a correlation of 1 or -1. Raises
-        `ValueError` for a margin outside (-2, 2).
+        1 where the test is undefined (constant scores, no variance at all, or a correlation of 1 or -1), and for a
+        margin of 2 or more, which no difference of correlations exceeds: a few widely spread controls can put one
+        there. Raises `ValueError` for a margin of -2 or less.
         """
-        if not -2 < margin < 2:
-            raise ValueError(f"Expected a margin between -2 and 2, in units of correlation; got {margin}.")
+        if margin >= 2:
+            return 1.0
+        if not margin > -2:
+            raise ValueError(f"Expected a margin above -2, in units of correlation; got {margin}.")
         tail = self.jackknife.upper_tail(margin)
         return 1.0 if np.isnan(tail) else tail
 
