@@ -12,10 +12,10 @@ os.environ.setdefault("WANDB_MODE", "offline")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 import contextlib
-import copy
 import functools
 import gc
 import logging
+import pickle
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -38,21 +38,51 @@ def pytest_collection_finish() -> None:
 
 
 @pytest.fixture(autouse=True, scope="session")
-def each_yaml_is_parsed_once() -> Iterator[None]:
-    """Parsing is a third of composing a config, and the project's own files stand still meanwhile."""
-    from omegaconf import OmegaConf
+def each_config_is_read_once() -> Iterator[None]:
+    """Hydra reads some thirty files for each config that it composes; the project's own stand still meanwhile."""
+    from hydra._internal.config_repository import ConfigRepository
+    from hydra.core.object_type import ObjectType
 
-    from nonmember.config.roots import config_directory
+    from nonmember.config.roots import config_directory, sweeps_directory
 
-    load, conf = OmegaConf.load, str(config_directory())
-    parsed = functools.cache(load)
+    read, kept = ConfigRepository.load_config, dict[tuple[str, str], bytes]()
+    own = tuple(str(folder) for folder in (config_directory(), sweeps_directory(), "hydra"))
 
-    def loaded(file: Any) -> Any:
-        name = str(getattr(file, "name", file))
-        return copy.deepcopy(parsed(name)) if name.startswith(conf) else load(file)
+    def load_config(repository: Any, config_path: str) -> Any:
+        source = repository._find_object_source(config_path=config_path, object_type=ObjectType.CONFIG)
+        if source is None or (source.scheme() != "structured" and not str(source.path).startswith(own)):
+            return read(repository, config_path)
+        if (place := (f"{source.scheme()}:{source.path}", config_path)) not in kept:
+            kept[place] = pickle.dumps(read(repository, config_path))
+        return pickle.loads(kept[place])  # noqa: S301 - much faster than a copy
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(OmegaConf, "load", loaded)
+        patch.setattr(ConfigRepository, "load_config", load_config)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def names_in_defaults_are_looked_up_where_there_are_some() -> Iterator[None]:
+    """Hydra makes a config of all choices for each file that has a defaults list, for interpolations in it."""
+    from hydra._internal import defaults_list
+
+    make = defaults_list._create_interpolation_map
+
+    def make_if_needed(overrides: Any, found: Any, self_added: bool) -> Any:
+        return make(overrides, found, self_added) if any(one.is_interpolation() for one in found) else None
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(defaults_list, "_create_interpolation_map", make_if_needed)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def each_interpolation_is_parsed_once() -> Iterator[None]:
+    """OmegaConf parses `${...}` anew wherever it stands, and each time it is followed."""
+    from omegaconf import base
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(base, "parse", functools.cache(base.parse))
         yield
 
 

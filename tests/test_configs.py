@@ -353,6 +353,9 @@ def nodes(config: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, config
 
 
+object_of, signature_of = functools.cache(get_object), functools.cache(inspect.signature)
+
+
 def check_targets(config: DictConfig, *, whole_world: bool = True) -> None:
     """Each `_target_` exists and takes the keys beside it, all that it needs among them.
 
@@ -366,10 +369,10 @@ def check_targets(config: DictConfig, *, whole_world: bool = True) -> None:
     found = list(nodes(container))
     assert found
     for key, node in found:
-        target = get_object(node["_target_"])
+        target = object_of(node["_target_"])
         arguments = {name: value for name, value in node.items() if name not in ("_target_", "_partial_", "_convert_")}
         try:
-            signature = inspect.signature(target)
+            signature = signature_of(target)
             bind = signature.bind_partial if node.get("_partial_") else signature.bind
             bind(**arguments)
         except TypeError as error:
