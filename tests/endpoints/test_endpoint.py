@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import re
 import sqlite3
@@ -21,6 +22,7 @@ from lab_server.running import KEY_VARIABLE, RunningLab
 from nonmember.artifacts.store import Store
 from nonmember.endpoints import Completion, Limits, Request, endpoint, questions, sending
 from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.endpoint import run as run_to_its_end
 from nonmember.endpoints.errors import EndpointError
 from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.table import FILE
@@ -166,6 +168,23 @@ def test_so_many_at_once_and_no_more(lab, client):
     lab.setup(latency=0.1)  # long beside what it takes to send five
     questions.completions(client(concurrency=5), asked(20))
     assert lab.ledger()["most_under_way"] == 5
+
+
+def test_a_task_that_an_interruption_struck_is_not_told_of(caplog):
+    """asyncio would log it whenever the task is collected, between the lines of something else."""
+
+    async def struck() -> None:
+        raise KeyboardInterrupt
+
+    async def work() -> None:
+        task = asyncio.create_task(struck())
+        await asyncio.sleep(10)
+        del task
+
+    with pytest.raises(KeyboardInterrupt):
+        run_to_its_end(work())
+    gc.collect()
+    assert "never retrieved" not in caplog.text
 
 
 def test_so_many_a_minute(lab, client):
@@ -458,6 +477,7 @@ from pathlib import Path
 from nonmember.endpoints import questions
 from nonmember.endpoints import Limits, Request
 from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.endpoint import run as run_to_its_end
 from nonmember.endpoints.models import Endpoint
 from nonmember.artifacts.store import Store
 

@@ -224,9 +224,20 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(coroutine)
+        return asyncio.run(_watched(coroutine))
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, coroutine).result()
+        return pool.submit(asyncio.run, _watched(coroutine)).result()
+
+
+async def _watched(coroutine: Coroutine[Any, Any, None]) -> None:
+    """An interruption strikes the task that happens to run, which nobody waits for any more: asyncio need not tell."""
+
+    def told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        if not isinstance(context.get("exception"), KeyboardInterrupt):
+            loop.default_exception_handler(context)
+
+    asyncio.get_running_loop().set_exception_handler(told)
+    await coroutine
 
 
 def _without(of: Mapping[str, Sent], values: Mapping[str, object]) -> dict[str, Sent]:
