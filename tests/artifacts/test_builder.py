@@ -10,9 +10,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
+from filelock import FileLock
 from tokenizers import AddedToken
 
 import tiny
+from nonmember.artifacts import Builder
 from nonmember.artifacts.store import canonical_json, key_hash
 from nonmember.models import Pretrained, label_of
 from nonmember.models.base import LOADED_MODELS
@@ -146,6 +148,24 @@ def test_a_corpus_that_takes_long_is_made_once(tmp_path):
         assert corpus.dropped == {"too short": 2}
         assert spec.fingerprint(shop) == corpus.fingerprint
     assert Slow.built["times"] == 1
+
+
+def test_what_another_process_makes_comes_last(tmp_path, monkeypatch):
+    """Also where it is what a thing is made of; with nothing made elsewhere, in the order given."""
+    made = []
+    monkeypatch.setattr(Slow, "build", lambda self, _: made.append(self.documents[0].doc_id) or Corpus(self.documents))
+    first, second = (Slow((Document(name, "moss"),)) for name in ("first", "second"))
+    shop = tiny.builder(tmp_path)
+    lock = shop.store._lock(first.kind, key_hash(first.lookup_key(shop)))
+    lock.parent.mkdir(parents=True)
+    held = FileLock(lock)
+    held.acquire()
+    monkeypatch.setattr(shop, "ensure", lambda spec: (held.release(), Builder.ensure(shop, spec)))
+    shop.ensure_all([first, second])
+    assert made == ["second", "first"]
+    other = tiny.builder(tmp_path / "other")
+    other.ensure_all([first, second])
+    assert made == ["second", "first", "first", "second"]
 
 
 # Models -----------------------------------------------------------------------------------------------------

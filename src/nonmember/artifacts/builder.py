@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -74,8 +74,7 @@ class Builder:
         """The store's entry of an artifact, made where it is missing."""
         name = self._name(spec)
         if name not in self._entries:
-            for parent in spec.parents():
-                self.ensure(parent)
+            self.ensure_all(spec.parents())
             entry = self.store.get_or_make(
                 spec.kind, spec.readable, spec.lookup_key(self), lambda folder: spec.make(self, folder),
                 resumable=spec.resumable, joint=spec.joint,
@@ -89,8 +88,24 @@ class Builder:
         if spec.stored:
             self.entry(spec)
         else:
-            for parent in spec.parents():
-                self.ensure(parent)
+            self.ensure_all(spec.parents())
+
+    def ensure_all(self, specs: Iterable[Spec[Any]]) -> None:
+        """Have them all, those first that no other process is making: so cells side by side do not wait in vain."""
+        left = list(specs)
+        while left:
+            free = next((one for one in left if not self._is_made_elsewhere(one)), left[0])
+            left.remove(free)
+            self.ensure(free)
+
+    def _is_made_elsewhere(self, spec: Spec[Any]) -> bool:
+        """By another process, or something that it is made of."""
+        if spec.stored:
+            if self._name(spec) in self._entries or self.store.has(spec.kind, spec.lookup_key(self)):
+                return False
+            if self.store.is_being_made(spec.kind, spec.lookup_key(self)):
+                return True
+        return any(self._is_made_elsewhere(parent) for parent in spec.parents())
 
     def call(self, spec: Spec[Any], role: str) -> None:
         """Name a model's role in the audit, for the curves of its training."""

@@ -23,7 +23,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from nonmember.runtime.files import file_hash, locked, share_mode, write_text_atomically
+from nonmember.runtime.files import file_hash, is_locked, locked, share_mode, write_text_atomically
 from nonmember.runtime.processes import process_rank, run_id
 
 SIDECAR = "sidecar.json"
@@ -96,7 +96,7 @@ class Store:
             return found
         folder = self.root / kind
         folder.mkdir(parents=True, exist_ok=True)
-        with locked(folder / f".lock-{digest}", f"making {kind} {name}"):
+        with locked(self._lock(kind, digest), f"making {kind} {name}"):
             if (found := self._find(kind, name, digest)) is not None:
                 return found
             partial = folder / f".partial-{digest}"
@@ -124,6 +124,17 @@ class Store:
 
     def find(self, kind: str, name: str, key: Key) -> Entry | None:
         return self._find(kind, name, key_hash(key))
+
+    def has(self, kind: str, key: Key) -> bool:
+        """Whether it is there, unverified."""
+        return any((path / SIDECAR).is_file() for path in (self.root / kind).glob(f"[!.]*-{key_hash(key)}"))
+
+    def is_being_made(self, kind: str, key: Key) -> bool:
+        """Whether another process holds its lock."""
+        return is_locked(self._lock(kind, key_hash(key)))
+
+    def _lock(self, kind: str, digest: str) -> Path:
+        return self.root / kind / f".lock-{digest}"
 
     def _follow(self, kind: str, name: str, digest: str, make: Callable[[Path], object] | None) -> Entry:
         """In a further process of a distributed run: wait for the first process, and take part when invited."""

@@ -38,8 +38,11 @@ class MeasuredGroup:
 def measure(group: DocumentGroup, builder: Builder) -> MeasuredGroup:
     found: dict[str, Measured] = {}
     capability: dict[str, dict[str, float]] = {}
-    for name, measurement in group.measured.items():
+    for measurement in reversed(list(group.measured.values())):  # a model of several roles is trained in its first
         builder.call(measurement.model, measurement.role)
+    models = [measurement.model for measurement in group.measured.values()]
+    builder.ensure_all(one for one in models if not any(parent in models for parent in one.parents()))
+    for name, measurement in group.measured.items():
         builder.ensure(measurement.model)
         found[name] = measurement.measure(builder)
         if measurement.role not in capability:

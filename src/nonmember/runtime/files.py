@@ -81,6 +81,17 @@ def locked(path: Path, what: str) -> AbstractContextManager[object]:
         return lock.acquire()
 
 
+def is_locked(path: Path) -> bool:
+    """Whether a process holds the lock file `path` now, this one among them."""
+    if not path.exists():
+        return False
+    try:
+        with FileLock(path).acquire(timeout=0):
+            return False
+    except Timeout:
+        return True
+
+
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
     """One process at a time runs the audit of a folder; the next one then finds its result. Further processes of a
