@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import lightning
 import numpy as np
@@ -18,6 +19,7 @@ import torch
 
 import tiny
 from nonmember.runtime.interruption import Interrupted, interruptible, interruption_of
+from nonmember.training import resume
 from nonmember.training.points import ResumePoints
 from nonmember.training.run import Teacher, train
 
@@ -303,3 +305,25 @@ def test_a_killed_process(tmp_path):
     whole, whole_facts, *_ = trained(RECIPES["distillation"], tmp_path / "nothing")
     tiny.assert_equal_weights(weights, whole)
     assert facts == whole_facts
+
+
+def test_points_are_rarer_where_writing_one_takes_long(monkeypatch, tmp_path):
+    """At most a twentieth of the time: a point of a minute is written every twenty."""
+    now = [0.0]
+    monkeypatch.setattr(resume.time, "monotonic", lambda: now[0])
+    point = resume.ResumePoint(tmp_path, 15.0, 1, random_state=resume.RandomState(), num_steps=9, description="a model")
+    written = []
+
+    def save_checkpoint(path):
+        path.write_bytes(b"a point")
+        written.append(now[0])
+        now[0] += 60.0
+
+    trainer = SimpleNamespace(
+        is_global_zero=True, world_size=1, global_step=1, save_checkpoint=save_checkpoint,
+        fit_loop=SimpleNamespace(_should_accumulate=lambda: False),
+    )  # fmt: skip
+    while now[0] < 3000:
+        now[0] += 5.0
+        point.on_train_batch_end(trainer)
+    assert written == [15.0, 15.0 + 60 + 1200, 15.0 + 2 * (60 + 1200)]

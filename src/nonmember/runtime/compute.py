@@ -25,7 +25,7 @@ class Compute:
     max_batch_tokens: most tokens of a batch in observing, padding included.
     logits_budget_mib: bound on the largest [tokens, vocabulary] table in training.
     block_mib: the same in observing; best when it fits the processor's cache.
-    checkpoint_seconds: training saves a point to resume from this often.
+    checkpoint_seconds: training saves a point to resume from this often, or less often where that takes long.
     measure_health: whether cross-entropy and divergence of a distilled reference are measured before and after its
         training. Two passes over the documents by student and teacher each, as costly as an epoch; clearance measures
         both anyway.

@@ -16,6 +16,8 @@ from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 from nonmember.runtime.interruption import check, pending
 from nonmember.training.points import ResumePoints
 
+LARGEST_SHARE = 0.05  # of the time, that is spent on writing resume points
+
 
 class PlainCheckpointIO(TorchCheckpointIO):
     """Writes to the very path it is given. Lightning's own stages the file in the machine's temporary folder, which may
@@ -32,7 +34,8 @@ class PlainCheckpointIO(TorchCheckpointIO):
 
 
 class ResumePoint(lightning.Callback):
-    """Every so many seconds, and at an interruption, leave a resume point.
+    """Every so many seconds, and at an interruption, leave a resume point. Less often where writing one takes more than
+    a twentieth of that time, as of a model of gigabytes; at each step where the seconds are 0.
 
     It is always that of a complete optimizer step: between two steps neither weights nor optimizer change, so a run
     that is interrupted within a step saves them with the place and the random state of the step before.
@@ -50,6 +53,7 @@ class ResumePoint(lightning.Callback):
         self._accumulate, self._num_steps, self._description = accumulate, num_steps, description
         self._random = random_state
         self._last = time.monotonic()
+        self._wait = every_seconds
         self._saved_step = 0
         self._place: dict[str, Any] | None = None  # of the last complete step, while a later one is under way
 
@@ -65,7 +69,7 @@ class ResumePoint(lightning.Callback):
                 self._end(trainer)
             return
         self._place = None
-        due, interrupted = time.monotonic() - self._last >= self.every_seconds, bool(pending())
+        due, interrupted = time.monotonic() - self._last >= self._wait, bool(pending())
         if trainer.world_size > 1:
             due, interrupted = trainer.strategy.broadcast((due, interrupted))
         if due:
@@ -93,12 +97,15 @@ class ResumePoint(lightning.Callback):
 
     def _save(self, trainer: lightning.Trainer) -> None:
         """Leave a point now; all processes together."""
+        begun = time.monotonic()
         if trainer.is_global_zero:
             self.points.make_room()
         trainer.save_checkpoint(self.points.temporary)
         if trainer.is_global_zero:
             self.points.keep(trainer.global_step)
         self._last = time.monotonic()
+        if self.every_seconds:
+            self._wait = max(self.every_seconds, (self._last - begun) / LARGEST_SHARE)
         self._saved_step = trainer.global_step
 
 
