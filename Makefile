@@ -35,7 +35,7 @@ $(READY): pyproject.toml constraints.txt
 ifeq ($(EXTRAS),real)
 	$(BIN)/python $(PIP) --no-deps --require-hashes -r requirements-real.txt
 endif
-	@touch $@
+	@touch $@ $(VENV)/.ready
 
 demo: $(READY)  ## build the world with known truth and audit it with PRISM (minutes; continues where it was stopped)
 	$(BIN)/nonmember audit -m --config-name demo launcher=joblib
