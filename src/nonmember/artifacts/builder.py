@@ -91,12 +91,17 @@ class Builder:
             self.ensure_all(spec.parents())
 
     def ensure_all(self, specs: Iterable[Spec[Any]]) -> None:
-        """Have them all, those first that no other process is making: so cells side by side do not wait in vain."""
+        """Have them all, those first that no other process is making: so cells side by side do not wait in vain.
+
+        In their order where several processes train together: each must come to the same training at the same time.
+        """
         left = list(specs)
         while left:
-            free = next((one for one in left if not self._is_made_elsewhere(one)), left[0])
-            left.remove(free)
-            self.ensure(free)
+            chosen = left[0]
+            if len(left) > 1 and self.compute.in_one_process:
+                chosen = next((one for one in left if not self._is_made_elsewhere(one)), chosen)
+            left.remove(chosen)
+            self.ensure(chosen)
 
     def _is_made_elsewhere(self, spec: Spec[Any]) -> bool:
         """By another process, or something that it is made of."""
