@@ -54,7 +54,8 @@ class Prepared:
 
 
 def prepare(audit: Audit, builder: Builder) -> Prepared:
-    """Raises ValueError where a student and its teacher have different tokenizers."""
+    """Raises ValueError where a student and its teacher have different tokenizers, or models that the method compares
+    token by token."""
     _require_same_tokens(audit, builder)
     method = audit.method
     if not isinstance(method, Prism) or method.gates is None:
@@ -92,10 +93,15 @@ def _require_same_tokens(audit: Audit, builder: Builder) -> None:
         for base, teacher, corpus, max_tokens in _distillations(one.model):
             if (base, teacher, corpus) not in seen:
                 seen.append((base, teacher, corpus))
-                _require_alike(base, teacher, corpus, max_tokens, builder)
+                _require_alike(base, teacher, corpus, max_tokens, builder, "distillation needs")
+    method = audit.method
+    for model, other in method.alike_tokenized(audit.roles):
+        _require_alike(model, other, audit.suspect, method.max_tokens, builder, f"{method.name} needs")
 
 
-def _require_alike(base: ModelSpec, teacher: ModelSpec, corpus: CorpusSpec, max_tokens: int, builder: Builder) -> None:
+def _require_alike(
+    base: ModelSpec, teacher: ModelSpec, corpus: CorpusSpec, max_tokens: int, builder: Builder, what: str
+) -> None:
     from nonmember.models.loading import encode, read_alike, require_shared_vocabulary, shared_ids
 
     texts = [document.text for document in builder.get(corpus).documents]
@@ -103,7 +109,7 @@ def _require_alike(base: ModelSpec, teacher: ModelSpec, corpus: CorpusSpec, max_
     ours, theirs = (encode(tokenizer, texts, max_tokens) for tokenizer in tokenizers)
     shared, _ = shared_ids(*tokenizers)
     _, share = read_alike(ours, theirs, shared)
-    require_shared_vocabulary(share, base.readable, teacher.readable, "distillation needs")
+    require_shared_vocabulary(share, base.readable, teacher.readable, what)
 
 
 def _distillations(model: ModelSpec) -> Iterator[tuple[ModelSpec, ModelSpec, CorpusSpec, int]]:

@@ -19,6 +19,7 @@ from nonmember.methods.blind import Blind
 from nonmember.methods.clearance.clearance import Clearance
 from nonmember.methods.decop.baselines import DecopBaselines
 from nonmember.methods.decop.decop import Decop
+from nonmember.methods.dose.dose import Dose
 from nonmember.methods.extraction.name_cloze import NameCloze
 from nonmember.methods.extraction.prefix_completion import PrefixCompletion
 from nonmember.methods.fsd import Fsd
@@ -44,6 +45,7 @@ __all__ = [
     "DecopBaselines",
     "Diverged",
     "DocumentGroup",
+    "Dose",
     "Embedded",
     "Fsd",
     "Kds",

@@ -58,8 +58,8 @@ Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "incon
 
 # How the page of an audit draws what a method looks at (reports.audit_page.pictures): ranks under target and others;
 # pairs of values of each document; values by group; shards of an ordered file; answers; changes of a score by
-# tuning; AUCs with their intervals; else histograms of the scores.
-Picture = Literal["ranks", "pairs", "groups", "shards", "answers", "changes", "aucs", "scores"]
+# tuning; AUCs with their intervals; a curve of readings; else histograms of the scores.
+Picture = Literal["ranks", "pairs", "groups", "shards", "answers", "changes", "aucs", "dose", "scores"]
 
 
 class NotGiven(ValueError):
@@ -214,6 +214,10 @@ class Method(ABC):
     def distilled_roles(self) -> Mapping[str, Sequence[str]]:
         """Roles of the references distilled from a model on the documents on which they are scored, by its role."""
         return {}
+
+    def alike_tokenized(self, roles: Roles) -> Sequence[tuple[ModelSpec, ModelSpec]]:
+        """Pairs of models that must cut texts into the same tokens for the method to compare them."""
+        return ()
 
     def texts_beside(self, roles: Roles) -> dict[str, CorpusSpec]:
         """What the result depends on besides the groups' documents, by name."""

@@ -81,6 +81,30 @@ def of_ranks(result: AuditResult, columns: Mapping[str, Sequence[float | None]])
     return figure
 
 
+def of_readings(result: AuditResult) -> Figure:
+    """The dose meter's curve with its controls, the target's value and the interval of its readings."""
+    statistics = result.statistics
+    details: Any = statistics.details
+    figure = _figure(5.6, 3.6)
+    axes = figure.subplots()
+    curve = details["curve"]
+    axes.plot(curve["dose"], curve["value"], color=BLUE, linewidth=1.2)
+    for related, colour, label in ((False, BLUE, "controls"), (True, GREY, "controls that read related text too")):
+        points = [(one["dose"], one["value"]) for one in details["controls"] if bool(one["related"]) is related]
+        if points:
+            doses, values = zip(*points, strict=True)
+            axes.scatter(doses, values, s=16, color=colour, label=label, zorder=3)
+    axes.axhline(details["value"], color=RED, linewidth=1.5, label="the target")
+    if statistics.ci_low is not None:
+        high = curve["dose"][-1] if statistics.ci_high is None else statistics.ci_high
+        axes.axvspan(statistics.ci_low, high, color=GREY, alpha=0.25, linewidth=0, label="interval")
+    axes.set_xlabel("readings")
+    axes.set_ylabel("value")
+    axes.set_title(f"{result.question.subject}\n{details['readings']}: {result.verdict.decision}", fontsize=9)
+    axes.legend(fontsize=8, frameon=False)
+    return figure
+
+
 def _figure(width: float, height: float) -> Figure:
     from matplotlib.figure import Figure
 

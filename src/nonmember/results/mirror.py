@@ -41,6 +41,8 @@ def mirror(tracker: Tracker, result: AuditResult, folder: Path, texts: Texts | N
     if len(distribution):
         tracker.histogram("test/distribution", distribution.tolist())
         tracker.figure("figure/distribution", run_figures.of_distribution(result, distribution))
+    if result.statistics.picture == "dose" and "curve" in result.statistics.details:
+        tracker.figure("figure/readings", run_figures.of_readings(result))
     columns = _columns(folder / SCORES)
     if columns:
         if run_figures.has_ranks(columns):

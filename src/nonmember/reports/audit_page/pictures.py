@@ -214,6 +214,33 @@ def aucs(evidence: Evidence) -> list[Drawing]:
     return [Drawing("How well text alone tells the sets apart", f"{told}.", plot.svg(told))]
 
 
+# Readings -------------------------------------------------------------------------------------------------------------
+
+
+def dose(evidence: Evidence) -> list[Drawing]:
+    """The controls' values by dose with the curve through them, the target's value, and the readings it stands for."""
+    statistics = evidence.result.statistics
+    details: Any = statistics.details
+    if "curve" not in details or "controls" not in details:
+        return []
+    curve, controls, value = details["curve"], details["controls"], float(details["value"])
+    doses, values = np.array([[one["dose"], one["value"]] for one in controls], dtype=np.float64).T
+    heaviest = float(curve["dose"][-1])
+    plot = Plot((-0.03 * heaviest, 1.03 * heaviest), range_of(values, curve["value"], [value]), "readings", "value")
+    if statistics.ci_low is not None:
+        plot.band(statistics.ci_low, heaviest if statistics.ci_high is None else statistics.ci_high)
+    plot.curve(curve["dose"], curve["value"], "curve")
+    for series, related in enumerate((False, True)):
+        chosen = np.array([bool(one["related"]) is related for one in controls])
+        plot.points(doses[chosen], values[chosen], series)
+    plot.level(value, "value")
+    title = f"The target's value says {details['readings']}"
+    caption = "Each dot is a control that read the set so often; the line is what the target shows."
+    legend = (("s0", "controls"), ("s1", "controls that read related text too"), ("value", "the target"),
+              ("band", f"{1 - evidence.result.question.alpha:.0%} interval"))  # fmt: skip
+    return [Drawing(title, caption, plot.svg(f"{title}. {caption}"), legend)]
+
+
 # The statistic --------------------------------------------------------------------------------------------------------
 
 
@@ -254,5 +281,6 @@ KINDS_OF_PICTURES: Mapping[str, Callable[[Evidence], list[Drawing]]] = {
     "answers": answers,
     "changes": changes,
     "aucs": aucs,
+    "dose": dose,
     "scores": scores,
 }

@@ -105,6 +105,11 @@ class Plot:
         line = Markup('<line class="{}" x1="{}" x2="{}" y1="{y:g}" y2="{y:g}"/>')
         self._marks.append(line.format(kind, self._left, WIDTH - RIGHT, y=self._py(y)))
 
+    def curve(self, xs: Iterable[float], ys: Iterable[float], kind: str) -> None:
+        """A line through points. kind: of a `line` on the page."""
+        path = " ".join(f"{self._px(x):g},{self._py(y):g}" for x, y in zip(xs, ys, strict=True))
+        self._marks.append(Markup('<polyline class="{}" points="{}"/>').format(kind, path))
+
     def diagonal(self) -> None:
         low, high = max(self._x[0], self._y[0]), min(self._x[1], self._y[1])
         line = Markup('<line class="zero" x1="{:g}" y1="{:g}" x2="{:g}" y2="{:g}"/>')

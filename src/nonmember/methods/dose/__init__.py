@@ -1,0 +1,1 @@
+"""The dose meter: how often was a set read?"""

@@ -1,0 +1,172 @@
+"""The dose meter's controls: models that read the suspect set so often, and related text so often."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nonmember.checks import require_choice, require_count, require_distinct, require_number, require_seed, wrong
+from nonmember.corpora import CorpusSpec
+from nonmember.models import ModelSpec
+from nonmember.records.exposure import NOT_READ, Exposure
+from nonmember.stats.dose_curve import Between
+from nonmember.training import Trained
+from nonmember.training.planting import planted
+from nonmember.training.recipes import Pretraining
+
+SUSPECT, RELATED = "suspect", "related"
+
+
+@dataclass(frozen=True)
+class ControlModel:
+    """exposure: to the suspect set.   related: to related text.   role: in the audit."""
+
+    exposure: Exposure
+    related: Exposure
+    role: str
+    model: Trained
+
+
+@dataclass(frozen=True)
+class DoseControls:
+    """base: model that has read nothing of the set; of it all controls are made.   own_base: whether the target was
+    continued from it as well.   training: how it is continued, on `general` and what is planted in it.   seeds: of the
+    training; one control per dose and seed.   between: by how much a target of another base differs from controls
+    (`stats.dose_curve.Between`).
+    """
+
+    base: ModelSpec
+    own_base: bool
+    training: Pretraining
+    general: CorpusSpec
+    seeds: Sequence[int]
+    between_additive: float = field(kw_only=True)
+    between_relative: float = field(kw_only=True)
+    between_df: float | None = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        require_distinct(self.seeds, "seeds of the controls", "different whole numbers")
+        for seed in self.seeds:
+            require_seed(seed, "each of the controls' seeds")
+        require_number(self.between_additive, "[0, inf)", "between_additive of the controls")
+        require_number(self.between_relative, "[0, inf)", "between_relative of the controls")
+        require_number(self.between_df, "(0, inf)", "between_df of the controls", or_null=True)
+
+    @property
+    def between(self) -> Between:
+        if self.own_base:
+            return Between()
+        return Between(self.between_additive, self.between_relative, self.between_df or math.inf)
+
+    @property
+    def doses(self) -> list[int]:
+        """Planted, each once."""
+        raise NotImplementedError
+
+    def models(self, suspect: CorpusSpec) -> list[ControlModel]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PlantedDoses(DoseControls):
+    """Controls for one suspect set, which each run carries alone.
+
+    exposures: how often it is read, 0 among them.   related: text of the same kind that is not the set, planted in runs
+    that do not read the set, as often as `related_exposures` says; without it nothing is known of what related text
+    does, and membership is not claimed.
+    """
+
+    exposures: Sequence[int]
+    related: CorpusSpec | None = None
+    related_exposures: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _require_doses(self.exposures, "exposures of the controls")
+        if len(self.seeds) < 2:
+            raise ValueError(
+                f"seeds of the controls must be two or more, since one does not tell how much controls differ; got "
+                f"{list(self.seeds)}."
+            )
+        for exposure in self.related_exposures:
+            require_count(exposure, 1, "each of related_exposures")
+
+    @property
+    def doses(self) -> list[int]:
+        return sorted(self.exposures)
+
+    def models(self, suspect: CorpusSpec) -> list[ControlModel]:
+        pairs = [(Exposure(1.0, exposure), NOT_READ) for exposure in self.exposures]
+        if self.related is not None:
+            pairs += [(NOT_READ, Exposure(1.0, exposure)) for exposure in self.related_exposures]
+        return [
+            ControlModel(own, related, _role(own, related, seed), self._model(suspect, own, related, seed))
+            for own, related in pairs
+            for seed in self.seeds
+        ]
+
+    def _model(self, suspect: CorpusSpec, own: Exposure, related: Exposure, seed: int) -> Trained:
+        if self.related is None or not related.exposures:
+            return planted(self.base, self.training, self.general, {SUSPECT: suspect}, [own], SUSPECT, 0, seed)
+        sets = {RELATED: self.related}
+        return planted(self.base, self.training, self.general, sets, [related], RELATED, 0, seed)
+
+
+@dataclass(frozen=True)
+class RotatedDoses(DoseControls):
+    """Controls that are shared by many sets: every run carries all of them, each at another of `readings` (as in
+    `training.planting.planted`).
+
+    sets: by name, related ones beside one another in groups of `family`.   audited: names the planted set that the
+    suspect set is, or is a part of.   What a run reads of related text is the most that it reads of another set of the
+    family.
+    """
+
+    sets: Mapping[str, CorpusSpec]
+    audited: str
+    readings: Sequence[Exposure]
+    family: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice(self.audited, self.sets, "audited", hint="It names the planted set that is audited.")
+        require_count(self.family, 1, "family of the controls")
+        if not all(reading.share == 1 for reading in self.readings):
+            raise ValueError("readings of the controls must be of whole sets; leave out those with a share.")
+        _require_doses(self.doses, "readings of the controls")
+
+    @property
+    def doses(self) -> list[int]:
+        return sorted({reading.exposures for reading in self.readings})
+
+    def models(self, suspect: CorpusSpec) -> list[ControlModel]:
+        return [
+            ControlModel(
+                reading, related := self._related(place), f"{_role(reading, related, seed)}-{place}",
+                planted(
+                    self.base, self.training, self.general, self.sets, self.readings, self.audited, place, seed
+                ),
+            )
+            for place, reading in enumerate(self.readings)
+            for seed in self.seeds
+        ]  # fmt: skip
+
+    def _related(self, place: int) -> Exposure:
+        own = list(self.sets).index(self.audited)
+        first = own - own % self.family
+        others = [one for one in range(first, min(first + self.family, len(self.sets))) if one != own]
+        read = [self.readings[(place + other - own) % len(self.readings)] for other in others]
+        return max(read, key=lambda one: one.exposures, default=NOT_READ)
+
+
+def _require_doses(doses: Sequence[int], name: str) -> None:
+    for dose in doses:
+        require_count(dose, 0, f"each of the {name}")
+    if 0 not in doses or len(set(doses)) < 2:
+        raise ValueError(wrong(name, "0 and one or more heavier doses, as in [0, 1, 2, 4, 8]", list(doses)))
+
+
+def _role(own: Exposure, related: Exposure, seed: int) -> str:
+    beside = f"-related-{related.label}" if related.exposures else ""
+    return f"control-{own.label}{beside}-{seed}"

@@ -1,0 +1,48 @@
+"""What a reading of the dose meter says, in words."""
+
+from __future__ import annotations
+
+import math
+
+from nonmember.methods.base import Verdict
+from nonmember.stats.dose_curve import DoseReading
+
+INVALID = "A precondition of the test failed; nothing may be concluded."
+
+
+def readings_of(reading: DoseReading, heaviest: float) -> str:
+    """As an instrument shows it: "about 3 readings (2.2 to 4.1)", "fewer than 0.6 readings"."""
+    if math.isnan(reading.low):
+        return "below what models show that read nothing"
+    if reading.low == 0:
+        return "any number of readings" if reading.high is None else f"fewer than {_told(reading.high)} readings"
+    if reading.low >= heaviest:
+        return f"{_told(heaviest)} readings or more"
+    upper = "more" if reading.high is None else _told(reading.high)
+    unit = "reading" if _told(reading.estimate) == "1" else "readings"
+    return f"about {_told(reading.estimate)} {unit} ({_told(reading.low)} {'or' if upper == 'more' else 'to'} {upper})"
+
+
+def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, heaviest: float) -> str:
+    said = readings_of(reading, heaviest)
+    if verdict == "invalid":
+        return INVALID
+    if verdict == "evidence_of_non_membership":
+        times = "once" if exclude == 1 else f"{exclude:g} times"
+        return (
+            f"There is statistical evidence that the target did not read this dataset {times} or more, in the way the "
+            f"planted controls did: {said}. A small part of it may have been read. It says nothing about single "
+            "documents."
+        )
+    if verdict == "evidence_of_membership":
+        return (
+            f"There is statistical evidence that the target read this dataset, or text that is more closely related to "
+            f"it than the related text the controls read: {said}. It says nothing about single documents."
+        )
+    if verdict == "score_only":
+        return f"None beyond the number: {said}."
+    return f"The audit does not tell whether the dataset was read ({said}). This is not evidence either way."
+
+
+def _told(dose: float) -> str:
+    return f"{dose:.2g}" if dose < 10 else f"{dose:.0f}"

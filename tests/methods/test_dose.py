@@ -1,0 +1,238 @@
+"""The dose meter: what is planted, what is read off the curve, and what refuses a verdict."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tiny
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
+from nonmember.methods import Dose, Roles, ScoredDocuments
+from nonmember.methods.dose.controls import PlantedDoses, RotatedDoses
+from nonmember.methods.dose.gates import DoseGates
+from nonmember.methods.dose.panel import Feature, Panel, Scores
+from nonmember.methods.dose.words import readings_of
+from nonmember.records.exposure import NOT_READ, Exposure
+from nonmember.scores import Loss, MinKPlusPlus
+from nonmember.stats.dose_curve import DoseReading
+from nonmember.training import Trained
+from nonmember.training.planting import planted
+
+BASE = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="base")
+REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, label="reference")
+SETS = {name: tiny.texts(*tiny.random_texts(20, seed=seed), name=name) for seed, name in enumerate("abcd")}
+RELATED = tiny.texts(*tiny.random_texts(30, seed=30), name="related")
+BETWEEN = {"between_additive": 0.0, "between_relative": 0.0, "between_df": None}
+CONTROLS = PlantedDoses(
+    base=BASE, own_base=True, training=tiny.pretraining(), general=tiny.GENERAL, seeds=[1, 2], exposures=[0, 2, 8],
+    related=RELATED, related_exposures=[8], **BETWEEN,
+)  # fmt: skip
+LEVEL = Feature(MinKPlusPlus(0.2), "level", 1.0)
+PANEL = Panel({"level": LEVEL, "loss": Feature(Loss(), "level", 0.0)}, version="test", origin="a test")
+GATES = DoseGates(
+    min_separation=4.0, max_fall=1.0, max_base_distance=1.5, max_layout_auc=None, num_folds=3, seed=0
+)  # fmt: skip
+METHOD = Dose(
+    controls=CONTROLS, panel=PANEL, third=tiny.texts(*tiny.random_texts(60, seed=9), name="third"), exclude=2,
+    gates=GATES, num_resamples=100, alpha=0.05, max_tokens=64,
+)  # fmt: skip
+READINGS = [Exposure(1.0, dose) for dose in (0, 4, 0, 1)]
+
+
+# Planting --------------------------------------------------------------------------------------------------------
+
+
+def test_controls_of_one_set_read_it_or_related_text():
+    read = [(one.exposure.exposures, one.related.exposures) for one in CONTROLS.models(tiny.SUSPECT)]
+    assert read == [(0, 0)] * 2 + [(2, 0)] * 2 + [(8, 0)] * 2 + [(0, 8)] * 2
+    assert len({one.role for one in CONTROLS.models(tiny.SUSPECT)}) == 8
+    related = CONTROLS.models(tiny.SUSPECT)[-1].model.corpus
+    ids = [document.doc_id for document in tiny.build(related).documents]
+    assert sum(one.startswith("related") for one in ids) == 8 * 30
+
+
+def test_shared_runs_say_what_they_read_of_the_sibling():
+    rotated = RotatedDoses(
+        base=BASE, own_base=True, training=tiny.pretraining(), general=tiny.GENERAL, seeds=[3], sets=SETS, audited="b",
+        readings=READINGS, family=2, **BETWEEN,
+    )  # fmt: skip
+    read = {one.exposure.exposures: [] for one in rotated.models(SETS["b"])}
+    for place, one in enumerate(rotated.models(SETS["b"])):
+        read[one.exposure.exposures].append(one.related.exposures)
+        corpus = tiny.build(one.model.corpus)
+        counts = {name: sum(doc.doc_id.startswith(name) for doc in corpus.documents) // 20 for name in SETS}
+        assert (counts["b"], counts["a"]) == (one.exposure.exposures, one.related.exposures)
+        run = planted(BASE, tiny.pretraining(), tiny.GENERAL, SETS, READINGS, "b", place, seed=3)
+        assert one.model.corpus.identity() == run.corpus.identity()
+    assert read == {0: [1, 4], 4: [0], 1: [0]}  # the sibling a stands one place before
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"exposures": [1, 2]}, "0 and one or more heavier doses"),
+        ({"exposures": [0]}, "0 and one or more heavier doses"),
+        ({"seeds": [1]}, "two or more"),
+        ({"seeds": [1, 1]}, "different whole numbers"),
+        ({"between_additive": -1.0}, "between_additive"),
+    ],
+)
+def test_controls_that_cannot_be(changes, message):
+    with pytest.raises(ValueError, match=message):
+        replace(CONTROLS, **changes)
+
+
+def test_what_is_excluded_must_have_been_planted():
+    with pytest.raises(ValueError, match=r"exclude must be a number in \(0, 8\]"):
+        replace(METHOD, exclude=9)
+
+
+def test_a_third_text_that_overlaps_the_set_is_refused():
+    corpora = {"suspect": tiny.build(tiny.SUSPECT), "third": tiny.build(tiny.SUSPECT)}
+    with pytest.raises(ValueError, match=r"no model read; \d+ of its \d+ documents are in the suspect set"):
+        METHOD.check(corpora)
+
+
+# Features --------------------------------------------------------------------------------------------------------
+
+
+def test_features_by_hand():
+    suspect = Scores(np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0]))  # delta 1, 1, 2
+    third = Scores(np.array([0.5, 0.5]), np.array([0.0, 1.0]))  # delta .5, -.5
+    value = {name: Feature(Loss(), name, 1.0)(suspect, third) for name in
+             ("level", "rank_correlation", "upper_tail", "slope", "spread")}  # fmt: skip
+    assert value["level"] == pytest.approx(4 / 3)
+    assert value["rank_correlation"] == pytest.approx(1)
+    assert value["upper_tail"] == pytest.approx((2 - 1) - (0.5 - 0))
+    assert value["slope"] == pytest.approx(0.5 - (-1))
+    assert value["spread"] == pytest.approx(np.std([1, 1, 2], ddof=1) - np.std([0.5, -0.5], ddof=1))
+
+
+def test_a_panel_is_a_weighted_sum():
+    panel = Panel({"a": replace(LEVEL, weight=2.0), "b": replace(LEVEL, weight=-1.0)}, version="1", origin="here")
+    assert panel.combined({"a": 3.0, "b": 5.0}) == 1.0
+    with pytest.raises(ValueError, match="weight other than 0"):
+        Panel({"a": replace(LEVEL, weight=0.0)}, version="1", origin="here")
+
+
+# Reading ---------------------------------------------------------------------------------------------------------
+
+N = 60
+EFFECT = 0.1  # of one reading, on every document
+RISE = {0: 0.0, 2: 2 * EFFECT, 8: 8 * EFFECT}
+
+
+def documents(target: float, *, method: Dose = METHOD, rises=RISE, profile: float = 0.0) -> dict[str, ScoredDocuments]:
+    """Scores of a world in which a reading adds EFFECT to every document and related text a tenth of that.
+    profile: by how much the target differs from the controls on single documents of the third text."""
+    rng = np.random.default_rng(4)
+    base = {"suspect": rng.standard_normal(N), "third": rng.standard_normal(N)}
+    roles = {"target": target, "reference": 0.0} | {
+        one.role: rises[one.exposure.exposures] + 0.1 * EFFECT * one.related.exposures
+        for one in method.controls.models(tiny.SUSPECT)
+    }
+    groups = {}
+    for group, common in base.items():
+        values = {}
+        for role, rise in roles.items():
+            noise = 0.05 * rng.standard_normal(N) + (0.01 * rng.standard_normal() if role != "reference" else 0)
+            if role == "target" and group == "third":
+                noise = noise + profile * rng.standard_normal(N)
+            for score in method.panel.scores:
+                values[f"{role}/{score}"] = common + noise + (rise if group == "suspect" else 0.0)
+        groups[group] = ScoredDocuments(tuple(map(str, range(N))), values, ("",) * N, ("text",) * N)
+    return groups
+
+
+def judged(target: float, *, method: Dose = METHOD, **world):
+    return method.test(documents(target, method=method, **world), np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    ("rise", "verdict", "said"),
+    [
+        (0.0, "evidence_of_non_membership", "fewer than"),
+        (8 * EFFECT, "evidence_of_membership", "about"),
+        (-0.3, "invalid", "below what models show"),
+    ],
+)
+def test_verdicts(rise, verdict, said):
+    outcome = judged(rise)
+    assert outcome.verdict == verdict
+    assert said in outcome.details["readings"]
+    json.dumps(outcome.details)
+
+
+def test_what_related_text_may_explain_is_inconclusive():
+    outcome = judged(0.085, rises={0: 0.0, 2: 0.09, 8: 0.8})
+    assert outcome.verdict == "inconclusive"
+    assert outcome.details["readings"].startswith("fewer than")
+
+
+def test_the_dose_is_estimated_and_partial_use_told():
+    outcome = judged(5 * EFFECT)
+    assert outcome.statistic == pytest.approx(5, abs=1.2)
+    assert outcome.ci_low < 5 < outcome.ci_high
+    whole = {entry["dose"]: entry["share"] for entry in outcome.details["partial_use"]}
+    assert whole[2.0] == 1.0
+    assert whole[8.0] < 1.0
+
+
+def test_without_related_controls_membership_is_not_claimed():
+    alone = replace(METHOD, controls=replace(CONTROLS, related=None))
+    outcome = judged(8 * EFFECT, method=alone)
+    assert outcome.verdict == "score_only"
+    assert any("related" in warning for warning in outcome.warnings)
+
+
+def test_a_set_whose_reading_leaves_no_trace_is_refused():
+    outcome = judged(0.0, rises={0: 0.0, 2: 0.0, 8: 0.01})
+    assert outcome.verdict == "invalid"
+    assert any("rise of the controls" in warning for warning in outcome.warnings)
+
+
+def test_controls_that_fall_with_the_dose_are_refused():
+    outcome = judged(0.0, rises={0: 0.0, 2: 0.9, 8: 0.3})
+    assert outcome.verdict == "invalid"
+    assert any("largest fall" in warning for warning in outcome.warnings)
+
+
+def test_a_base_that_is_not_the_targets_is_noticed():
+    outcome = judged(0.0, profile=0.5)
+    assert outcome.verdict == "invalid"
+    assert any("own_base=false" in warning for warning in outcome.warnings)
+    stand_in = replace(METHOD, controls=replace(CONTROLS, own_base=False, between_additive=0.01))
+    assert judged(0.0, method=stand_in, profile=0.5).verdict != "invalid"
+
+
+@pytest.mark.parametrize(
+    ("reading", "said"),
+    [
+        (DoseReading(3.1, 2.2, 4.06, None, 0.9, 0.001, 1.0), "about 3.1 readings (2.2 to 4.1)"),
+        (DoseReading(0.0, 0.0, 0.61, 0.5, 0.01, 0.5, 0.5), "fewer than 0.61 readings"),
+        (DoseReading(1.04, 0.5, None, None, 0.9, 0.001, 1.0), "about 1 reading (0.5 or more)"),
+        (DoseReading(8.0, 8.0, None, None, 0.9, 0.001, 1.0), "8 readings or more"),
+        (DoseReading(1.0, 0.0, None, None, 0.9, 0.5, 1.0), "any number of readings"),
+    ],
+)
+def test_it_reads_like_an_instrument(reading, said):
+    assert readings_of(reading, 8.0) == said
+
+
+def test_an_audit_from_models_to_result(tmp_path):
+    target = planted(BASE, tiny.pretraining(), tiny.GENERAL, {"suspect": tiny.SUSPECT}, [Exposure(1.0, 8)], "suspect",
+                     0, seed=5)  # fmt: skip
+    method = replace(METHOD, third=tiny.texts(*tiny.random_texts(40, seed=9), name="third"))
+    audit = Audit(target, REFERENCE, tiny.SUSPECT, method, seed=1, corpus_label="suspect")
+    result = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "audit")
+    controls = result.question.controls
+    assert len(controls) == 8
+    assert {one.exposure for one in controls.values()} == {NOT_READ, Exposure(1.0, 2), Exposure(1.0, 8)}
+    assert result.question.target_exposure == Exposure(1.0, 8)
+    assert result.statistics.name == "readings"
+    assert (tmp_path / "audit" / "audit.html").exists()
+    assert Roles(target, REFERENCE, tiny.SUSPECT, seed=1)
