@@ -55,6 +55,7 @@ class Builder:
     _values: dict[str, Any] = field(default_factory=dict)
     _resources: dict[Hashable, Any] = field(default_factory=dict)
     _roles: dict[str, str] = field(default_factory=dict)
+    _names: dict[int, tuple[Spec[Any], str]] = field(default_factory=dict)
 
     def get(self, spec: Spec[T]) -> T:
         """The artifact itself."""
@@ -141,7 +142,11 @@ class Builder:
         return None if base is None else (base.pool, self._name(base))
 
     def _name(self, spec: Spec[Any]) -> str:
-        return f"{spec.kind} {canonical_json(spec.lookup_key(self))}"
+        """Made once for each spec, which stays alive here so that its id is not another's: the recipe of a model that
+        read forty sets is a thousand values long, and asked for at every step."""
+        if id(spec) not in self._names:
+            self._names[id(spec)] = spec, f"{spec.kind} {canonical_json(spec.lookup_key(self))}"
+        return self._names[id(spec)][1]
 
     def _count(self, kind: str, made_now: bool) -> None:
         made, found = _COUNTED.get(kind, (None, None))

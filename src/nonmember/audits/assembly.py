@@ -85,12 +85,15 @@ def _question(audit: Audit, outcome: TestOutcome, builder: Builder, cell: str) -
 def _models(audit: Audit, exposures: Exposures) -> dict[str, AuditedModel]:
     """What a control has read is what the method made it read; of others, what their recipes tell."""
     controls, distilled = audit.method.control_exposures(), audit.method.distilled_roles()
+    related = audit.method.related(audit.roles)
+    beside = None if related is None else Exposures(exposures.builder, related)
     return {
         role: AuditedModel(
             exposure=controls[role] if role in controls else exposures.exposure(model),
             root=label_of(root_of(model)),
             control=role in controls,
             distilled=tuple(name for name in distilled.get(role, ()) if name in audit.models),
+            related=None if beside is None else beside.exposure(model),
         )
         for role, model in audit.models.items()
     }

@@ -104,23 +104,27 @@ def _key_of(place: str, config: DictConfig) -> str:
     return f"{place}.path" if isinstance(node, DictConfig) and "path" in node.keys() else place  # noqa: SIM118 (`???`)
 
 
-def _marks(node: Any) -> Iterator[str]:
-    """The keys of the marks in a spec, or in containers of specs."""
+def _marks(node: Any, seen: dict[int, Any] | None = None) -> Iterator[str]:
+    """The keys of the marks in a spec, or in containers of specs. seen: by id, what need not be looked at again."""
+    seen = {} if seen is None else seen
+    if id(node) in seen:
+        return
+    seen[id(node)] = node
     match node:
         case str():
             if node.startswith(MARK):
                 yield node.removeprefix(MARK)
         case DictConfig():
-            yield from _marks(OmegaConf.to_container(node, resolve=True))
+            yield from _marks(OmegaConf.to_container(node, resolve=True), seen)
         case Mapping():
-            yield from _marks(list(node.values()))
+            yield from _marks(list(node.values()), seen)
         case Scored():
-            yield from _marks([node.model, node.corpus, *node.compared_with(), node.general()])
+            yield from _marks([node.model, node.corpus, *node.compared_with(), node.general()], seen)
         case list() | tuple():
             for item in node:
-                yield from _marks(item)
+                yield from _marks(item, seen)
         case _ if is_dataclass(node):
-            yield from _marks([getattr(node, field.name) for field in fields(node)])
+            yield from _marks([getattr(node, field.name) for field in fields(node)], seen)
 
 
 def _place(key: str) -> str:

@@ -40,11 +40,7 @@ def check_settings(config: DictConfig) -> None:
 
 def check_places(*specs: Any) -> None:
     """Raise ValueError where a model's folder or a corpus's files, anywhere in these, are not there."""
-    seen = set()
-    for spec in (found for one in specs for found in specs_in(one)):
-        if id(spec) in seen:
-            continue
-        seen.add(id(spec))
+    for spec in specs_in(specs):
         match spec:
             case Pretrained() if spec.gguf:
                 spec.gguf.look()
@@ -56,8 +52,12 @@ def check_places(*specs: Any) -> None:
                 spec.look()
 
 
-def specs_in(node: Any) -> Iterator[Any]:
-    """Every spec in this one, itself first; what a score makes no use of is left out."""
+def specs_in(node: Any, seen: dict[int, Any] | None = None) -> Iterator[Any]:
+    """Every spec in this one, itself first and each once; what a score makes no use of is left out."""
+    seen = {} if seen is None else seen  # by id; held, so that no other takes it
+    if id(node) in seen:
+        return
+    seen[id(node)] = node
     match node:
         case Mapping():
             children = list(node.values())
@@ -72,7 +72,7 @@ def specs_in(node: Any) -> Iterator[Any]:
         case _:
             return
     for child in children:
-        yield from specs_in(child)
+        yield from specs_in(child, seen)
 
 
 def _used(scored: Scored) -> list[Any]:

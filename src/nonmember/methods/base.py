@@ -219,6 +219,10 @@ class Method(ABC):
         """Pairs of models that must cut texts into the same tokens for the method to compare them."""
         return ()
 
+    def related(self, roles: Roles) -> CorpusSpec | None:
+        """Text related to the suspect set; how often each model has read it is told in the result."""
+        return None
+
     def texts_beside(self, roles: Roles) -> dict[str, CorpusSpec]:
         """What the result depends on besides the groups' documents, by name."""
         return {}

@@ -82,24 +82,27 @@ def of_ranks(result: AuditResult, columns: Mapping[str, Sequence[float | None]])
 
 
 def of_readings(result: AuditResult) -> Figure:
-    """The dose meter's curve with its controls, the target's value and the interval of its readings."""
+    """What the dose meter says of each control when it is made of the others, by what that has read; and the target."""
     statistics = result.statistics
     details: Any = statistics.details
-    figure = _figure(5.6, 3.6)
+    heaviest = float(details["heaviest_dose"])
+    figure = _figure(4.6, 4.4)
     axes = figure.subplots()
-    curve = details["curve"]
-    axes.plot(curve["dose"], curve["value"], color=BLUE, linewidth=1.2)
+    axes.plot([0, heaviest], [0, heaviest], color="black", linewidth=1, linestyle="--")
     for related, colour, label in ((False, BLUE, "controls"), (True, GREY, "controls that read related text too")):
-        points = [(one["dose"], one["value"]) for one in details["controls"] if bool(one["related"]) is related]
+        points = [
+            (one["dose"], one["reading"])
+            for one in details["controls"]
+            if one["reading"] is not None and bool(one["related"]) is related
+        ]
         if points:
-            doses, values = zip(*points, strict=True)
-            axes.scatter(doses, values, s=16, color=colour, label=label, zorder=3)
-    axes.axhline(details["value"], color=RED, linewidth=1.5, label="the target")
-    if statistics.ci_low is not None:
-        high = curve["dose"][-1] if statistics.ci_high is None else statistics.ci_high
-        axes.axvspan(statistics.ci_low, high, color=GREY, alpha=0.25, linewidth=0, label="interval")
-    axes.set_xlabel("readings")
-    axes.set_ylabel("value")
+            planted, said = zip(*points, strict=True)
+            axes.scatter(planted, said, s=16, color=colour, label=label, zorder=3)
+    axes.axhline(statistics.value or 0.0, color=RED, linewidth=1.5, label="the target")
+    high = heaviest if statistics.ci_high is None else statistics.ci_high
+    axes.axhspan(statistics.ci_low or 0.0, high, color=GREY, alpha=0.25, linewidth=0, label="interval")
+    axes.set_xlabel("readings that were planted")
+    axes.set_ylabel("readings that the meter says")
     axes.set_title(f"{result.question.subject}\n{details['readings']}: {result.verdict.decision}", fontsize=9)
     axes.legend(fontsize=8, frameon=False)
     return figure

@@ -41,7 +41,7 @@ def mirror(tracker: Tracker, result: AuditResult, folder: Path, texts: Texts | N
     if len(distribution):
         tracker.histogram("test/distribution", distribution.tolist())
         tracker.figure("figure/distribution", run_figures.of_distribution(result, distribution))
-    if result.statistics.picture == "dose" and "curve" in result.statistics.details:
+    if result.statistics.picture == "dose" and result.statistics.value is not None:
         tracker.figure("figure/readings", run_figures.of_readings(result))
     columns = _columns(folder / SCORES)
     if columns:

@@ -29,19 +29,21 @@ class AuditedModel:
     exposure: to the suspect set; None where unknown, or where documents of the set were read differently often.
     root: label of the model that all its training started from; its own label where it was not trained further.
     control: whether the method made it, to read the suspect set so and no more.   distilled: roles of the references
-    that were distilled from it on the documents on which they are scored.
+    that were distilled from it on the documents on which they are scored.   related: exposure to text related to the
+    suspect set, where the method names such text; None as for `exposure`.
     """
 
     exposure: Exposure | None
     root: str | None
     control: bool = False
     distilled: tuple[str, ...] = ()
+    related: Exposure | None = None
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        exposure = values["exposure"]
-        given = {"exposure": exposure and Exposure(**exposure), "distilled": tuple(values["distilled"])}
-        return cls(**{**values, **given})
+        exposures = {name: values.get(name) for name in ("exposure", "related")}
+        read = {name: one and Exposure(**one) for name, one in exposures.items()}
+        return cls(**{**values, **read, "distilled": tuple(values["distilled"])})
 
 
 @dataclass(frozen=True)

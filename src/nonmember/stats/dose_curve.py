@@ -1,23 +1,27 @@
-"""How often was a set read? A monotone curve of readings from models with planted members, read backwards.
+"""How often was a set read? Features of models with planted members, and a target read off them.
 
-A control is a model that read the set x times, and related text r times; of each a value z is measured (the level of a
-score, or a fixed combination of such features). Per set,
+A control is a model that read the set x times, and related text r times; F features z of it are measured (levels and
+slopes of scores). Per set and feature,
 
-    z = f(x) + g h(r) + error,    h(r) = log(1 + r) / log(1 + greatest planted r),
+    z = f(x) + g h(x, r) + error,    h(x, r) = log((1 + x + r) / (1 + x)) / log(1 + greatest planted r),
 
 f(x) a mean for each planted dose, made monotone by weighted isotonic regression and continued between doses by a
-monotone cubic (Fritsch and Carlson, 1980); g by least squares with f; one variance s^2 of single controls for all
-doses, on (controls - doses - 1) degrees of freedom. Another model that read x times is one more draw:
+monotone cubic (Fritsch and Carlson, 1980), g by least squares with f. h falls with x, because a set and text related to
+it teach the same things: the more of either was read, the less another reading of related text adds. The errors of
+features are normal with covariance k C: C, their shape, is given (from the study) or estimated with shrinkage; the
+scale k is always that of these controls, on F (controls - doses - 1) degrees of freedom.
 
-    z ~ f(x) + g h(r) + t_df sqrt(s^2 (1 + leverage) + v(x)),
+Another model that read (x, r) is one more draw, at the squared distance
 
-leverage that of its estimated mean, v(x) the variance by which a target of another base differs from controls of its
-dose (`Between`), zero for the controls' own base; degrees of freedom by Satterthwaite (`stats.margins`).
+    D2(x, r) = e' [k C (1 + leverage) + V(x)]^-1 e,    e = z - f(x) - g h(x, r),
 
-What the target has read of related text is not known. So every bound is taken at the r, between none and the greatest
-planted, that makes the claim hardest.
+V(x) the covariance by which a target of another base differs from controls (`Between`), zero for the controls' own
+base. What the target read of related text is not known: D2(x) is the least over r from none to the most that was
+planted (profile likelihood). With x^ where it is least, sign(x^ - x) sqrt(D2(x) - D2(x^)) is taken as a t variable:
+one-sided p-values for "x or more" and "x or less", and the interval of the doses that neither rejects. D2(x^) itself
+tells whether the target is like any model that read so or so often (F distribution).
 
-Source: own; the prediction bounds as in Hahn and Meeker, Statistical Intervals (1991), chapter 4, for a linear model.
+Source: own; multivariate calibration as in P. J. Brown, J. R. Statist. Soc. B 44 (1982), 287-321.
 """
 
 from __future__ import annotations
@@ -32,222 +36,233 @@ import scipy
 from scipy.interpolate import PchipInterpolator
 
 from nonmember.records import FloatArray
-from nonmember.stats.margins import Extra
 
-GRID = 1201  # doses at which curve and bounds are looked at, evenly on the scale of log(1 + dose)
+DOSES, RELATED = 241, 13  # how finely readings of the set and of related text are looked at, evenly in log(1 + x)
 
 
 @dataclass(frozen=True)
 class Control:
-    """A model that read the set `dose` times and related text `related` times, and its value."""
+    """A model that read the set `dose` times and related text `related` times.   values: [F] its features."""
 
     dose: float
     related: float
-    value: float
+    values: FloatArray
 
 
 @dataclass(frozen=True)
 class Between:
-    """Standard deviation by which a target of another base differs from controls of its dose.
+    """How a target of another base differs from controls of its dose.
 
-    additive: at any dose, in units of z.   relative: as a share of f(x) - f(0).   df: degrees of freedom on which both
-    were measured, infinity where they are known.
+    covariance: [F, F] at any dose.   relative: standard deviation of the rise f(x) - f(0), all features together, as a
+    share of it.   df: degrees of freedom on which both were measured.
     """
 
-    additive: float = 0.0
-    relative: float = 0.0
-    df: float = math.inf
+    covariance: FloatArray
+    relative: float
+    df: float
 
     def __post_init__(self) -> None:
-        if not (0 <= self.additive < math.inf and 0 <= self.relative < math.inf and self.df > 0):
+        if not (0 <= self.relative < math.inf and self.df > 0 and np.allclose(self.covariance, self.covariance.T)):
             raise ValueError(
-                "Expected standard deviations of 0 or more on more than 0 degrees of freedom; got "
-                f"{self.additive}, {self.relative} on {self.df}. Leave them out where the base is the controls' own."
+                "Expected a symmetric covariance, a relative deviation of 0 or more and more than 0 degrees of freedom "
+                "of the difference between bases. Leave it out where the base is the controls' own."
             )
-
-    @property
-    def is_none(self) -> bool:
-        return self.additive == self.relative == 0
-
-
-OWN_BASE = Between()
 
 
 @dataclass(frozen=True)
 class DoseReading:
-    """What a value says about the readings.
+    """What a target's features say about its readings.
 
-    estimate: readings, had the target read half as much related text as the controls at most (on the scale of h); the
-    last planted dose where its value lies above the curve, 0 where below.   low, high: ends of the
-    interval; high None where the last planted dose is not rejected either; both NaN where even no reading is rejected
-    from below.   cleared_dose: least dose such that it and all heavier ones are rejected; None where none is.
-    p_cleared: of "read the wanted dose or more".   p_member: of "read nothing of it", whatever related text it read.
-    p_below: of "read nothing" against still lower values.
+    estimate: of the set.   related: of related text, at that estimate.   low, high: ends of the interval; high None
+    where the heaviest planted dose is not rejected either.   cleared_dose: least dose such that it and all heavier ones
+    are rejected; None where none is.   p_at_least: of "the wanted dose or more".   p_none: of "nothing of it".
+    p_fit: of "like some model that read so or so often".
     """
 
     estimate: float
+    related: float
     low: float
     high: float | None
     cleared_dose: float | None
-    p_cleared: float
-    p_member: float
-    p_below: float
+    p_at_least: float
+    p_none: float
+    p_fit: float
 
 
 @dataclass(frozen=True)
 class DoseCurve:
-    """doses: planted, ascending, the first 0.   means: f at these, before it is made monotone.   monotone: after.
-    related_effect: g.   most_related: greatest planted r.   spread: s.   df: of s.   covariance: [doses + 1] squared,
-    of (means, g) in units of s^2."""
+    """doses: [X] planted, ascending, the first 0.   means: [X, F] of the controls.   monotone: [X, F] the same made
+    monotone.   related_effect: [F] g.   most_related: greatest planted r.   covariance: [F, F] k C.   df: of k.
+    inverse: [X + 1, X + 1] covariance of (means, g) in units of the errors'."""
 
     doses: FloatArray
     means: FloatArray
     monotone: FloatArray
-    related_effect: float
+    related_effect: FloatArray
     most_related: float
-    spread: float
-    df: int
     covariance: FloatArray
-
-    @cached_property
-    def _interpolated(self) -> PchipInterpolator:
-        return PchipInterpolator(self.doses, self.monotone)
+    df: int
+    inverse: FloatArray
 
     @cached_property
     def grid(self) -> FloatArray:
-        """Doses from 0 to the last planted one."""
-        between = np.expm1(np.linspace(0, math.log1p(self.doses[-1]), GRID))
-        return np.asarray(np.minimum(between, self.doses[-1]))
+        """Doses from 0 to the heaviest planted one."""
+        return _to(float(self.doses[-1]), DOSES)
 
-    def at(self, dose: float | FloatArray, related: float = 0.0) -> FloatArray:
-        """f(dose) + g h(related), for doses from 0 to the last planted one."""
-        return np.asarray(self._interpolated(dose)) + self.related_effect * self._h(related)
+    @cached_property
+    def _related_grid(self) -> FloatArray:
+        return _to(self.most_related, RELATED) if self.most_related else np.zeros(1)
 
-    def scale(self, dose: float | FloatArray, related: float, between: Between) -> tuple[FloatArray, FloatArray]:
-        """Standard deviation of one more model about `at`, and its degrees of freedom."""
-        dose = np.atleast_1d(np.asarray(dose, dtype=np.float64))
-        of_controls = self.spread**2 * (1 + self._leverage(dose, related))
-        rise = np.abs(self.at(dose) - self.at(0.0))
-        others = np.hypot(between.additive, between.relative * rise) ** 2
-        sums = [
-            Extra(float(b), between.df).added_to(float(a), self.df) for a, b in zip(of_controls, others, strict=True)
-        ]
-        return np.sqrt([total for total, _ in sums]), np.array([df for _, df in sums])
+    def at(self, dose: FloatArray, related: float | FloatArray = 0.0) -> FloatArray:
+        """[..., F] expected features of a model that read so. dose: within the planted range."""
+        share = related_share(dose, related, self.most_related)
+        return np.asarray(PchipInterpolator(self.doses, self.monotone)(dose) + share[..., None] * self.related_effect)
 
-    def _h(self, related: float) -> float:
-        return math.log1p(related) / math.log1p(self.most_related) if self.most_related else 0.0
+    @property
+    def separation(self) -> float:
+        """Distance between models that read nothing and the heaviest dose, in standard deviations of single ones."""
+        rise = self.monotone[-1] - self.monotone[0]
+        return math.sqrt(float(rise @ np.linalg.solve(self.covariance, rise)))
 
-    def _leverage(self, dose: FloatArray, related: float) -> FloatArray:
-        """Of the mean at each dose, on the straight line between the planted ones beside it."""
-        right = np.clip(np.searchsorted(self.doses, dose, side="right"), 1, len(self.doses) - 1)
-        share = (dose - self.doses[right - 1]) / (self.doses[right] - self.doses[right - 1])
-        weights = np.zeros((len(dose), len(self.doses) + 1))
-        rows = np.arange(len(dose))
-        weights[rows, right - 1], weights[rows, right] = 1 - share, share
-        weights[:, -1] = self._h(related)
-        return np.asarray(np.einsum("ni,ij,nj->n", weights, self.covariance, weights))
-
-    def tails(
-        self, value: float, dose: float | FloatArray, between: Between = OWN_BASE
-    ) -> tuple[FloatArray, FloatArray]:
-        """For each dose, one-sided p of "one more model that read so often": against lower values than its own, and
-        against higher ones; each at the related reading, none or the most, at which it is largest."""
-        dose = np.atleast_1d(np.asarray(dose, dtype=np.float64))
-        lower, upper = np.zeros(len(dose)), np.zeros(len(dose))
-        for related in {0.0, self.most_related}:
-            scale, df = self.scale(dose, related, between)
-            distance = (value - self.at(dose, related)) / scale
-            lower = np.maximum(lower, scipy.special.stdtr(df, distance))
-            upper = np.maximum(upper, scipy.special.stdtr(df, -distance))
-        return lower, upper
-
-    def read(self, value: float, *, wanted: float, alpha: float, between: Between = OWN_BASE) -> DoseReading:
-        """Read a target's value off the curve. wanted: dose of p_cleared.   alpha: level of each test, and 1 - that of
-        the interval.   Raises ValueError on a value that is not finite, and a wanted dose that was not planted."""
-        if not math.isfinite(value):
-            raise ValueError(f"Expected the value of the target; got {value}.")
+    def read(self, values: FloatArray, *, wanted: float, alpha: float, between: Between | None = None) -> DoseReading:
+        """Read a target off the curve. values: [F].   wanted: dose of p_at_least.   alpha: 1 - that of the interval,
+        and level of cleared_dose.   Raises ValueError on values that are not finite, and a dose beyond the planted."""
+        if not np.isfinite(values).all():
+            raise ValueError(f"Expected finite features of the target; got {values}.")
         if not 0 < wanted <= self.doses[-1]:
             raise ValueError(
                 f"The dose to exclude must be above 0 and at most the heaviest planted one ({self.doses[-1]:g}); got "
                 f"{wanted:g}."
             )
-        grid = self.grid
-        p_lower, p_upper = self.tails(value, grid, between)
-        low, high = _interval(grid, p_lower, p_upper, alpha / 2)
+        distances = self._distances(values, between)
+        by_dose = distances.min(axis=1)
+        best = int(by_dose.argmin())
+        df = self.df if between is None else min(self.df, between.df)
+        roots = np.sign(self.grid[best] - self.grid) * np.sqrt(np.maximum(by_dose - by_dose[best], 0.0))
+        p_at_least, p_at_most = scipy.special.stdtr(df, roots), scipy.special.stdtr(df, -roots)
+        kept = np.nonzero((p_at_least > alpha / 2) & (p_at_most > alpha / 2))[0]
+        place = int(distances[best].argmin())  # an end is no free choice: nothing lies beyond it
+        free = int(0 < best < len(self.grid) - 1) + int(0 < place < len(self._related_grid) - 1)
+        spare = max(1, len(values) - free)
         return DoseReading(
-            estimate=_crossing(grid, self.at(grid) + 0.5 * self.related_effect, value),
-            low=low,
-            high=high,
-            cleared_dose=_least_rejected(grid, p_lower, alpha),
-            p_cleared=float(self.tails(value, wanted, between)[0][0]),
-            p_member=float(p_upper[0]),
-            p_below=float(p_lower[0]),
+            estimate=float(self.grid[best]),
+            related=float(self._related_grid[place]),
+            low=float(self.grid[kept[0]]),
+            high=None if kept[-1] == len(self.grid) - 1 else float(self.grid[kept[-1]]),
+            cleared_dose=_least_rejected(self.grid, p_at_least, alpha),
+            p_at_least=float(np.interp(wanted, self.grid, p_at_least)),
+            p_none=float(p_at_most[0]),
+            p_fit=float(scipy.stats.f.sf(by_dose[best] / spare, spare, df)),
         )
 
+    def _distances(self, values: FloatArray, between: Between | None) -> FloatArray:
+        """[doses, related] D2."""
+        doses, related = np.meshgrid(self.grid, self._related_grid, indexing="ij")
+        errors = values - self.at(doses, related)
+        covariance = self.covariance * (1 + self._leverage(doses, related))[..., None, None]
+        if between is not None:
+            rise = self.at(doses) - self.at(np.zeros(1))[0]
+            covariance += between.covariance + between.relative**2 * rise[..., :, None] * rise[..., None, :]
+        solved = np.linalg.solve(covariance, errors[..., None])[..., 0]
+        return np.asarray((errors * solved).sum(axis=-1))
 
-def dose_curve(controls: Sequence[Control]) -> DoseCurve:
-    """Fit the curve. Raises ValueError without controls of dose 0, with fewer than two doses, and where no dose has two
-    controls or they do not differ.
+    def _leverage(self, dose: FloatArray, related: FloatArray) -> FloatArray:
+        """Of the estimated mean, on the straight line between the planted doses beside it."""
+        right = np.clip(np.searchsorted(self.doses, dose, side="right"), 1, len(self.doses) - 1)
+        share = (dose - self.doses[right - 1]) / (self.doses[right] - self.doses[right - 1])
+        weights = np.zeros((*dose.shape, len(self.doses) + 1))
+        np.put_along_axis(weights, (right - 1)[..., None], (1 - share)[..., None], axis=-1)
+        np.put_along_axis(weights, right[..., None], share[..., None], axis=-1)
+        weights[..., -1] = related_share(dose, related, self.most_related)
+        return np.asarray(np.einsum("...i,ij,...j->...", weights, self.inverse, weights))
 
-    >>> points = [Control(0, 0, 0.0), Control(0, 0, 0.02), Control(1, 0, 0.1), Control(1, 0, 0.12), Control(4, 0, 0.4)]
-    >>> curve = dose_curve(points)
-    >>> round(float(curve.at(1.0)), 3), round(curve.spread, 4)
+
+def dose_curve(controls: Sequence[Control], shape: FloatArray | None = None) -> DoseCurve:
+    """Fit the curve. shape: [F, F] C, or None to estimate it.
+
+    Raises ValueError without controls of dose 0, with fewer than two doses, where no dose has two controls or they do
+    not differ, and for a shape of other features.
+
+    >>> points = [(0, 0.0), (0, 0.02), (1, 0.1), (1, 0.12), (4, 0.4)]
+    >>> curve = dose_curve([Control(dose, 0, np.array([value])) for dose, value in points])
+    >>> round(float(curve.at(np.array([1.0]))[0, 0]), 3), round(float(curve.covariance[0, 0]) ** 0.5, 4)
     (0.11, 0.0141)
     """
-    doses = np.array(sorted({control.dose for control in controls}), dtype=np.float64)
-    values = np.array([control.value for control in controls], dtype=np.float64)
-    if not len(doses) or doses[0] != 0 or len(doses) < 2:
+    dose_C = np.array([control.dose for control in controls], dtype=np.float64)
+    related_C = np.array([control.related for control in controls], dtype=np.float64)
+    values_CF = np.array([control.values for control in controls], dtype=np.float64)
+    doses = np.unique(dose_C)
+    if len(doses) < 2 or doses[0] != 0:
         raise ValueError(
             f"Controls must be planted at dose 0 and at one more at least; got {', '.join(f'{d:g}' for d in doses)}."
         )
-    if not np.isfinite(values).all():
-        raise ValueError("Expected a value of every control; one is missing or infinite. Leave that control out.")
-    most_related = max(control.related for control in controls)
-    related = np.log1p([control.related for control in controls]) / (math.log1p(most_related) or 1.0)
-    by_dose = [[float(control.dose == dose) for control in controls] for dose in doses]
-    design = np.column_stack([*by_dose, related])
-    rank = int(np.linalg.matrix_rank(design))
+    if not np.isfinite(values_CF).all():
+        raise ValueError("Expected all features of every control; one is missing or infinite. Leave that control out.")
+    most_related = float(related_C.max())
+    design = np.column_stack([dose_C[:, None] == doses, related_share(dose_C, related_C, most_related)]).astype(float)
+    df = len(values_CF) - int(np.linalg.matrix_rank(design))
     inverse = np.linalg.pinv(design.T @ design)
-    estimates = inverse @ design.T @ values
-    df = len(values) - rank
-    rest = float(((values - design @ estimates) ** 2).sum())
-    if df < 1 or rest <= 1e-24:
+    estimates = inverse @ design.T @ values_CF
+    errors = values_CF - design @ estimates
+    if df < 1 or (np.abs(errors).max(axis=0) <= 1e-12).any():
         raise ValueError(
             "Expected at least two seeds of controls that differ, since one says nothing about how much they differ; "
-            f"got {len(values)} controls of {len(doses)} doses. Add a seed to the controls."
+            f"got {len(values_CF)} controls of {len(doses)} doses. Add a seed to the controls."
         )
-    means = estimates[:-1]
-    counts = design[:, :-1].sum(axis=0)
-    monotone = scipy.optimize.isotonic_regression(means, weights=counts).x
-    return DoseCurve(
-        doses, means, np.asarray(monotone), float(estimates[-1]), most_related, math.sqrt(rest / df), df, inverse
-    )
+    means, counts = estimates[:-1], design[:, :-1].sum(axis=0)
+    monotone = np.column_stack([_monotone(mean, counts) for mean in means.T])
+    covariance, df = _covariance(errors, df, shape)
+    return DoseCurve(doses, means, monotone, estimates[-1], most_related, covariance, df, inverse)
 
 
-def _interval(grid: FloatArray, p_lower: FloatArray, p_upper: FloatArray, alpha: float) -> tuple[float, float | None]:
-    """Of the doses that neither side rejects."""
-    not_too_low, not_too_high = p_lower > alpha, p_upper > alpha
-    if not not_too_low[0]:
-        return math.nan, math.nan
-    high = float(grid[np.nonzero(not_too_low)[0][-1]])
-    low = float(grid[np.nonzero(not_too_high)[0][0]]) if not_too_high.any() else float(grid[-1])
-    return min(low, high), None if not_too_low[-1] else high
+def related_share(dose: FloatArray, related: float | FloatArray, most: float) -> FloatArray:
+    """h: what related text adds to a model that read the set `dose` times; 1 for the most beside nothing of the set."""
+    return np.asarray(np.log1p(related / (1 + np.asarray(dose, dtype=np.float64))) / (math.log1p(most) or 1.0))
 
 
-def _least_rejected(grid: FloatArray, p_lower: FloatArray, alpha: float) -> float | None:
+def residual_covariance(controls: Sequence[Control]) -> tuple[FloatArray, int]:
+    """[F, F] sum of products of the errors about the curve, and its degrees of freedom: what the shape is made of."""
+    curve = dose_curve(controls)
+    dose_C = np.array([control.dose for control in controls], dtype=np.float64)
+    share_C = related_share(dose_C, np.array([control.related for control in controls]), curve.most_related)
+    means = curve.means[np.searchsorted(curve.doses, dose_C)] + share_C[:, None] * curve.related_effect
+    errors = np.array([control.values for control in controls]) - means
+    return errors.T @ errors, curve.df // errors.shape[1]
+
+
+def _covariance(errors_CF: FloatArray, df: int, shape: FloatArray | None) -> tuple[FloatArray, int]:
+    num_features = errors_CF.shape[1]
+    if shape is None:
+        spread = np.sqrt((errors_CF**2).sum(axis=0) / df)
+        shape = _shrunk_correlation(errors_CF / spread, df) * np.outer(spread, spread)
+    elif shape.shape != (num_features, num_features):
+        raise ValueError(
+            f"Expected a covariance of {num_features} features; got one of {' x '.join(map(str, shape.shape))}."
+        )
+    scale = float(np.trace(np.linalg.solve(shape, errors_CF.T @ errors_CF))) / (num_features * df)
+    return shape * scale, num_features * df
+
+
+def _shrunk_correlation(errors_CF: FloatArray, df: int) -> FloatArray:
+    """Towards no correlation, the more the fewer degrees of freedom."""
+    correlation = errors_CF.T @ errors_CF / df
+    return np.asarray((df * correlation + errors_CF.shape[1] * np.eye(errors_CF.shape[1])) / (df + errors_CF.shape[1]))
+
+
+def _monotone(mean_X: FloatArray, counts: FloatArray) -> FloatArray:
+    """Rising or falling, as the heaviest dose lies to none."""
+    sign = 1.0 if mean_X[-1] >= mean_X[0] else -1.0
+    return np.asarray(sign * scipy.optimize.isotonic_regression(sign * mean_X, weights=counts).x)
+
+
+def _to(most: float, number: int) -> FloatArray:
+    """From 0 to `most`, evenly in log(1 + x)."""
+    return np.asarray(np.minimum(np.expm1(np.linspace(0, math.log1p(most), number)), most))
+
+
+def _least_rejected(grid: FloatArray, p_at_least: FloatArray, alpha: float) -> float | None:
     """The least dose such that it and all above are rejected."""
-    kept = np.nonzero(p_lower >= alpha)[0]
+    kept = np.nonzero(p_at_least >= alpha)[0]
     if not len(kept):
         return 0.0
     return float(grid[kept[-1] + 1]) if kept[-1] + 1 < len(grid) else None
-
-
-def _crossing(grid: FloatArray, curve: FloatArray, value: float) -> float:
-    """Where a nondecreasing curve reaches the value; an end where it does not."""
-    if value <= curve[0]:
-        return 0.0
-    if value >= curve[-1]:
-        return float(grid[-1])
-    place = int(np.searchsorted(curve, value, side="left"))
-    share = (value - curve[place - 1]) / (curve[place] - curve[place - 1])
-    return float(grid[place - 1] + share * (grid[place] - grid[place - 1]))

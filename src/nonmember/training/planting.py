@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 from nonmember.checks import wrong
 from nonmember.corpora import Component, CorpusSpec, Mixture
 from nonmember.corpora.planted import planted_part
@@ -25,6 +27,7 @@ def planted(
     audited: str,
     reading: int,
     seed: int,
+    order: int | None = None,
 ) -> Trained:
     """`base` continued on `general`, into which all sets are mixed, each by another reading.
 
@@ -33,8 +36,13 @@ def planted(
     audited: the set that is read by `readings[reading]`; the set after it is read by the reading after that, and so on,
     counted round. So as many runs as there are readings give every set every reading once, and to ask for another set
     at the reading it has in a run that was made finds that run.
+
+    order: the sets are gone round in an order drawn by this number; None: in their own.
     """
     planted_sets = {name: one for name, one in sets.items() if one is not None}
+    if order is not None:
+        drawn = np.random.default_rng(order).permutation(len(planted_sets))
+        planted_sets = {name: planted_sets[name] for name in np.array(list(planted_sets))[drawn].tolist()}
     if audited not in planted_sets:
         raise ValueError(wrong("audited", f"one of the planted sets {', '.join(planted_sets)}", audited))
     if not 0 <= reading < len(readings):

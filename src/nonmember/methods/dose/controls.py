@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from nonmember.checks import require_choice, require_count, require_distinct, require_number, require_seed, wrong
-from nonmember.corpora import CorpusSpec
+from nonmember.checks import require_choice, require_count, require_distinct, require_flag, require_seed, wrong
+from nonmember.corpora import Component, CorpusSpec, Mixture
 from nonmember.models import ModelSpec
 from nonmember.records.exposure import NOT_READ, Exposure
-from nonmember.stats.dose_curve import Between
 from nonmember.training import Trained
 from nonmember.training.planting import planted
 from nonmember.training.recipes import Pretraining
@@ -32,8 +30,7 @@ class ControlModel:
 class DoseControls:
     """base: model that has read nothing of the set; of it all controls are made.   own_base: whether the target was
     continued from it as well.   training: how it is continued, on `general` and what is planted in it.   seeds: of the
-    training; one control per dose and seed.   between: by how much a target of another base differs from controls
-    (`stats.dose_curve.Between`).
+    training; one control per dose and seed.
     """
 
     base: ModelSpec
@@ -41,27 +38,21 @@ class DoseControls:
     training: Pretraining
     general: CorpusSpec
     seeds: Sequence[int]
-    between_additive: float = field(kw_only=True)
-    between_relative: float = field(kw_only=True)
-    between_df: float | None = field(kw_only=True)
 
     def __post_init__(self) -> None:
         require_distinct(self.seeds, "seeds of the controls", "different whole numbers")
         for seed in self.seeds:
             require_seed(seed, "each of the controls' seeds")
-        require_number(self.between_additive, "[0, inf)", "between_additive of the controls")
-        require_number(self.between_relative, "[0, inf)", "between_relative of the controls")
-        require_number(self.between_df, "(0, inf)", "between_df of the controls", or_null=True)
-
-    @property
-    def between(self) -> Between:
-        if self.own_base:
-            return Between()
-        return Between(self.between_additive, self.between_relative, self.between_df or math.inf)
+        require_flag(self.own_base, "own_base of the controls")
 
     @property
     def doses(self) -> list[int]:
         """Planted, each once."""
+        raise NotImplementedError
+
+    @property
+    def related_text(self) -> CorpusSpec | None:
+        """What controls read beside the set or in its place."""
         raise NotImplementedError
 
     def models(self, suspect: CorpusSpec) -> list[ControlModel]:
@@ -95,6 +86,10 @@ class PlantedDoses(DoseControls):
     @property
     def doses(self) -> list[int]:
         return sorted(self.exposures)
+
+    @property
+    def related_text(self) -> CorpusSpec | None:
+        return self.related
 
     def models(self, suspect: CorpusSpec) -> list[ControlModel]:
         pairs = [(Exposure(1.0, exposure), NOT_READ) for exposure in self.exposures]
@@ -140,6 +135,12 @@ class RotatedDoses(DoseControls):
     def doses(self) -> list[int]:
         return sorted({reading.exposures for reading in self.readings})
 
+    @property
+    def related_text(self) -> CorpusSpec | None:
+        names = list(self.sets)
+        others = [self.sets[names[one]] for one in self._others()]
+        return Mixture(tuple(Component(other, 1) for other in others)) if others else None
+
     def models(self, suspect: CorpusSpec) -> list[ControlModel]:
         return [
             ControlModel(
@@ -153,11 +154,19 @@ class RotatedDoses(DoseControls):
         ]  # fmt: skip
 
     def _related(self, place: int) -> Exposure:
-        own = list(self.sets).index(self.audited)
-        first = own - own % self.family
-        others = [one for one in range(first, min(first + self.family, len(self.sets))) if one != own]
-        read = [self.readings[(place + other - own) % len(self.readings)] for other in others]
+        own = self._own
+        read = [self.readings[(place + other - own) % len(self.readings)] for other in self._others()]
         return max(read, key=lambda one: one.exposures, default=NOT_READ)
+
+    @property
+    def _own(self) -> int:
+        """Place of the audited set."""
+        return list(self.sets).index(self.audited)
+
+    def _others(self) -> list[int]:
+        """Places of the other sets of its family."""
+        first = self._own - self._own % self.family
+        return [one for one in range(first, min(first + self.family, len(self.sets))) if one != self._own]
 
 
 def _require_doses(doses: Sequence[int], name: str) -> None:

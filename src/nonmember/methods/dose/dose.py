@@ -1,9 +1,9 @@
 """The dose meter: how often did the target read the suspect set? One scale that clears, convicts and estimates.
 
 Controls are planted: the same base continued with the suspect set read 0, 1, 2, 4 ... times, and with related text read
-where the set was not. Of each model a fixed panel of features is taken on the set and on a third text that nobody read,
-and combined to one number. The controls' numbers give a curve of readings, the target's is read off it, with what one
-more model would scatter about it (`stats.dose_curve`). No reference is distilled.
+where the set was not. Of each model a fixed panel of features is taken, on the set and on a third text that nobody
+read. The controls' features give a curve over readings of the set and of related text; the target is read off it, with
+what one more model would scatter about it (`stats.dose_curve`). No reference is distilled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -39,19 +39,18 @@ from nonmember.methods.dose.words import claim_of, readings_of
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
-from nonmember.stats.dose_curve import Control, DoseCurve, DoseReading, dose_curve
+from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, dose_curve
 from nonmember.stats.partial_use import PartialUse, partial_use
 
 TARGET, REFERENCE = "target", "reference"
 SUSPECT, THIRD = "suspect", "third"
-CURVE_POINTS = 41  # of the curve, kept in the result for its picture
 
 
 @dataclass(frozen=True)
 class Dose(Method):
-    """controls: the planted ones.   panel: features and their weights.   third: text prepared like the suspect set that
-    no model here has read.   exclude: a verdict of non-membership is given where so many readings, or fewer, are
-    excluded.   gates: what must hold.   num_resamples: of documents, for the interval of a share.
+    """controls: the planted ones.   panel: features, and how their errors go together.   third: text prepared like the
+    suspect set that no model here has read.   exclude: a verdict of non-membership is given where so many readings, or
+    fewer, are excluded.   gates: what must hold.   num_resamples: of documents, for the interval of a share.
     """
 
     controls: DoseControls
@@ -78,6 +77,11 @@ class Dose(Method):
         require_resamples(self.num_resamples, self.alpha)
         heaviest = self.controls.doses[-1]
         require_number(self.exclude, f"(0, {heaviest}]", "exclude", hint="It is a number of readings that was planted.")
+        if not self.controls.own_base and self.panel.between is None:
+            raise ValueError(
+                f"The panel {self.panel.version} does not say how far targets of another base lie from controls, so "
+                "these must be made of the target's own base: method.controls.own_base=true, or a panel that says so."
+            )
 
     # What is measured ---------------------------------------------------------------------------------------------
 
@@ -98,6 +102,9 @@ class Dose(Method):
 
     def control_exposures(self) -> dict[str, Exposure]:
         return {control.role: control.exposure for control in self._controls(self.third)}
+
+    def related(self, roles: Roles) -> CorpusSpec | None:
+        return self.controls.related_text
 
     def alike_tokenized(self, roles: Roles) -> Sequence[tuple[ModelSpec, ModelSpec]]:
         """A level is a mean over tokens, and so comparable over the same tokens only."""
@@ -120,21 +127,27 @@ class Dose(Method):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """statistic and interval: readings.   p_value: of `exclude` readings or more."""
         suspect, third = documents[SUSPECT], documents[THIRD]
-        controls = self._controls(self.third)
-        features = {role: self._features(role, documents) for role in (TARGET, *(one.role for one in controls))}
-        values = {role: self.panel.combined(found) for role, found in features.items()}
-        curve = dose_curve(
-            [Control(one.exposure.exposures, one.related.exposures, values[one.role]) for one in controls]
-        )
-        between = self.controls.between
-        reading = curve.read(values[TARGET], wanted=self.exclude, alpha=self.alpha, between=between)
-        findings = self._findings(suspect, third, curve, controls)
-        reasons = [*failures(findings), *self._reasons(reading, len(suspect.doc_ids))]
-        knows_related = any(one.related.exposures and not one.exposure.exposures for one in controls)
+        models = self._controls(self.third)
+        features = {role: self._features(role, documents) for role in (TARGET, *(one.role for one in models))}
+        controls = {
+            one.role: Control(one.exposure.exposures, one.related.exposures, _vector(features[one.role]))
+            for one in models
+        }
+        curve = dose_curve(list(controls.values()), self._shape)
+        reading = self._read(curve, features[TARGET], self._between)
+        left_out = {role: self._left_out(role, controls, features) for role in controls}
+        findings = [
+            *self.gates.of_curve(curve.separation, [(controls[role].dose, found) for role, found in left_out.items()]),
+            *(self._of_base(third, models) if self.controls.own_base else ()),
+            *self.gates.of_fit(reading, curve.doses[-1]),
+            *self.gates.of_texts(suspect.texts, third.texts),
+        ]
+        reasons = [*failures(findings), *self._reasons(len(suspect.doc_ids))]
+        knows_related = any(one.related and not one.dose for one in controls.values())
         verdict = self._verdict(reading, bool(reasons), knows_related)
         return TestOutcome(
             statistic=reading.estimate,
-            p_value=reading.p_cleared,
+            p_value=reading.p_at_least,
             ci_low=reading.low,
             ci_high=math.nan if reading.high is None else reading.high,
             alpha=self.alpha,
@@ -144,27 +157,55 @@ class Dose(Method):
             details={
                 "readings": readings_of(reading, curve.doses[-1]),
                 "cleared_dose": reading.cleared_dose,
-                "p_value_of_no_reading": reading.p_member,
-                "p_value_below_no_reading": reading.p_below,
+                "p_value_of_no_reading": reading.p_none,
+                "p_value_of_fit": reading.p_fit,
+                "related_readings": reading.related,
                 "excluded_dose": self.exclude,
-                "value": values[TARGET],
-                "features": features[TARGET],
-                "weights": {name: feature.weight for name, feature in self.panel.features.items()},
+                "heaviest_dose": float(curve.doses[-1]),
                 "panel": self.panel.version,
                 "own_base": self.controls.own_base,
-                "spread": curve.spread,
-                "df": curve.df,
-                "related_effect": curve.related_effect,
-                "curve": self._told_curve(curve),
+                "separation": curve.separation,
+                "features": features[TARGET],
                 "controls": [
-                    {"role": one.role, "dose": one.exposure.exposures, "related": one.related.exposures,
-                     "value": values[one.role], "features": features[one.role]}
-                    for one in controls
+                    {"role": role, "dose": control.dose, "related": control.related, "reading": left_out[role],
+                     "features": features[role]}
+                    for role, control in controls.items()
                 ],
-                "partial_use": [asdict(one) for one in self._partial_use(suspect, third, controls, rng)],
+                "partial_use": [asdict(one) for one in self._partial_use(suspect, third, models, rng)],
                 "gates": as_details(findings),
             },
         )  # fmt: skip
+
+    @property
+    def _shape(self) -> FloatArray | None:
+        return None if self.panel.shape is None else np.asarray(self.panel.shape, dtype=np.float64)
+
+    @property
+    def _between(self) -> Between | None:
+        between = self.panel.between
+        if self.controls.own_base or between is None:
+            return None
+        return Between(np.asarray(between.covariance, dtype=np.float64), between.relative, between.df)
+
+    def _read(self, curve: DoseCurve, features: Mapping[str, float], between: Between | None) -> DoseReading:
+        return curve.read(_vector(features), wanted=self.exclude, alpha=self.alpha, between=between)
+
+    def _left_out(
+        self, role: str, controls: Mapping[str, Control], features: Mapping[str, Mapping[str, float]]
+    ) -> float | None:
+        """What the meter would say of a control, made of the others; None where these end at a lighter dose."""
+        others = [control for name, control in controls.items() if name != role]
+        doses = [control.dose for control in others]
+        if min(doses) > 0 or max(doses) < max(control.dose for control in controls.values()):
+            return None
+        try:
+            return (
+                dose_curve(others, self._shape)
+                .read(_vector(features[role]), wanted=max(doses), alpha=self.alpha)
+                .estimate
+            )
+        except ValueError:  # too few are left to tell how much controls differ
+            return None
 
     def _features(self, role: str, documents: Mapping[str, ScoredDocuments]) -> dict[str, float]:
         suspect, third = (
@@ -177,54 +218,37 @@ class Dose(Method):
         )  # fmt: skip
         return self.panel.of(suspect, third)
 
-    def _findings(
-        self, suspect: ScoredDocuments, third: ScoredDocuments, curve: DoseCurve, controls: Sequence[ControlModel]
-    ) -> list[Finding]:
+    def _of_base(self, third: ScoredDocuments, controls: Sequence[ControlModel]) -> list[Finding]:
         score = next(iter(self.panel.scores))
         profiles = {
             role: third.values[_column(role, score)] - third.values[_column(REFERENCE, score)]
             for role in (TARGET, *(one.role for one in controls))
         }
-        return [
-            *self.gates.of_curve(curve, self.alpha),
-            *(self.gates.of_base(profiles.pop(TARGET), list(profiles.values())) if self.controls.own_base else ()),
-            *self.gates.of_texts(suspect.texts, third.texts),
-        ]
+        return self.gates.of_base(profiles.pop(TARGET), list(profiles.values()))
 
-    def _reasons(self, reading: DoseReading, num_documents: int) -> Iterator[str]:
+    def _reasons(self, num_documents: int) -> Iterator[str]:
         """Against any verdict."""
         if num_documents < self.min_documents:
             yield f"{num_documents} documents are left; the test needs at least {self.min_documents}."
-        if math.isnan(reading.low):
-            yield (
-                f"The target's value lies below that of models that read nothing (p = {reading.p_below:.2g}). That is "
-                "no sign of innocence: no model has read less than nothing, but one may have been changed on this set "
-                "(unlearning, suppression, noise in what is served) or have read it in another layout."
-            )
 
     def _verdict(self, reading: DoseReading, refused: bool, knows_related: bool) -> Verdict:
         if refused:
             return "invalid"
-        if reading.p_member < self.alpha:
+        if reading.p_none < self.alpha:
             return "evidence_of_membership" if knows_related else "score_only"
-        return "evidence_of_non_membership" if reading.p_cleared < self.alpha else "inconclusive"
+        return "evidence_of_non_membership" if reading.p_at_least < self.alpha else "inconclusive"
 
     def _warnings(self, reading: DoseReading, knows_related: bool) -> Iterator[str]:
-        if not knows_related and reading.p_member < self.alpha:
+        if not knows_related and reading.p_none < self.alpha:
             yield (
-                "The target's value lies above that of models that read nothing, but no control read related text and "
-                "not the set, so related text may be the reason. Give some as method.controls.related."
+                "The target shows more than models that read nothing, but no control read related text and not the "
+                "set, so related text may be the reason. Give some as method.controls.related."
             )
-        if reading.p_member < self.alpha and reading.p_cleared < self.alpha:
+        if reading.p_none < self.alpha and reading.p_at_least < self.alpha:
             yield (
                 f"Both 'nothing was read' and '{self.exclude:g} or more whole readings' are rejected: a part of the "
                 "set may have been read; see partial_use."
             )
-
-    def _told_curve(self, curve: DoseCurve) -> dict[str, Any]:
-        doses = np.expm1(np.linspace(0, math.log1p(curve.doses[-1]), CURVE_POINTS))
-        scale, _ = curve.scale(doses, 0.0, self.controls.between)
-        return {"dose": doses.tolist(), "value": curve.at(doses).tolist(), "standard_deviation": scale.tolist()}
 
     def _partial_use(
         self, suspect: ScoredDocuments, third: ScoredDocuments, controls: Sequence[ControlModel],
@@ -249,6 +273,10 @@ class Dose(Method):
             np.full(len(suspect.doc_ids), scatter), units(suspect, SUSPECT),
             num_resamples=self.num_resamples, alpha=self.alpha, rng=rng,
         )  # fmt: skip
+
+
+def _vector(features: Mapping[str, float]) -> FloatArray:
+    return np.array(list(features.values()), dtype=np.float64)
 
 
 def _column(role: str, score: str) -> str:

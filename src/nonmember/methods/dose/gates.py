@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 from nonmember.checks import require_count, require_number
 from nonmember.methods.prism.gates import Finding, as_details, failures
 from nonmember.records import FloatArray
-from nonmember.stats.dose_curve import DoseCurve
+from nonmember.stats.correlation import rank_correlation
+from nonmember.stats.dose_curve import DoseReading
 from nonmember.stats.layout import layout_auc
 
 __all__ = ["DoseGates", "Finding", "as_details", "failures"]
@@ -20,42 +20,55 @@ __all__ = ["DoseGates", "Finding", "as_details", "failures"]
 
 @dataclass(frozen=True)
 class DoseGates:
-    """min_separation: the rise of the curve from no reading to the heaviest dose, in standard deviations of single
-    controls.   max_fall: by how many standard errors a heavier dose's mean may lie below a lighter one's.
+    """min_separation: distance between models that read nothing and the heaviest dose, in standard deviations of single
+    models.   min_order: rank correlation between what controls have read and what the meter says of each when it is
+    made of the others.   min_fit: p-value of the target's being like some model that read so or so often.
     max_base_distance: how far the target's profile on the third text may lie from the controls', as a multiple of how
     far these lie from one another at most; where the base is said to be the target's own.   max_layout_auc: how well
     suspect and third text may be told apart by layout; null: any.   num_folds, seed: of that classifier.
     """
 
     min_separation: float
-    max_fall: float
+    min_order: float
+    min_fit: float
     max_base_distance: float
     max_layout_auc: float | None
     num_folds: int
     seed: int
 
     def __post_init__(self) -> None:
-        for name in ("min_separation", "max_fall", "max_base_distance"):
-            require_number(getattr(self, name), "(0, inf)", name)
+        require_number(self.min_separation, "(0, inf)", "min_separation")
+        require_number(self.min_order, "[-1, 1)", "min_order")
+        require_number(self.min_fit, "[0, 1)", "min_fit")
+        require_number(self.max_base_distance, "(0, inf)", "max_base_distance")
         require_number(self.max_layout_auc, "[0.5, 1]", "max_layout_auc", or_null=True)
         require_count(self.num_folds, 2, "num_folds")
 
-    def of_curve(self, curve: DoseCurve, alpha: float) -> list[Finding]:
-        """Whether the controls' values rise with the dose, and far enough."""
-        rise = float(curve.monotone[-1] - curve.monotone[0]) / curve.spread
-        steps = np.diff(curve.means)
-        errors = curve.spread * np.sqrt(
-            [curve.covariance[i, i] + curve.covariance[i + 1, i + 1] - 2 * curve.covariance[i, i + 1]
-             for i in range(len(steps))]
-        )  # fmt: skip
-        critical = float(scipy.special.stdtrit(curve.df, 1 - alpha / (2 * len(steps))))
-        fall = float(np.max(-steps / errors))
-        return [
-            Finding("separation", rise, self.min_separation, False,
-                    "The rise of the controls' values from no reading to the heaviest dose, in standard deviations,"),
-            Finding("monotone", fall / critical, self.max_fall, True,
-                    "The largest fall of the controls' values with the dose, as a share of what chance allows,"),
+    def of_curve(self, separation: float, readings: Sequence[tuple[float, float | None]]) -> list[Finding]:
+        """Whether reading leaves a trace on this set, and controls rise with the dose. readings: of each control what
+        it has read and what the meter says of it, None where it cannot be made of the others."""
+        found = [
+            Finding("separation", separation, self.min_separation, False,
+                    "The distance of controls of the heaviest dose from those that read nothing, in standard "
+                    "deviations,"),
         ]  # fmt: skip
+        planted, said = zip(*[(dose, one) for dose, one in readings if one is not None] or [(0.0, 0.0)], strict=True)
+        if len(set(planted)) > 1:
+            order = rank_correlation(planted, said, "spearman")
+            what = "The rank correlation of the controls' readings with what the meter says when each is left out"
+            found.append(Finding("order", 0.0 if math.isnan(order) else order, self.min_order, False, what))
+        return found
+
+    def of_fit(self, reading: DoseReading, heaviest: float) -> list[Finding]:
+        """Whether the target is like any model that read so or so often. One that read more than the heaviest dose is
+        like none of these, and is let through."""
+        if reading.estimate >= heaviest:
+            return []
+        what = (
+            "The p-value of the target's being like a model that read the set, or nothing of it (else it was changed "
+            "on these texts: unlearning, noise in what is served, another layout; that is no sign of innocence)"
+        )
+        return [Finding("fit", reading.p_fit, self.min_fit, False, what)]
 
     def of_base(self, target: FloatArray, controls: Sequence[FloatArray]) -> list[Finding]:
         """Whether the target, document by document of the third text, is one more continuation of the controls' base.

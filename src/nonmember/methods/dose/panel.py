@@ -1,14 +1,14 @@
-"""What the dose meter looks at in a model: features of its scores, and their fixed combination."""
+"""What the dose meter looks at in a model: features of its scores, and how their errors go together."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_kind, require_number, require_text
+from nonmember.checks import require_choice, require_kind, require_text
 from nonmember.methods.base import require_score
 from nonmember.records import FloatArray
 from nonmember.scores import Score
@@ -26,18 +26,14 @@ class Feature:
     the set (Spearman).   upper_tail: mean of delta's highest tenth less its median, less the same of the third text
     (few documents that were read often).   slope: of delta on the reference's score, less that of the third text (hard
     documents gain more).   spread: standard deviation of delta, less that of the third text.
-
-    weight: in the combination.
     """
 
     score: Score
     quantity: Quantity
-    weight: float
 
     def __post_init__(self) -> None:
         require_score(self.score)
         require_choice(self.quantity, get_args(Quantity), "quantity of a feature")
-        require_number(self.weight, "(-inf, inf)", "weight of a feature")
 
     def __call__(self, suspect: Scores, third: Scores) -> float:
         if self.quantity == "rank_correlation":
@@ -55,18 +51,35 @@ class Scores:
 
 @dataclass(frozen=True)
 class Panel:
-    """features: by name.   version, origin: of the weights and where they were measured."""
+    """features: by name.   shape: covariance of their errors up to a factor, a row and a column each in their order;
+    None: estimated from each audit's own controls.   between: how a target of another base differs from controls, None
+    where that was not measured.   version, origin: of shape and between, and where they were measured.
+    """
 
     features: Mapping[str, Feature]
+    shape: Sequence[Sequence[float]] | None
+    between: BetweenBases | None
     version: str
     origin: str
 
     def __post_init__(self) -> None:
         require_kind(self.features, Mapping, "features of the panel", "a mapping from names to features")
-        if not any(feature.weight for feature in self.features.values()):
-            raise ValueError("One of the panel's features must have a weight other than 0.")
+        if not self.features:
+            raise ValueError("The panel must have a feature or more.")
+        if self.shape is not None:
+            self._require_matrix("shape", self.shape)
+        if self.between is not None:
+            self._require_matrix("covariance", self.between.covariance)
         require_text(self.version, "version of the panel")
         require_text(self.origin, "origin of the panel")
+
+    def _require_matrix(self, name: str, matrix: Sequence[Sequence[float]]) -> None:
+        number, given = len(self.features), np.asarray(matrix, dtype=np.float64)
+        if given.shape != (number, number) or not np.allclose(given, given.T) or np.linalg.eigvalsh(given)[0] < 0:
+            raise ValueError(
+                f"{name} of the panel must be a covariance of its {number} features, a row and a column each; got "
+                f"{' x '.join(map(str, given.shape))}."
+            )
 
     @property
     def scores(self) -> dict[str, Score]:
@@ -80,9 +93,14 @@ class Panel:
             for name, feature in self.features.items()
         }
 
-    def combined(self, values: Mapping[str, float]) -> float:
-        """Their weighted sum, z."""
-        return float(sum(feature.weight * values[name] for name, feature in self.features.items() if feature.weight))
+
+@dataclass(frozen=True)
+class BetweenBases:
+    """See `stats.dose_curve.Between`."""
+
+    covariance: Sequence[Sequence[float]]
+    relative: float
+    df: float
 
 
 def _of_delta(quantity: Quantity, scores: Scores) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from nonmember.methods.base import Verdict
 from nonmember.stats.dose_curve import DoseReading
 
@@ -12,8 +10,6 @@ INVALID = "A precondition of the test failed; nothing may be concluded."
 
 def readings_of(reading: DoseReading, heaviest: float) -> str:
     """As an instrument shows it: "about 3 readings (2.2 to 4.1)", "fewer than 0.6 readings"."""
-    if math.isnan(reading.low):
-        return "below what models show that read nothing"
     if reading.low == 0:
         return "any number of readings" if reading.high is None else f"fewer than {_told(reading.high)} readings"
     if reading.low >= heaviest:

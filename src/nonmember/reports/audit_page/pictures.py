@@ -218,24 +218,24 @@ def aucs(evidence: Evidence) -> list[Drawing]:
 
 
 def dose(evidence: Evidence) -> list[Drawing]:
-    """The controls' values by dose with the curve through them, the target's value, and the readings it stands for."""
+    """What the meter says of each control when it is made of the others, by what that has read; and of the target."""
     statistics = evidence.result.statistics
     details: Any = statistics.details
-    if "curve" not in details or "controls" not in details:
+    known = [one for one in details.get("controls") or [] if one.get("reading") is not None]
+    if not known or statistics.value is None:
         return []
-    curve, controls, value = details["curve"], details["controls"], float(details["value"])
-    doses, values = np.array([[one["dose"], one["value"]] for one in controls], dtype=np.float64).T
-    heaviest = float(curve["dose"][-1])
-    plot = Plot((-0.03 * heaviest, 1.03 * heaviest), range_of(values, curve["value"], [value]), "readings", "value")
-    if statistics.ci_low is not None:
-        plot.band(statistics.ci_low, heaviest if statistics.ci_high is None else statistics.ci_high)
-    plot.curve(curve["dose"], curve["value"], "curve")
+    heaviest = float(details["heaviest_dose"])
+    limits = (-0.04 * heaviest, 1.04 * heaviest)
+    plot = Plot(limits, limits, "readings that were planted", "readings that the meter says")
+    plot.lying_band(statistics.ci_low or 0.0, heaviest if statistics.ci_high is None else statistics.ci_high)
+    plot.diagonal()
     for series, related in enumerate((False, True)):
-        chosen = np.array([bool(one["related"]) is related for one in controls])
-        plot.points(doses[chosen], values[chosen], series)
-    plot.level(value, "value")
-    title = f"The target's value says {details['readings']}"
-    caption = "Each dot is a control that read the set so often; the line is what the target shows."
+        chosen = [one for one in known if bool(one["related"]) is related]
+        planted, said = (np.array([float(one[name]) for one in chosen]) for name in ("dose", "reading"))
+        plot.points(planted, said, series)
+    plot.level(statistics.value, "value")
+    title = f"The target: {details['readings']}"
+    caption = "Each dot is a control, read by a meter made of the others: on the line it is right."
     legend = (("s0", "controls"), ("s1", "controls that read related text too"), ("value", "the target"),
               ("band", f"{1 - evidence.result.question.alpha:.0%} interval"))  # fmt: skip
     return [Drawing(title, caption, plot.svg(f"{title}. {caption}"), legend)]

@@ -96,6 +96,12 @@ class Plot:
         box = Markup('<rect class="band" x="{:g}" y="{}" width="{:g}" height="{}"/>')
         self._marks.append(box.format(x0, TOP, max(x1 - x0, 0.5), self._height - TOP - BOTTOM))
 
+    def lying_band(self, low: float, high: float) -> None:
+        """An interval on the y axis, behind what comes after it."""
+        y0, y1 = self._py(min(high, self._y[1])), self._py(max(low, self._y[0]))
+        box = Markup('<rect class="band" x="{}" y="{:g}" width="{}" height="{:g}"/>')
+        self._marks.append(box.format(self._left, y0, WIDTH - RIGHT - self._left, max(y1 - y0, 0.5)))
+
     def upright(self, x: float, kind: str) -> None:
         """kind: zero, value or bound."""
         line = Markup('<line class="{}" x1="{x:g}" x2="{x:g}" y1="{}" y2="{}"/>')
@@ -104,11 +110,6 @@ class Plot:
     def level(self, y: float, kind: str) -> None:
         line = Markup('<line class="{}" x1="{}" x2="{}" y1="{y:g}" y2="{y:g}"/>')
         self._marks.append(line.format(kind, self._left, WIDTH - RIGHT, y=self._py(y)))
-
-    def curve(self, xs: Iterable[float], ys: Iterable[float], kind: str) -> None:
-        """A line through points. kind: of a `line` on the page."""
-        path = " ".join(f"{self._px(x):g},{self._py(y):g}" for x, y in zip(xs, ys, strict=True))
-        self._marks.append(Markup('<polyline class="{}" points="{}"/>').format(kind, path))
 
     def diagonal(self) -> None:
         low, high = max(self._x[0], self._y[0]), min(self._x[1], self._y[1])
