@@ -11,14 +11,17 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "offline")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import asyncio
 import contextlib
 import functools
 import gc
 import logging
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +52,36 @@ def plugins_are_looked_for_once() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry, "entry_points", functools.cache(registry.entry_points))
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def nothing_waits_for_the_disk() -> Iterator[None]:
+    """What tests write need not outlive the machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: None)
+        yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def coverage_goes_on_after_an_event_loop() -> Iterator[None]:
+    """Python 3.11 tells a tracer of more ends than beginnings where an error is thrown into coroutines that await one
+    another, after which coverage misses what their callers do. So it watches each loop as it would a thread."""
+    run = asyncio.run
+
+    def watched(*arguments: Any, **more: Any) -> Any:
+        tracer = sys.gettrace()
+        if tracer is None or threading.gettrace() is None:
+            return run(*arguments, **more)
+        sys.settrace(threading.gettrace())
+        try:
+            return run(*arguments, **more)
+        finally:
+            sys._getframe().f_trace = tracer  # which is to see this call end
+            sys.settrace(tracer)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asyncio, "run", watched)
         yield
 
 
