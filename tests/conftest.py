@@ -11,13 +11,14 @@ os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("WANDB_MODE", "offline")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
+import asyncio
 import contextlib
 import functools
 import gc
 import logging
-import pickle
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ import pytest
 
 from command_line import Said, question, rows_of, same_environment_afterwards, write_rows
 from lab_server.running import KEY_VARIABLE, RunningLab, running_lab
+from quick_configs import quick_configs
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shell runs in the background
     with contextlib.suppress(ValueError):  # of another thread than the first
@@ -33,74 +35,55 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shel
 
 
 def pytest_collection_finish() -> None:
-    """What the imports have made lives as long as the process: the garbage collector need not visit it again."""
+    """What the imports have made lives as long as the process: the garbage collector need not visit it again, and
+    need not look so often for the little that tests leave in cycles."""
     gc.freeze()
+    gc.set_threshold(20_000, 20, 100)
 
 
 @pytest.fixture(autouse=True, scope="session")
-def each_config_is_read_once() -> Iterator[None]:
-    """Hydra reads some thirty files for each config that it composes; the project's own stand still meanwhile."""
-    from hydra._internal.config_repository import ConfigRepository
-    from hydra.core.object_type import ObjectType
-
-    from nonmember.config.roots import config_directory, sweeps_directory
-
-    read, kept = ConfigRepository.load_config, dict[tuple[str, str], bytes]()
-    own = tuple(str(folder) for folder in (config_directory(), sweeps_directory(), "hydra"))
-
-    def load_config(repository: Any, config_path: str) -> Any:
-        source = repository._find_object_source(config_path=config_path, object_type=ObjectType.CONFIG)
-        if source is None or (source.scheme() != "structured" and not str(source.path).startswith(own)):
-            return read(repository, config_path)
-        if (place := (f"{source.scheme()}:{source.path}", config_path)) not in kept:
-            kept[place] = pickle.dumps(read(repository, config_path))
-        return pickle.loads(kept[place])  # noqa: S301 - much faster than a copy
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ConfigRepository, "load_config", load_config)
+def configs_are_composed_quickly() -> Iterator[None]:
+    with quick_configs():
         yield
 
 
 @pytest.fixture(autouse=True, scope="session")
-def names_in_defaults_are_looked_up_where_there_are_some() -> Iterator[None]:
-    """Hydra makes a config of all choices for each file that has a defaults list, for interpolations in it."""
-    from hydra._internal import defaults_list
-
-    make = defaults_list._create_interpolation_map
-
-    def make_if_needed(overrides: Any, found: Any, self_added: bool) -> Any:
-        return make(overrides, found, self_added) if any(one.is_interpolation() for one in found) else None
+def plugins_are_looked_for_once() -> Iterator[None]:
+    """Lightning reads the metadata of all that is installed for each of its trainers."""
+    from lightning.fabric.utilities import registry
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(defaults_list, "_create_interpolation_map", make_if_needed)
+        patch.setattr(registry, "entry_points", functools.cache(registry.entry_points))
         yield
 
 
 @pytest.fixture(autouse=True, scope="session")
-def each_interpolation_is_parsed_once() -> Iterator[None]:
-    """OmegaConf parses `${...}` anew wherever it stands, and each time it is followed."""
-    from omegaconf import base
-
+def nothing_waits_for_the_disk() -> Iterator[None]:
+    """What tests write need not outlive the machine."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(base, "parse", functools.cache(base.parse))
+        patch.setattr(os, "fsync", lambda descriptor: None)
         yield
 
 
 @pytest.fixture(autouse=True, scope="session")
-def each_command_is_composed_once() -> Iterator[None]:
-    """Hydra composes a config once more beforehand, only to learn whether it sets hydra.mode, as sweeps alone do."""
-    from hydra._internal.hydra import Hydra
+def coverage_goes_on_after_an_event_loop() -> Iterator[None]:
+    """Python 3.11 tells a tracer of more ends than beginnings where an error is thrown into coroutines that await one
+    another, after which coverage misses what their callers do. So it watches each loop as it would a thread."""
+    run = asyncio.run
 
-    mode_of = Hydra.get_mode
-
-    def get_mode(hydra: Hydra, config_name: str | None, overrides: list[str]) -> Any:
-        plain = config_name in ("audit", "score", "train", "report", "plan")
-        if plain and not any("hydra.mode" in override for override in overrides):
-            return None
-        return mode_of(hydra, config_name, overrides)
+    def watched(*arguments: Any, **more: Any) -> Any:
+        tracer = sys.gettrace()
+        if tracer is None or threading.gettrace() is None:
+            return run(*arguments, **more)
+        sys.settrace(threading.gettrace())
+        try:
+            return run(*arguments, **more)
+        finally:
+            sys._getframe().f_trace = tracer  # which is to see this call end
+            sys.settrace(tracer)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Hydra, "get_mode", get_mode)
+        patch.setattr(asyncio, "run", watched)
         yield
 
 

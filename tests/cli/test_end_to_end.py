@@ -209,6 +209,7 @@ def wandb_run(until: bytes) -> bytes:
     return written
 
 
+@pytest.mark.slow  # tracking/test_tracking.py reads back what W&B writes, without the command around it
 def test_wandb_offline(nonmember, ask, texts, monkeypatch, tmp_path):
     """No account, no network, no home to write to; and no document leaves for the run's files."""
     monkeypatch.setenv("HOME", str(tmp_path / "no" / "home"))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import subprocess
 import sys
@@ -15,7 +17,8 @@ import tiny
 from command_line import question, rows_of, write_rows
 from nonmember.cli import cells
 from nonmember.cli.cells import Cells
-from nonmember.config.roots import FOLDER_VARIABLE
+from nonmember.config import roots
+from nonmember.config.roots import FOLDER_VARIABLE, run_with_hydra
 from nonmember.results.result import AuditResult, Failure
 from wandb_helpers import lay_down, result
 
@@ -50,6 +53,26 @@ def test_what_workers_note_is_told_by_the_process_that_was_started(tmp_path, mon
     assert of_failed == Failure("failed", "No luck.", "ValueError")
     assert home.ended == {0, 1}
     assert not list(tmp_path.glob(".cells-*")), "the workers' notes are gone"
+
+
+def test_in_a_worker_hydra_carries_errors_home_and_an_interruption_ends_the_cell(tmp_path, monkeypatch):
+    def ended_by(error: BaseException) -> None:
+        def task(config, folder):
+            raise error
+
+        monkeypatch.setattr(roots.os, "getpid", itertools.count(2**22).__next__)  # never the process that was started
+        run_with_hydra("audit", task)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "argv", ["nonmember", "world=micro"])
+    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
+    monkeypatch.setattr(roots, "worker", contextlib.nullcontext)  # which takes the process's signals for good
+    with pytest.raises(ValueError, match="no luck"):
+        ended_by(ValueError("no luck"))
+    with pytest.raises(SystemExit, match="3"):
+        ended_by(SystemExit(3))
+    ended_by(KeyboardInterrupt())
+    assert list(tmp_path.glob("outputs/audits/audits/*")), "the cell's folder, which the task was given"
 
 
 @pytest.mark.slow  # the workers' start takes most of it; above is what they and the first process tell each other

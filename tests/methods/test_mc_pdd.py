@@ -114,7 +114,7 @@ def test_the_other_side_is_never_the_opposite_claim(reference, read):
     assert (found.verdict, found.p_value > 0.9) == ("inconclusive", True)
 
 
-@pytest.mark.parametrize("reference", ["non_member", "member"])
+@pytest.mark.parametrize("reference", ["non_member", pytest.param("member", marks=pytest.mark.slow)])
 def test_where_both_or_neither_were_read_there_are_few_false_alarms(reference):
     """300 models of which each has read all or nothing; the binomial error of .05 is .013."""
     method = replace(METHOD, reference=reference, control=False, sizes=[], num_resamples=499)

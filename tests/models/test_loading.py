@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import errno
 import hashlib
+import importlib.util
 import json
 import os
 import shutil
@@ -13,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors import SafetensorError
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -21,6 +24,7 @@ from nonmember.models import Pretrained, loading, reading
 from nonmember.models.loading import (
     LoadedModel,
     encode,
+    encode_behind_end_of_text,
     encode_pieces,
     from_scratch,
     load_folder,
@@ -29,6 +33,7 @@ from nonmember.models.loading import (
     read_alike,
     save,
     shared_ids,
+    token_spans,
     train_tokenizer,
 )
 from nonmember.records import Corpus, Document
@@ -98,6 +103,21 @@ def test_pieces_put_together_are_the_text(tokenizer):
     assert encode_pieces(marked, pieces) == ([0], ids)
 
 
+def test_tokenizers_that_cannot_do_what_is_needed_say_so(tokenizer):
+    def other_ids_alone(text, *, add_special_tokens=True):
+        return {"input_ids": [9, 9] if add_special_tokens else [[1]]}
+
+    with pytest.raises(ValueError, match="gives other ids to a text with its special tokens"):
+        encode_pieces(other_ids_alone, ["moss"])
+    with pytest.raises(ValueError, match="does not say where its tokens lie"):
+        token_spans(SimpleNamespace(is_fast=False))
+    assert token_spans(tokenizer)("moss fern")[0][0] == 0
+    endless = copy.deepcopy(tokenizer)
+    endless.eos_token = None
+    with pytest.raises(ValueError, match=r"no end-of-text token to put before texts\. Use prepend_eos=false"):
+        encode_behind_end_of_text(LoadedModel(None, endless), CORPUS, 8)
+
+
 def test_a_tokenizer_that_cuts_on_the_left_is_told_not_to(folder):
     settings = folder / "tokenizer_config.json"
     settings.write_text(json.dumps(json.loads(settings.read_text()) | {"truncation_side": "left"}))
@@ -149,6 +169,42 @@ def test_a_tokenizer_larger_than_the_model_is_refused(folder):
 def test_a_name_that_is_no_folder_says_so():
     with pytest.raises(ValueError, match="'no/such-model' is no folder here"):
         pretrained_identity(Pretrained("no/such-model"))
+
+
+@pytest.mark.parametrize(("quantization", "dtype"), [("8bit", "float32"), ("4bit", "bfloat16"), ("4bit", "auto")])
+def test_fewer_bits_are_asked_of_transformers(folder, monkeypatch, quantization, dtype):
+    find_spec, told = importlib.util.find_spec, {}
+
+    def from_pretrained(_, **settings):
+        told.update(settings)
+        raise ValueError("Seen.")
+
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *of: name == "bitsandbytes" or find_spec(name, *of))
+    monkeypatch.setattr(loading.AutoModelForCausalLM, "from_pretrained", from_pretrained)
+    with pytest.raises(ValueError, match=r"Seen\."):
+        load_pretrained(Pretrained(str(folder), dtype=dtype, quantization=quantization))
+    bits = told["quantization_config"]
+    assert (told["device_map"], bits.load_in_8bit, bits.load_in_4bit) == (
+        {"": 0}, quantization == "8bit", quantization == "4bit",
+    )  # fmt: skip
+    if quantization == "4bit":
+        arithmetic = torch.bfloat16 if dtype == "bfloat16" else torch.float32
+        assert (bits.bnb_4bit_quant_type, bits.bnb_4bit_compute_dtype) == ("nf4", arithmetic)
+
+
+@pytest.mark.parametrize(("said", "kind"), [("I/O error: os error 28", OSError), ("too large", SafetensorError)])
+def test_what_cannot_be_saved_says_why(folder, monkeypatch, said, kind):
+    loaded = load_folder(folder)
+
+    def save_pretrained(_):
+        raise SafetensorError(said)
+
+    monkeypatch.setattr(loaded.model, "save_pretrained", save_pretrained)
+    with pytest.raises(kind) as caught:
+        save(loaded, folder)
+    if kind is OSError:
+        assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(folder))
 
 
 def test_scratch_models_are_drawn_from_their_seed_alone(tokenizer):

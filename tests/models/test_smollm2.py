@@ -1,7 +1,7 @@
 """A real model, where it is installed: our numbers are those of plain transformers code.
 
 The tests of GGUF files (test_gguf.py) guard the same on a model that the tests make; here stand a vocabulary of 49,152,
-trained weights and text in several scripts.
+trained weights and text in several scripts. To read the file takes 10 seconds.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ try:
 except importlib.metadata.PackageNotFoundError:
     pytest.skip("SmolLM2 is not installed: make setup EXTRAS=real", allow_module_level=True)
 
+pytestmark = pytest.mark.slow
 K = 0.2
 TEXTS = [
     "Permission is hereby granted, free of charge, to any person obtaining a copy of this software.",

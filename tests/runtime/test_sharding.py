@@ -1,7 +1,10 @@
-"""Models that cannot be sharded are refused in words, before anything is taken apart (the rest: test_two_processes)."""
+"""What is sharded as a unit of its own, and which models are refused in words (among processes: test_two_processes)."""
 
 import pytest
 import torch
+from torch import distributed
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import FSDPModule
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from nonmember.models.forward import PlainLogits, SplitForward, split_forward
@@ -22,3 +25,23 @@ def test_a_model_used_whole_is_refused():
     whole = SplitForward(gpt2(tied=False), PlainLogits(32), None, note="Its parts were not found.")
     with pytest.raises(ValueError, match=r"needs a model in body and head\. Its parts were not found"):
         shard(whole, mesh=None)
+
+
+@pytest.fixture
+def mesh(tmp_path):
+    """Of this process alone."""
+    distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'meeting'}", rank=0, world_size=1)
+    yield init_device_mesh("cpu", (1,))
+    distributed.destroy_process_group()
+
+
+@pytest.mark.filterwarnings("ignore:FSDP2-wrapped module")
+def test_body_head_and_each_layer_are_units_and_the_numbers_stay(mesh):
+    model, ids = gpt2(tied=False), torch.arange(6)[None]
+    before = model(ids).logits.detach()
+    split = split_forward(model)
+    for _ in range(2):  # Lightning asks before each fit, validation and prediction
+        shard(split, mesh)
+        units = [name for name, module in model.named_modules() if isinstance(module, FSDPModule)]
+        assert units == ["transformer", "transformer.h.0", "lm_head"]
+    torch.testing.assert_close(model(ids).logits.detach(), before)

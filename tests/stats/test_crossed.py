@@ -296,6 +296,7 @@ def seeds_ignored(reference, target, distilled, clusters):
     return audit(reference, target, distilled[:1], clusters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("judge", "within"), [(clusters_ignored, 0.85), (seeds_ignored, 0.3)])
 def test_that_rate_tells_a_broken_variance(judge, within):
     """What the test before this one would catch."""

@@ -238,8 +238,8 @@ def uninterrupted(request, tmp_path_factory):
     return recipe, adapter_of(model), facts
 
 
-# Three micro-batches of at most two to a step: within a step, after the last, after one (also in test_resume.py).
-@pytest.mark.parametrize("stop_after", [11, 36, pytest.param(3, marks=pytest.mark.slow)])
+# Three micro-batches of at most two to a step: within a step, after the last, after one (both also in test_resume.py).
+@pytest.mark.parametrize("stop_after", [11, *(pytest.param(at, marks=pytest.mark.slow) for at in (36, 3))])
 def test_goes_on_to_the_last_bit(uninterrupted, tmp_path, stop_after):
     recipe, weights, facts = uninterrupted
     with pytest.raises(RuntimeError, match="interrupted"):

@@ -280,3 +280,13 @@ def test_mixed_precision_keeps_float32_weights_and_nearly_the_same_numbers(tmp_p
     assert {parameter.dtype for parameter in mixed.parameters()} == {torch.float32}
     assert mixed_facts["kl_after"] == pytest.approx(facts["kl_after"], rel=0.05)
     assert mixed_facts["kl_after"] != facts["kl_after"]
+
+
+def test_weights_that_were_trained_in_bfloat16_come_back_into_the_float32_model(tmp_path):
+    """Such a trainer rounds a model for good, so it gets a copy."""
+    student, facts = trained(tiny.pretraining(**RECIPE), tmp_path, precision="bf16-true")
+    weights, before = tiny.weights(student), tiny.weights(tiny.model(1, VOCAB))
+    assert {weight.dtype for weight in weights.values()} == {torch.float32}
+    assert all(torch.equal(weight, weight.bfloat16().float()) for weight in weights.values())
+    assert max((weights[name] - before[name]).abs().max() for name in before) > 1e-2, "more than rounding"
+    assert facts["num_steps"] > 0

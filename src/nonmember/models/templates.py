@@ -7,8 +7,7 @@ machine, in any thread and however busy it is. (The sandbox itself bounds `range
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -30,10 +29,12 @@ def rendered(tokenizer: Any, turns: Sequence[dict[str, str]], *, add_generation_
     """
     name = getattr(tokenizer, "name_or_path", "") or "this tokenizer"
     try:
-        with _limited(MOST_LINES):
-            text: str = tokenizer.apply_chat_template(
+        text = _limited(
+            MOST_LINES,
+            lambda: tokenizer.apply_chat_template(
                 list(turns), tokenize=False, add_generation_prompt=add_generation_prompt
-            )
+            ),
+        )
     except TemplateError:
         raise
     except _TooManyLinesError:
@@ -59,9 +60,8 @@ def _wrong(name: str, why: str) -> str:
     )
 
 
-@contextmanager
-def _limited(most_lines: int) -> Iterator[None]:
-    """Ends what is run inside after so many lines of Python, this thread's and no other's."""
+def _limited(most_lines: int, run: Callable[[], str]) -> str:
+    """What it gives, ended after so many lines of Python, this thread's and no other's."""
     left = most_lines
 
     def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -74,6 +74,6 @@ def _limited(most_lines: int) -> Iterator[None]:
     before = sys.gettrace()
     sys.settrace(trace)
     try:
-        yield
+        return run()
     finally:
-        sys.settrace(before)
+        sys.settrace(before)  # in the frame that put it aside: a debugger, or coverage, sees each call that it saw end

@@ -5,10 +5,11 @@ It holds document ids and scores; the documents' first words only where that was
 
 from __future__ import annotations
 
+import functools
 import logging
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from nonmember.reports.audit_page import content
@@ -44,12 +45,9 @@ def write_page(folder: Path, texts: Texts | None = None) -> Path:
 
 def page(evidence: Evidence, texts: Texts | None = None) -> str:
     result = evidence.result
-    environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
     asked = result.question
     sign, verdict = content.verdict(result)
-    return environment.get_template("audit.html.j2").render(
+    return _template().render(
         result=result,
         question=content.question(result),
         sign=sign,
@@ -73,3 +71,11 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
         + Markup((HERE / "audit.css").read_text(encoding="utf-8")),
         policy=POLICY,
     )
+
+
+@functools.cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("audit.html.j2")

@@ -1,0 +1,152 @@
+"""Hydra composes a config in a third of the time: what it does again and again, the tests let it do once.
+
+The project's own files stand still while tests run; others, as those that a test writes, are read each time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import functools
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hydra._internal import config_loader_impl, defaults_list
+from hydra._internal.config_loader_impl import ConfigLoaderImpl
+from hydra._internal.config_repository import ConfigRepository
+from hydra._internal.hydra import Hydra
+from hydra.core.object_type import ObjectType
+from omegaconf import base
+from omegaconf.base import Box, Node
+
+from nonmember.config.roots import config_directory, sweeps_directory
+
+COMMANDS = ("audit", "score", "train", "report", "plan")
+OWN = tuple(str(folder) for folder in (config_directory(), sweeps_directory(), "hydra"))
+
+
+@contextlib.contextmanager
+def quick_configs() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        _files_are_read_and_merged_once(patch)
+        _choices_are_made_once(patch)
+        _names_in_defaults_are_looked_up_where_there_are_some(patch)
+        _each_command_is_composed_once(patch)
+        # OmegaConf parses `${...}` anew wherever it stands, and each time it is followed.
+        patch.setattr(base, "parse", functools.cache(base.parse))
+        # And tells each node its parent after each merge, though nearly all of them know it.
+        patch.setattr(Box, "_re_parent", _tell_children)
+        yield
+
+
+def _files_are_read_and_merged_once(patch: pytest.MonkeyPatch) -> None:
+    """Some thirty files for each config. Of what is made of them each caller gets a copy of its own."""
+    read, embed = ConfigRepository.load_config, ConfigLoaderImpl._load_single_config
+    merge = ConfigLoaderImpl._compose_config_from_defaults_list
+    kept: dict[Any, bytes] = {}
+
+    def copy_of(key: Any, make: Callable[[], Any]) -> Any:
+        if key in kept:
+            return pickle.loads(kept[key])  # noqa: S301 - much faster than a deep copy
+        made = make()
+        kept[key] = pickle.dumps(made)
+        return made
+
+    def load_config(repository: Any, config_path: str) -> Any:
+        source = repository._find_object_source(config_path=config_path, object_type=ObjectType.CONFIG)
+        if source is None or not _stands_still(source):
+            return read(repository, config_path)
+        return copy_of((_place(source), config_path), lambda: read(repository, config_path))
+
+    def load_single(loader: Any, default: Any, repo: Any) -> Any:
+        if (places := _places(repo)) is None:
+            return embed(loader, default, repo)
+        return copy_of((places, _file(default)), lambda: embed(loader, default, repo))
+
+    def merge_all(loader: Any, defaults: list[Any], repo: Any) -> Any:
+        if (places := _places(repo)) is None:
+            return merge(loader, defaults, repo)
+        return copy_of((places, *map(_file, defaults)), lambda: merge(loader, defaults, repo))
+
+    patch.setattr(ConfigRepository, "load_config", load_config)
+    patch.setattr(ConfigLoaderImpl, "_load_single_config", load_single)
+    patch.setattr(ConfigLoaderImpl, "_compose_config_from_defaults_list", merge_all)
+
+
+def _choices_are_made_once(patch: pytest.MonkeyPatch) -> None:
+    """Which files a config is made of depends on the overrides that choose among them, and not on the values."""
+    choose = defaults_list.create_defaults_list
+    kept: dict[Any, Any] = {}
+
+    def create(repo: Any, config_name: str | None, overrides_list: list[Any], **more: Any) -> Any:
+        choosing = [one for one in overrides_list if repo.group_exists(one.key_or_group)]
+        if (places := _places(repo)) is None or any(isinstance(one.value(), dict) for one in choosing):
+            return choose(repo, config_name, overrides_list, **more)
+        key = (places, config_name, *(one.input_line for one in choosing), *more.items())
+        if key not in kept:
+            kept[key] = choose(repo, config_name, choosing, **more)
+        found = copy.copy(kept[key])
+        found.config_overrides = [one for one in overrides_list if one not in choosing and not one.is_sweep_override()]
+        return found
+
+    patch.setattr(config_loader_impl, "create_defaults_list", create)
+
+
+def _names_in_defaults_are_looked_up_where_there_are_some(patch: pytest.MonkeyPatch) -> None:
+    """Hydra makes a config of all choices for each file that has a defaults list, for interpolations in it."""
+    make = defaults_list._create_interpolation_map
+
+    def make_if_needed(overrides: Any, found: Any, self_added: bool) -> Any:
+        return make(overrides, found, self_added) if any(one.is_interpolation() for one in found) else None
+
+    patch.setattr(defaults_list, "_create_interpolation_map", make_if_needed)
+
+
+def _each_command_is_composed_once(patch: pytest.MonkeyPatch) -> None:
+    """Hydra composes a config once more beforehand, only to learn whether it sets hydra.mode, as sweeps alone do."""
+    mode_of = Hydra.get_mode
+
+    def get_mode(hydra: Hydra, config_name: str | None, overrides: list[str]) -> Any:
+        if config_name in COMMANDS and not any("hydra.mode" in override for override in overrides):
+            return None
+        return mode_of(hydra, config_name, overrides)
+
+    patch.setattr(Hydra, "get_mode", get_mode)
+
+
+def _tell_children(box: Any) -> None:
+    content = box.__dict__["_content"]
+    if isinstance(content, dict | list):
+        nodes = content.values() if isinstance(content, dict) else content
+    else:
+        nodes = [content] if isinstance(content, Node) else []  # of a value that may be of several types
+    for node in nodes:
+        if node.__dict__["_parent"] is not box:
+            node._set_parent(box)
+        if _is_box(type(node)):
+            _tell_children(node)
+
+
+@functools.cache
+def _is_box(kind: type) -> bool:
+    return issubclass(kind, Box)  # an abstract class, which looks into its register each time
+
+
+def _stands_still(source: Any) -> bool:
+    return source.scheme() == "structured" or str(source.path).startswith(OWN)
+
+
+def _place(source: Any) -> tuple[str, str]:
+    return source.scheme(), str(source.path)
+
+
+def _places(repo: Any) -> tuple[tuple[str, str], ...] | None:
+    """Where files are looked for; None where one of the places is not the project's."""
+    sources = repo.get_sources()
+    return tuple(map(_place, sources)) if all(map(_stands_still, sources)) else None
+
+
+def _file(default: Any) -> tuple[Any, ...]:
+    return default.config_path, default.package, default.primary
