@@ -35,7 +35,7 @@ SWEEPS = CONF.parent / "sweeps"
 PRESETS = presets_directory()
 GROUPS = groups()
 COMMANDS = ("audit", "score", "train", "report", "plan")
-STUDIES = ["study"]  # worlds made for a sweep of their own, with axes of their own
+STUDIES = ["study", "dose_study"]  # worlds made for a sweep of their own, with axes of their own
 WORLDS = [name for name in options("world") if name not in (*STUDIES, "own")]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
 WORLDS_OF_SWEEP = {
@@ -49,6 +49,9 @@ WORLDS_OF_SWEEP = {
     "calibration_small": ["study"],
     "calibration_rivals": ["study"],
     "calibration_llm_di": ["study"],
+    "dose_chosen": ["dose_study"],
+    "dose_reported": ["dose_study"],
+    "dose_aligned": ["dose_study"],
     "red_team": ["study"],
     "red_team_paraphrases": ["study"],
     "mc_pdd_years": ["pythia"],
@@ -109,7 +112,7 @@ GIVEN = {
     "data/text_files": ["data.path=folder"],
     "data/documents": ["data.path=folder"],
     "model/pretrained": ["PLACE.path=folder"],
-    **{f"model/own_{role}": ["PLACE.path=folder"] for role in ("target", "reference", "rephraser", "stand_in")},
+    **{f"model/own_{role}": ["PLACE.path=folder"] for role in ("target", "reference", "rephraser", "stand_in", "base")},
     "data/own_suspect": [
         f"data.{place}path={name}.jsonl" for place, name in {"": "docs", "heldout.": "other", "unseen.": "more"}.items()
     ],
@@ -154,7 +157,8 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    return [name for name in options(group) if not name.startswith(("pythia_", "study_", "own_", "smollm_"))]
+    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_")
+    return [name for name in options(group) if not name.startswith(elsewhere)]
 
 
 MODELS = options_elsewhere("model")
@@ -189,7 +193,7 @@ PLACES = [
     ),
     *deck(
         "audit",
-        {"data": options_of("pythia", "data"), "controls@method.controls": options_of("pythia", "controls")},
+        {"data": options_of("pythia", "data"), "controls@method.controls": ["pythia_controls"]},
         "world=pythia",
         "method=clearance",
     ),
@@ -204,6 +208,14 @@ PLACES = [
         "world=study",
         "method=clearance",
         "method.exclude.exposures=8",  # which all controls of the study have
+    ),
+    *deck(
+        "audit",
+        {name: options_of("dose_study", name.partition("@")[0]) for name in ("model@target", "data")}
+        | {"model@reference": ["dose_study_reference"], "controls@method.controls": ["dose_study_doses"]}
+        | {"panel@method.panel": options("panel")},
+        "world=dose_study",
+        "method=dose",
     ),
     *deck("audit", {"data": options_of("smollm", "data")}, "world=smollm"),
     # A target with a training of its own, on a base with another, and a reference with a third.
@@ -239,6 +251,15 @@ PLACES = [
         },
         "method=clearance",
         "method.controls.stand_in.path=folder",
+        "world.general.path=general.jsonl",
+    ),
+    *deck(
+        "audit",
+        {"model@method.controls.base": ["own_base"], "controls@method.controls": ["own_doses"], "data": ["own_suspect"]},
+        "world=own",
+        "method=dose",
+        "target.path=folder",
+        "reference.path=folder",
         "world.general.path=general.jsonl",
     ),
     *deck("audit", {"model@method.rephraser": ["own_rephraser", "own_stand_in"]}, "method=pacost"),

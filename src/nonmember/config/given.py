@@ -28,6 +28,7 @@ MODELS = {
     "method.rephraser": "a model that rephrases",
     "method.paraphraser": "a model that paraphrases",
     "method.controls.stand_in": "a model of the target's size for its controls",
+    "method.controls.base": "the model that the target was continued from",
 }
 TEXTS = {
     "data": "documents",

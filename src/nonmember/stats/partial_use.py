@@ -7,7 +7,7 @@ less that of those that did not. With d_i the target's score less the latter, an
     d_i ~ pi N(m_i(x), sigma^2) + (1 - pi) N(0, sigma^2),
 
 sigma from what single controls scatter about their means. For each planted x the share is found by maximum likelihood;
-its interval by resampling documents, or clusters of them. (methods, section 18.3)
+its interval by resampling documents, or clusters of them.
 """
 
 from __future__ import annotations
