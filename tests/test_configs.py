@@ -52,6 +52,7 @@ WORLDS_OF_SWEEP = {
     "dose_chosen": ["dose_study"],
     "dose_reported": ["dose_study"],
     "dose_aligned": ["dose_study"],
+    "dose_attacks": ["dose_study"],
     "red_team": ["study"],
     "red_team_paraphrases": ["study"],
     "mc_pdd_years": ["pythia"],
