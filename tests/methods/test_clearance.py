@@ -65,6 +65,18 @@ def test_another_set_at_the_reading_it_has_there_is_the_same_run():
     assert one.corpus.identity() == same.corpus.identity()
 
 
+def test_in_a_drawn_order_a_set_keeps_its_reading_and_stands_beside_others():
+    readings = [NONE, TWICE, OFTEN]
+    runs = {
+        order: planted(TARGET, tiny.pretraining(), tiny.GENERAL, SETS, readings, "a", 1, seed=3, order=order)
+        for order in (None, 0, 1, 2, 3)
+    }
+    assert {num_read(run, "a") for run in runs.values()} == {40}
+    assert {num_read(run, "b") for run in runs.values()} == {0, 160}
+    again = planted(TARGET, tiny.pretraining(), tiny.GENERAL, SETS, readings, "a", 1, seed=3, order=2)
+    assert again.corpus.identity() == runs[2].corpus.identity()
+
+
 def test_a_set_that_is_none_is_left_out():
     fewer = {"none": None, **SETS}
     runs = [planted(TARGET, tiny.pretraining(), tiny.GENERAL, one, [NONE, TWICE], "b", 1, seed=3)
