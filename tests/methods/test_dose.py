@@ -246,6 +246,17 @@ def test_it_reads_like_an_instrument(found, said):
     assert readings_of(found, 8.0) == said
 
 
+def test_a_target_of_another_tokenizer_is_refused(tmp_path):
+    """Before anything is trained: levels are means over tokens."""
+    other = tiny.texts(*("".join(chr(97 + (i * j) % 26) for i in range(40)) for j in range(1, 60)), name="other")
+    target = Trained(tiny.scratch(1, other), tiny.pretraining(), other, seed=1, label="stranger")
+    audit = Audit(target, REFERENCE, tiny.SUSPECT, METHOD, seed=1, corpus_label="suspect")
+    builder = tiny.builder(tmp_path / "store")
+    with pytest.raises(ValueError, match=r"tokenizers of both base and stranger; dose needs"):
+        run_audit(audit, builder, tmp_path / "audit")
+    assert builder.counters.models_trained == 0
+
+
 def test_an_audit_from_models_to_result(tmp_path):
     target = planted(BASE, tiny.pretraining(), tiny.GENERAL, {"suspect": tiny.SUSPECT}, [Exposure(1.0, 8)], "suspect",
                      0, seed=5)  # fmt: skip

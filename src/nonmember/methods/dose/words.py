@@ -27,13 +27,14 @@ def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, heaviest: f
         times = "once" if exclude == 1 else f"{exclude:g} times"
         return (
             f"There is statistical evidence that the target did not read this dataset {times} or more, in the way the "
-            f"planted controls did: {said}. A small part of it may have been read. It says nothing about single "
-            "documents."
+            f"planted controls did: {said} (p = {reading.p_at_least:.2g} for {times} or more). A small part of it may "
+            "have been read. It says nothing about single documents."
         )
     if verdict == "evidence_of_membership":
         return (
             f"There is statistical evidence that the target read this dataset, or text that is more closely related to "
-            f"it than the related text the controls read: {said}. It says nothing about single documents."
+            f"it than the related text the controls read: {said} (p = {reading.p_none:.2g} for none). It says nothing "
+            "about single documents."
         )
     if verdict == "score_only":
         return f"None beyond the number: {said}."
