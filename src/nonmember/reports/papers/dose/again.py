@@ -36,7 +36,7 @@ from nonmember.reports.papers.dose.reread import (
     pooled,
     read_again,
 )
-from nonmember.reports.papers.dose.tables import CLUSTERED, MIXED
+from nonmember.reports.papers.dose.tables import MIXED
 from nonmember.reports.render.blocks import filled
 from nonmember.reports.render.figures import MARKERS, colour, figure_of, legend_below
 from nonmember.results.load import Run
@@ -99,7 +99,6 @@ def _ablation(scope: Scope, key: str, *, leave_out: bool) -> Block | None:
     notes = (
         "The shape of the errors is pooled from the controls of all other libraries of this half, never from those of "
         f"the library that is judged. {ASIDE}",
-        CLUSTERED,
     )
     title = f"By feature: {GROUPS[key]}"
     return filled(Block(f"ablation-{key}", world, title, "features", columns, rows, QUANTITIES), notes)
@@ -174,7 +173,6 @@ def _table_of_sizes(again: Mapping[str, Mapping[int, list[Reread]]], world: str)
     notes = (
         "The first documents in the order of the SHA-256 of their ids, scored as they were; the third text is whole. "
         f"{ASIDE}",
-        CLUSTERED,
     )
     return Block("size", world, "By number of documents", "documents", columns, rows, MIXED, notes=notes)
 

@@ -29,7 +29,6 @@ from nonmember.reports.papers.dose.cells import (
     runs_of,
     with_dose,
 )
-from nonmember.reports.papers.dose.tables import CLUSTERED
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.reports.render.figures import (
@@ -70,7 +69,7 @@ def power(scope: Scope) -> Figure | None:
         for verdict in VERDICTS
     )
     block = filled(Block(f"numbers-power-{formats.slug(world.name)}", world.name, "Verdicts by what was read",
-                         "verdict, base", tuple(map(named, planted)), rows, QUANTITIES), [CLUSTERED])  # fmt: skip
+                         "verdict, base", tuple(map(named, planted)), rows, QUANTITIES), [])  # fmt: skip
     assert block is not None
 
     def paint(canvas: Canvas) -> None:

@@ -125,7 +125,6 @@ def _by_dose(scope: Scope, key: str, runs: Sequence[Run]) -> Block | None:
         "In readings of the whole set; audits that a gate refuses are left out. Within a factor of 1.5: of estimates "
         "where something was read.",
         "Cleared dose: the least such that it and all heavier ones are excluded, over targets that read nothing.",
-        CLUSTERED,
     )
     block = Block(f"dose-{key}", world, f"Readings: {GROUPS[key]}", "target has read", columns, tuple(rows),
                   MIXED)  # fmt: skip
@@ -181,6 +180,5 @@ def _verdicts(scope: Scope, key: str, title: str, corner: str, kinds: Mapping[st
     notes = (
         "Not read: evidence of non-membership, false where the set was read once or more. Read: evidence of "
         "membership, false where nothing was read. The estimate is of all audits, whatever the verdict.",
-        CLUSTERED,
     )
     return filled(Block(key, world, title, corner, columns, tuple(rows), MIXED), notes) if rows else None
