@@ -114,24 +114,37 @@ def test_figures_have_a_panel_for_other_bases(dose_paper):
 
 def test_attacks_and_other_bases(dose_paper):
     results = [
-        audit(4, verdict="cleared", sweep="dose_attacks", attack="noise", estimate=0.5),
-        audit(4, verdict="found", sweep="dose_attacks", attack="noise", estimate=3.5),
-        audit(0, verdict="found", sweep="dose_attacks", attack="noise"),
+        audit(4, verdict="cleared", sweep="dose_attacks", attack="noise_1", estimate=0.5),
+        audit(4, verdict="found", sweep="dose_attacks", attack="noise_1", estimate=3.5),
+        audit(0, verdict="found", sweep="dose_attacks", attack="noise_1"),
         audit(4, verdict="invalid", sweep="dose_attacks", attack="unlearning"),
         audit(12, sweep="dose_attacks", attack="unlearning", share=0.25),
         audit(1, verdict="found", sweep="dose_stand_in", base="olmo"), audit(1, sweep="dose_stand_in", base="s2"),
     ]  # fmt: skip
     sections = built(dose_paper, *results)
-    attacks = block(sections["attacks"], "attacks")
-    assert [counted(attacks, "noise, 4x", one) for one in attacks.columns] == [
+    attacks, noise = block(sections["attacks"], "attacks"), "served with noise of 1 nat"
+    assert [counted(attacks, f"{noise}, 4x", one) for one in attacks.columns] == [
         "2", f"1{FALSE} of 2", "1 of 2", "0", "0", "2.00",
     ]  # fmt: skip
-    assert counted(attacks, "noise, nothing", "read") == f"1{FALSE} of 1"
+    assert counted(attacks, f"{noise}, nothing", "read") == f"1{FALSE} of 1"
     assert counted(attacks, "unlearning, 4x", "invalid") == "1"
     assert counted(attacks, "unlearning, a part or unknown", "no verdict") == "1"
     others = block(sections["stand-in"], "stand-in")
     assert [row.name for row in others.rows] == ["olmo, 1x", "s2, 1x", "all of these, 1x"]
     assert counted(others, "all of these, 1x", "read") == "1 of 2"
+
+
+def test_attacks_stand_in_the_order_of_the_report_and_are_summed_up(dose_paper):
+    """Those that it does not know come last."""
+    named = (("worn", 1), ("none", 1), ("zeal", 1), ("worn", 4), ("worn", 0))
+    results = [audit(dose, verdict="cleared", sweep="dose_attacks", attack=one) for one, dose in named]
+    found = block(built(dose_paper, *results)["attacks"], "attacks")
+    worn = "noise in the weights"
+    assert [row.name for row in found.rows] == [
+        "no attack, 1x", f"{worn}, nothing", f"{worn}, 1x", f"{worn}, 4x", f"{worn}, once or more", "zeal, 1x",
+    ]  # fmt: skip
+    assert counted(found, f"{worn}, once or more", "not read") == f"2{FALSE} of 2"
+    assert counted(found, f"{worn}, nothing", "not read") == "1 of 1"
 
 
 def test_absent_sweeps_leave_their_parts_empty(dose_paper):

@@ -141,8 +141,10 @@ def is_near(run: Run) -> bool:
 
 def attacks(scope: Scope) -> Filled:
     """Verdicts by what was done to the target."""
-    runs = runs_of(scope, "attacks")
-    by_name = {name: [run for run in runs if _attack(run) == name] for name in sorted(set(map(_attack, runs)))}
+    runs, known = runs_of(scope, "attacks"), scope.names.get("attacks", {})
+    labels = [*known, *sorted({_attack(run) for run in runs} - set(known))]
+    by_label = {label: [run for run in runs if _attack(run) == label] for label in labels}
+    by_name = {known.get(label, label): here for label, here in by_label.items() if here}
     return tables(_verdicts(scope, "attacks", "Verdicts on changed targets", "what was done, target has read", by_name))
 
 
@@ -175,6 +177,8 @@ def _verdicts(scope: Scope, key: str, title: str, corner: str, kinds: Mapping[st
     rows = []
     for name, runs in kinds.items():
         rows += [row(f"{name}, {named(dose)}", with_dose(runs, dose), dose) for dose in doses(runs)]
+        if len(doses(runs, least=1)) > 1:
+            rows.append(row(f"{name}, once or more", readers(runs), 1))
         if unknown := [run for run in runs if dose_of(run) is None]:
             rows.append(row(f"{name}, a part or unknown", unknown, None))
     notes = (
