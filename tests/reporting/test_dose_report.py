@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 
 import numpy as np
@@ -61,6 +62,7 @@ def test_targets_of_other_bases_and_of_the_other_half_are_told_apart(dose_paper)
     ]  # fmt: skip
     found = block(built(dose_paper, *results)["errors"], "errors")
     assert found.columns == tuple(GROUPS.values())
+    assert any(note.startswith(f"Panels of features: {REPORTED} v1; ") for note in found.notes)
     row = "false clearance, read once"
     assert [counted(found, row, one) for one in found.columns] == [f"1{FALSE} of 1", "0 of 1", "0 of 1"]
 
@@ -191,6 +193,19 @@ def test_features_alone_and_left_out(dose_paper):
                    for (*_, estimate), (dose, _, _) in zip(told, TRUTHS, strict=True) if dose)  # fmt: skip
         assert counted(found, row, found.columns[3]) == f"{near} of 24"
     assert cell(found, "second alone", "power").ours[0].value < 12  # related text moves it as reading does
+
+
+def test_the_features_of_the_reported_half_on_the_other(dose_paper):
+    """Where that has more of them."""
+    more = [traced(0, 0, name, sweep="dose_chosen") for name in ("scipy-a", "sympy-a")]
+    one = traced(0, 0, "torch-a")
+    details = one.statistics.details
+    fewer = {"features": {"first": details["features"]["first"]},
+             "controls": [c | {"features": {"first": c["features"]["first"]}} for c in details["controls"]]}  # fmt: skip
+    less = dataclasses.replace(one, statistics=dataclasses.replace(one.statistics, details={**details, **fewer}))
+    found = block(built(dose_paper, *more, less)["ablation"], "ablation-chosen")
+    assert [row.name for row in found.rows] == ["all 2", "first alone", "second alone", "the 1 of the reported half"]
+    assert found.rows[1].cells[0].ours[0].value == found.rows[3].cells[0].ours[0].value
 
 
 def test_three_features_are_left_out_one_by_one():

@@ -94,7 +94,8 @@ def _ablation(scope: Scope, key: str, *, leave_out: bool) -> Block | None:
             rate_cell(_rate(again, readers(runs), _is_near), world),
         )
 
-    rows = tuple(Row(name, cells(panel)) for name, panel in _panels(names, leave_out=leave_out).items())
+    panels = _panels(names, leave_out=leave_out) | ({} if leave_out else _of_reported(scope, names))
+    rows = tuple(Row(name, cells(panel)) for name, panel in panels.items())
     columns = ("power", "false clearance", "false membership, with related reading", "within a factor of 1.5")
     notes = (
         "The shape of the errors is pooled from the controls of all other libraries of this half, never from those of "
@@ -109,6 +110,13 @@ def _panels(names: Sequence[str], *, leave_out: bool) -> dict[str, tuple[str, ..
     if leave_out and len(names) > 2:
         panels |= {f"all but {name}": tuple(one for one in names if one != name) for name in names}
     return panels
+
+
+def _of_reported(scope: Scope, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The features that audits of the reported half use, where these are some of those."""
+    found = (measured(run) for run in of_own_base(scope, "reported"))
+    used = next((tuple(one.target) for one in found if one is not None), ())
+    return {f"the {len(used)} of the reported half": used} if used and set(used) < set(names) else {}
 
 
 # -------------------------------------------------------------------------------------------------- sizes

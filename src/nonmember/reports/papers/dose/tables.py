@@ -36,6 +36,7 @@ from nonmember.reports.papers.dose.cells import (
     unread,
     with_dose,
 )
+from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 
@@ -70,6 +71,11 @@ def questions(dose: Sequence[int]) -> dict[str, Question]:
     return told | {"invalid": (list, invalid, "")}
 
 
+def _panels(runs: Sequence[Run]) -> str:
+    """Their versions."""
+    return formats.listed(sorted({str(run.statistics.details.get("panel")) for run in runs}))
+
+
 def _with(dose: int) -> Callable[[Sequence[Run]], list[Run]]:
     return lambda runs: with_dose(runs, dose)
 
@@ -90,6 +96,7 @@ def errors(scope: Scope) -> Filled:
         "once. False membership: of targets that read nothing of it.",
         f"With related reading: the target read the other set of the same library {MUCH_RELATED} times or more; "
         "without: less often. Audits that a gate refuses count against power, and as no error.",
+        f"Panels of features: {'; '.join(f'{GROUPS[key]} {_panels(runs)}' for key, runs in here.items())}.",
         CLUSTERED,
     )
     columns = tuple(GROUPS[key] for key in here)
