@@ -62,7 +62,7 @@ def test_targets_of_other_bases_and_of_the_other_half_are_told_apart(dose_paper)
     ]  # fmt: skip
     found = block(built(dose_paper, *results)["errors"], "errors")
     assert found.columns == tuple(GROUPS.values())
-    assert any(note.startswith(f"Panels of features: {REPORTED} v1; ") for note in found.notes)
+    assert any(note.startswith(f"Panels of features: {REPORTED}: v1; ") for note in found.notes)
     row = "false clearance, read once"
     assert [counted(found, row, one) for one in found.columns] == [f"1{FALSE} of 1", "0 of 1", "0 of 1"]
 
@@ -200,8 +200,8 @@ def test_the_features_of_the_reported_half_on_the_other(dose_paper):
     more = [traced(0, 0, name, sweep="dose_chosen") for name in ("scipy-a", "sympy-a")]
     one = traced(0, 0, "torch-a")
     details = one.statistics.details
-    fewer = {"features": {"first": details["features"]["first"]},
-             "controls": [c | {"features": {"first": c["features"]["first"]}} for c in details["controls"]]}  # fmt: skip
+    controls = [c | {"features": {"first": c["features"]["first"]}} for c in details["controls"]]
+    fewer = {"features": {"first": details["features"]["first"]}, "controls": controls}
     less = dataclasses.replace(one, statistics=dataclasses.replace(one.statistics, details={**details, **fewer}))
     found = block(built(dose_paper, *more, less)["ablation"], "ablation-chosen")
     assert [row.name for row in found.rows] == ["all 2", "first alone", "second alone", "the 1 of the reported half"]

@@ -96,7 +96,7 @@ def errors(scope: Scope) -> Filled:
         "once. False membership: of targets that read nothing of it.",
         f"With related reading: the target read the other set of the same library {MUCH_RELATED} times or more; "
         "without: less often. Audits that a gate refuses count against power, and as no error.",
-        f"Panels of features: {'; '.join(f'{GROUPS[key]} {_panels(runs)}' for key, runs in here.items())}.",
+        f"Panels of features: {'; '.join(f'{GROUPS[key]}: {_panels(runs)}' for key, runs in here.items())}.",
         CLUSTERED,
     )
     columns = tuple(GROUPS[key] for key in here)
