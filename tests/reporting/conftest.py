@@ -56,6 +56,11 @@ def calibration_paper():
 
 
 @pytest.fixture(scope="session")
+def dose_paper():
+    return configured("dose")
+
+
+@pytest.fixture(scope="session")
 def margins_paper():
     return configured("published_margins")
 

@@ -36,9 +36,7 @@ class Feature:
         require_choice(self.quantity, get_args(Quantity), "quantity of a feature")
 
     def __call__(self, suspect: Scores, third: Scores) -> float:
-        if self.quantity == "rank_correlation":
-            return rank_correlation(suspect.reference, suspect.model, "spearman")
-        return _of_delta(self.quantity, suspect) - _of_delta(self.quantity, third)
+        return quantity_of(self.quantity, suspect, third)
 
 
 @dataclass(frozen=True)
@@ -101,6 +99,13 @@ class BetweenBases:
     covariance: Sequence[Sequence[float]]
     relative: float
     df: float
+
+
+def quantity_of(quantity: Quantity, suspect: Scores, third: Scores) -> float:
+    """As `Feature` says, whatever score it is of."""
+    if quantity == "rank_correlation":
+        return rank_correlation(suspect.reference, suspect.model, "spearman")
+    return _of_delta(quantity, suspect) - _of_delta(quantity, third)
 
 
 def _of_delta(quantity: Quantity, scores: Scores) -> float:

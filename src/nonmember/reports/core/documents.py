@@ -1,4 +1,4 @@
-"""Scores of single documents, read only for figures that need them."""
+"""Scores of single documents, read only for what results do not hold."""
 
 from __future__ import annotations
 
@@ -14,14 +14,17 @@ from nonmember.records import FloatArray
 from nonmember.results.load import Run
 from nonmember.results.result import SCORES
 
+KEYS = ("doc_id", "group")  # columns that are no scores
+
 
 @dataclass(frozen=True)
 class DocumentValues:
-    """columns: group of documents -> column -> a value per document, NaN where it is undefined.   path, sha256: of the
-    file, as of a result's.
+    """columns: group of documents -> column -> a value per document, NaN where it is undefined.   ids: group -> those
+    of its documents, in the same order.   path, sha256: of the file, as of a result's.
     """
 
     columns: Mapping[str, Mapping[str, FloatArray]]
+    ids: Mapping[str, tuple[str, ...]]
     path: str
     sha256: str
 
@@ -29,8 +32,8 @@ class DocumentValues:
         return len(next(iter(self.columns[group].values()))) if group in self.columns else 0
 
 
-def read_values(run: Run, columns: Sequence[str]) -> DocumentValues:
-    """These columns of scores.parquet. Raises ValueError with the reason where they cannot be had."""
+def read_values(run: Run, columns: Sequence[str] | None = None) -> DocumentValues:
+    """These columns of scores.parquet, or all scores. Raises ValueError with the reason where they cannot be had."""
     path = run.folder / SCORES if run.folder is not None else None
     if path is None or not path.is_file():
         raise ValueError(f"there is no {SCORES} beside the result")
@@ -38,10 +41,13 @@ def read_values(run: Run, columns: Sequence[str]) -> DocumentValues:
         content = path.read_bytes()
         table = pq.read_table(pa.BufferReader(content))
         groups = np.array(table["group"].to_pylist())
-        values = {name: table[name].cast(pa.float64()).to_numpy() for name in columns}
+        ids = np.array(table["doc_id"].to_pylist(), dtype=object)
+        wanted = [one for one in table.column_names if one not in KEYS] if columns is None else columns
+        values = {name: table[name].cast(pa.float64()).to_numpy() for name in wanted}
     except (OSError, KeyError, pa.ArrowException) as error:
         raise ValueError(f"{SCORES} cannot be read ({str(error).splitlines()[0]})") from error
     name = run.path.rpartition("/")[0] + f"/{SCORES}"
     by_group = {str(group): {name: column[groups == group] for name, column in values.items()}
                 for group in np.unique(groups)}  # fmt: skip
-    return DocumentValues(by_group, name, hashlib.sha256(content).hexdigest())
+    ids_of = {group: tuple(map(str, ids[groups == group])) for group in by_group}
+    return DocumentValues(by_group, ids_of, name, hashlib.sha256(content).hexdigest())
