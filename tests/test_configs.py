@@ -256,7 +256,11 @@ PLACES = [
     ),
     *deck(
         "audit",
-        {"model@method.controls.base": ["own_base"], "controls@method.controls": ["own_doses"], "data": ["own_suspect"]},
+        {
+            "model@method.controls.base": ["own_base"],
+            "controls@method.controls": ["own_doses"],
+            "data": ["own_suspect"],
+        },
         "world=own",
         "method=dose",
         "target.path=folder",

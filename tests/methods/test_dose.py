@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import tiny
+from nonmember.audits.keys import settings_of_method
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import Dose, ScoredDocuments
@@ -17,7 +18,7 @@ from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import BetweenBases, Feature, Panel, Scores
 from nonmember.methods.dose.words import readings_of
 from nonmember.records.exposure import NOT_READ, Exposure
-from nonmember.scores import Loss, MinKPlusPlus
+from nonmember.scores import Loss, MinK, MinKPlusPlus
 from nonmember.stats.dose_curve import DoseReading
 from nonmember.training import Trained
 from nonmember.training.planting import planted
@@ -118,6 +119,12 @@ def test_features_by_hand():
 def test_a_panel_needs_a_covariance_of_its_features(shape):
     with pytest.raises(ValueError, match="shape of the panel must be a covariance of its 2 features"):
         replace(PANEL, shape=shape)
+
+
+def test_panels_of_other_scores_are_other_settings():
+    """Else the result of one would be found for the other."""
+    other = replace(METHOD, panel=replace(PANEL, features={**PANEL.features, "level": Feature(MinK(0.2), "level")}))
+    assert settings_of_method(other) != settings_of_method(METHOD)
 
 
 def test_a_stand_in_needs_to_know_how_bases_differ():

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -82,6 +82,9 @@ class Dose(Method):
                 f"The panel {self.panel.version} does not say how far targets of another base lie from controls, so "
                 "these must be made of the target's own base: method.controls.own_base=true, or a panel that says so."
             )
+
+    def settings(self) -> dict[str, Any]:
+        return {**vars(self), "panel": self.panel.described()}
 
     # What is measured ---------------------------------------------------------------------------------------------
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, get_args
 
 import numpy as np
 
@@ -78,6 +78,11 @@ class Panel:
                 f"{name} of the panel must be a covariance of its {number} features, a row and a column each; got "
                 f"{' x '.join(map(str, given.shape))}."
             )
+
+    def described(self) -> dict[str, Any]:
+        """As plain values, scores by their names: Min-K% and Min-K%++ have the same settings."""
+        features = {name: {"quantity": one.quantity, "score": one.score.name} for name, one in self.features.items()}
+        return {**vars(self), "features": features, "between": self.between and asdict(self.between)}
 
     @property
     def scores(self) -> dict[str, Score]:
