@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from nonmember import __version__
 from nonmember.reports.core.grid import Document
@@ -51,7 +52,7 @@ def write_report(
             write_text_atomically(path, content)
         else:
             path.write_bytes(content)
-    write_text_atomically(folder / MANIFEST, json.dumps(listing, indent=1, ensure_ascii=False) + "\n")
+    write_text_atomically(folder / MANIFEST, _a_line_each(listing))
     for name in earlier - set(files) - {MANIFEST}:
         (folder / name).unlink(missing_ok=True)
     return folder / next((name for name in (PAGE, TEXT) if name in files), MANIFEST)
@@ -118,3 +119,14 @@ def earlier_files(folder: Path) -> set[str]:
         for name in names
         if isinstance(name, str) and ".." not in name and (name in known or name.startswith(("tables/", "figures/")))
     }
+
+
+def _a_line_each(listing: Mapping[str, Any]) -> str:
+    """JSON with a line for each result: they are many, and differences between two manifests are by result."""
+    parts = []
+    for name, value in listing.items():
+        shown = json.dumps(value, ensure_ascii=False)
+        if isinstance(value, list) and value:
+            shown = "[\n" + ",\n".join(f"  {json.dumps(one, ensure_ascii=False)}" for one in value) + "\n ]"
+        parts.append(f" {json.dumps(name)}: {shown}")
+    return "{\n" + ",\n".join(parts) + "\n}\n"
