@@ -37,7 +37,8 @@ PANEL = Panel(
     origin="a test",
 )  # fmt: skip
 GATES = DoseGates(
-    min_separation=4.0, min_order=0.8, min_fit=0.01, max_base_distance=1.5, max_layout_auc=None, num_folds=3, seed=0
+    min_separation=4.0, min_order=0.8, min_fit=0.01, max_shift=5.0, max_base_distance=1.5, max_layout_auc=None,
+    num_folds=3, seed=0,
 )  # fmt: skip
 METHOD = Dose(
     controls=CONTROLS, panel=PANEL, third=tiny.texts(*tiny.random_texts(60, seed=9), name="third"), exclude=2,
@@ -140,10 +141,13 @@ RISE = {0: 0.0, 2: 2 * EFFECT, 8: 8 * EFFECT}
 LOSS = "loss"
 
 
-def documents(target, *, method: Dose = METHOD, rises=RISE, profile: float = 0.0, of_loss: float | None = None):
+def documents(
+    target, *, method: Dose = METHOD, rises=RISE, profile: float = 0.0, of_loss: float | None = None, shift: float = 0.0
+):
     """Scores of a world in which a reading adds EFFECT to every document, related text a tenth of that and, to the
     loss, twice that.   profile: by how much the target differs from the controls on single documents of the third
-    text.   of_loss: what the target's loss gains, where it is not what its other score gains."""
+    text.   of_loss: what the target's loss gains, where it is not what its other score gains.   shift: by how much the
+    target is better on every document."""
     rng = np.random.default_rng(4)
     base = {"suspect": rng.standard_normal(N), "third": rng.standard_normal(N)}
     rise = {name: {"target": target, "reference": 0.0} for name in method.panel.scores}
@@ -160,7 +164,8 @@ def documents(target, *, method: Dose = METHOD, rises=RISE, profile: float = 0.0
                 noise = 0.05 * rng.standard_normal(N) + (0.01 * rng.standard_normal() if role != "reference" else 0)
                 if role == "target" and group == "third":
                     noise = noise + profile * rng.standard_normal(N)
-                values[f"{role}/{name}"] = common + noise + (one if group == "suspect" else 0.0)
+                better = shift if role == "target" else 0.0
+                values[f"{role}/{name}"] = common + noise + better + (one if group == "suspect" else 0.0)
         groups[group] = ScoredDocuments(tuple(map(str, range(N))), values, ("",) * N, ("text",) * N)
     return groups
 
@@ -237,6 +242,12 @@ def test_a_base_that_is_not_the_targets_is_noticed():
 
 def reading(estimate, low, high):
     return DoseReading(estimate, 0.0, low, high, None, 0.5, 0.5, 0.5)
+
+
+def test_a_target_that_read_much_other_text_is_not_read_off_these_controls():
+    outcome = judged(0.0, shift=0.2)
+    assert outcome.verdict == "invalid"
+    assert any("make controls that read as much" in warning for warning in outcome.warnings)
 
 
 @pytest.mark.parametrize(
