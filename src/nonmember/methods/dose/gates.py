@@ -24,7 +24,8 @@ class DoseGates:
     models.   min_order: rank correlation between what controls have read and what the meter says of each when it is
     made of the others.   min_fit: p-value of the target's being like some model that read so or so often.
     max_shift: how far the target's mean score on the third text may lie from the controls', in standard deviations of
-    one more control; a target that read much more or less other text than they stands elsewhere on their curve.
+    one more control; a target that read much more or less other text than they stands elsewhere on their curve;
+    null: any.
     max_base_distance: how far the target's profile on the third text may lie from the controls', as a multiple of how
     far these lie from one another at most; both where the base is said to be the target's own.   max_layout_auc: how
     well suspect and third text may be told apart by layout; null: any.   num_folds, seed: of that classifier.
@@ -33,7 +34,7 @@ class DoseGates:
     min_separation: float
     min_order: float
     min_fit: float
-    max_shift: float
+    max_shift: float | None
     max_base_distance: float
     max_layout_auc: float | None
     num_folds: int
@@ -43,7 +44,7 @@ class DoseGates:
         require_number(self.min_separation, "(0, inf)", "min_separation")
         require_number(self.min_order, "[-1, 1)", "min_order")
         require_number(self.min_fit, "[0, 1)", "min_fit")
-        require_number(self.max_shift, "(0, inf)", "max_shift")
+        require_number(self.max_shift, "(0, inf)", "max_shift", or_null=True)
         require_number(self.max_base_distance, "(0, inf)", "max_base_distance")
         require_number(self.max_layout_auc, "[0.5, 1]", "max_layout_auc", or_null=True)
         require_count(self.num_folds, 2, "num_folds")
@@ -75,10 +76,8 @@ class DoseGates:
         return [Finding("fit", reading.p_fit, self.min_fit, False, what)]
 
     def of_base(self, target: FloatArray, controls: Sequence[FloatArray]) -> list[Finding]:
-        """Whether the target, document by document of the third text, is one more continuation of the controls' base.
-        and read about as much other text.   target, controls: [documents] scores less the reference's."""
-        means = np.array([one.mean() for one in controls])
-        shift = abs(float(target.mean() - means.mean())) / float(means.std(ddof=1) * math.sqrt(1 + 1 / len(means)))
+        """Whether the target, document by document of the third text, is one more continuation of the controls' base,
+        and one that read about as much other text.   target, controls: [documents] scores less the reference's."""
         profiles = np.array([one - one.mean() for one in controls])
         among = [_distance(one, np.delete(profiles, place, axis=0)) for place, one in enumerate(profiles)]
         distance = _distance(target - target.mean(), profiles) / max(among)
@@ -86,14 +85,17 @@ class DoseGates:
             "The target's distance from the controls on text that none of them read, as a multiple of the largest "
             "among these (is it not continued from their base? Then say controls.own_base=false, or give its own),"
         )
-        moved = (
-            "The target's shift from the controls on that text, in standard deviations (did it read much more or less "
-            "other text than they? Then make controls that read as much, as late),"
-        )
-        return [
-            Finding("base", distance, self.max_base_distance, True, what),
-            Finding("shift", shift, self.max_shift, True, moved),
-        ]
+        found = [Finding("base", distance, self.max_base_distance, True, what)]
+        if self.max_shift is not None:
+            means = np.array([one.mean() for one in controls])
+            spread = float(means.std(ddof=1)) * math.sqrt(1 + 1 / len(means))
+            moved = (
+                "The target's shift from the controls on that text, in standard deviations (did it read much more or "
+                "less other text than they? Then make controls that read as much, as late),"
+            )
+            shift = abs(float(target.mean() - means.mean())) / spread
+            found.append(Finding("shift", shift, self.max_shift, True, moved))
+        return found
 
     def of_texts(self, suspect: Sequence[str], third: Sequence[str]) -> list[Finding]:
         if self.max_layout_auc is None:
