@@ -24,8 +24,8 @@ def audit(dose=0, related=0, verdict="inconclusive", *, name="scipy-a", model="m
           cleared=None, sweep="dose_reported", features=None, controls=(), share=1.0, alpha=0.05, exclude=1,
           panel="v1", **data):  # fmt: skip
     """verdict: cleared, found, or as results have it.   model: the key of the target."""
-    details = {"cleared_dose": cleared, "panel": panel, "own_base": True, "features": features or {},
-               "controls": list(controls)}  # fmt: skip
+    details = {"cleared_dose": cleared, "excluded_dose": exclude, "panel": panel, "own_base": True,
+               "features": features or {}, "controls": list(controls)}  # fmt: skip
     quantities = {"features": {one: {"score": {}, "quantity": "level"} for one in features or {}}, "shape": None,
                   "between": None, "version": panel}  # fmt: skip
     made = made_up.result(

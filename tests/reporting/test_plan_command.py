@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from made_up_clearance import READINGS, clearance, controls
+from made_up_dose import READINGS as DOSE_READINGS
+from made_up_dose import traced
 from scipy import stats
 
 from nonmember.stats.planning import Costs, Pilot, Rule, plan
@@ -257,3 +259,35 @@ def test_help(nonmember, tmp_path):
     assert said.out.startswith("nonmember plan: ")
     assert "pilot" in said.out
     assert not list(tmp_path.iterdir())
+
+
+# --------------------------------------------------------------------------------------- of the dose meter
+
+
+def test_a_plan_of_the_dose_meter_says_how_many_controls_and_documents(nonmember, tmp_path):
+    made_up.write(tmp_path / "audits", *(traced(name=name) for name in ("scipy-a", "scipy-b")))
+    said = nonmember("plan", "pilot=dose", "pilot.folders=[audits]", "max_documents=200", "seconds.control=360")
+    found = plan_of(said)
+    assert found["wanted"] == {"error": 0.05, "power": 0.9, "excluded": 1}
+    best = found["best"]
+    assert (best["num_controls"], best["rounds"]) == (len(DOSE_READINGS), 1)
+    assert all(0 < least < 1 for least in best["least"].values())
+    assert f"{best['num_documents']} documents and {len(DOSE_READINGS)} controls" in said.out
+    assert "1 hours to train" in said.out
+    assert "could not be told for every set" in said.out  # no scores beside these results
+
+
+def test_a_dose_too_small_for_any_design_is_said(nonmember, tmp_path):
+    made_up.write(tmp_path / "audits", *(traced(name=name) for name in ("scipy-a", "scipy-b")))
+    said = nonmember(
+        "plan", "pilot=dose", "pilot.folders=[audits]", "pilot.exclude=0.001", "max_documents=100", "max_seeds=2"
+    )
+    assert plan_of(said)["best"] is None
+    assert "more than is allowed here" in said.out
+
+
+def test_a_plan_of_the_dose_meter_without_its_results_says_what_to_do(nonmember, tmp_path):
+    made_up.write(tmp_path / "audits", clearance())
+    told = in_one_sentence(nonmember("plan", "pilot=dose", "pilot.folders=[audits]"))
+    assert "no result of the dose meter" in told
+    assert "method=dose" in told

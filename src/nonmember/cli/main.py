@@ -20,7 +20,7 @@ COMMANDS = {
     "list": "what there is to choose from: models, methods, data, worlds, sweeps",
     "table": "the results of a group of audits in one table",
     "page": "audit.html of finished audits, made again",
-    "plan": "how large an audit by calibrated clearance must be, from a pilot",
+    "plan": "how large an audit by clearance or the dose meter must be, from a pilot",
     "report": "all results as the tables and figures of a paper, and a page to explore",
     "sync": "copy the audits on disk to W&B",
     "wandb-sweep": "a sweep file as a W&B sweep, for agents",

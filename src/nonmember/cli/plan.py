@@ -1,4 +1,4 @@
-"""`nonmember plan`: power analysis for calibrated clearance."""
+"""`nonmember plan`: power analysis for calibrated clearance and the dose meter."""
 
 from __future__ import annotations
 
@@ -38,17 +38,29 @@ def main() -> None:
 
 
 def plan_audit(config: DictConfig, folder: Path) -> Path:
-    """Plan for every reading that the pilot knows, print, and write `plan.json` to the folder."""
+    """Plan, print, and write `plan.json` to the folder."""
     require_complete(config)
+    from nonmember.cli import plan_dose
+    from nonmember.reports.papers.dose.pilot import KnownDoses
     from nonmember.runtime.files import write_text_atomically
-    from nonmember.stats.planning import Rule, plan, power_ceiling
 
     require_number(config.error, "(0, 0.5)", "error", hint="For 5% pass 0.05.")
     require_number(config.power, "(0, 1)", "power", hint="The usual is 0.8.")
     require_number(config.confidence, "[0.5, 1)", "confidence", or_null=True)
     for name in ("min_documents", "max_documents", "max_seeds", "max_controls"):
         require_count(config[name], 1, name)
-    known: Known = instantiate(config.pilot).known(Path(config.store))
+    known: Known | KnownDoses = instantiate(config.pilot).known(Path(config.store))
+    told = plan_dose.plan_of(config, known) if isinstance(known, KnownDoses) else plan_clearance(config, known)
+    path = folder / PLAN
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text_atomically(path, json.dumps(told, indent=1) + "\n")
+    return path
+
+
+def plan_clearance(config: DictConfig, known: Known) -> dict[str, Any]:
+    """For every reading that the pilot knows: print, and return what plan.json holds."""
+    from nonmember.stats.planning import Rule, plan, power_ceiling
+
     rule = Rule(1 - config.error, config.confidence, known.num_readings, negatives=True)
     seconds = seconds_of(config, known)
     plans = {
@@ -63,10 +75,7 @@ def plan_audit(config: DictConfig, folder: Path) -> Path:
         name for name, gap in known.gaps.items() if power_ceiling(gap, between, rule.content) < config.power
     ]
     show(config, known, plans, underpowered, seconds)
-    path = folder / PLAN
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(path, json.dumps(as_details(config, known, plans, underpowered, seconds), indent=1) + "\n")
-    return path
+    return as_details(config, known, plans, underpowered, seconds)
 
 
 def seconds_of(config: DictConfig, known: Known) -> Costs | None:

@@ -134,7 +134,7 @@ class DoseCurve:
                 f"The dose to exclude must be above 0 and at most the heaviest planted one ({self.doses[-1]:g}); got "
                 f"{wanted:g}."
             )
-        distances = self._distances(values, between)
+        distances = self.distances(values, between)
         by_dose = distances.min(axis=1)
         best = int(by_dose.argmin())
         df = self.df if between is None else min(self.df, between.df)
@@ -155,7 +155,7 @@ class DoseCurve:
             p_fit=float(scipy.stats.f.sf(by_dose[best] / spare, spare, df)),
         )
 
-    def _distances(self, values: FloatArray, between: Between | None) -> FloatArray:
+    def distances(self, values: FloatArray, between: Between | None) -> FloatArray:
         """[doses, related] D2."""
         doses, related = np.meshgrid(self.grid, self._related_grid, indexing="ij")
         errors = values - self.at(doses, related)
@@ -199,9 +199,7 @@ def dose_curve(controls: Sequence[Control], shape: FloatArray | None = None) -> 
     if not np.isfinite(values_CF).all():
         raise ValueError("Expected all features of every control; one is missing or infinite. Leave that control out.")
     most_related = float(related_C.max())
-    design = np.column_stack([dose_C[:, None] == doses, related_share(dose_C, related_C, most_related)]).astype(float)
-    df = len(values_CF) - int(np.linalg.matrix_rank(design))
-    inverse = np.linalg.pinv(design.T @ design)
+    design, inverse, df = _designed(dose_C, related_C, doses, most_related)
     estimates = inverse @ design.T @ values_CF
     errors = values_CF - design @ estimates
     if df < 1 or (np.abs(errors).max(axis=0) <= 1e-12).any():
@@ -213,6 +211,19 @@ def dose_curve(controls: Sequence[Control], shape: FloatArray | None = None) -> 
     monotone = np.column_stack([_monotone(mean, counts) for mean in means.T])
     covariance, df = _covariance(errors, df, shape)
     return DoseCurve(doses, means, monotone, estimates[-1], most_related, covariance, df, inverse)
+
+
+def leverage_of(dose_C: FloatArray, related_C: FloatArray, doses: FloatArray, most: float) -> tuple[FloatArray, int]:
+    """(`DoseCurve.inverse`, degrees of freedom of a feature) of controls that read so. most: greatest planted r."""
+    _, inverse, free = _designed(dose_C, related_C, doses, most)
+    return inverse, free
+
+
+def _designed(
+    dose_C: FloatArray, related_C: FloatArray, doses: FloatArray, most: float
+) -> tuple[FloatArray, FloatArray, int]:
+    design = np.column_stack([dose_C[:, None] == doses, related_share(dose_C, related_C, most)]).astype(float)
+    return design, np.linalg.pinv(design.T @ design), len(dose_C) - int(np.linalg.matrix_rank(design))
 
 
 def related_share(dose: FloatArray, related: float | FloatArray, most: float) -> FloatArray:

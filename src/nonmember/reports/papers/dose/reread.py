@@ -123,21 +123,22 @@ def pooled(runs: Iterable[Run], names: Sequence[str]) -> Pooled:
 # ------------------------------------------------------------------------------------------ fewer documents
 
 
-def measured_on(run: Run, values: DocumentValues, num_documents: int) -> Measured | None:
-    """The features on the first documents of the set, in the order of the SHA-256 of their ids; the third text whole.
-    None where the set is smaller, or where the scores do not give the features that the result holds."""
+def measured_on(run: Run, values: DocumentValues, num_documents: int, skip: int = 0) -> Measured | None:
+    """The features on so many documents of the set after the first `skip`, in the order of the SHA-256 of their ids;
+    the third text whole. None where the set is smaller, or where the scores do not give the features that the result
+    holds."""
     whole, of = measured(run), _quantities(run)
     if whole is None or set(of) != set(whole.target):
         return None
     defined = {group: _defined(values, group) for group in (SUSPECT, THIRD)}
     order = sorted(defined[SUSPECT], key=lambda place: hashlib.sha256(values.ids[SUSPECT][place].encode()).digest())
-    if len(order) < num_documents:
+    if len(order) < skip + num_documents:
         return None
     scores = {name: score for name, quantity in of.items()
               if (score := _score_of(values, defined, quantity, whole.target[name])) is not None}  # fmt: skip
     if len(scores) < len(of):
         return None
-    places = {SUSPECT: order[:num_documents], THIRD: defined[THIRD]}
+    places = {SUSPECT: order[skip : skip + num_documents], THIRD: defined[THIRD]}
 
     def features(role: str) -> Features:
         return {name: _feature(values, places, role, scores[name], quantity) for name, quantity in of.items()}
