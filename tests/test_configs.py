@@ -40,6 +40,7 @@ WORLDS = [name for name in options("world") if name not in (*STUDIES, "own")]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
 WORLDS_OF_SWEEP = {
     "demo": ["micro"],
+    "known_truth": ["micro"],
     "demo_real": ["smollm"],
     "pile": ["pile"],
     "calibration": ["study"],
@@ -50,6 +51,7 @@ WORLDS_OF_SWEEP = {
     "calibration_rivals": ["study"],
     "calibration_llm_di": ["study"],
     "dose_chosen": ["dose_study"],
+    "dose_chosen_stand_in": ["dose_study"],
     "dose_reported": ["dose_study"],
     "dose_aligned": ["dose_study"],
     "dose_attacks": ["dose_study"],

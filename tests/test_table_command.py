@@ -56,6 +56,22 @@ def test_where_the_truth_is_known_it_is_said_first():
     assert "truth is known" not in said(KDS, KDS) + said(made_up.result(truth=None), made_up.result(truth=None))
 
 
+def test_readings_are_told_without_a_sign_and_p_says_of_what_it_is():
+    read = made_up.result(
+        method="dose",
+        statistic=3.14,
+        ci_low=2.2,
+        ci_high=None,
+        p_value=0.2,
+        rho_reference_target=None,
+        rho_distilled_target=None,
+        details={"excluded_dose": 1.0},
+    )
+    text = said(read, width=120)
+    assert headings(text) == [["cell", "n", "readings [95% interval]", "p of 1x or more", "verdict", "truth"]]
+    assert "3.1 [2.2, -]" in text
+
+
 def test_one_method_alone_keeps_its_failures_beside_the_others():
     (heading,) = headings(text := said(PRISM, Failure("other", "No room.", "OSError")))
     assert "rho_RT" in heading

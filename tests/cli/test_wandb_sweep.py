@@ -125,12 +125,12 @@ def check_schema(sweep: dict[str, Any]) -> None:
 
 
 def test_what_is_written_is_that_sweep(call):
-    written = call("demo", "--sweeps", str(SWEEPS))
-    assert written.startswith("# 15 audits. Made by: nonmember wandb-sweep demo ")
+    written = call("known_truth", "--sweeps", str(SWEEPS))
+    assert written.startswith("# 15 audits. Made by: nonmember wandb-sweep known_truth ")
     sweep = yaml.safe_load(written)
-    assert sweep == as_wandb("demo", str(SWEEPS), grid_of("demo", SWEEPS))
+    assert sweep == as_wandb("known_truth", str(SWEEPS), grid_of("known_truth", SWEEPS))
     assert sweep["command"] == [
-        *("${env}", "${program}", "audit", "--config-dir", str(SWEEPS), "--config-name", "demo"),
+        *("${env}", "${program}", "audit", "--config-dir", str(SWEEPS), "--config-name", "known_truth"),
         *("hydra.mode=RUN", "logger.mode=online", "${args_no_hyphens}"),
     ]
 
@@ -149,7 +149,7 @@ def test_what_is_written_is_that_sweep(call):
 )
 def test_overrides_are_read_as_hydra_does(override, expected):
     name, values = expected
-    told = as_wandb("demo", "sweeps", grid_of("demo", SWEEPS, [override]))["parameters"][name]
+    told = as_wandb("known_truth", "sweeps", grid_of("known_truth", SWEEPS, [override]))["parameters"][name]
     assert told == ({"values": values} if isinstance(values, list) else {"value": values})
 
 
@@ -166,13 +166,15 @@ def test_interpolated_axes_follow_the_world(tmp_path):
 
 
 def test_groups_get_names_that_wandb_allows():
-    sweep = as_wandb("demo", "sweeps", grid_of("demo", SWEEPS, ["model@target=micro_target,micro_target_high"]))
+    sweep = as_wandb(
+        "known_truth", "sweeps", grid_of("known_truth", SWEEPS, ["model@target=micro_target,micro_target_high"])
+    )
     assert list(sweep["parameters"]) == ["data.domain", "experiment", "model.at.target"]
     assert sweep["command"] == [
         "${env}",
         "${program}",
         "wandb-sweep",
-        "demo",
+        "known_truth",
         "--sweeps",
         "sweeps",
         "--run",
@@ -185,7 +187,7 @@ def test_groups_get_names_that_wandb_allows():
 
 def test_what_does_not_vary_stands_in_the_command():
     overrides = ["model@target=micro_target", "hydra.job.num=1", "+data.more=1"]
-    sweep = as_wandb("demo", "sweeps", grid_of("demo", SWEEPS, overrides))
+    sweep = as_wandb("known_truth", "sweeps", grid_of("known_truth", SWEEPS, overrides))
     assert sweep["command"][-4:] == [
         "hydra.job.num=1",
         "model@target=micro_target",
@@ -226,15 +228,15 @@ def test_both_run_in_the_same_folders(folders, monkeypatch, axis):
     """Hydra's multirun and the commands of agents, both for real, but for the audits themselves."""
     narrow = ["data.domain=scipy", "experiment=untouched_on_a"]
     monkeypatch.setattr(
-        sys, "argv", ["audit", "-m", "--config-dir", str(SWEEPS), "--config-name", "demo", *narrow, axis]
+        sys, "argv", ["audit", "-m", "--config-dir", str(SWEEPS), "--config-name", "known_truth", *narrow, axis]
     )
     with pytest.raises(ValueError, match="seen enough"):
         audit.main()
     of_hydra = [folder for folder, _ in folders]
     assert len(set(of_hydra)) == 2
-    assert all(folder.startswith("audits/demo/") for folder in of_hydra)
+    assert all(folder.startswith("audits/known_truth/") for folder in of_hydra)
     folders.clear()
-    for command in commands_of(as_wandb("demo", str(SWEEPS), grid_of("demo", SWEEPS, [*narrow, axis]))):
+    for command in commands_of(as_wandb("known_truth", str(SWEEPS), grid_of("known_truth", SWEEPS, [*narrow, axis]))):
         monkeypatch.setattr(sys, "argv", command[2:])
         main = wandb_sweep.main if command[2] == "wandb-sweep" else audit.main
         with pytest.raises(ValueError, match="seen enough"):
@@ -243,14 +245,14 @@ def test_both_run_in_the_same_folders(folders, monkeypatch, axis):
 
 
 def test_mistakes_are_told(call, tmp_path):
-    with pytest.raises(ValueError, match=r"no sweep 'dmo' in .*; there is .*demo.*--sweeps DIR"):
+    with pytest.raises(ValueError, match=r"no sweep 'dmo' in .*; there is .*known_truth.*--sweeps DIR"):
         call("dmo", "--sweeps", str(SWEEPS))
     with pytest.raises(ValueError, match="no list of values"):
-        call("demo", "--sweeps", str(SWEEPS), "seed=interval(1,2)")
+        call("known_truth", "--sweeps", str(SWEEPS), "seed=interval(1,2)")
     with pytest.raises(ValueError, match="has no axis"):
-        call("demo", "--sweeps", str(SWEEPS), "data.domain=scipy", "experiment=untouched_on_a")
+        call("known_truth", "--sweeps", str(SWEEPS), "data.domain=scipy", "experiment=untouched_on_a")
     with pytest.raises(ValueError, match=r"no way to write the axis '\+data.more'"):
-        call("demo", "--sweeps", str(SWEEPS), "+data.more=1,2")
+        call("known_truth", "--sweeps", str(SWEEPS), "+data.more=1,2")
     (tmp_path / "other.yaml").write_text(
         "defaults: [audit, _self_]\nname: other\nhydra:\n  sweeper:\n    _target_: somebody.elses.Sweeper\n"
     )

@@ -226,7 +226,7 @@ def test_a_set_whose_reading_leaves_no_trace_is_refused():
 def test_controls_that_fall_with_the_dose_are_refused():
     outcome = judged(0.0, rises={0: 0.0, 2: 0.9, 8: 0.3})
     assert outcome.verdict == "invalid"
-    assert any("when each is left out" in warning for warning in outcome.warnings)
+    assert any("what the controls have read" in warning for warning in outcome.warnings)
 
 
 def test_a_base_that_is_not_the_targets_is_noticed():

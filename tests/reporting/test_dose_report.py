@@ -276,9 +276,9 @@ def test_what_cannot_be_made_again_is_said(dose_paper, tmp_path):
 @pytest.fixture
 def fixed(tmp_path, monkeypatch):
     """Its hash."""
-    path = tmp_path / "protocol.yaml"
+    path = tmp_path / "dose_protocol.yaml"
     path.write_text("panel: v1\nalpha: 0.05\nexclude: 1\n", encoding="utf-8")
-    monkeypatch.setattr(protocol, "PROTOCOL", path)
+    monkeypatch.setattr(protocol, "PROTOCOLS", tmp_path)
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
@@ -299,6 +299,19 @@ def test_the_protocol_of_results_is_checked(dose_paper, fixed):
     }  # fmt: skip
 
 
+def test_each_result_is_compared_with_its_own_protocol(dose_paper, fixed, tmp_path):
+    second = tmp_path / "dose_protocol_2.yaml"
+    second.write_text("panel: v2\n", encoding="utf-8")
+    of_second = hashlib.sha256(second.read_bytes()).hexdigest()
+    results = [audit(protocol=fixed), audit(protocol=of_second, panel="v2"), audit(protocol=of_second, panel="v1")]
+    section = built(dose_paper, *results)["protocol"]
+    assert [text(block(section, "protocol"), "all", one) for one in block(section, "protocol").columns] == [
+        "3", "3", "0", "0", "1",
+    ]  # fmt: skip
+    (row,) = block(section, "protocol-others").rows
+    assert row.cells[0].ours[0].text == "v1 (protocol: v2)"
+
+
 def test_results_of_the_protocol_are_not_listed(dose_paper, fixed):
     section = built(dose_paper, audit(protocol=fixed))["protocol"]
     assert [one.key for one in section.blocks] == ["protocol"]
@@ -306,9 +319,9 @@ def test_results_of_the_protocol_are_not_listed(dose_paper, fixed):
 
 @pytest.mark.parametrize("content", [None, "- no mapping", "{"])
 def test_without_a_protocol_nothing_is_compared(dose_paper, tmp_path, monkeypatch, content):
-    monkeypatch.setattr(protocol, "PROTOCOL", tmp_path / "protocol.yaml")
+    monkeypatch.setattr(protocol, "PROTOCOLS", tmp_path)
     if content is not None:
-        (tmp_path / "protocol.yaml").write_text(content, encoding="utf-8")
+        (tmp_path / "dose_protocol.yaml").write_text(content, encoding="utf-8")
     section = built(dose_paper, audit(protocol="0" * 64))["protocol"]
     assert not section.blocks
     assert "no result is compared with it" in section.notes[0]

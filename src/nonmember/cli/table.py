@@ -169,7 +169,8 @@ def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
 
 @dataclass(frozen=True)
 class Group:
-    """Cells that share a table. rows: column -> text.   numeric: columns that are aligned to the right."""
+    """Cells that share a table. rows: column -> text.   numeric: first words of columns that are aligned
+    to the right."""
 
     title: str
     columns: Sequence[str]
@@ -208,7 +209,7 @@ def _columns(results: Sequence[AuditResult]) -> dict[str, Callable[[Cell], str]]
         "rho_RT": (rho_reference, lambda one: _decimals(rho_reference(one))),
         "rho_DT": (rho_distilled, lambda one: _decimals(rho_distilled(one))),
         statistic: (lambda one: True, _statistic),
-        "p": (lambda one: one.statistics.p_value, _p_value),
+        _name_of_p(results): (lambda one: one.statistics.p_value, _p_value),
         "verdict": (lambda one: True, lambda one: one.verdict.decision),
         "truth": (lambda one: True, lambda one: one.question.truth or "unknown"),
     }
@@ -226,7 +227,7 @@ def table_of(group: Group) -> Table:
     """Labels are shown as they are: what looks like markup in them is none."""
     table = Table(title=Text(visible(group.title)) if group.title else None, title_justify="left", header_style="bold")
     for name in group.columns:
-        table.add_column(Text(name), justify="right" if name in group.numeric else "left", no_wrap=True)
+        table.add_column(Text(name), justify="right" if name.split()[0] in group.numeric else "left", no_wrap=True)
     for row in group.rows:
         table.add_row(*(Text(visible(row[name])) for name in group.columns))
     return table
@@ -253,7 +254,17 @@ def _given(folder: str) -> list[str]:
     return [re.sub(r"^[^=]*[.@/]([^=.@/]+=)", r"\1", part).replace("_=", "=") for part in folder.split(",")]
 
 
+def _name_of_p(results: Sequence[AuditResult]) -> str:
+    """Of the dose meter it is of so many readings or more, whatever the verdict rests on."""
+    excluded = {one.statistics.details.get("excluded_dose") for one in results}
+    dose = excluded.pop() if len(excluded) == 1 else None
+    return "p" if dose is None else f"p of {dose:g}x or more"
+
+
 def _statistic(result: AuditResult) -> str:
+    if "excluded_dose" in result.statistics.details:  # readings are never negative, and their interval may be open
+        ends = (_decimals(bound, ".2g") for bound in (result.statistics.ci_low, result.statistics.ci_high))
+        return f"{_decimals(result.statistics.value, '.2g')} [{', '.join(ends)}]"
     value = _decimals(result.statistics.value, "+.3f")
     if result.statistics.ci_low is None and result.statistics.ci_high is None:
         return value

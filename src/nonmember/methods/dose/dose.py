@@ -140,7 +140,9 @@ class Dose(Method):
         reading = self._read(curve, features[TARGET], self._between)
         left_out = {role: self._left_out(role, controls, features) for role in controls}
         findings = [
-            *self.gates.of_curve(curve.separation, [(controls[role].dose, found) for role, found in left_out.items()]),
+            *self.gates.of_curve(
+                curve.separation, [(one.dose, self._estimate(curve, one)) for one in controls.values()]
+            ),
             *(self._of_base(third, models) if self.controls.own_base else ()),
             *self.gates.of_fit(reading, curve.doses[-1]),
             *self.gates.of_texts(suspect.texts, third.texts),
@@ -192,6 +194,9 @@ class Dose(Method):
 
     def _read(self, curve: DoseCurve, features: Mapping[str, float], between: Between | None) -> DoseReading:
         return curve.read(_vector(features), wanted=self.exclude, alpha=self.alpha, between=between)
+
+    def _estimate(self, curve: DoseCurve, control: Control) -> float:
+        return curve.read(control.values, wanted=self.exclude, alpha=self.alpha).estimate
 
     def _left_out(
         self, role: str, controls: Mapping[str, Control], features: Mapping[str, Mapping[str, float]]

@@ -21,8 +21,8 @@ __all__ = ["DoseGates", "Finding", "as_details", "failures"]
 @dataclass(frozen=True)
 class DoseGates:
     """min_separation: distance between models that read nothing and the heaviest dose, in standard deviations of single
-    models.   min_order: rank correlation between what controls have read and what the meter says of each when it is
-    made of the others.   min_fit: p-value of the target's being like some model that read so or so often.
+    models.   min_order: rank correlation between what controls have read and what the meter says of each.
+    min_fit: p-value of the target's being like some model that read so or so often.
     max_shift: how far the target's mean score on the third text may lie from the controls', in standard deviations of
     one more control; a target that read much more or less other text than they stands elsewhere on their curve;
     null: any.
@@ -49,20 +49,19 @@ class DoseGates:
         require_number(self.max_layout_auc, "[0.5, 1]", "max_layout_auc", or_null=True)
         require_count(self.num_folds, 2, "num_folds")
 
-    def of_curve(self, separation: float, readings: Sequence[tuple[float, float | None]]) -> list[Finding]:
+    def of_curve(self, separation: float, readings: Sequence[tuple[float, float]]) -> list[Finding]:
         """Whether reading leaves a trace on this set, and controls rise with the dose. readings: of each control what
-        it has read and what the meter says of it, None where it cannot be made of the others."""
-        found = [
+        it has read and what the meter says of it: the meter made of all, since of eight controls one is too many to
+        leave out."""
+        planted, said = zip(*readings, strict=True)
+        order = rank_correlation(planted, said, "spearman")
+        return [
             Finding("separation", separation, self.min_separation, False,
                     "The distance of controls of the heaviest dose from those that read nothing, in standard "
                     "deviations,"),
+            Finding("order", 0.0 if math.isnan(order) else order, self.min_order, False,
+                    "The rank correlation of what the controls have read with what the meter says of them"),
         ]  # fmt: skip
-        planted, said = zip(*[(dose, one) for dose, one in readings if one is not None] or [(0.0, 0.0)], strict=True)
-        if len(set(planted)) > 1:
-            order = rank_correlation(planted, said, "spearman")
-            what = "The rank correlation of the controls' readings with what the meter says when each is left out"
-            found.append(Finding("order", 0.0 if math.isnan(order) else order, self.min_order, False, what))
-        return found
 
     def of_fit(self, reading: DoseReading, heaviest: float) -> list[Finding]:
         """Whether the target is like any model that read so or so often. One that read more than the heaviest dose is
