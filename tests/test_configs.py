@@ -54,6 +54,7 @@ WORLDS_OF_SWEEP = {
     "dose_chosen_stand_in": ["dose_study"],
     "dose_stand_in": ["dose_study"],
     "dose_again": ["dose_study"],
+    "dose_small": ["dose_study"],
     "dose_attacks_again": ["dose_study"],
     "dose_reported": ["dose_study"],
     "dose_aligned": ["dose_study"],

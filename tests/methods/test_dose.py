@@ -42,7 +42,7 @@ GATES = DoseGates(
 )  # fmt: skip
 METHOD = Dose(
     controls=CONTROLS, panel=PANEL, third=tiny.texts(*tiny.random_texts(60, seed=9), name="third"), exclude=2,
-    gates=GATES, num_resamples=100, alpha=0.05, max_tokens=64,
+    exceed=0.1, gates=GATES, num_resamples=100, alpha=0.05, max_tokens=64,
 )  # fmt: skip
 READINGS = [Exposure(1.0, dose) for dose in (0, 4, 0, 1)]
 
@@ -241,7 +241,7 @@ def test_a_base_that_is_not_the_targets_is_noticed():
 
 
 def reading(estimate, low, high):
-    return DoseReading(estimate, 0.0, low, high, None, 0.5, 0.5, 0.5)
+    return DoseReading(estimate, 0.0, low, high, None, 0.5, 0.5, 0.5, 0.5)
 
 
 def test_a_target_that_read_much_other_text_is_not_read_off_these_controls():

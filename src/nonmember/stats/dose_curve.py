@@ -75,8 +75,8 @@ class DoseReading:
 
     estimate: of the set.   related: of related text, at that estimate.   low, high: ends of the interval; high None
     where the heaviest planted dose is not rejected either.   cleared_dose: least dose such that it and all heavier ones
-    are rejected; None where none is.   p_at_least: of "the wanted dose or more".   p_none: of "nothing of it".
-    p_fit: of "like some model that read so or so often".
+    are rejected; None where none is.   p_at_least: of "the wanted dose or more".   p_at_most: of "the exceeded dose or
+    less".   p_none: of "nothing of it".   p_fit: of "like some model that read so or so often".
     """
 
     estimate: float
@@ -85,6 +85,7 @@ class DoseReading:
     high: float | None
     cleared_dose: float | None
     p_at_least: float
+    p_at_most: float
     p_none: float
     p_fit: float
 
@@ -124,9 +125,12 @@ class DoseCurve:
         rise = self.monotone[-1] - self.monotone[0]
         return math.sqrt(float(rise @ np.linalg.solve(self.covariance, rise)))
 
-    def read(self, values: FloatArray, *, wanted: float, alpha: float, between: Between | None = None) -> DoseReading:
-        """Read a target off the curve. values: [F].   wanted: dose of p_at_least.   alpha: 1 - that of the interval,
-        and level of cleared_dose.   Raises ValueError on values that are not finite, and a dose beyond the planted."""
+    def read(
+        self, values: FloatArray, *, wanted: float, exceeded: float = 0.0, alpha: float, between: Between | None = None
+    ) -> DoseReading:
+        """Read a target off the curve. values: [F].   wanted: dose of p_at_least.   exceeded: that of p_at_most.
+        alpha: 1 - that of the interval, and level of cleared_dose.   Raises ValueError on values that are not finite,
+        and a dose beyond the planted."""
         if not np.isfinite(values).all():
             raise ValueError(f"Expected finite features of the target; got {values}.")
         if not 0 < wanted <= self.doses[-1]:
@@ -151,6 +155,7 @@ class DoseCurve:
             high=None if kept[-1] == len(self.grid) - 1 else float(self.grid[kept[-1]]),
             cleared_dose=_least_rejected(self.grid, p_at_least, alpha),
             p_at_least=float(np.interp(wanted, self.grid, p_at_least)),
+            p_at_most=float(np.interp(exceeded, self.grid, p_at_most)),
             p_none=float(p_at_most[0]),
             p_fit=float(scipy.stats.f.sf(by_dose[best] / spare, spare, df)),
         )

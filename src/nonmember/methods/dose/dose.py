@@ -50,13 +50,16 @@ SUSPECT, THIRD = "suspect", "third"
 class Dose(Method):
     """controls: the planted ones.   panel: features, and how their errors go together.   third: text prepared like the
     suspect set that no model here has read.   exclude: a verdict of non-membership is given where so many readings, or
-    fewer, are excluded.   gates: what must hold.   num_resamples: of documents, for the interval of a share.
+    more, are excluded.   exceed: one of membership where so many, or fewer, are; above 0, since near 0 the curve is not
+    as exact as the test of "nothing at all" is sharp.   gates: what must hold.   num_resamples: of documents, for the
+    interval of a share.
     """
 
     controls: DoseControls
     panel: Panel
     third: CorpusSpec
     exclude: float
+    exceed: float
     gates: DoseGates
     num_resamples: int
     alpha: float
@@ -77,6 +80,7 @@ class Dose(Method):
         require_resamples(self.num_resamples, self.alpha)
         heaviest = self.controls.doses[-1]
         require_number(self.exclude, f"(0, {heaviest}]", "exclude", hint="It is a number of readings that was planted.")
+        require_number(self.exceed, f"[0, {self.exclude:g})", "exceed", hint="It is a number of readings.")
         if not self.controls.own_base and self.panel.between is None:
             raise ValueError(
                 f"The panel {self.panel.version} does not say how far targets of another base lie from controls, so "
@@ -157,15 +161,17 @@ class Dose(Method):
             ci_high=math.nan if reading.high is None else reading.high,
             alpha=self.alpha,
             verdict=verdict,
-            allowed_claim=claim_of(verdict, reading, self.exclude, curve.doses[-1]),
+            allowed_claim=claim_of(verdict, reading, self.exclude, self.exceed, curve.doses[-1]),
             warnings=tuple(reasons) if reasons else tuple(self._warnings(reading, knows_related)),
             details={
                 "readings": readings_of(reading, curve.doses[-1]),
                 "cleared_dose": reading.cleared_dose,
                 "p_value_of_no_reading": reading.p_none,
+                "p_value_of_exceeded": reading.p_at_most,
                 "p_value_of_fit": reading.p_fit,
                 "related_readings": reading.related,
                 "excluded_dose": self.exclude,
+                "exceeded_dose": self.exceed,
                 "heaviest_dose": float(curve.doses[-1]),
                 "panel": self.panel.version,
                 "own_base": self.controls.own_base,
@@ -193,7 +199,9 @@ class Dose(Method):
         return Between(np.asarray(between.covariance, dtype=np.float64), between.relative, between.df)
 
     def _read(self, curve: DoseCurve, features: Mapping[str, float], between: Between | None) -> DoseReading:
-        return curve.read(_vector(features), wanted=self.exclude, alpha=self.alpha, between=between)
+        return curve.read(
+            _vector(features), wanted=self.exclude, exceeded=self.exceed, alpha=self.alpha, between=between
+        )
 
     def _estimate(self, curve: DoseCurve, control: Control) -> float:
         return curve.read(control.values, wanted=self.exclude, alpha=self.alpha).estimate
@@ -242,20 +250,20 @@ class Dose(Method):
     def _verdict(self, reading: DoseReading, refused: bool, knows_related: bool) -> Verdict:
         if refused:
             return "invalid"
-        if reading.p_none < self.alpha:
+        if reading.p_at_most < self.alpha:
             return "evidence_of_membership" if knows_related else "score_only"
         return "evidence_of_non_membership" if reading.p_at_least < self.alpha else "inconclusive"
 
     def _warnings(self, reading: DoseReading, knows_related: bool) -> Iterator[str]:
-        if not knows_related and reading.p_none < self.alpha:
+        if not knows_related and reading.p_at_most < self.alpha:
             yield (
                 "The target shows more than models that read nothing, but no control read related text and not the "
                 "set, so related text may be the reason. Give some as method.controls.related."
             )
-        if reading.p_none < self.alpha and reading.p_at_least < self.alpha:
+        if reading.p_at_most < self.alpha and reading.p_at_least < self.alpha:
             yield (
-                f"Both 'nothing was read' and '{self.exclude:g} or more whole readings' are rejected: a part of the "
-                "set may have been read; see partial_use."
+                f"Both '{self.exceed:g} readings or fewer' and '{self.exclude:g} or more whole readings' are rejected: "
+                "a part of the set may have been read; see partial_use."
             )
 
     def _partial_use(

@@ -19,7 +19,7 @@ def readings_of(reading: DoseReading, heaviest: float) -> str:
     return f"about {_told(reading.estimate)} {unit} ({_told(reading.low)} {'or' if upper == 'more' else 'to'} {upper})"
 
 
-def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, heaviest: float) -> str:
+def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, exceed: float, heaviest: float) -> str:
     said = readings_of(reading, heaviest)
     if verdict == "invalid":
         return INVALID
@@ -31,10 +31,11 @@ def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, heaviest: f
             "have been read. It says nothing about single documents."
         )
     if verdict == "evidence_of_membership":
+        fewest = f"{exceed:g} readings or fewer" if exceed else "none"
         return (
             f"There is statistical evidence that the target read this dataset, or text that is more closely related to "
-            f"it than the related text the controls read: {said} (p = {reading.p_none:.2g} for none). It says nothing "
-            "about single documents."
+            f"it than the related text the controls read: {said} (p = {reading.p_at_most:.2g} for {fewest}). It says "
+            "nothing about single documents."
         )
     if verdict == "score_only":
         return f"None beyond the number: {said}."

@@ -19,9 +19,11 @@ from nonmember.results.load import Run
 from nonmember.stats.clusters import ClusteredShare, clustered_share
 
 OWN_BASE = "s"  # that of the controls, as data.base names it
-REPORTED, CHOSEN = ("reported", "aligned", "stand_in", "large", "attacks"), "chosen"  # keys of conf/report/dose.yaml
+CHOSEN = "chosen"  # these are keys of conf/report/dose.yaml
+REPORTED = ("reported", "again", "aligned", "stand_in", "large", "attacks", "attacks_again")
 GROUPS = {
     "reported": "the reported half",
+    "again": "the reported half, second protocol",
     "aligned": "the reported half, mixtures of the controls",
     CHOSEN: "the half that features were chosen on",
 }

@@ -48,7 +48,7 @@ class Reread:
     @property
     def found(self) -> bool:
         """To be a member; as the method decides, where controls read related text."""
-        return self.reading.p_none < self.alpha
+        return self.reading.p_at_most < self.alpha
 
     @property
     def cleared(self) -> bool:
@@ -75,10 +75,13 @@ def read_again(
     run: Run, of: Measured, names: Sequence[str], shape: FloatArray | None, between: Between | None = None
 ) -> Reread | None:
     """With these features. shape: of their errors; None: the controls' own. None where the controls allow no curve."""
-    alpha, exclude = run.question.alpha, number_in(run.question.settings, "exclude")
+    alpha, settings = run.question.alpha, run.question.settings
+    exclude, exceed = number_in(settings, "exclude"), number_in(settings, "exceed")
     target = np.array([of.target[name] for name in names])
     try:
-        reading = dose_curve(of.of(names), shape).read(target, wanted=exclude or 1.0, alpha=alpha, between=between)
+        reading = dose_curve(of.of(names), shape).read(
+            target, wanted=exclude or 1.0, exceeded=exceed or 0.0, alpha=alpha, between=between
+        )
     except (ValueError, np.linalg.LinAlgError):
         return None
     return Reread(run, reading, alpha)
