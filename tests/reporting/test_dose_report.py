@@ -58,13 +58,14 @@ def test_errors_are_counted_against_what_was_read(dose_paper):
 def test_targets_of_other_bases_and_of_the_other_half_are_told_apart(dose_paper):
     results = [
         audit(1, verdict="cleared"), audit(1, verdict="found", base="olmo"), audit(1, sweep="dose_aligned"),
+        audit(1, sweep="dose_again"),
         audit(1, verdict="found", sweep="dose_chosen"), audit(1, verdict="cleared", sweep="red_team"),
     ]  # fmt: skip
     found = block(built(dose_paper, *results)["errors"], "errors")
     assert found.columns == tuple(GROUPS.values())
     assert any(note.startswith(f"Panels of features: {REPORTED}: v1; ") for note in found.notes)
     row = "false clearance, read once"
-    assert [counted(found, row, one) for one in found.columns] == [f"1{FALSE} of 1", "0 of 1", "0 of 1"]
+    assert [counted(found, row, one) for one in found.columns] == [f"1{FALSE} of 1", "0 of 1", "0 of 1", "0 of 1"]
 
 
 def test_intervals_go_by_sets_and_models(dose_paper):
