@@ -195,6 +195,16 @@ def test_related_text_does_not_convict():
     assert outcome.details["related_readings"] > 3
 
 
+def test_membership_is_claimed_of_more_than_is_to_be_exceeded():
+    sharp, careful = (judged(1.2 * EFFECT, method=replace(METHOD, exceed=exceed)) for exceed in (0, 1))
+    assert sharp.details["p_value_of_no_reading"] == sharp.details["p_value_of_exceeded"] < 0.05
+    assert sharp.verdict == "evidence_of_membership"
+    assert careful.details["p_value_of_no_reading"] < 0.05 < careful.details["p_value_of_exceeded"]
+    assert careful.verdict != "evidence_of_membership"
+    with pytest.raises(ValueError, match=r"exceed must be a number in \[0, 2\)"):
+        replace(METHOD, exceed=2)
+
+
 def test_what_could_be_either_is_inconclusive():
     outcome = judged(0.02, rises={0: 0.0, 2: 0.05, 8: 0.8})
     assert outcome.verdict == "inconclusive"
