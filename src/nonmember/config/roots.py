@@ -10,7 +10,7 @@ import functools
 import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from hydra.core.hydra_config import HydraConfig
 from hydra.core.plugins import Plugins
 from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
+from hydra.plugins.sweeper import Sweeper
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from nonmember.config.presets import store_presets
@@ -29,6 +30,7 @@ from nonmember.config.run_names import cell_name
 from nonmember.config.safety import checked_composition, environment
 from nonmember.runtime.interruption import Interrupted, check, interruption_of, worker
 from nonmember.runtime.naming import folder_name, label_of_path, place
+from nonmember.runtime.progress import Stage
 
 FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of torch, and of NumPy
@@ -264,11 +266,31 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object]) -> 
 
     if any(word.startswith("--experimental-rerun") for word in sys.argv[1:]):
         raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")
-    with checked_composition():
+    with checked_composition(), shown_composition():
         run()
     check()
     if errors:
         raise errors[0]
+
+
+@contextlib.contextmanager
+def shown_composition() -> Iterator[None]:
+    """While it lasts, a sweep of hundreds of cells says how far it is with composing them, which Hydra does for all
+    before it launches the first."""
+    compose = Sweeper.validate_batch_is_legal
+
+    @functools.wraps(compose)
+    def shown(self: Sweeper, batch: Sequence[Sequence[str]]) -> None:
+        with Stage("composing", len(batch), "cells") as stage:
+            for cell in batch:
+                compose(self, [cell])
+                stage.advance()
+
+    Sweeper.validate_batch_is_legal = shown  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        Sweeper.validate_batch_is_legal = compose  # type: ignore[method-assign]
 
 
 # What no command but an audit looks at, and of an audit only some methods (nonmember.config.given).
