@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
@@ -27,15 +28,16 @@ from nonmember.reports.papers.dose.cells import (
     share_cell,
     with_dose,
 )
-from nonmember.reports.papers.dose.rivals import AGAINST, ERROR, METER, SCORES, Comparison, Rival, comparison
+from nonmember.reports.papers.dose.rivals import AGAINST, ERROR, METER, METHODS, SCORES, Comparison, Rival, comparison
 from nonmember.reports.papers.dose.tables import CLUSTERED, MIXED, is_near
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
-from nonmember.reports.render.figures import MARKERS, QUIET, colour, figure_of, panels
+from nonmember.reports.render.figures import MARKERS, QUIET, colour, figure_of, legend_below, panels
 from nonmember.results.load import Run
 from nonmember.stats.proportions import exact_interval
 
-FOUND, CLEARED = f"found at {ERROR:.0%} false positives", f"cleared at {ERROR:.0%} false clearances"
+FOUND, CLEARED = "found", "cleared"
+PANELS = {FOUND: f"found at {ERROR:.0%} false positives", CLEARED: f"cleared at {ERROR:.0%} false clearances"}
 # Whose verdict is counted: row -> method, decision, and whether the decision is false where something was read.
 VERDICTS: Mapping[str, tuple[str, Callable[[Run], bool], bool]] = {
     f"{METER}: not read": ("dose", cleared, True),
@@ -89,6 +91,7 @@ def _overview(compared: Comparison, world: str) -> Block | None:
         "targets are not in it, nor are the dose meter's fifteen controls, one training of a minute each for all sets "
         "together. The paired t finds PRISM's distilled reference; alone it takes as long as PRISM. Scores need a "
         "forward pass over the documents and no audit: they are those that the dose meter's audits keep.",
+        "FSD and LLM-DI were run on sets of the libraries of which enough text is left that no model has read.",
     )
     rows = tuple(Row(rival.name, cells(rival)) for rival in compared.rivals)
     return filled(Block("rivals", world, "Methods side by side", "method", columns, rows, MIXED), notes)
@@ -104,9 +107,9 @@ def _told_apart(compared: Comparison, world: str, sets: frozenset[str] = frozens
         return share_cell(share, [one.run for one in rival.read(dose if measure == FOUND else 0)], world)
 
     notes = (
-        f"{_capital(FOUND)}: of sets that were read so often, how many have a statistic above that of all but 5% of "
-        f"the unread ones. {_capital(CLEARED)}: of unread sets, how many have one below that of all but 5% of the sets "
-        "that were read so often.",
+        "Found, at 5% false positives: of sets that were read so often, how many have a statistic above that of all "
+        "but 5% of the unread ones. Cleared, at 5% false clearances: of unread sets, how many have one below that of "
+        "all but 5% of the sets that were read so often.",
         "The threshold is one for all sets, found on these very audits; intervals find it anew in each resample. The "
         "dose meter's statistic is its estimate, which unlike the others is made of what controls show on the same "
         "set; its gates are not asked. Ties are not told apart.",
@@ -120,11 +123,7 @@ def _told_apart(compared: Comparison, world: str, sets: frozenset[str] = frozens
         for rival in compared.rivals
     )
     key, columns = "rivals-power" + ("-common" if sets else ""), tuple(named(dose) for dose in compared.doses)
-    return filled(Block(key, world, title, "statistic, sets read", columns, rows, QUANTITIES), notes)
-
-
-def _capital(text: str) -> str:
-    return text[0].upper() + text[1:]
+    return filled(Block(key, world, title, "by statistic, sets read", columns, rows, QUANTITIES), notes)
 
 
 def _verdicts(compared: Comparison, world: str) -> Block | None:
@@ -182,25 +181,25 @@ def _figure(compared: Comparison, block: Block, scope: Scope) -> Figure:
     shown = [place for place, rival in enumerate(compared.rivals) if rival.method or rival.name in _shown_scores()]
 
     def paint(canvas: Canvas) -> None:
-        axes = list(panels(canvas, [FOUND, CLEARED]))
+        axes = list(panels(canvas, list(PANELS.values())))
         for panel, axis in enumerate(axes):
-            for line, place in enumerate(shown):
+            for place in shown:
                 row = block.rows[panel * len(compared.rivals) + place]
-                _line(axis, compared.doses, row, compared.rivals[place].name, line)
+                _line(axis, compared.doses, row, compared.rivals[place].name, shown.index(place))
             axis.axhline(ERROR, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
             axis.set(xscale="log", ylim=(-0.03, 1.03), xticks=compared.doses)
             axis.set_xticks([], minor=True)
             axis.set_xticklabels([named(dose) for dose in compared.doses])
         axes[0].set(ylabel="share of audits", xlabel="how often these sets were read")
         axes[1].set(xlabel="what these unread sets are cleared of")
-        canvas.legend(*axes[0].get_legend_handles_labels(), loc="outside right center")
+        legend_below(canvas, axes[0], columns=3)
 
     alt = (
         f"Two panels over {formats.listed([named(dose) for dose in compared.doses])}, on a logarithmic scale, with a "
         "line per method. Left: share of sets read so often whose statistic lies above that of all but 5% of the "
         "unread ones. Right: share of unread sets whose statistic lies below that of all but 5% of those read so often."
     )
-    made = figure_of("rivals", scope.world, "Told apart at equal errors", alt, block, (8.4, 3.2), paint)
+    made = figure_of("rivals", scope.world, "Told apart at equal errors", alt, block, (6.8, 4.1), paint)
     return dataclasses.replace(made, read=compared.read)
 
 
@@ -211,7 +210,15 @@ def _shown_scores() -> set[str]:
 
 
 def _line(axis: Axes, doses: Sequence[int], row: Row, name: str, place: int) -> None:
+    """Scores are thin, in one colour each, and dotted where nothing stands beside them; the meter lies on top."""
     pairs = [(dose, cell.ours[0].value, cell.ours[1].value) for dose, cell in zip(doses, row.cells, strict=True)]
     points = [(dose, num / of) for dose, num, of in pairs if num is not None and of]
-    axis.plot([dose for dose, _ in points], [share for _, share in points], color=colour(place), label=name,
-              marker=MARKERS[place % len(MARKERS)])  # fmt: skip
+    score = next((score for score in SCORES if name.startswith(score)), None)
+    style: dict[str, Any] = {"color": colour(place), "marker": MARKERS[place % len(MARKERS)]}
+    if score is not None:
+        number = len(METHODS) + 1 + list(SCORES).index(score)
+        style = {"color": colour(number), "marker": MARKERS[number], "linewidth": 1, "markersize": 3.5,
+                 "linestyle": ":" if name == score else "-"}  # fmt: skip
+    elif name == METER:
+        style |= {"linewidth": 2.4, "zorder": 3}
+    axis.plot([dose for dose, _ in points], [share for _, share in points], label=name, **style)

@@ -22,19 +22,19 @@ from nonmember.stats.clusters import ClusteredShare, clustered_tpr_at_fpr
 KEYS = ("rivals", "rivals_heldout")  # of conf/report/dose.yaml
 ERROR = 0.05  # false positives, or false clearances, at which all are compared
 METER = "dose meter"
-MEMBERSHIP, NON_MEMBERSHIP = 1, -1  # what a high statistic of a method speaks for
+MEMBERSHIP, NON_MEMBERSHIP = 1, -1  # what a high statistic speaks for
 METHODS = {  # by method: name, what it needs besides target and suspect set, and the sign of its statistic
     "prism": ("PRISM", "unread reference, distilled", NON_MEMBERSHIP),
     "paired_t": ("paired t", "unread reference, distilled", NON_MEMBERSHIP),
     "kds": ("KDS", "weights to tune", MEMBERSHIP),
-    "fsd": ("FSD", "weights to tune, unread text of the same kind, twice", MEMBERSHIP),
+    "fsd": ("FSD", "weights to tune, two unread texts of the same kind", MEMBERSHIP),
     "llm_di": ("LLM-DI", "unread text of the same kind", NON_MEMBERSHIP),  # t of the suspect set less the held-out one
 }
 SCORES = {"loss": "loss", "Min-K%++": "minkpp(1)"}  # printed name -> column of scores.parquet
 AGAINST = {  # how a score becomes a statistic -> what that needs
     "": "nothing",
-    ", less the reference's": "unread reference",
-    ", less the reference's and the third text's": "unread reference, unread third text of any kind",
+    " less reference": "unread reference",
+    " less reference and third text": "unread reference, unread third text of any kind",
 }
 
 
@@ -116,18 +116,19 @@ class Comparison:
 
 
 def comparison(scope: Scope) -> Comparison | None:
-    """On the audits of the reported half that other methods were run on: same target, same set."""
+    """On the audits of the reported half that other methods were run on: same target, same set, each counted once."""
     others = [run for key in KEYS for run in select(scope.runs, sweep=tuple(scope.sweeps[key]))]
     asked = {question_of(run) for run in others if run.question.method in METHODS}
-    meter = [run for run in of_own_base(scope, "reported") if question_of(run) in asked and dose_of(run) is not None]
+    known = [run for run in of_own_base(scope, "reported") if dose_of(run) is not None]
+    meter = {question_of(run): run for run in known if question_of(run) in asked}
     if not meter:
         return None
-    same = {question_of(run) for run in meter}
-    rivals = [_rival(METER, "planted controls of the base, unread reference, unread third text", "dose", meter)]
+    needs = "planted controls of the base, unread reference, unread third text"
+    rivals = [_rival(METER, needs, "dose", list(meter.values()))]
     for method, (name, needs, sign) in METHODS.items():
-        runs = [run for run in select(others, method=method) if question_of(run) in same]
-        rivals += [_rival(name, needs, method, runs, sign)] if runs else []
-    return _with_scores(rivals, meter, len(asked - same))
+        runs = {question_of(run): run for run in select(others, method=method) if question_of(run) in meter}
+        rivals += [_rival(name, needs, method, list(runs.values()), sign)] if runs else []
+    return _with_scores(rivals, list(meter.values()), len(asked - set(meter)))
 
 
 def question_of(run: Run) -> tuple[str, str]:
