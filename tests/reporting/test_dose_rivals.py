@@ -12,9 +12,13 @@ import pytest
 from made_up_dose import audit, rival
 from reading import block, built, cell, runs_of, text
 
+from nonmember.methods import LlmDi, PairedT
 from nonmember.reports.core.grid import FALSE
 from nonmember.reports.papers.dose.rival_tables import CLEARANCE, CLEARED, FOUND
+from nonmember.reports.papers.dose.rivals import MEMBERSHIP, METHODS, NON_MEMBERSHIP
 from nonmember.results.load import Run
+from nonmember.stats.inference import dataset_inference
+from nonmember.stats.paired import paired_t_less
 
 SETS = [f"library{place:02}-a" for place in range(20)]
 
@@ -60,6 +64,21 @@ def test_found_and_cleared_at_equal_errors(dose_paper):
         "LLM-DI": ("15 of 20", "18 of 20"),
         "PRISM": ("2 of 20", "2 of 20"),
     }
+
+
+def test_statistics_point_where_their_tests_do():
+    """What a low t means of the paired t-test, and of LLM-DI's."""
+    low = paired_t_less([1.0, 2.0, 3.0], [2.0, 2.5, 4.0])
+    assert (low.statistic < 0, low.p_value < 0.05) == (True, True)
+    assert (PairedT.claim, METHODS["paired_t"][2]) == ("non_membership", MEMBERSHIP)
+    rng = np.random.default_rng(0)
+    told = dataset_inference(
+        rng.normal(2, 1, (80, 2)), rng.normal(0, 1, (80, 2)), outliers="keep", tail_fraction=0.05, fit_size=40,
+        num_splits=1, learning_rate=0.05, num_steps=100, equal_variances=True, trim_predictions=False, compat=False,
+        rng=rng,
+    )  # fmt: skip
+    assert (told.statistics[0] < 0, told.combined_p_value < 0.05) == (True, True)
+    assert (LlmDi.claim, METHODS["llm_di"][2]) == ("membership", NON_MEMBERSHIP)
 
 
 def test_by_dose(dose_paper):

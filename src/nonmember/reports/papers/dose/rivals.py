@@ -25,7 +25,7 @@ METER = "dose meter"
 MEMBERSHIP, NON_MEMBERSHIP = 1, -1  # what a high statistic speaks for
 METHODS = {  # by method: name, what it needs besides target and suspect set, and the sign of its statistic
     "prism": ("PRISM", "unread reference, distilled", NON_MEMBERSHIP),
-    "paired_t": ("paired t", "unread reference, distilled", NON_MEMBERSHIP),
+    "paired_t": ("paired t", "unread reference, distilled", MEMBERSHIP),  # its test claims non-membership of a low t
     "kds": ("KDS", "weights to tune", MEMBERSHIP),
     "fsd": ("FSD", "weights to tune, two unread texts of the same kind", MEMBERSHIP),
     "llm_di": ("LLM-DI", "unread text of the same kind", NON_MEMBERSHIP),  # t of the suspect set less the held-out one
