@@ -59,6 +59,8 @@ WORLDS_OF_SWEEP = {
     "dose_reported": ["dose_study"],
     "dose_aligned": ["dose_study"],
     "dose_attacks": ["dose_study"],
+    "dose_rivals": ["dose_study"],
+    "dose_rivals_heldout": ["dose_study"],
     "red_team": ["study"],
     "red_team_paraphrases": ["study"],
     "mc_pdd_years": ["pythia"],

@@ -36,9 +36,24 @@ def audit(dose=0, related=0, verdict="inconclusive", *, name="scipy-a", model="m
         p_value=0.5, ci_low=low, ci_high=high, verdict=VERDICTS.get(verdict, verdict), truth=None, details=details,
         keys={"audit": "0" * 16, "target": model},
     )  # fmt: skip
-    target = AuditedModel(exposure=Exposure(share, dose), root="micro_s", related=Exposure(1.0, related))
+    return of_target(made, AuditedModel(Exposure(share, dose), root="micro_s", related=Exposure(1.0, related)))
+
+
+def of_target(made, target):
     question = dataclasses.replace(made.question, models={**made.question.models, "target": target})
     return dataclasses.replace(made, question=question)
+
+
+def rival(method, dose, statistic, *, name="scipy-a", model="m0", verdict="score_only", sweep="dose_rivals",
+          seconds=1.0, **data):  # fmt: skip
+    """An audit by another method."""
+    made = made_up.result(
+        method=method, world="dose_study", sweep=sweep, corpus=name, statistic=statistic,
+        data={"half": "reported", "set": name, "domain": name.partition("-")[0], "base": "s", "place": 0, "run": 302}
+        | data,
+        verdict=VERDICTS.get(verdict, verdict), keys={"audit": "0" * 16, "target": model}, seconds=seconds, truth=None,
+    )  # fmt: skip
+    return of_target(made, AuditedModel(Exposure(1.0, dose), root="micro_s"))
 
 
 def traces(dose, related, noise):

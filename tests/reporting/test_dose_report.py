@@ -153,7 +153,7 @@ def test_attacks_stand_in_the_order_of_the_report_and_are_summed_up(dose_paper):
 def test_absent_sweeps_leave_their_parts_empty(dose_paper):
     sections = built(dose_paper, audit(1, verdict="found", sweep="dose_chosen"))
     empty = {key for key, section in sections.items() if section.is_empty}
-    assert empty == {"power", "readings", "size", "ablation", "attacks", "stand-in", "protocol"}
+    assert empty == {"power", "readings", "size", "ablation", "attacks", "rivals", "stand-in", "protocol"}
     assert all("yet" in note for key in empty for note in sections[key].notes)
 
 

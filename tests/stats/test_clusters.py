@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonmember.stats.clusters import clustered_share
+from nonmember.stats.classification import tpr_at_fpr
+from nonmember.stats.clusters import _exceeded_by, clustered_share, clustered_tpr_at_fpr
 from nonmember.stats.proportions import exact_interval
 
 
@@ -57,3 +58,45 @@ def test_it_is_the_same_every_time():
 def test_every_trial_needs_its_clusters(hits, first):
     with pytest.raises(ValueError, match="each with a cluster of either kind"):
         share(hits, first, first)
+
+
+# ------------------------------------------------------------------------------ at a false-positive rate
+
+
+def tpr(scores, labels, first, second, fpr=0.05):
+    rng = np.random.default_rng(0)
+    return clustered_tpr_at_fpr(scores, labels, first, second, fpr=fpr, alpha=0.05, num_resamples=2000, rng=rng)
+
+
+@pytest.mark.parametrize("fpr", [0.0, 0.05, 0.1, 0.5])
+def test_with_whole_weights_the_threshold_is_that_of_the_roc_curve(fpr):
+    """Ties included; a trial that was drawn twice is two trials."""
+    rng = np.random.default_rng(1)
+    negatives, positives = rng.integers(0, 9, 40).astype(float), rng.integers(3, 12, 30).astype(float)
+    weights = rng.integers(0, 3, (40, 5)).astype(float)
+    for weight, threshold in zip(weights.T, _exceeded_by(negatives, weights, fpr), strict=True):
+        drawn = np.repeat(negatives, weight.astype(int))
+        expected = tpr_at_fpr(np.r_[drawn, positives], np.repeat([0, 1], [len(drawn), 30]), fpr, "<=")
+        assert (positives > threshold).mean() == expected
+
+
+def test_the_uncertainty_of_the_threshold_is_in_the_interval():
+    """Positives that are all alike: what differs between resamples is where the threshold lies."""
+    scores, labels = np.r_[np.arange(20.0), np.full(20, 18.5), 0.0], np.repeat([0, 1], [20, 21])
+    found = tpr(scores, labels, list(range(41)), list(range(41)))
+    assert found.share == 20 / 21
+    assert found.interval.low < 0.1  # in a resample with 19 in it several times nothing is found
+    assert found.interval.high == 1.0
+
+
+def test_noise_is_found_as_often_as_it_is_falsely_found():
+    rng = np.random.default_rng(2)
+    labels = np.repeat([0, 1], 400)
+    found = tpr(rng.normal(size=800), labels, list(range(800)), list(range(800)))
+    assert found.interval.low < 0.05 < found.interval.high
+
+
+@pytest.mark.parametrize(("scores", "ends"), [([0, 0, 1, 1], (2, 2)), ([1, 1, 1, 1], (0, 2))])
+def test_positives_on_one_side_are_as_many_trials_as_their_first_clusters(scores, ends):
+    found = tpr(scores, [0, 0, 1, 1], "abab", "wxyz")
+    assert found.interval == exact_interval(*ends, 0.05)

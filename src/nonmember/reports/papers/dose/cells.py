@@ -156,12 +156,16 @@ def rate_cell(of: Rate, world: str, mark: str = "") -> Cell:
     """How many, with the interval of the share by clusters; the exact one is said beside it."""
     if not of.runs:
         return Cell(tuple(dash(world) for _ in QUANTITIES), (), RATE)
-    anchors, share = tuple(run.anchor for run in of.runs), of.share
-    num_hits = sum(of.hits)
+    return share_cell(of.share, of.runs, world, mark)
+
+
+def share_cell(share: ClusteredShare, runs: Sequence[Run], world: str, mark: str = "") -> Cell:
+    """As `rate_cell`, of a share of these."""
+    anchors, num_hits = tuple(run.anchor for run in runs), round(share.share * len(runs))
     low, high = (percent(end) for end in share.exact)
     note = f"{percent(share.share)}; were audits independent: {low} to {high}; {share.num_clusters} sets"
     numbers = [Number(str(num_hits), float(num_hits), world, anchors, mark=mark if num_hits else "", note=note),
-               Number(str(len(of.runs)), float(len(of.runs)), world, anchors)]  # fmt: skip
+               Number(str(len(runs)), float(len(runs)), world, anchors)]  # fmt: skip
     return Cell((*numbers, *(Number(percent(end), end, world, anchors) for end in share.interval)), (), RATE)
 
 

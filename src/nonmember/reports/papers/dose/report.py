@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from nonmember.reports.core.grid import FALSE, Cell
 from nonmember.reports.core.report import Filled, Glance, Part, Report, figures
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.papers.dose import again, protocol
+from nonmember.reports.papers.dose import again, protocol, rivals
 from nonmember.reports.papers.dose import figures as pictures
 from nonmember.reports.papers.dose import tables as ours
 from nonmember.reports.papers.dose.cells import of_own_base, rate, rate_cell
+from nonmember.reports.papers.dose.rival_tables import rivals as beside_others
+from nonmember.results.load import Run
 
 
 def _figure_of_power(scope: Scope) -> Filled:
@@ -64,6 +67,12 @@ PARTS = (
         fill=ours.attacks, made_by=("attacks",),
     ),
     Part(
+        "rivals", "Beside other methods",
+        "The same targets and sets, audited by other methods, and by simple scores. Each gives a statistic that is the "
+        "higher, the more was read; compared is what it tells apart at equal errors, whatever its own rule says.",
+        fill=beside_others, made_by=rivals.KEYS,
+    ),
+    Part(
         "stand-in", "Targets of other bases",
         "Controls are made of one base, targets of another.",
         fill=ours.stand_ins,
@@ -104,3 +113,12 @@ class DoseReport(Report):
     glance: ClassVar = Glance(AT_A_GLANCE, cells_of_glance, GLANCE)
     notes: ClassVar = NOTES
     marks: ClassVar = {FALSE: "the truth says otherwise"}
+
+    def scopes(self, runs: Sequence[Run]) -> list[Scope]:
+        """With the audits of other methods that are compared with the meter's, and no others of these methods."""
+        compared = {sweep for key in rivals.KEYS for sweep in self.sweeps[key]}
+        others = [run for run in runs if run.question.sweep in compared and run.question.method in rivals.METHODS]
+        return [
+            replace(one, runs=(*one.runs, *(run for run in others if run.question.world == one.world.name)))
+            for one in super().scopes(runs)
+        ]
