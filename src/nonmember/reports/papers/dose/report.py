@@ -25,7 +25,7 @@ def _figure_of_readings(scope: Scope) -> Filled:
     return figures(pictures.readings(scope))
 
 
-HALVES = ("reported", "aligned", "chosen")
+HALVES = ("reported", "again", "aligned", "chosen")
 PARTS = (
     Part(
         "errors", "How often the meter is wrong, and how often it finds",
@@ -64,7 +64,7 @@ PARTS = (
     Part(
         "attacks", "Targets that were changed",
         "What could hide that a set was read, done to targets that read it and to some that did not.",
-        fill=ours.attacks, made_by=("attacks",),
+        fill=ours.attacks, made_by=("attacks", "attacks_again"),
     ),
     Part(
         "rivals", "Beside other methods",
@@ -75,13 +75,13 @@ PARTS = (
     Part(
         "stand-in", "Targets of other bases",
         "Controls are made of one base, targets of another.",
-        fill=ours.stand_ins,
+        fill=ours.stand_ins, made_by=("stand_in",),
     ),
     Part(
         "protocol", "What was fixed before",
         "Settings, sets and what is to be reported were written down before any audit of the reported half; results "
         "carry the hash of that file.",
-        fill=protocol.protocol, made_by=("reported", "aligned", "attacks"),
+        fill=protocol.protocol, made_by=("reported", "again", "aligned", "attacks", "attacks_again", "stand_in"),
     ),
 )  # fmt: skip
 

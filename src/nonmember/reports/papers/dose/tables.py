@@ -146,13 +146,20 @@ def is_near(run: Run) -> bool:
 # ------------------------------------------------------------------------------- other targets than planted ones
 
 
+ATTACKS = {"attacks": "Verdicts on changed targets", "attacks_again": "Verdicts on changed targets, second protocol"}
+
+
 def attacks(scope: Scope) -> Filled:
     """Verdicts by what was done to the target."""
-    runs, known = runs_of(scope, "attacks"), scope.names.get("attacks", {})
+    return tables(*(_attacks(scope, key, title) for key, title in ATTACKS.items()))
+
+
+def _attacks(scope: Scope, key: str, title: str) -> Block | None:
+    runs, known = runs_of(scope, key), scope.names.get("attacks", {})
     labels = [*known, *sorted({_attack(run) for run in runs} - set(known))]
     by_label = {label: [run for run in runs if _attack(run) == label] for label in labels}
     by_name = {known.get(label, label): here for label, here in by_label.items() if here}
-    return tables(_verdicts(scope, "attacks", "Verdicts on changed targets", "what was done, target has read", by_name))
+    return _verdicts(scope, key, title, "what was done, target has read", by_name)
 
 
 def _attack(run: Run) -> str:
@@ -171,7 +178,7 @@ def stand_ins(scope: Scope) -> Filled:
 
 def _verdicts(scope: Scope, key: str, title: str, corner: str, kinds: Mapping[str, Sequence[Run]]) -> Block | None:
     world = scope.world.name
-    columns = ("audits", "not read", "read", "no verdict", "invalid", "median estimate")
+    columns = ("audits", "not read", "read", "no verdict", "invalid", "median estimate", "interval holds it")
 
     def row(name: str, runs: list[Run], dose: int | None) -> Row:
         decisions = ((cleared, FALSE if dose else ""), (found, FALSE if dose == 0 else ""))
@@ -179,7 +186,9 @@ def _verdicts(scope: Scope, key: str, title: str, corner: str, kinds: Mapping[st
         undecided = [run for run in runs if run.verdict.decision not in (CLEARED, FOUND, INVALID)]
         estimates = [value for run in runs if (value := estimate_of(run)) is not None]
         counts = (count_cell(one, world) for one in (undecided, [run for run in runs if invalid(run)]))
-        return Row(name, (count_cell(runs, world), *shown, *counts, median_cell(estimates, runs, world)))
+        known = [run for run in runs if dose_of(run) is not None]
+        held = (median_cell(estimates, runs, world), rate_cell(rate(known, covered), world))
+        return Row(name, (count_cell(runs, world), *shown, *counts, *held))
 
     rows = []
     for name, runs in kinds.items():
@@ -190,6 +199,6 @@ def _verdicts(scope: Scope, key: str, title: str, corner: str, kinds: Mapping[st
             rows.append(row(f"{name}, a part or unknown", unknown, None))
     notes = (
         "Not read: evidence of non-membership, false where the set was read once or more. Read: evidence of "
-        "membership, false where nothing was read. The estimate is of all audits, whatever the verdict.",
+        "membership, false where nothing was read. Estimate and interval are those of all audits, whatever the verdict.",
     )
     return filled(Block(key, world, title, corner, columns, tuple(rows), MIXED), notes) if rows else None
