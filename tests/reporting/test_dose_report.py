@@ -117,7 +117,7 @@ def test_figures_have_a_panel_for_other_bases(dose_paper):
 
 def test_attacks_and_other_bases(dose_paper):
     results = [
-        audit(4, verdict="cleared", sweep="dose_attacks", attack="noise_1", estimate=0.5),
+        audit(4, verdict="cleared", sweep="dose_attacks", attack="noise_1", estimate=0.5, high=1.0),
         audit(4, verdict="found", sweep="dose_attacks", attack="noise_1", estimate=3.5),
         audit(0, verdict="found", sweep="dose_attacks", attack="noise_1"),
         audit(4, verdict="invalid", sweep="dose_attacks", attack="unlearning"),
@@ -127,7 +127,7 @@ def test_attacks_and_other_bases(dose_paper):
     sections = built(dose_paper, *results)
     attacks, noise = block(sections["attacks"], "attacks"), "served with noise of 1 nat"
     assert [counted(attacks, f"{noise}, 4x", one) for one in attacks.columns] == [
-        "2", f"1{FALSE} of 2", "1 of 2", "0", "0", "2.00",
+        "2", f"1{FALSE} of 2", "1 of 2", "0", "0", "2.00", "1 of 2",
     ]  # fmt: skip
     assert counted(attacks, f"{noise}, nothing", "read") == f"1{FALSE} of 1"
     assert counted(attacks, "unlearning, 4x", "invalid") == "1"

@@ -199,6 +199,6 @@ def _verdicts(scope: Scope, key: str, title: str, corner: str, kinds: Mapping[st
             rows.append(row(f"{name}, a part or unknown", unknown, None))
     notes = (
         "Not read: evidence of non-membership, false where the set was read once or more. Read: evidence of "
-        "membership, false where nothing was read. Estimate and interval are those of all audits, whatever the verdict.",
+        "membership, false where nothing was read. Estimate and interval: of all audits, whatever the verdict.",
     )
     return filled(Block(key, world, title, corner, columns, tuple(rows), MIXED), notes) if rows else None
