@@ -57,9 +57,14 @@ def secret_for(path: Path) -> bytes:
     if not private.is_file():
         private.parent.mkdir(parents=True, exist_ok=True)
         write_private(private, json.dumps({"key": secrets.token_hex(KEY_BYTES)}).encode() + b"\n")
+    return secret_in(private)
+
+
+def secret_in(private: Path) -> bytes:
+    """Raises ValueError where the file holds none."""
     try:
         secret = bytes.fromhex(json.loads(private.read_text())["key"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{private} must hold the secret of commitments; it cannot be read ({error}).") from error
     if len(secret) != KEY_BYTES:
         raise ValueError(f"{private} must hold a secret of {KEY_BYTES} bytes; got {len(secret)}.")

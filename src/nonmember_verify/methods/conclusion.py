@@ -1,0 +1,56 @@
+"""What the numbers allow: a verdict and its claim; and what stands against it for reasons that numbers do not show."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nonmember_verify.bundle import Audit
+from nonmember_verify.report import Report, agree
+
+NON_MEMBERSHIP, MEMBERSHIP = "evidence_of_non_membership", "evidence_of_membership"
+INVALID = "A precondition of the test failed; nothing may be concluded."
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """decision: that the numbers allow.   claim: of this decision; None where it is not known here.
+    stated_gates: gates whose numbers are taken as stated."""
+
+    decision: str
+    claim: str | None
+    stated_gates: Sequence[str] = field(default=())
+
+
+def gates_hold(
+    audit: Audit, found: Mapping[str, float | None], report: Report, why: Mapping[str, str]
+) -> tuple[bool, list[str]]:  # fmt: skip
+    """Whether all gates of the result hold, by the numbers found here where there are any; and which are taken as
+    stated. found: name -> number.   why: of others, why their numbers are taken as stated."""
+    stated: Mapping[str, Any] = audit.details.get("gates", {})
+    return _hold(stated, found, report, why, "gates")
+
+
+def _hold(
+    stated: Mapping[str, Any], found: Mapping[str, float | None], report: Report, why: Mapping[str, str], what: str
+) -> tuple[bool, list[str]]:  # fmt: skip
+    wrong, taken = [], []
+    for name, gate in stated.items():
+        if name in found:
+            if not agree(gate["value"], found[name], tolerance=1e-7):
+                wrong.append(f"{name} is stated as {gate['value']!r} and comes out as {found[name]!r}")
+        else:
+            taken.append(name)
+        value = gate["value"]
+        holds = value is not None and (value < gate["bound"] if gate["upper"] else value > gate["bound"])
+        if holds != gate["passed"]:
+            wrong.append(f"{name} is {value!r} with the bound {gate['bound']!r}, and passed is {gate['passed']}")
+    known = [name for name in stated if name in found]
+    if wrong:
+        report.failed(what, f"{'; '.join(wrong[:3])}.")
+    elif known:
+        report.ok(what, f"{', '.join(known)} from the scores, and whether they hold.")
+    for name in taken:
+        report.unchecked(f"gate {name}", why.get(name, "its number is taken as stated"))
+    return all(gate["passed"] for gate in stated.values()) and not wrong, taken
