@@ -7,9 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from nonmember.records import Corpus
 
 RUN = 8  # words in a row that count as text of a document
+TELLING = 20  # characters that they have at least: rows of digits are no text
 SHORT_ID = 4  # ids of fewer characters are words and numbers that mean other things elsewhere
 PATH_LEFT_OUT = "[path left out]"
 EXAMPLES = re.compile(r", such as .* \(all: answers\.jsonl\)\.$", re.DOTALL)  # of the results' warnings
@@ -30,7 +34,7 @@ class Redaction:
         for group, corpus in corpora.items():
             for one in corpus.documents:
                 name = committed[group][one.doc_id]
-                names |= {one.doc_id: name, f"document:{group}/{one.doc_id}": name}
+                names |= dict.fromkeys((one.doc_id, f"{group}/{one.doc_id}", f"document:{group}/{one.doc_id}"), name)
         return cls({name: one for name, one in names.items() if len(name) >= SHORT_ID and not name.isdecimal()})
 
     def of_json(self, value: Any) -> Any:
@@ -56,17 +60,27 @@ def require_no_text(files: Mapping[str, bytes], texts: Iterable[str]) -> None:
     runs, short = set(), set()
     for text in texts:
         words = _words(text)
-        runs |= set(_runs(words))
-        if 3 <= len(words) < RUN:
-            short.add(" ".join(words))
+        runs |= {run for run in _runs(words) if len(run) >= TELLING}
+        if 3 <= len(words) < RUN and len(whole := " ".join(words)) >= TELLING:
+            short.add(whole)
     for name, content in files.items():
-        words = _words(content.decode("utf-8", "replace"))
+        words = _words(_strings(content) if name.endswith(".parquet") else content.decode("utf-8", "replace"))
         joined = f" {' '.join(words)} "
         if any(run in runs for run in _runs(words)) or any(f" {one} " in joined for one in short):
             raise ValueError(
                 f"{name} would hold text of the documents, which a bundle must not. This is a fault of the program, or "
                 "a setting or label of the audit quotes a document; rename it."
             )
+
+
+def _strings(content: bytes) -> str:
+    """Of a Parquet table, the names of its columns and all that is text in it."""
+    table = pq.read_table(pa.BufferReader(content))
+    found = [*table.column_names]
+    for column in table.columns:
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            found += [str(one) for one in column.unique().to_pylist()]
+    return "\n".join(found)
 
 
 def _words(text: str) -> list[str]:

@@ -8,13 +8,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from nonmember_verify.bundle import Audit
-from nonmember_verify.methods import paired_t, prism
+from nonmember_verify.methods import clearance, dose, paired_t, prism, simple
 from nonmember_verify.methods.conclusion import Conclusion
 from nonmember_verify.report import Report
 
 Recompute = Callable[[Audit, Report], Conclusion]
 
 METHODS: Mapping[str, Recompute] = {
+    "clearance": clearance.recompute,
+    "dose": dose.recompute,
+    "order": simple.order,
+    "pacost": simple.pacost,
+    "pacost_qa": simple.pacost,
     "paired_t": paired_t.recompute,
     "prism": prism.recompute,
+    "rank_agreement": simple.rank_agreement,
+    "rank_shift": simple.rank_shift,
 }

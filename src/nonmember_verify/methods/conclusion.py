@@ -54,3 +54,21 @@ def _hold(
     for name in taken:
         report.unchecked(f"gate {name}", why.get(name, "its number is taken as stated"))
     return all(gate["passed"] for gate in stated.values()) and not wrong, taken
+
+
+def shams_hold(
+    audit: Audit, found: Mapping[str, Mapping[str, float]], report: Report, expected: bool
+) -> bool:  # fmt: skip
+    """Whether the gates refuse every sham, by the numbers found here."""
+    stated: Mapping[str, Any] = audit.details["shams"]
+    if expected and len(stated) < 2:
+        report.failed("shams", "the gates were to be put to two shams, and they are not there.")
+        return False
+    refused = True
+    for name, told in stated.items():
+        _hold(told["gates"], found[name], report, {}, f"sham {name}")
+        by_gates = any(not gate["passed"] for gate in told["gates"].values())
+        if by_gates != told["refused"]:
+            report.failed(f"sham {name}", f"refused is {told['refused']}, and its gates say {by_gates}.")
+        refused &= by_gates
+    return refused
