@@ -95,7 +95,7 @@ class Audit:
         table = table_of(self.files, f"{self.folder}/scores.parquet")
         groups = np.array(table["group"], dtype=object)
         found = {}
-        for name in dict.fromkeys(table["group"]):
+        for name in dict.fromkeys([*table["group"], *self.described["documents"]]):
             own = groups == name
             values = {
                 column: np.asarray(ones, dtype=np.float64)[own] for column, ones in table.items() if column not in NAMES

@@ -61,6 +61,7 @@ def check_scores(audit: Audit, tables: Tables, report: Report) -> None:
                 wrong.append(problem)
             else:
                 done += 1
+    wrong += _wrongly_excluded(audit, tables)
     if wrong:
         report.failed("scores", f"{'; '.join(wrong[:3])}{f'; and {len(wrong) - 3} more' if len(wrong) > 3 else ''}.")
     elif done:
@@ -68,6 +69,33 @@ def check_scores(audit: Audit, tables: Tables, report: Report) -> None:
     for why, names in not_done.items():
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         report.unchecked(f"scores {', '.join(names[:3])}{more}", why)
+
+
+def _wrongly_excluded(audit: Audit, tables: Tables) -> list[str]:
+    """Documents that were left out though each of their scores follows from the token statistics. Where a column has
+    none, the reason may lie there."""
+    found = []
+    for group, reasons in audit.result["exclusions"]["documents"].items():
+        columns = audit.described["columns"][group].values()
+        known = [how for how in columns if how["tables"] and how["score"]["kind"] in SCORES]
+        if len(known) < len(columns):
+            continue
+        for document, reason in reasons.items():
+            values = [_value(document, how, tables, tables.sizes(audit.folder)) for how in known]
+            if all(map(math.isfinite, values)):
+                found.append(f"document {document[:12]} of the {group} set was left out ({reason}) and can be scored")
+    return found
+
+
+def _value(document: str, how: Mapping[str, Any], tables: Tables, sizes: Mapping[str, int]) -> float:
+    """NaN where there is none."""
+    found = [tables.tokens(name).get(document, {}) for name in how["tables"]]
+    if any(len(one.get("log_prob", ())) == 0 for one in found):
+        return math.nan
+    try:
+        return SCORES[how["score"]["kind"]](found, how["score"], sizes.get(document, 0))
+    except ZeroDivisionError:
+        return math.nan
 
 
 def _why_not(how: Mapping[str, Any]) -> str:

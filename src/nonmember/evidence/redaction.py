@@ -15,7 +15,7 @@ from nonmember.records import Corpus
 RUN = 8  # words in a row that count as text of a document
 TELLING = 20  # characters that they have at least: rows of digits are no text
 SHORT_ID = 4  # ids of fewer characters are words and numbers that mean other things elsewhere
-PATH_LEFT_OUT = "[path left out]"
+PATH_LEFT_OUT, DOCUMENT_LEFT_OUT = "[path left out]", "[document left out]"
 EXAMPLES = re.compile(r", such as .* \(all: answers\.jsonl\)\.$", re.DOTALL)  # of the results' warnings
 
 
@@ -39,6 +39,8 @@ class Redaction:
 
     def of_json(self, value: Any) -> Any:
         if isinstance(value, Mapping):
+            if {"doc_id", "text"} <= value.keys():  # a recipe that names its documents one by one
+                return DOCUMENT_LEFT_OUT
             return {self.names.get(name, name): self.of_json(one) for name, one in value.items()}
         if isinstance(value, list | tuple):
             return [self.of_json(one) for one in value]

@@ -13,6 +13,8 @@ Answers = dict[str, list[tuple[str, bool]]]
 
 def answers_of(audit: Audit, group: str, measurement: str) -> Answers:
     """Scored document -> kind of each of its answers, and whether it is right."""
+    if not audit.groups[group].documents:
+        return {}
     table = table_of(audit.files, f"{audit.folder}/answers.parquet")
     found: Answers = {name: [] for name in audit.groups[group].documents}
     rows = zip(table["group"], table["document"], table["measurement"], table["kind"], table["correct"], strict=True)

@@ -80,10 +80,7 @@ class Curve:
 
     def read(self, features: FloatArray, wanted: float, alpha: float, between: Between | None = None) -> Reading:
         means = np.column_stack([_cubic(self.doses, column, self.grid) for column in self.monotone.T])
-        squared = np.array(
-            [[self._distance(features, means, place, related, between) for related in self.related_grid]
-             for place in range(DOSES)]
-        )  # fmt: skip
+        squared = self._distances(features, means, between)
         by_dose = squared.min(axis=1)
         best = int(by_dose.argmin())
         df = self.df if between is None else min(self.df, between.df)
@@ -107,21 +104,23 @@ class Curve:
             f_above(float(by_dose[best]) / spare, spare, df),
         )
 
-    def _distance(
-        self, features: FloatArray, means: FloatArray, place: int, related: float, between: Between | None
-    ) -> float:  # fmt: skip
-        dose = float(self.grid[place])
-        share = float(self.share(np.array(dose), np.array(related)))
-        error = features - means[place] - share * self.effect
-        right = int(np.clip(np.searchsorted(self.doses, dose, side="right"), 1, len(self.doses) - 1))
-        part = (dose - self.doses[right - 1]) / (self.doses[right] - self.doses[right - 1])
-        weights = np.zeros(len(self.doses) + 1)
-        weights[right - 1], weights[right], weights[-1] = 1 - part, part, share
-        covariance = self.covariance * (1 + float(weights @ self.inverse @ weights))
+    def _distances(self, features: FloatArray, means: FloatArray, between: Between | None) -> FloatArray:
+        """[doses, related]"""
+        share = self.share(self.grid[:, None], self.related_grid[None])
+        errors = features - means[:, None] - share[..., None] * self.effect
+        right = np.clip(np.searchsorted(self.doses, self.grid, side="right"), 1, len(self.doses) - 1)
+        part = (self.grid - self.doses[right - 1]) / (self.doses[right] - self.doses[right - 1])
+        weights = np.zeros((*share.shape, len(self.doses) + 1))
+        for place, (after, of_after) in enumerate(zip(right, part, strict=True)):
+            weights[place, :, after - 1], weights[place, :, after] = 1 - of_after, of_after
+        weights[..., -1] = share
+        leverage = ((weights @ self.inverse) * weights).sum(axis=-1)
+        covariance = self.covariance * (1 + leverage)[..., None, None]
         if between is not None:
-            rise = means[place] - means[0]
-            covariance = covariance + between.covariance + between.relative**2 * np.outer(rise, rise)
-        return float(error @ np.linalg.solve(covariance, error))
+            rise = means - means[0]
+            more = between.covariance + between.relative**2 * rise[:, :, None] * rise[:, None, :]
+            covariance = covariance + more[:, None]
+        return np.asarray((errors[..., None, :] @ np.linalg.inv(covariance) @ errors[..., None])[..., 0, 0])
 
 
 def _even(most: float, number: int) -> FloatArray:

@@ -27,6 +27,8 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         decision = "invalid" if stated is None or abs(stated) < SMALLEST else "score_only"
         return Conclusion(decision, CLAIM if decision == "score_only" else INVALID)
     documents = audit.groups["suspect"].documents
+    if len(documents) < 3:
+        return Conclusion("invalid", INVALID)
     if len(documents) > MOST_DOCUMENTS:
         report.unchecked("statistic", f"{len(documents)} documents are more than fit into a table of distances")
         return Conclusion("score_only" if stated is not None else "invalid", CLAIM)
@@ -34,7 +36,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     kind = audit.settings["bandwidth"]
     upper = np.triu_indices(len(documents), k=1)
     medians = [float(np.median(np.sqrt(one[upper]))) for one in (before, after)]
-    if len(documents) < 3 or (kind != "fixed" and min(medians) < SMALLEST_DISTANCE):
+    if kind != "fixed" and min(medians) < SMALLEST_DISTANCE:
         return Conclusion("invalid", INVALID)
     gamma = audit.settings["gamma"] if kind == "fixed" else 1 / medians[0]
     gamma_after = 1 / medians[1] if kind == "per_kernel_median" else gamma

@@ -102,7 +102,7 @@ def _correlation(audit: Audit, x: FloatArray, y: FloatArray, metric: str, report
         f"from {number:,} resamples with the seed",
     )  # fmt: skip
     check_distribution(audit, distribution, report)
-    if metric == "spearman":
+    if metric == "spearman" and np.ptp(x) > 0 and np.ptp(y) > 0:
         other = float(stats.spearmanr(x, y).statistic)
         report.numbers("statistic, by another way", {"rho": (stated["value"], other)}, "by scipy's own")
     report.require("p", stated["p_value"] is None, "none is stated, as it should.", "one is stated without a test.")
