@@ -82,8 +82,8 @@ class Audit:
         return found
 
     @property
-    def stated(self) -> dict[str, float | None]:
-        """Statistic, p-value and interval."""
+    def stated(self) -> dict[str, Any]:
+        """Statistic, p-value and interval: numbers, or None where undefined."""
         return {name: self.statistics[name] for name in ("value", "p_value", "ci_low", "ci_high")}
 
     @property

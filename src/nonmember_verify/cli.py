@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from nonmember_verify.report import Report
     from nonmember_verify.verify import Observe
 
 DESCRIPTION = """\
@@ -50,7 +51,7 @@ def main(arguments: list[str] | None = None, observe: Observe | None = None) -> 
     return 1 if report.failures else 0
 
 
-def _report(given: argparse.Namespace, observe: Observe | None):  # type: ignore[no-untyped-def]
+def _report(given: argparse.Namespace, observe: Observe | None) -> Report:
     from nonmember_verify.envelope import fingerprint_of_file
     from nonmember_verify.questions import secret_of
     from nonmember_verify.verify import Given, verify

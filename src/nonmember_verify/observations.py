@@ -47,7 +47,8 @@ class Tables:
 
 def check_scores(audit: Audit, tables: Tables, report: Report) -> None:
     """Every column of scores that has token statistics: whose they are, and that the scores follow from them."""
-    done, not_done, wrong = 0, {}, []
+    done, wrong = 0, list[str]()
+    not_done: dict[str, list[str]] = {}
     for group, columns in audit.described["columns"].items():
         for column, how in columns.items():
             own = audit.groups.get(group)

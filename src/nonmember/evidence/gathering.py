@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow.parquet as pq
 
 from nonmember.artifacts import Builder
@@ -23,7 +24,7 @@ from nonmember.evidence.redaction import Redaction
 from nonmember.evidence.seal import RECEIPT, SEAL
 from nonmember.observations import Embedded, Measurement, Scored
 from nonmember.observations.tokens import TokenStatistics
-from nonmember.records import Corpus, FloatArray, TokenTable, VectorArray
+from nonmember.records import Corpus, TokenTable, VectorArray
 from nonmember.results.answers import ANSWERS
 from nonmember.results.mirror import SUSPECT
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
@@ -213,7 +214,7 @@ def _by_document(table: TokenTable, names: Mapping[str, str], *, ids: bool) -> d
         if doc_id not in names:
             continue
         own = table.rows(place)
-        columns: dict[str, FloatArray] = {name: getattr(table, name)[own] for name in ("log_prob", "mean", "std")}
+        columns: dict[str, npt.NDArray[Any]] = {name: getattr(table, name)[own] for name in ("log_prob", "mean", "std")}
         if ids:
             columns["token_id"] = table.token_id[own]
         else:
@@ -221,8 +222,8 @@ def _by_document(table: TokenTable, names: Mapping[str, str], *, ids: bool) -> d
             columns = {name: values[order] for name, values in columns.items()}
         rows.append((names[doc_id], columns))
     rows.sort(key=lambda row: row[0])
-    columns = [name for name in ("log_prob", "mean", "std", "token_id") if rows and name in rows[0][1]]
-    return {"document": [name for name, _ in rows], **{name: [row[name] for _, row in rows] for name in columns}}
+    told = list(rows[0][1]) if rows else []
+    return {"document": [name for name, _ in rows], **{name: [row[name] for _, row in rows] for name in told}}
 
 
 def _scores(

@@ -15,7 +15,7 @@ from nonmember_verify.ranks import correlation
 from nonmember_verify.report import Report
 
 MIN_DOCUMENTS = 30
-TAIL = 0.1
+TAIL, WITHIN = 0.1, 1.92
 TOLERANCE = 1e-6
 READS_TEXT = {"layout": "it looks at the layout of the documents, and the bundle holds no text"}
 
@@ -66,7 +66,17 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         "by a second implementation",
         tolerance=TOLERANCE,
     )
-    report.unchecked("partial use", "the region of shares and doses beside the verdict is taken as stated")
+    report.numbers(
+        "partial use",
+        {
+            "shares and doses": (
+                details["partial_use"],
+                partial_use(audit, {role: one.dose for role, one in controls.items()}),
+            )
+        },
+        f"from the scores, {settings['num_resamples']:,} resamples with the seed",
+        tolerance=TOLERANCE,
+    )
     gates: dict[str, float | None] = {"separation": curve.separation, "fit": reading.p_fit}
     known = [(told[role]["dose"], one) for role, one in left_out.items() if one is not None]
     if known:
@@ -172,6 +182,49 @@ def _of_base(audit: Audit, roles: list[str]) -> dict[str, float | None]:
     own = [means[role] for role in roles]
     spread = float(np.std(own, ddof=1)) * math.sqrt(1 + 1 / len(own))
     return {"base": distance("target", roles) / among, "shift": abs(means["target"] - float(np.mean(own))) / spread}
+
+
+# Partial use ----------------------------------------------------------------------------------------------------------
+
+
+def partial_use(audit: Audit, doses: Mapping[str, float]) -> list[dict[str, Any]]:
+    """For each planted dose the share of documents that were read so often, by maximum likelihood. doses: by role of
+    the controls."""
+    suspect, third = audit.groups["suspect"], audit.groups["third"].values
+    score = next(iter(audit.settings["panel"]["features"].values()))["score"]
+    gains = {
+        role: suspect.values[f"{role}/{score}"] - third[f"{role}/{score}"].mean() for role in ("target", *doses)
+    }  # fmt: skip
+    by_dose = {dose: [gains[role] for role in doses if doses[role] == dose] for dose in sorted(set(doses.values()))}
+    means = {dose: np.mean(ones, axis=0) for dose, ones in by_dose.items()}
+    squares = sum(float(((one - means[dose]) ** 2).sum()) for dose, ones in by_dose.items() for one in ones)
+    df = sum(len(ones) - 1 for ones in by_dose.values()) * len(suspect)
+    scatter = math.sqrt(squares / df * (1 + 1 / len(by_dose[0])))
+    own, shares = gains["target"] - means[0], np.linspace(0, 1, 101)
+    units = np.unique(suspect.units, return_inverse=True)[1]
+    number = int(units.max()) + 1
+    draws = audit.rng().multinomial(number, [1 / number] * number, size=audit.settings["num_resamples"])
+    tables = {}
+    for dose in [one for one in by_dose if one]:
+        read = -0.5 * ((own - means[dose] + means[0]) / scatter) ** 2
+        unread = -0.5 * (own / scatter) ** 2
+        with np.errstate(divide="ignore"):
+            parts = np.logaddexp(np.log(shares) + read[:, None], np.log1p(-shares) + unread[:, None])
+        tables[dose] = parts - math.log(scatter)
+    best = max(float(table.sum(axis=0).max()) for table in tables.values())
+    found = []
+    for dose, table in tables.items():
+        by_unit = np.zeros((number, len(shares)))
+        np.add.at(by_unit, units, table)
+        drawn = shares[(draws @ by_unit).argmax(axis=1)]
+        low, high = np.quantile(drawn, [audit.alpha / 2, 1 - audit.alpha / 2])
+        sums = table.sum(axis=0)
+        place = int(sums.argmax())
+        found.append({
+            "dose": float(dose), "share": float(shares[place]), "low": float(low), "high": float(high),
+            "log_likelihood": float(sums[place]), "compatible": bool(best - sums[place] <= WITHIN),
+        })  # fmt: skip
+    return found
 
 
 # Words ----------------------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         asked = answers_of(audit, name, "hits")
         invalid |= len(asked) < MIN_DOCUMENTS or 1 - valid_share(asked) > settings["max_invalid"]
     if settings["control"]:
-        p_control, _ = _rates(*(_hits(audit, f"{name}_control") for name in sides), number, rng)
+        p_control, _ = _rates(_hits(audit, f"{sides[0]}_control"), _hits(audit, f"{sides[1]}_control"), number, rng)
         report.numbers("control", {"p": (audit.details["control"]["p_value"], p_control)}, "with the seed")
         invalid |= p_control < alpha
     decision = "inconclusive"

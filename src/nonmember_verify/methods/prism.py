@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -145,11 +146,11 @@ def check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatAr
 def _gates(audit: Audit, rho: float) -> dict[str, float | None]:
     suspect, third = (audit.groups[name].values for name in ("suspect", "third"))
 
-    def change(values: dict[str, FloatArray], what: str) -> float:
+    def change(values: Mapping[str, FloatArray], what: str) -> float:
         sign = -1.0 if what == "loss" else 1.0
         return sign * float(np.mean(values[f"{what}/distilled"] - values[f"{what}/reference"]))
 
-    def lead(values: dict[str, FloatArray]) -> float:
+    def lead(values: Mapping[str, FloatArray]) -> float:
         return float(np.mean(values["loss/reference"] - values["loss/target"]))
 
     scores = [suspect[role] for role in ("target", "reference", "distilled")]

@@ -184,7 +184,7 @@ def prefix_completion(audit: Audit, report: Report) -> Conclusion:
         decision = "invalid" if invalid else "score_only"
         return Conclusion(decision, PREFIX[decision].format(found=told))
     works = [one.by_unit(one.values["completion"]) for one in groups.values()]
-    p = _permuted(audit, *works, report)
+    p = _permuted(audit, works[0], works[1], report)
     decision = MEMBERSHIP if p < alpha else "inconclusive"
     decision = "invalid" if invalid else decision
     return Conclusion(decision, PREFIX[decision].format(found=told))
