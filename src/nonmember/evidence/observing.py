@@ -100,5 +100,7 @@ def _observe(
         f"of {len(order)} documents observed again, log-probabilities of one differ by {worst:.2g} nats on average; at "
         f"most {TOLERANCE:g} may be. This is another model, or the statistics are not its own.",
     )  # fmt: skip
-    if not same:
-        report.unchecked("files of the model", "the folder has other files, or other settings, than the audited model")
+    if not same and "pretrained" in key["model"]:
+        report.failed("files of the model", "the folder holds other files than the audited model has.")
+    elif not same:
+        report.unchecked("files of the model", "the audited model is known by how it was trained, and not by its files")
