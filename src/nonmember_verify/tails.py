@@ -15,6 +15,8 @@ from scipy import integrate, optimize, special
 
 def t_below(t: float, df: float) -> float:
     """P(T <= t)."""
+    if t * t < df:  # from the middle, where the other way rounds
+        return 0.5 + math.copysign(0.5 * float(special.betainc(0.5, df / 2, t * t / (df + t * t))), t)
     half = 0.5 * float(special.betainc(df / 2, 0.5, df / (df + t * t)))
     return half if t < 0 else 1 - half
 
