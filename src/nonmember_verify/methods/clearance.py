@@ -97,6 +97,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     holds &= shams_hold(
         audit, {name: _of_model(audit, name, alike, metric) for name in details["shams"]}, report, settings["shams"]
     )
+    report.unchecked("detection curve", "which lighter readings would be noticed is taken as stated")
     if not holds or len(suspect) < MIN_DOCUMENTS:
         return Conclusion("invalid", INVALID, taken)
     if two_way.delta > limit and p < audit.alpha:
