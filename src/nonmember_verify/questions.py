@@ -121,7 +121,10 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
         "before the audit was run",
     )
     cells = {cell["cell"]: cell for cell in seal.predicate["cells"]}
-    here = [audit.described["cell"] for audit in audits]
+    by_key = {cell["audit"]: cell for cell in seal.predicate["cells"]}
+    # A folder may have been given another name; the question is the same.
+    found = [cells.get(one.described["cell"]) or by_key.get(one.described["audit"]) for one in audits]
+    here = [cell["cell"] for cell in found if cell is not None]
     missing = [name for name in cells if name not in here]
     twice = sorted({name for name in here if here.count(name) > 1})
     report.require(
@@ -129,9 +132,9 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
         f"{len(missing)} of {len(cells)} sealed audits were left out, first {missing[0]!r}." if missing
         else f"{twice[:1]} stands in the bundle more than once.",
     )  # fmt: skip
-    for audit in audits:
+    for audit, cell in zip(audits, found, strict=True):
         own = report.under(audit.described["cell"])
-        _check_sealed(audit, cells.get(audit.described["cell"]), seal, sha256(files["seal.json"]), own)
+        _check_sealed(audit, cell, seal, sha256(files["seal.json"]), own)
 
 
 def _check_sealed(audit: Audit, cell: Mapping[str, Any] | None, seal: Signed, digest: str, report: Report) -> None:

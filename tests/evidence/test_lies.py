@@ -216,7 +216,11 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         reseal(lambda one: one["cells"][0]["documents"]["suspect"]["commitments"].reverse()),
         "root of the sealed documents",
     ),
-    "a cell that was not sealed": (reseal(put("cells", 0, "cell", "other")), "this audit was not sealed"),
+    "a cell that was not sealed": (
+        reseal(lambda one: one["cells"][0].update(cell="other", audit="0" * 16)),
+        "this audit was not sealed",
+    ),
+    "an audit that the seal leaves out": (reseal(lambda one: one["cells"].pop(1)), "this audit was not sealed"),
     "an audit beside the listed ones": (
         lambda files: signed({**files, "audits/002/result.json": files[RESULT]}),
         "not those of the statement",
