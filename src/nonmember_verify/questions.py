@@ -14,6 +14,7 @@ from nonmember_verify.statement import SEAL_PREDICATE
 
 KEY_LENGTH = 16  # hexadecimal digits of the store's hashes
 SUSPECT = "suspect"
+LEFT_OUT = b" left out]"  # what stands in the place of a path or a document
 
 
 def key_hash(value: Any) -> str:
@@ -24,7 +25,8 @@ def key_hash(value: Any) -> str:
 def check_question(audit: Audit, report: Report) -> None:
     """Identity, settings and recipes against the hashes in the result, and against one another."""
     described, keys = audit.described, audit.result["provenance"]["keys"]
-    identity, redacted = described["identity"], described["redacted"]
+    identity = described["identity"]
+    redacted = [name for name in described["redacted"] if LEFT_OUT in canonical(described[name])]
     if "identity" in redacted:
         report.unchecked("question", "paths were left out of it, so that its hash cannot be made again")
     else:

@@ -249,6 +249,26 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(RESULT, lambda one: one["statistics"]["details"]["gates"].pop("reference_gain")),
         "reference_gain is missing, though the question has its bound",
     ),
+    "a gate's bound": (
+        "gates",
+        edited(RESULT, put(*NUMBERS, "details", "gates", "ce", "bound", -9.0)),
+        "ce has the bound -9.0, which is not that of the question",
+    ),
+    "a gate of clearance left out": (
+        "clearance",
+        edited(RESULT, lambda one: one["statistics"]["details"]["gates"].pop("kl_third")),
+        "kl_third is missing, though the question has its bound",
+    ),
+    "a hash that need not be checked": (
+        "prism",
+        together(edited(TOLD, put("redacted", ["identity"])), edited(TOLD, put("identity", "seed", 6))),
+        "the question has the hash",
+    ),
+    "related text that a control read": (
+        "dose",
+        edited(RESULT, put(*NUMBERS, "details", "controls", 0, "related", 8)),
+        "what it read is told otherwise",
+    ),
     "a control's Delta": (
         "clearance",
         edited(RESULT, put(*NUMBERS, "details", "control_deltas", "2x", 0, -0.9)),

@@ -19,7 +19,7 @@ from nonmember.audits.keys import audit_keys
 from nonmember.audits.preparing import prepare
 from nonmember.audits.question import Audit
 from nonmember.corpora import CorpusSpec
-from nonmember.evidence.question import question_of
+from nonmember.evidence.question import WITHOUT_PATHS, question_of
 from nonmember.evidence.redaction import Redaction
 from nonmember.evidence.seal import RECEIPT, SEAL
 from nonmember.observations import Embedded, Measurement, Scored
@@ -117,12 +117,9 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
     }
     if gathering.sizes:
         tables["texts.parquet"] = gathering.sizes
-    told = redaction.of_json(described)
-    # Who checks is told that a hash cannot be made again from what is left.
-    told["redacted"] = [name for name in ("identity", "recipes") if told[name] != described[name]]
     return Gathered(
-        told,
-        redaction.of_json(values),
+        described,
+        {**redaction.of_json(values), "question": _question_told(values["question"], redaction)},
         tables,
         gathering.tokens,
         gathering.embeddings,
@@ -130,6 +127,11 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
         {one.doc_id: one.text for corpus in corpora.values() for one in corpus.documents},
         (folder / SEAL).read_bytes() if (folder / SEAL).is_file() else None,
     )
+
+
+def _question_told(question: dict[str, Any], redaction: Redaction) -> dict[str, Any]:
+    """Its settings as the sealed question has them; names of documents are left out of the rest."""
+    return {**redaction.of_json(question), "settings": WITHOUT_PATHS.of_json(question["settings"])}
 
 
 @dataclass

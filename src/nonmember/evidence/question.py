@@ -14,9 +14,10 @@ from nonmember.audits.keys import FORMAT, settings_of_method
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions
 from nonmember.audits.run import INVALID_EXCLUDED
+from nonmember.evidence.redaction import Redaction
 from nonmember_verify.commitments import commitment, root
 
-Plain = Mapping[str, Any]
+WITHOUT_PATHS = Redaction({})
 
 
 def question_of(audit: Audit, builder: Builder, keys: Mapping[str, str], cell: str) -> dict[str, Any]:
@@ -24,7 +25,8 @@ def question_of(audit: Audit, builder: Builder, keys: Mapping[str, str], cell: s
 
     identity: what its key is the hash of: hashes of models and documents by role and group, the method with all its
     settings, the seed.   recipes: of each model, what its hash is made of (hashes of weights or a commit on the hub, or
-    how it was trained).   thresholds: of the audit itself, beside those of the method.
+    how it was trained).   thresholds: of the audit itself, beside those of the method.   redacted: which of these had
+    paths or documents in them, which are left out.
     """
     parts = {name: one for name, one in keys.items() if name not in ("audit", "seal")}
     identity = {
@@ -44,8 +46,10 @@ def question_of(audit: Audit, builder: Builder, keys: Mapping[str, str], cell: s
         "recipes": recipes,
         "thresholds": {"max_layout_auc": audit.max_layout_auc, "max_excluded": INVALID_EXCLUDED},
     }
-    plain: dict[str, Any] = json.loads(json.dumps(asked, allow_nan=False))
-    return plain
+    plain = json.loads(json.dumps(asked, allow_nan=False))
+    told: dict[str, Any] = WITHOUT_PATHS.of_json(plain)
+    # Who checks is told that a hash cannot be made again from what is left.
+    return {**told, "redacted": [name for name in ("identity", "recipes") if told[name] != plain[name]]}
 
 
 def commitments_of(audit: Audit, builder: Builder, secret: bytes) -> dict[str, list[str]]:

@@ -70,7 +70,7 @@ def require_no_text(files: Mapping[str, bytes], texts: Iterable[str]) -> None:
         joined = f" {' '.join(words)} "
         if any(run in runs for run in _runs(words)) or any(f" {one} " in joined for one in short):
             raise ValueError(
-                f"{name} would hold text of the documents, which a bundle must not. This is a fault of the program, or "
+                f"{name} would hold text of the documents, which it must not. This is a fault of the program, or "
                 "a setting or label of the audit quotes a document; rename it."
             )
 

@@ -18,6 +18,7 @@ from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions
 from nonmember.evidence.question import code, commitments_of, differences, documents_told, question_of
+from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.signing import Key, write_private
 from nonmember.runtime.files import write_text_atomically
 from nonmember_verify.commitments import KEY_BYTES
@@ -37,8 +38,14 @@ def cell_of_seal(
     audit: Audit, builder: Builder, keys: Mapping[str, str], name: str, secret: bytes
 ) -> dict[str, Any]:  # fmt: skip
     """What a seal says of one audit: its question and its documents."""
-    told = documents_told(commitments_of(audit, builder, secret))
-    return {**question_of(audit, builder, keys, name), "documents": told}
+    told = {
+        **question_of(audit, builder, keys, name),
+        "documents": documents_told(commitments_of(audit, builder, secret)),
+    }
+    corpora = [builder.get(group.corpus) for group in audit.groups.values()]
+    texts = (document.text for corpus in corpora for document in corpus.documents)
+    require_no_text({f"The seal of {name}": json.dumps(told).encode()}, texts)
+    return told
 
 
 def write_seal(cells: Sequence[Mapping[str, Any]], key: Key, path: Path) -> str:

@@ -94,6 +94,11 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     if untouched:
         found["separation"] = float(np.mean(untouched)) - max(separation)
     holds, taken = gates_hold(audit, found, report, READS_TEXT)
+    missing = ({"ce", "ce_share", "kl", "kl_third", "nll_third", "rank_correlation", "layout"} | found.keys()) - set(
+        details["gates"]
+    )
+    if missing:
+        report.failed("gates", f"{', '.join(sorted(missing))} is missing, though the question has its bound.")
     holds &= shams_hold(
         audit, {name: _of_model(audit, name, alike, metric) for name in details["shams"]}, report, settings["shams"]
     )

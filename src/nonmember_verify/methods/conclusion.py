@@ -10,6 +10,26 @@ from nonmember_verify.bundle import Audit
 from nonmember_verify.report import Report, agree
 
 NON_MEMBERSHIP, MEMBERSHIP = "evidence_of_non_membership", "evidence_of_membership"
+# Gate -> where the question has its bound (the first that is there), and whether that is an upper one.
+BOUNDS: Mapping[str, tuple[tuple[str, bool], ...]] = {
+    "ce": (("min_ce_gain", False),),
+    "ce_share": (("min_ce_share", False),),
+    "kl": (("min_kl_gain", False),),
+    "kl_third": (("max_kl_rise", True),),
+    "nll_third": (("max_nll_rise", True),),
+    "reference_gain": (("max_reference_gain", True),),
+    "rank_correlation": (("max_rank_correlation", True), ("min_rank_correlation", False)),
+    "distinct": (("min_distinct", False),),
+    "spread": (("min_spread", False),),
+    "delta": (("min_delta", False),),
+    "seeds": (("max_seed_sd", True),),
+    "separation": (("min_separation", False),),
+    "order": (("min_order", False),),
+    "fit": (("min_fit", False),),
+    "base": (("max_base_distance", True),),
+    "shift": (("max_shift", True),),
+    "layout": (("max_layout_auc", True),),
+}
 INVALID = "A precondition of the test failed; nothing may be concluded."
 
 
@@ -29,11 +49,11 @@ def gates_hold(
     """Whether all gates of the result hold, by the numbers found here where there are any; and which are taken as
     stated. found: name -> number.   why: of others, why their numbers are taken as stated."""
     stated: Mapping[str, Any] = audit.details.get("gates", {})
-    return _hold(stated, found, report, why, "gates")
+    return _hold(audit, stated, found, report, why, "gates")
 
 
 def _hold(
-    stated: Mapping[str, Any], found: Mapping[str, float | None], report: Report, why: Mapping[str, str], what: str
+    audit: Audit, stated: Mapping[str, Any], found: Mapping[str, float | None], report: Report, why: Mapping[str, str], what: str
 ) -> tuple[bool, list[str]]:  # fmt: skip
     wrong, taken = [], []
     for name, gate in stated.items():
@@ -42,6 +62,9 @@ def _hold(
                 wrong.append(f"{name} is stated as {gate['value']!r} and comes out as {found[name]!r}")
         else:
             taken.append(name)
+        asked = [one for one in BOUNDS[name] if one[0] in audit.settings["gates"]]
+        if not asked or (gate["bound"], gate["upper"]) != (audit.settings["gates"][asked[0][0]], asked[0][1]):
+            wrong.append(f"{name} has the bound {gate['bound']!r}, which is not that of the question")
         value = gate["value"]
         holds = value is not None and (value < gate["bound"] if gate["upper"] else value > gate["bound"])
         if holds != gate["passed"]:
@@ -66,7 +89,7 @@ def shams_hold(
         return False
     refused = True
     for name, told in stated.items():
-        _hold(told["gates"], found[name], report, {}, f"sham {name}")
+        _hold(audit, told["gates"], found[name], report, {}, f"sham {name}")
         by_gates = any(not gate["passed"] for gate in told["gates"].values())
         if by_gates != told["refused"]:
             report.failed(f"sham {name}", f"refused is {told['refused']}, and its gates say {by_gates}.")

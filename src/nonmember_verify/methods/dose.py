@@ -109,6 +109,8 @@ def _check_exposures(audit: Audit, told: Mapping[str, Mapping[str, Any]], report
         for role, one in told.items()
         if not models[role]["control"] or models[role]["exposure"]["exposures"] != one["dose"]
         or f"-{one['dose']}x" not in role
+        or ("related" in role) != bool(one["related"])
+        or (one["related"] and f"related-{one['related']}x" not in role)
     ]  # fmt: skip
     missing = [role for role, model in models.items() if model["control"] and role not in told]
     report.require(
