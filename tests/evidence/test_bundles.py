@@ -7,13 +7,15 @@ import re
 from dataclasses import replace
 
 import pytest
-from made_up_audits import SECRET, audited, bundled, checked, gathered
+from made_up_audits import SECRET, audited, builder, bundled, checked, gathered
 from made_up_questions import DOSE, PRISM, audit, texts
 
 import tiny
+from nonmember.audits.keys import audit_keys
 from nonmember.evidence.bundle import contents
 from nonmember.evidence.gathering import Choice, KeptStore, gather
 from nonmember.evidence.redaction import Redaction, require_no_text
+from nonmember.evidence.seal import cell_of_seal
 from nonmember.records import Corpus, Document
 from nonmember.reports.audit_page.write import POLICY
 
@@ -65,6 +67,16 @@ def test_a_recipe_that_names_its_documents_is_cut_and_the_verifier_says_so(tmp_p
     report = checked(tmp_path / "bundle")
     assert not report.failures
     assert any(line.kind == "not checked" and line.what == "question" for line in report.lines)
+
+
+def test_a_seal_holds_no_text_either(tmp_path):
+    own = tiny.Texts(texts(60, "general").documents)
+    asked = audit(replace(DOSE, controls=replace(DOSE.controls, general=own)), heldout=None)
+    shop = builder(tmp_path / "store", asked.suspect)
+    told = json.dumps(cell_of_seal(asked, shop, audit_keys(asked, shop), "one", SECRET))
+    assert "zqword" not in told
+    assert "-doc-" not in told
+    assert json.loads(told)["redacted"] == ["identity"]
 
 
 def test_text_in_a_label_is_refused_and_not_repeated(tmp_path):

@@ -38,10 +38,8 @@ def cell_of_seal(
     audit: Audit, builder: Builder, keys: Mapping[str, str], name: str, secret: bytes
 ) -> dict[str, Any]:  # fmt: skip
     """What a seal says of one audit: its question and its documents."""
-    told = {
-        **question_of(audit, builder, keys, name),
-        "documents": documents_told(commitments_of(audit, builder, secret)),
-    }
+    commitments = commitments_of(audit, builder, secret)
+    told = {**question_of(audit, builder, keys, name), "documents": documents_told(commitments)}
     corpora = [builder.get(group.corpus) for group in audit.groups.values()]
     texts = (document.text for corpus in corpora for document in corpus.documents)
     require_no_text({f"The seal of {name}": json.dumps(told).encode()}, texts)

@@ -53,7 +53,8 @@ def gates_hold(
 
 
 def _hold(
-    audit: Audit, stated: Mapping[str, Any], found: Mapping[str, float | None], report: Report, why: Mapping[str, str], what: str
+    audit: Audit, stated: Mapping[str, Any], found: Mapping[str, float | None], report: Report, why: Mapping[str, str],
+    what: str,
 ) -> tuple[bool, list[str]]:  # fmt: skip
     wrong, taken = [], []
     for name, gate in stated.items():
