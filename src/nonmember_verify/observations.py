@@ -78,7 +78,7 @@ def _wrongly_excluded(audit: Audit, tables: Tables) -> list[str]:
     found = []
     for group, reasons in audit.result["exclusions"]["documents"].items():
         columns = audit.described["columns"][group].values()
-        known = [how for how in columns if how["tables"] and how["score"]["kind"] in SCORES]
+        known = [how for how in columns if how["tables"] and how.get("score", {}).get("kind") in SCORES]
         if len(known) < len(columns):
             continue
         for document, reason in reasons.items():

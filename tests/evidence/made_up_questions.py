@@ -270,6 +270,7 @@ def every() -> Iterator[tuple[str, Audit]]:
         yield f"llm_di, {mode}", audit(replace(LLM_DI, outliers=mode, equal_variances=False, perturbations=()))
     yield "llm_di as published", audit(replace(LLM_DI, compat=True, trim_predictions=True, perturbations=()))
     yield "kds", audit(KDS)
+    yield "kds with a document too short", audit(KDS, suspect=WITH_SHORT)
     yield "kds, fixed", audit(replace(KDS, bandwidth="fixed", gamma=1.5))
     yield "fsd", audit(FSD)
     yield "mc_pdd", asked(MC_PDD)
