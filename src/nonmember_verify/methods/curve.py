@@ -39,6 +39,7 @@ class Reading:
     high: float | None
     cleared: float | None
     p_at_least: float
+    p_at_most: float
     p_none: float
     p_fit: float
 
@@ -78,7 +79,9 @@ class Curve:
         rise = self.monotone[-1] - self.monotone[0]
         return math.sqrt(float(rise @ np.linalg.inv(self.covariance) @ rise))
 
-    def read(self, features: FloatArray, wanted: float, alpha: float, between: Between | None = None) -> Reading:
+    def read(
+        self, features: FloatArray, wanted: float, alpha: float, between: Between | None = None, exceeded: float = 0.0
+    ) -> Reading:
         means = np.column_stack([_cubic(self.doses, column, self.grid) for column in self.monotone.T])
         squared = self._distances(features, means, between)
         by_dose = squared.min(axis=1)
@@ -100,6 +103,7 @@ class Curve:
             None if kept[-1] == DOSES - 1 else float(self.grid[kept[-1]]),
             float(self.grid[after]) if after < DOSES else None,
             float(np.interp(wanted, self.grid, at_least)),
+            float(np.interp(exceeded, self.grid, at_most)),
             float(at_most[0]),
             f_above(float(by_dose[best]) / spare, spare, df),
         )

@@ -36,7 +36,9 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     if not settings["controls"]["own_base"] and panel["between"]:
         other = panel["between"]
         between = Between(np.array(other["covariance"]), other["relative"], other["df"])
-    reading = curve.read(np.array(list(features["target"].values())), wanted, alpha, between)
+    # Of audits before there was such a dose, membership was claimed against no reading at all.
+    exceed = settings.get("exceed", 0.0)
+    reading = curve.read(np.array(list(features["target"].values())), wanted, alpha, between, exceed)
     heaviest = float(curve.doses[-1])
     left_out = {role: _left_out(role, controls, shape, alpha) for role in controls}
     report.numbers(
@@ -78,7 +80,14 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         tolerance=TOLERANCE,
     )
     gates: dict[str, float | None] = {"separation": curve.separation, "fit": reading.p_fit}
-    known = [(told[role]["dose"], one) for role, one in left_out.items() if one is not None]
+    said = left_out
+    if "exceed" in settings:  # since then the order is that of the meter made of all controls
+        said = {role: curve.read(one.features, wanted, alpha).estimate for role, one in controls.items()}
+        report.numbers(
+            "p of the exceeded dose", {"p": (details["p_value_of_exceeded"], reading.p_at_most)}, "from the features",
+            tolerance=TOLERANCE,
+        )  # fmt: skip
+    known = [(told[role]["dose"], one) for role, one in said.items() if one is not None]
     if known:
         gates["order"] = correlation(
             np.array([a for a, _ in known], float), np.array([b for _, b in known]), "spearman"
@@ -91,7 +100,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         report.failed("gates", f"{', '.join(sorted(expected))} is missing, though the question has its bound.")
     knows_related = any(one.related and not one.dose for one in controls.values())
     decision = _decision(audit, reading, holds, knows_related)
-    return Conclusion(decision, claim_of(decision, reading, wanted, heaviest), taken)
+    return Conclusion(decision, claim_of(decision, reading, wanted, exceed, heaviest), taken)
 
 
 def _expected(settings: Mapping[str, Any], reading: Reading, heaviest: float) -> set[str]:
@@ -122,7 +131,7 @@ def _check_exposures(audit: Audit, told: Mapping[str, Mapping[str, Any]], report
 def _decision(audit: Audit, reading: Reading, holds: bool, knows_related: bool) -> str:
     if not holds or len(audit.groups["suspect"]) < MIN_DOCUMENTS:
         return "invalid"
-    if reading.p_none < audit.alpha:
+    if reading.p_at_most < audit.alpha:
         return MEMBERSHIP if knows_related else "score_only"
     return NON_MEMBERSHIP if reading.p_at_least < audit.alpha else "inconclusive"
 
@@ -242,7 +251,8 @@ def readings_of(reading: Reading, heaviest: float) -> str:
     return f"about {_told(reading.estimate)} {unit} ({_told(reading.low)} {end})"
 
 
-def claim_of(decision: str, reading: Reading, exclude: float, heaviest: float) -> str:
+def claim_of(decision: str, reading: Reading, exclude: float, exceed: float, heaviest: float) -> str:
+    fewest = f"{exceed:g} readings or fewer" if exceed else "none"
     said, times = readings_of(reading, heaviest), "once" if exclude == 1 else f"{exclude:g} times"
     return {
         "invalid": INVALID,
@@ -253,8 +263,8 @@ def claim_of(decision: str, reading: Reading, exclude: float, heaviest: float) -
         ),
         MEMBERSHIP: (
             "There is statistical evidence that the target read this dataset, or text that is more closely related to "
-            f"it than the related text the controls read: {said} (p = {reading.p_none:.2g} for none). It says nothing "
-            "about single documents."
+            f"it than the related text the controls read: {said} (p = {reading.p_at_most:.2g} for {fewest}). It says "
+            "nothing about single documents."
         ),
         "score_only": f"None beyond the number: {said}.",
         "inconclusive": (
