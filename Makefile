@@ -19,7 +19,7 @@ ARGS   ?=
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-real test test-all coverage check docs notebooks bench sweep report table clean
+.PHONY: help setup demo demo-evidence demo-real test test-all coverage check docs notebooks bench sweep report table clean
 
 help:    ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -39,6 +39,16 @@ endif
 
 demo: $(READY)  ## build the world with known truth and audit it by dose meter and PRISM (minutes; continues where it was stopped)
 	$(BIN)/nonmember audit -m --config-name demo launcher=joblib
+	@$(MAKE) --no-print-directory demo-evidence
+
+# The last step of the demo: one of its audits as a signed bundle, and what anyone who gets it can check.
+DEMO_CELL := outputs/audits/demo/data.domain=scipy,data.half=a,method=dose
+DEMO_KEY  := outputs/evidence/demo.key
+demo-evidence: $(READY)
+	@mkdir -p outputs/evidence
+	$(BIN)/nonmember bundle "$(DEMO_CELL)" --out outputs/evidence/demo.zip \
+	  $$(test -f $(DEMO_KEY) && echo --key || echo --new-key) $(DEMO_KEY)
+	$(BIN)/nonmember verify outputs/evidence/demo.zip --signer $(DEMO_KEY).pub
 
 demo-real:  ## the same with a real language model, SmolLM2-135M, which it installs (98 MB; some 20 minutes on 2 cores)
 	$(MAKE) --no-print-directory setup EXTRAS=real

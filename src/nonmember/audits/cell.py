@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from nonmember.artifacts import Builder
 from nonmember.audits.keys import audit_keys
@@ -24,12 +24,25 @@ from nonmember.tracking.trackers import NoLogging, RunInfo, run_id_of
 log = logging.getLogger(__name__)
 
 
+class Sealed(Protocol):
+    """A file that fixed the question beforehand (`nonmember.evidence.seal`). hash: of the file."""
+
+    @property
+    def hash(self) -> str: ...
+
+    def require(self, audit: Audit, builder: Builder, keys: Mapping[str, str], name: str) -> None:
+        """Raises ValueError, naming what differs, where another question is asked."""
+
+    def leave(self, folder: Path, audit: str) -> None:
+        """Note in the folder of an audit that it begins under this seal."""
+
+
 @dataclass(frozen=True)
 class Cell:
     """An audit, where its result goes and who hears of it.
 
     settings: the resolved config as JSON, kept beside the result and with the logged run.   labels: what the run is
-    tagged with: documents and target.   logger: of the `logger=` group.
+    tagged with: documents and target.   logger: of the `logger=` group.   seal: of the question; None: there is none.
     """
 
     audit: Audit
@@ -37,6 +50,7 @@ class Cell:
     settings: Mapping[str, Any]
     labels: Sequence[str]
     logger: Any
+    seal: Sealed | None = None
 
     @property
     def title(self) -> str:
@@ -48,7 +62,15 @@ def run_cell(cell: Cell, builder: Builder) -> AuditResult:
     audit, folder = cell.audit, cell.folder
     started = time.monotonic()
     keys = audit_keys(audit, builder)
+    if cell.seal is not None:
+        cell.seal.require(audit, builder, keys, folder.name)
+        keys["seal"] = cell.seal.hash
     if (result := finished(folder, keys["audit"])) is not None:
+        if cell.seal is not None and result.provenance.keys.get("seal") != cell.seal.hash:
+            raise ValueError(
+                f"{folder / RESULT} was answered without this seal, so a seal proves nothing of it any more. Leave the "
+                "seal away, or seal a question that was not put yet."
+            )
         (folder / ERROR).unlink(missing_ok=True)  # of an attempt before, or of another question that was put here
         log.info("%s: found.", cell.title)
         if process_rank() == 0 and not (folder / PAGE).exists():
@@ -57,6 +79,8 @@ def run_cell(cell: Cell, builder: Builder) -> AuditResult:
     log.info("%s", cell.title)
     if process_rank() == 0:
         write_text_atomically(folder / CONFIG, json.dumps(cell.settings, indent=1) + "\n")
+        if cell.seal is not None:
+            cell.seal.leave(folder, keys["audit"])
     info = RunInfo(
         name=folder.name,
         group=audit.sweep,

@@ -74,6 +74,7 @@ class AuditConfig:
     outputs: str = MISSING
     store: str = MISSING
     truth: str | None = None
+    seal: str | None = None
     target: Any = MISSING
     reference: Any = MISSING
     data: Any = MISSING

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from nonmember.artifacts.store import Store
     from nonmember.audits.cell import Cell
     from nonmember.audits.scoring import Scoring
+    from nonmember.evidence.seal import Seal
 
 
 def cell_of(config: DictConfig, folder: Path) -> Cell:
@@ -30,7 +31,15 @@ def cell_of(config: DictConfig, folder: Path) -> Cell:
     from nonmember.models import label_of
 
     labels = [config.data.label, *([label_of(audit.target)] if config.target is not None else [])]
-    return Cell(audit, folder, plain(config), labels, build(config.logger))
+    return Cell(audit, folder, plain(config), labels, build(config.logger), _seal_of(config))
+
+
+def _seal_of(config: DictConfig) -> Seal | None:
+    if config.get("seal") is None:
+        return None
+    from nonmember.evidence.seal import Seal
+
+    return Seal.load(Path(config.seal).expanduser())
 
 
 def scoring_of(config: DictConfig) -> Scoring:

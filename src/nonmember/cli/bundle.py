@@ -1,0 +1,111 @@
+"""`nonmember bundle FOLDER...`: finished audits as one signed file that others can check."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import logging
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nonmember.cli.seal import add_key, key_of
+from nonmember.results.result import CONFIG, RESULT
+
+if TYPE_CHECKING:
+    from nonmember.evidence.gathering import Choice, Gathered
+
+DESCRIPTION = """\
+Write one signed file with finished audits: results, what their numbers come from, hashes of models, the seal, and a
+page for people. It holds no text and no name of a document. Nothing is computed by a model: what the audits observed is
+taken from the store.
+
+  nonmember bundle outputs/audits/mine --key ~/.ssh/id_ed25519 --out mine.evidence.zip
+  nonmember verify mine.evidence.zip"""
+
+REVEALS = "The bundle holds the ids of all tokens in their order: with the tokenizer that is the text of the documents."
+EMBEDDINGS_REVEAL = "The bundle holds embeddings of the documents, from which text can be guessed in part."
+
+
+def main() -> None:
+    """Print what the bundle holds and its hash."""
+    parser = argparse.ArgumentParser(
+        prog="nonmember bundle", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", type=Path, nargs="+", help="of one audit or of many; all below it are taken")
+    parser.add_argument("--out", type=Path, required=True, help="the bundle, for example mine.evidence.zip")
+    add_key(parser)
+    parser.add_argument("--store", type=Path, help="where the artifacts lie now; otherwise where they lay")
+    parser.add_argument("--secret", type=Path, help="the seal's file SEAL.private; without a seal OUT.private is made")
+    parser.add_argument(
+        "--observations", choices=("tokens", "scores"), default="tokens",
+        help="token statistics (log-probabilities without ids and order), or scores of documents alone",
+    )  # fmt: skip
+    parser.add_argument("--with-tokens", action="store_true", help="token ids in their order: THIS IS THE TEXT")
+    parser.add_argument("--with-embeddings", action="store_true", help="vectors (KDS): they reveal text in part")
+    parser.add_argument("--documents", type=Path, help="also write the documents, for those who may see them")
+    given = parser.parse_args()
+    folders = _folders(given.folder)
+    from nonmember.evidence.bundle import write_bundle
+    from nonmember.evidence.gathering import Choice
+    from nonmember.evidence.seal import SEAL, secret_for, secret_in
+
+    key = key_of(given)
+    sealed = any((folder / SEAL).is_file() for folder in folders)
+    if sealed and given.secret is None:
+        raise ValueError(
+            "These audits were sealed; name the secret of the seal's commitments: --secret SEAL.private, the file that "
+            "`nonmember seal` left beside the seal."
+        )
+    secret = secret_in(given.secret) if given.secret else secret_for(given.out)
+    choice = Choice(given.observations == "tokens", given.with_tokens, given.with_embeddings)
+    audits = _gathered(folders, given.store, secret, choice)
+    files = write_bundle(audits, choice, key, given.out.absolute())
+    for reveals, sentence in ((choice.token_ids, REVEALS), (choice.embeddings, EMBEDDINGS_REVEAL)):
+        if reveals:
+            sys.stderr.write(f"{sentence}\n")
+    if given.documents:
+        _write_documents(audits, given.documents)
+    from nonmember.runtime.files import file_hash
+
+    sys.stdout.write(
+        f"Bundled {len(audits)} audit{'s' if len(audits) > 1 else ''} in {len(files)} files, signed by "
+        f"{key.fingerprint}.\n{given.out}  sha256 {file_hash(given.out)}\n"
+    )
+
+
+def _folders(given: Sequence[Path]) -> list[Path]:
+    """Of finished audits, each once, by their names."""
+    found = {path.parent.resolve() for folder in given for path in folder.rglob(RESULT)}
+    if not found:
+        raise ValueError(f"There is no {RESULT} below {given[0]}. Run an audit first, or name the folder of one.")
+    return sorted(found, key=lambda folder: (folder.name, str(folder)))
+
+
+def _gathered(folders: Sequence[Path], store: Path | None, secret: bytes, choice: Choice) -> list[Gathered]:
+    from omegaconf import OmegaConf
+
+    from nonmember.artifacts import Memory
+    from nonmember.config import runs
+    from nonmember.config.roots import register
+    from nonmember.evidence.gathering import KeptStore, gather
+
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    register()
+    memory, audits = Memory(), []
+    for folder in folders:
+        path = folder / CONFIG
+        if not path.is_file():
+            raise ValueError(f"{path} must lie beside the result: it says what was asked. Run the audit again.")
+        config = OmegaConf.create({**json.loads(path.read_text(encoding="utf-8")), "seal": None})
+        assert OmegaConf.is_dict(config)
+        builder = runs.builder_of(config, KeptStore((store or Path(config.store)).absolute()), memory)
+        audits.append(gather(runs.cell_of(config, folder).audit, builder, folder, secret, choice))
+    return audits
+
+
+def _write_documents(audits: Sequence[Gathered], path: Path) -> None:
+    texts = {doc_id: text for one in audits for doc_id, text in one.texts.items()}
+    lines = [json.dumps({"id": doc_id, "text": text}, ensure_ascii=False) for doc_id, text in texts.items()]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")

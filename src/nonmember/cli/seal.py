@@ -1,0 +1,73 @@
+"""`nonmember seal`: fixes the question of an audit, or of a grid of them, in one signed file before it is put."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from omegaconf import DictConfig
+
+DESCRIPTION = """\
+Write one signed and dated file that fixes the question: the documents (a salted hash of each), the models, the method
+with all its settings, thresholds, seeds, and the program itself. Nothing is run.
+
+  nonmember seal --key KEY --out seal.json THE-WORDS-OF-AN-AUDIT
+  nonmember audit seal=seal.json THE-WORDS-OF-AN-AUDIT
+
+The audit that is given the seal then refuses to answer anything else. Hand the seal, or its hash, to whoever is to
+believe you later, before the audit is run; the date in it is your word. Keep the file OUT.private: without it nobody
+can show which documents were meant."""
+
+
+def main() -> None:
+    """Print what was sealed and the hash of the file."""
+    parser = argparse.ArgumentParser(
+        prog="nonmember seal", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )  # fmt: skip
+    parser.add_argument("--out", type=Path, required=True, help="where the seal goes, for example seal.json")
+    add_key(parser)
+    given, words = parser.parse_known_args()
+    if given.out.exists():
+        raise ValueError(f"{given.out} is there already, and a seal is not written twice. Name another file.")
+    from nonmember.evidence.seal import cell_of_seal, secret_for, write_seal
+
+    key = key_of(given)
+    secret = secret_for(given.out)
+    # In this process, one after the other: nothing here takes long.
+    sys.argv[1:] = [*(word for word in words if not word.startswith(("launcher=", "seal="))), "launcher=basic"]
+    cells: list[dict[str, Any]] = []
+
+    def seal(config: DictConfig, folder: Path) -> None:
+        from nonmember.audits.keys import audit_keys
+        from nonmember.config import runs
+
+        cell = runs.cell_of(config, folder)
+        builder = runs.builder_of(config)
+        cells.append(cell_of_seal(cell.audit, builder, audit_keys(cell.audit, builder), folder.name, secret))
+
+    from nonmember.config.roots import run_with_hydra
+
+    run_with_hydra("audit", seal)
+    if not cells:  # as with --help and --cfg
+        return
+    digest = write_seal(cells, key, given.out.absolute())
+    number = sum(len(group["commitments"]) for cell in cells for group in cell["documents"].values())
+    sys.stdout.write(
+        f"Sealed {len(cells)} audit{'s' if len(cells) > 1 else ''} with {number} documents, signed by "
+        f"{key.fingerprint}.\n{given.out}  sha256 {digest}\n"
+    )
+
+
+def add_key(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_mutually_exclusive_group(required=True)
+    group.add_argument("--key", type=Path, help="private Ed25519 key: PEM, or an SSH key such as ~/.ssh/id_ed25519")
+    group.add_argument("--new-key", type=Path, help="make a key in this file (and FILE.pub), without a password")
+
+
+def key_of(given: argparse.Namespace) -> Any:
+    from nonmember.evidence.signing import Key
+
+    return Key.new(given.new_key) if given.new_key else Key.load(given.key.expanduser())

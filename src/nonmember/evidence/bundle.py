@@ -1,0 +1,130 @@
+"""A bundle: finished audits in one signed file. The same audits, key and secret give the same bytes.
+
+statement.dsse.json          in-toto Statement: the hash of every other file, and what the bundle is
+page.html                    for people
+seal.json                    the seal that the audits were given
+observations.json            what determines each table of observations, by its hash
+tokens/HASH.parquet          token statistics, a row per document
+embeddings/HASH.parquet
+audits/000/audit.json        question, commitments to the documents, how each column was measured
+audits/000/result.json       without names of documents
+audits/000/*.parquet         scores, resampled statistics, answers without their text
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import platform
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nonmember.evidence.gathering import Choice, Gathered
+from nonmember.evidence.question import code
+from nonmember.evidence.redaction import require_no_text
+from nonmember.evidence.seal import SEAL
+from nonmember.evidence.signing import Key
+from nonmember.runtime.files import replacing
+from nonmember_verify.archive import ENVELOPE
+from nonmember_verify.envelope import sha256
+from nonmember_verify.statement import PREDICATE
+
+PAGE = "page.html"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every file in the archive
+
+
+def write_bundle(audits: Sequence[Gathered], choice: Choice, key: Key, path: Path) -> dict[str, bytes]:
+    """Returns its files. Raises ValueError where a file would hold text of the documents, or audits were given
+    different seals."""
+    files = contents(audits)
+    from nonmember.evidence.page import page_of
+
+    files[PAGE] = page_of(audits, files, choice).encode()
+    require_no_text(files, (text for one in audits for text in one.texts.values()))
+    predicate = {
+        "format": 1,
+        "code": code(),
+        "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
+        "observations": bool(choice.observations),
+        "token_ids": choice.token_ids,
+        "embeddings": choice.embeddings,
+        "seal": sha256(files[SEAL]) if SEAL in files else None,
+        "audits": [_listed(f"audits/{number:03}", one) for number, one in enumerate(audits)],
+    }
+    subject = [{"name": name, "digest": {"sha256": sha256(files[name])}} for name in sorted(files)]
+    files[ENVELOPE] = key.sign(PREDICATE, subject, predicate)
+    with replacing(path) as temporary:
+        temporary.write_bytes(archived(files))
+    return files
+
+
+def _listed(folder: str, one: Gathered) -> dict[str, Any]:
+    return {
+        "folder": folder,
+        "cell": one.described["cell"],
+        "audit": one.described["audit"],
+        "method": one.result["question"]["method"],
+        "decision": one.result["verdict"]["decision"],
+    }
+
+
+def contents(audits: Sequence[Gathered]) -> dict[str, bytes]:
+    """All files but page and statement."""
+    if not audits:
+        raise ValueError("A bundle needs one finished audit or more.")
+    seals = {one.seal for one in audits}
+    if len(seals) > 1:
+        raise ValueError(
+            "These audits were given different seals, or some of them none. Put those of one seal into one bundle."
+        )
+    files: dict[str, bytes] = {}
+    keys: dict[str, Any] = {}
+    for number, one in enumerate(audits):
+        folder = f"audits/{number:03}"
+        files[f"{folder}/audit.json"] = as_json(one.described)
+        files[f"{folder}/result.json"] = as_json(one.result)
+        files |= {f"{folder}/{name}": as_table(columns) for name, columns in one.tables.items()}
+        files |= {f"tokens/{name}.parquet": as_table(columns) for name, columns in one.tokens.items()}
+        files |= {f"embeddings/{name}.parquet": as_table(columns) for name, columns in one.embeddings.items()}
+        keys |= one.keys
+    files["observations.json"] = as_json(keys)
+    if (seal := next(iter(seals))) is not None:
+        files[SEAL] = seal
+    return files
+
+
+def as_json(value: Any) -> bytes:
+    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def as_table(columns: Mapping[str, Any]) -> bytes:
+    """Parquet. Values that are arrays themselves become lists."""
+    made = {name: _column(values) for name, values in columns.items()}
+    sink = io.BytesIO()
+    pq.write_table(pa.table(made), sink, compression="zstd")
+    return sink.getvalue()
+
+
+def _column(values: Any) -> pa.Array:
+    if isinstance(values, list) and values and isinstance(values[0], np.ndarray):
+        offsets = np.cumsum([0, *map(len, values)], dtype=np.int64)
+        return pa.LargeListArray.from_arrays(offsets, pa.array(np.concatenate(values)))
+    return pa.array(values)
+
+
+def archived(files: Mapping[str, bytes] | Iterable[tuple[str, bytes]]) -> bytes:
+    """A zip archive of files in the order of their names, stored as they are: Parquet is compressed already."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w", zipfile.ZIP_STORED) as archive:
+        for name, content in sorted(dict(files).items()):
+            entry = zipfile.ZipInfo(name, EPOCH)
+            entry.create_system, entry.external_attr = 3, 0o100644 << 16
+            archive.writestr(entry, content)
+    return sink.getvalue()

@@ -1,0 +1,270 @@
+"""What a bundle tells of one finished audit: read from its folder and the store, nothing made anew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.parquet as pq
+
+from nonmember.artifacts import Builder
+from nonmember.artifacts.settings import settings_of
+from nonmember.artifacts.store import Entry, Store, key_hash
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.preparing import prepare
+from nonmember.audits.question import Audit
+from nonmember.corpora import CorpusSpec
+from nonmember.evidence.question import WITHOUT_PATHS, question_of
+from nonmember.evidence.redaction import Redaction
+from nonmember.evidence.seal import RECEIPT, SEAL
+from nonmember.observations import Embedded, Measurement, Scored
+from nonmember.observations.tokens import TokenStatistics
+from nonmember.records import Corpus, TokenTable, VectorArray
+from nonmember.results.answers import ANSWERS
+from nonmember.results.mirror import SUSPECT
+from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
+from nonmember.runtime.files import file_hash
+from nonmember.scores import Score
+from nonmember.scores.compression import zlib_bytes
+from nonmember_verify.commitments import commitment
+
+MADE = ("models", "observations")  # kinds of artifacts that cost something
+
+
+class KeptStore(Store):
+    """A store that makes no model and no observation: those that are gone are named."""
+
+    def get_or_make(self, kind: str, name: str, key: Mapping[str, Any], make: Any, **how: Any) -> Entry:
+        found = self.find(kind, name, key)
+        if found is None and kind in MADE:
+            raise ValueError(
+                f"The store {self.root} no longer has {name} ({kind} {key_hash(key)}). Name the store that the audit "
+                "used (--store), run the audit again, or leave the token statistics out (--observations scores)."
+            )
+        return found or super().get_or_make(kind, name, key, make, **how)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What goes into a bundle. observations: token statistics, else scores alone.   token_ids: with the ids of tokens,
+    in their order.   embeddings: vectors too."""
+
+    observations: bool = True
+    token_ids: bool = False
+    embeddings: bool = False
+
+
+@dataclass
+class Gathered:
+    """Of one audit. described: as it stands in audit.json.   result: without names of documents.   tables: name of a
+    file -> columns.   tokens, embeddings: by the hash of their key, of all audits of a bundle together, and `keys` has
+    these keys.   texts: of all groups, by id, which are never written."""
+
+    described: dict[str, Any]
+    result: dict[str, Any]
+    tables: dict[str, dict[str, Any]]
+    tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
+    embeddings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    keys: dict[str, Any] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    seal: bytes | None = None
+
+
+def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: Choice) -> Gathered:
+    """Raises ValueError where the folder holds no result of this audit, or the store lacks what it rests on."""
+    result = AuditResult.load(folder / RESULT)
+    keys = audit_keys(audit, builder)
+    if keys["audit"] != result.provenance.keys.get("audit"):
+        raise ValueError(
+            f"{folder / RESULT} answers another question (audit {result.provenance.keys.get('audit')}) than the "
+            f"config.json beside it asks now ({keys['audit']}): documents or models were changed since. Run the audit "
+            "again."
+        )
+    described = question_of(audit, builder, keys, folder.name)
+    carried_out = prepare(audit, builder).audit
+    gathering = _Gathering(carried_out, builder, secret, choice)
+    corpora = {name: builder.get(group.corpus) for name, group in carried_out.groups.items()}
+    names = {name: gathering.committed(corpus) for name, corpus in corpora.items()}
+    redaction = Redaction.of(corpora, names)
+    excluded = {
+        group: {names[group][doc_id]: reason for doc_id, reason in reasons.items()}
+        for group, reasons in result.exclusions.documents.items()
+    }
+    values: dict[str, Any] = json.loads(result.to_json())
+    values["exclusions"]["documents"] = excluded
+    scores = _scores(folder / SCORES, corpora, names, result)
+    tables = {SCORES: scores}
+    if (folder / DISTRIBUTION).is_file():
+        tables[DISTRIBUTION] = {"statistic": pq.read_table(folder / DISTRIBUTION)["statistic"].to_numpy()}
+    if (folder / ANSWERS).is_file():
+        tables["answers.parquet"] = _answers(folder / ANSWERS, names)
+    described |= {
+        "documents": {name: list(named.values()) for name, named in names.items()},
+        "columns": {
+            name: {
+                column: gathering.described(measurement, group.corpus, names[name])
+                for column, measurement in group.measured.items()
+            }
+            for name, group in carried_out.groups.items()
+        },
+        "original_result_sha256": file_hash(folder / RESULT),
+        "receipt": json.loads((folder / RECEIPT).read_text()) if (folder / RECEIPT).is_file() else None,
+    }
+    if gathering.sizes:
+        tables["texts.parquet"] = gathering.sizes
+    return Gathered(
+        described,
+        {**redaction.of_json(values), "question": _question_told(values["question"], redaction)},
+        tables,
+        gathering.tokens,
+        gathering.embeddings,
+        gathering.keys,
+        {one.doc_id: one.text for corpus in corpora.values() for one in corpus.documents},
+        (folder / SEAL).read_bytes() if (folder / SEAL).is_file() else None,
+    )
+
+
+def _question_told(question: dict[str, Any], redaction: Redaction) -> dict[str, Any]:
+    """Its settings as the sealed question has them; names of documents are left out of the rest."""
+    return {**redaction.of_json(question), "settings": WITHOUT_PATHS.of_json(question["settings"])}
+
+
+@dataclass
+class _Gathering:
+    """Observations are read once, however many scores rest on them."""
+
+    audit: Audit
+    builder: Builder
+    secret: bytes
+    choice: Choice
+    tokens: dict[str, dict[str, Any]] = field(default_factory=dict)
+    embeddings: dict[str, dict[str, Any]] = field(default_factory=dict)
+    keys: dict[str, Any] = field(default_factory=dict)
+    sizes: dict[str, Any] = field(default_factory=dict)
+
+    def committed(self, corpus: Corpus) -> dict[str, str]:
+        """Document id -> commitment, in their order."""
+        return {one.doc_id: commitment(self.secret, one.doc_id, one.text) for one in corpus.documents}
+
+    def described(self, one: Measurement, corpus: CorpusSpec, names: Mapping[str, str]) -> dict[str, Any]:
+        """How a column of scores.parquet was measured. tables: hashes of the observations that it can be recomputed
+        from; none where these are no token statistics, or are left out."""
+        told: dict[str, Any] = {"kind": type(one).__name__, "role": one.role, "tables": []}
+        if isinstance(one, Scored):
+            told["score"] = {"kind": type(one.score).__name__, **settings_of(one.score), "name": one.score.name}
+            if self.choice.observations and one.corpus == corpus and _recomputable(one):
+                told["tables"] = [self._table(spec, names) for spec in _observations(one)]
+                if one.score.needs_texts:
+                    self._add_sizes(one, names)
+        if isinstance(one, Embedded) and self.choice.embeddings:
+            told["tables"] = [self._vectors(one, names)]
+        return told
+
+    def _table(self, spec: TokenStatistics, names: Mapping[str, str]) -> str:
+        key = spec.key(self.builder)
+        name = key_hash(key)
+        if name not in self.tokens:
+            self.keys[name] = key
+            self.tokens[name] = _by_document(self.builder.get(spec), names, ids=self.choice.token_ids)
+        return name
+
+    def _vectors(self, spec: Embedded, names: Mapping[str, str]) -> str:
+        key = spec.key(self.builder)
+        name = key_hash(key)
+        if name not in self.embeddings:
+            found = self.builder.get(spec)
+            order = sorted(range(len(found.doc_ids)), key=lambda place: names[found.doc_ids[place]])
+            vectors: list[VectorArray] = [found.values[place] for place in order]
+            self.keys[name] = key
+            self.embeddings[name] = {"document": [names[found.doc_ids[place]] for place in order], "vector": vectors}
+        return name
+
+    def _add_sizes(self, one: Scored, names: Mapping[str, str]) -> None:
+        texts = one.inputs(self.builder).texts or ()
+        corpus = self.builder.get(one.corpus)
+        told = sorted((names[doc_id], zlib_bytes(text)) for doc_id, text in zip(corpus.doc_ids, texts, strict=True))
+        for document, size in told:
+            if document not in self.sizes.setdefault("document", []):
+                self.sizes["document"].append(document)
+                self.sizes.setdefault("zlib_bytes", []).append(size)
+
+
+def _recomputable(one: Scored) -> bool:
+    """Whether the score is arithmetic on the kept token statistics; others are of answers, or count ids."""
+    return one.score.asks is None and one.model.has_weights and not one.score.needs_counts
+
+
+def _observations(one: Scored) -> Iterator[TokenStatistics]:
+    """In the order in which a verifier takes them: the text, another view of it, the text under the reference."""
+    score: Score = one.score
+    for view in score.views:
+        yield TokenStatistics(one.model, one.corpus, view, one.max_tokens)
+    if score.needs_reference and one.reference is not None:
+        yield TokenStatistics(one.reference, one.corpus, "original", one.max_tokens)
+
+
+def _by_document(table: TokenTable, names: Mapping[str, str], *, ids: bool) -> dict[str, Any]:
+    """A row per document, ordered by their commitments. Without ids the tokens of a document are ordered by their
+    log-probability, so that nothing tells which came after which."""
+    rows = []
+    for place, doc_id in enumerate(table.doc_ids):
+        if doc_id not in names:
+            continue
+        own = table.rows(place)
+        columns: dict[str, npt.NDArray[Any]] = {name: getattr(table, name)[own] for name in ("log_prob", "mean", "std")}
+        if ids:
+            columns["token_id"] = table.token_id[own]
+        else:
+            order = np.lexsort((columns["std"], columns["mean"], columns["log_prob"]))
+            columns = {name: values[order] for name, values in columns.items()}
+        rows.append((names[doc_id], columns))
+    rows.sort(key=lambda row: row[0])
+    told = list(rows[0][1]) if rows else []
+    return {"document": [name for name, _ in rows], **{name: [row[name] for _, row in rows] for name in told}}
+
+
+def _scores(
+    path: Path, corpora: Mapping[str, Corpus], names: Mapping[str, Mapping[str, str]], result: AuditResult
+) -> dict[str, Any]:
+    """scores.parquet with commitments in place of ids, and the unit that each document is drawn with: units are
+    numbered in the order of their names."""
+    columns = pq.read_table(path).to_pydict()
+    doc_ids = columns.pop("doc_id")
+    groups = columns.pop("group", [SUSPECT] * len(doc_ids))
+    for group, corpus in corpora.items():
+        excluded = result.exclusions.documents.get(group, {})
+        scored = [doc_id for one, doc_id in zip(groups, doc_ids, strict=True) if one == group]
+        if scored != [doc_id for doc_id in corpus.doc_ids if doc_id not in excluded]:
+            raise ValueError(
+                f"{path} and the {group} set do not hold the same documents; they were changed since. Run the audit "
+                "again."
+            )
+    clusters = {group: {one.doc_id: one.cluster_id for one in corpus.documents} for group, corpus in corpora.items()}
+    units = [
+        f"cluster:{clusters[group][doc_id]}" if clusters[group][doc_id] else f"document:{group}/{doc_id}"
+        for group, doc_id in zip(groups, doc_ids, strict=True)
+    ]
+    number = {unit: place for place, unit in enumerate(sorted(set(units)))}
+    return {
+        "group": groups,
+        "document": [names[group][doc_id] for group, doc_id in zip(groups, doc_ids, strict=True)],
+        "unit": [number[unit] for unit in units],
+        **columns,
+    }
+
+
+def _answers(path: Path, names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """Of every answer what it was about and how it was judged; no text, neither asked nor answered."""
+    told: dict[str, list[Any]] = {name: [] for name in ("group", "document", "measurement", "kind", "correct")}
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            row = json.loads(line)
+            told["document"].append(names[row["group"]].get(row["doc_id"], ""))
+            for name in ("group", "measurement", "kind", "correct"):
+                told[name].append(row[name])
+    return told

@@ -1,0 +1,106 @@
+"""Observes documents of a bundle again: does the model say what the bundle states?"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nonmember.artifacts import Builder
+from nonmember.corpora import CorpusSpec
+from nonmember.models import Pretrained
+from nonmember.observations.tokens import TokenStatistics
+from nonmember.records import Corpus, Document
+from nonmember_verify.bundle import Audit
+from nonmember_verify.commitments import commitment
+from nonmember_verify.observations import Tables
+from nonmember_verify.questions import key_hash
+from nonmember_verify.report import Report
+
+TOLERANCE = 0.01  # nats, of the mean absolute difference of log-probabilities: other machines round otherwise
+SUSPECT, TARGET = "suspect", "target"
+
+
+@dataclass(frozen=True)
+class Chosen(CorpusSpec):
+    """The documents themselves."""
+
+    documents: tuple[Document, ...]
+
+    stored: ClassVar[bool] = False
+
+    def build(self, builder: Builder) -> Corpus:
+        return Corpus(self.documents)
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "chosen", "fingerprint": Corpus(self.documents).fingerprint}
+
+
+def observer(make_builder: Any) -> Any:
+    """The function that the verifier calls. make_builder: folder of a store -> builder."""
+
+    def observe(
+        files: Mapping[str, bytes], audits: list[Audit], model: Path, documents: Mapping[str, str], secret: bytes,
+        number: int, report: Report,
+    ) -> None:  # fmt: skip
+        import tempfile
+
+        tables, named = (
+            Tables(files),
+            {commitment(secret, name, text): (name, text) for name, text in documents.items()},
+        )
+        with tempfile.TemporaryDirectory(prefix="nonmember-verify-") as folder:
+            builder = make_builder(Path(folder))
+            for audit in audits:
+                own = report.under(audit.described["cell"] if len(audits) > 1 else "")
+                _observe(audit, tables, Pretrained(str(model)), named, number, builder, own)
+
+    return observe
+
+
+def _observe(
+    audit: Audit, tables: Tables, model: Pretrained, named: Mapping[str, tuple[str, str]], number: int,
+    builder: Builder, report: Report,
+) -> None:  # fmt: skip
+    stated = [
+        how["tables"][0]
+        for how in audit.described["columns"][SUSPECT].values()
+        if how["role"] == TARGET and how["tables"] and tables.keys[how["tables"][0]].get("view") == "original"
+    ]
+    if not stated:
+        report.unchecked("model", "the bundle holds no token statistics of the target on the documents as they are")
+        return
+    key, told = tables.keys[stated[0]], tables.tokens(stated[0])
+    known = [one for one in audit.groups[SUSPECT].documents if one in named and len(told[one]["log_prob"])]
+    if not known:
+        report.unchecked("model", "none of the given documents is a committed one")
+        return
+    same = key_hash(model.key(builder)) == key_hash(key["model"])
+    draw = secrets.token_hex(4)  # drawn now, so that nobody knew which
+    order = sorted(known, key=lambda one: hashlib.sha256(f"{draw}{one}".encode()).digest())[:number]
+    corpus = Chosen(tuple(Document(named[one][0], named[one][1]) for one in order))
+    table = builder.get(TokenStatistics(model, corpus, "original", key["max_tokens"]))
+    worst = 0.0
+    for place, document in enumerate(order):
+        found = np.sort(table.log_prob[table.rows(place)].astype(np.float64))
+        expected = np.sort(told[document]["log_prob"])
+        if len(found) != len(expected):
+            report.failed("model", f"document {document[:12]} has {len(found)} tokens, and {len(expected)} are stated.")
+            return
+        worst = max(worst, float(np.abs(found - expected).mean()))
+    report.require(
+        "model", worst <= TOLERANCE,
+        f"{len(order)} documents drawn now (draw {draw}) were observed again: log-probabilities agree within "
+        f"{worst:.2g} nats on average; {TOLERANCE:g} may be.",
+        f"of {len(order)} documents observed again, log-probabilities of one differ by {worst:.2g} nats on average; at "
+        f"most {TOLERANCE:g} may be. This is another model, or the statistics are not its own.",
+    )  # fmt: skip
+    if not same and "pretrained" in key["model"]:
+        report.failed("files of the model", "the folder holds other files than the audited model has.")
+    elif not same:
+        report.unchecked("files of the model", "the audited model is known by how it was trained, and not by its files")

@@ -1,0 +1,96 @@
+"""`page.html` of a bundle: for each audit the question, the answer, how sure it is, what was checked, pictures.
+
+One file without a script that fetches nothing; it names no document.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from nonmember.evidence.gathering import Choice, Gathered
+from nonmember.reports.audit_page import content
+from nonmember.reports.audit_page.evidence import Evidence
+from nonmember.reports.audit_page.pictures import drawings
+from nonmember.reports.audit_page.write import POLICY
+from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult
+from nonmember_verify.bundle import NAMES, Audit
+from nonmember_verify.report import Line, Report
+from nonmember_verify.verify import check_audits
+
+HERE = Path(__file__).parent
+STYLES = ("reports/render/page.css", "reports/audit_page/audit.css", "evidence/page.css")
+
+
+def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Choice) -> str:
+    """files: of the bundle, as they will be."""
+    lines = _checked(len(audits), files)
+    environment = Environment(
+        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.get_template("page.html.j2").render(
+        audits=[_shown(one, place, lines[place]) for place, one in enumerate(audits)],
+        choice=choice,
+        sealed=audits[0].seal is not None,
+        style=Markup("".join((HERE.parent / name).read_text(encoding="utf-8") for name in STYLES)),
+        policy=POLICY,
+    )
+
+
+def _checked(number: int, files: Mapping[str, bytes]) -> list[list[Line]]:
+    """By audit, what the verifier finds in these files, each looked at by itself."""
+    found = []
+    for place in range(number):
+        report = Report()
+        check_audits(files, [Audit(f"audits/{place:03}", files)], report)
+        found.append(report.lines)
+    return found
+
+
+def _shown(one: Gathered, place: int, lines: Sequence[Line]) -> dict[str, Any]:
+    result = AuditResult.of(one.result)
+    evidence = _evidence(result, one.tables)
+    sign, verdict = content.verdict(result)
+    return {
+        "place": place,
+        "cell": one.described["cell"],
+        "result": result,
+        "question": content.question(result),
+        "sign": sign,
+        "verdict": verdict,
+        "numbers": content.numbers(evidence),
+        "drawings": drawings(evidence),
+        "lines": lines,
+        "num_failed": sum(line.kind == "FAILED" for line in lines),
+        "tables": {
+            "Gates": content.gates(result),
+            "Health": content.health(result),
+            "Settings": content.facts({**result.question.settings, "seed": result.question.seed}),
+            "Hashes of models and documents": content.facts(result.provenance.keys),
+            "Versions": content.facts(result.provenance.versions),
+        },
+        "receipt": one.described["receipt"],
+    }
+
+
+def _evidence(result: AuditResult, tables: Mapping[str, Mapping[str, Any]]) -> Evidence:
+    scores = tables[SCORES]
+    distribution = np.asarray(tables.get(DISTRIBUTION, {}).get("statistic", ()), dtype=np.float64)
+    answers: dict[str, dict[str, int]] = {}
+    told = tables.get("answers.parquet", {"group": (), "kind": ()})
+    for group, kind in zip(told["group"], told["kind"], strict=True):
+        counts = answers.setdefault(group, {})
+        counts[kind] = counts.get(kind, 0) + 1
+    return Evidence(
+        result=result,
+        columns={name: np.array(one, dtype=np.float64) for name, one in scores.items() if name not in NAMES},
+        doc_ids=(),
+        groups=scores["group"],
+        distribution=distribution[np.isfinite(distribution)],
+        answers=answers,
+    )

@@ -1,0 +1,92 @@
+"""The question of an audit as plain data: all that a seal fixes, and that a bundle tells."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from nonmember.artifacts import Builder
+from nonmember.audits.keys import FORMAT, settings_of_method
+from nonmember.audits.question import Audit
+from nonmember.audits.record import versions
+from nonmember.audits.run import INVALID_EXCLUDED
+from nonmember.evidence.redaction import Redaction
+from nonmember_verify.commitments import commitment, root
+
+WITHOUT_PATHS = Redaction({})
+
+
+def question_of(audit: Audit, builder: Builder, keys: Mapping[str, str], cell: str) -> dict[str, Any]:
+    """keys: of the audit (`audits.keys.audit_keys`).   cell: name of its folder.
+
+    identity: what its key is the hash of: hashes of models and documents by role and group, the method with all its
+    settings, the seed.   recipes: of each model, what its hash is made of (hashes of weights or a commit on the hub, or
+    how it was trained).   thresholds: of the audit itself, beside those of the method.   redacted: which of these had
+    paths or documents in them, which are left out.
+    """
+    parts = {name: one for name, one in keys.items() if name not in ("audit", "seal")}
+    identity = {
+        "format": FORMAT,
+        "parts": parts,
+        "method": settings_of_method(audit.method),
+        "seed": audit.seed,
+        "truth": audit.truth,
+    }
+    recipes = {role: dict(model.key(builder)) for role, model in audit.models.items()}
+    if reference := audit.compared_with():
+        recipes["reference"] = dict(reference.key(builder))
+    asked = {
+        "cell": cell,
+        "audit": keys["audit"],
+        "identity": identity,
+        "recipes": recipes,
+        "thresholds": {"max_layout_auc": audit.max_layout_auc, "max_excluded": INVALID_EXCLUDED},
+    }
+    plain = json.loads(json.dumps(asked, allow_nan=False))
+    told: dict[str, Any] = WITHOUT_PATHS.of_json(plain)
+    # Who checks is told that a hash cannot be made again from what is left.
+    return {**told, "redacted": [name for name in ("identity", "recipes") if told[name] != plain[name]]}
+
+
+def commitments_of(audit: Audit, builder: Builder, secret: bytes) -> dict[str, list[str]]:
+    """Group of documents -> a commitment for each, in their order."""
+    return {
+        name: [commitment(secret, one.doc_id, one.text) for one in builder.get(group.corpus).documents]
+        for name, group in audit.groups.items()
+    }
+
+
+def documents_told(commitments: Mapping[str, list[str]]) -> dict[str, Any]:
+    return {name: {"root": root(ones), "commitments": ones} for name, ones in commitments.items()}
+
+
+@cache
+def code() -> dict[str, str]:
+    """Version of the program and a hash of its sources, so that an edited one is another one."""
+    folder = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
+        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    return {"nonmember": versions()["nonmember"], "sources": digest.hexdigest()}
+
+
+def differences(sealed: Any, asked: Any, where: str = "") -> Iterator[str]:
+    """What was sealed and is asked otherwise, by its place: "method.alpha: 0.05 was sealed, 0.1 is asked"."""
+    if isinstance(sealed, Mapping) and isinstance(asked, Mapping):
+        for name in dict.fromkeys([*sealed, *asked]):
+            yield from differences(sealed.get(name), asked.get(name), f"{where}.{name}" if where else str(name))
+    elif isinstance(sealed, list) and isinstance(asked, list) and len(sealed) == len(asked):
+        for place, (one, other) in enumerate(zip(sealed, asked, strict=True)):
+            yield from differences(one, other, f"{where}[{place}]")
+    elif sealed != asked or type(sealed) is bool is not type(asked):
+        yield f"{where}: {_short(sealed)} was sealed, {_short(asked)} is asked"
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

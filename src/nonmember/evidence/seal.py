@@ -1,0 +1,131 @@
+"""A seal: one signed and dated file that fixes questions before they are put.
+
+It holds no text. Whoever is to believe that it was there before the results has to be given it, or its hash, before:
+the date in it is the signer's word.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nonmember.artifacts import Builder
+from nonmember.audits.question import Audit
+from nonmember.audits.record import versions
+from nonmember.evidence.question import code, commitments_of, differences, documents_told, question_of
+from nonmember.evidence.redaction import require_no_text
+from nonmember.evidence.signing import Key, write_private
+from nonmember.runtime.files import write_text_atomically
+from nonmember_verify.commitments import KEY_BYTES
+from nonmember_verify.envelope import Signed, canonical, opened, sha256
+
+PREDICATE = "urn:nonmember:seal:v1"
+SEAL, RECEIPT = "seal.json", "sealed.json"  # in the folder of an audit that was given one
+PRIVATE = ".private"  # what the name of the file with the secret of the commitments ends in
+TOLD = 3  # differences that a refusal names
+
+
+def now() -> str:
+    return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def cell_of_seal(
+    audit: Audit, builder: Builder, keys: Mapping[str, str], name: str, secret: bytes
+) -> dict[str, Any]:  # fmt: skip
+    """What a seal says of one audit: its question and its documents."""
+    commitments = commitments_of(audit, builder, secret)
+    told = {**question_of(audit, builder, keys, name), "documents": documents_told(commitments)}
+    corpora = [builder.get(group.corpus) for group in audit.groups.values()]
+    texts = (document.text for corpus in corpora for document in corpus.documents)
+    require_no_text({f"The seal of {name}": json.dumps(told).encode()}, texts)
+    return told
+
+
+def write_seal(cells: Sequence[Mapping[str, Any]], key: Key, path: Path) -> str:
+    """The seal of all these audits, none of which may be left out of a bundle. Returns the hash of the file."""
+    predicate = {"date": now(), "code": code(), "versions": versions(), "cells": list(cells)}
+    subject = [{"name": cell["cell"], "digest": {"sha256": sha256(canonical(cell))}} for cell in cells]
+    content = key.sign(PREDICATE, subject, predicate)
+    write_text_atomically(path, content.decode())
+    return sha256(content)
+
+
+def secret_for(path: Path) -> bytes:
+    """The secret of the commitments in a file, made where there is none. Whoever has it and a document can show that it
+    is a committed one; who has it alone can test guesses."""
+    private = path.with_name(path.name + PRIVATE)
+    if not private.is_file():
+        private.parent.mkdir(parents=True, exist_ok=True)
+        write_private(private, json.dumps({"key": secrets.token_hex(KEY_BYTES)}).encode() + b"\n")
+    return secret_in(private)
+
+
+def secret_in(private: Path) -> bytes:
+    """Raises ValueError where the file holds none."""
+    try:
+        secret = bytes.fromhex(json.loads(private.read_text())["key"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{private} must hold the secret of commitments; it cannot be read ({error}).") from error
+    if len(secret) != KEY_BYTES:
+        raise ValueError(f"{private} must hold a secret of {KEY_BYTES} bytes; got {len(secret)}.")
+    return secret
+
+
+@dataclass(frozen=True)
+class Seal:
+    """A seal that was read and whose signature holds."""
+
+    path: Path
+    content: bytes
+    signed: Signed
+
+    @classmethod
+    def load(cls, path: Path) -> Seal:
+        if not path.is_file():
+            raise ValueError(f"There is no seal at {path}. Make one with: nonmember seal --out {path} ...")
+        content = path.read_bytes()
+        return cls(path, content, opened(content, PREDICATE, f"The seal {path}"))
+
+    @property
+    def hash(self) -> str:
+        return sha256(self.content)
+
+    @property
+    def cells(self) -> dict[str, Mapping[str, Any]]:
+        return {cell["cell"]: cell for cell in self.signed.predicate["cells"]}
+
+    def require(self, audit: Audit, builder: Builder, keys: Mapping[str, str], name: str) -> None:
+        """Refuse, naming what differs, an audit that is not one of the sealed ones, or another program."""
+        asked = question_of(audit, builder, keys, name)
+        sealed = self.cells.get(name) or next(
+            (cell for cell in self.cells.values() if cell["audit"] == keys["audit"]), None
+        )
+        if sealed is None:
+            sealed = min(
+                self.cells.values(), key=lambda cell: len(list(differences(cell["identity"], asked["identity"])))
+            )
+        told = {name: value for name, value in sealed.items() if name not in ("documents", "cell", "audit")}
+        here = {name: value for name, value in asked.items() if name not in ("cell", "audit")}
+        fixed = self.signed.predicate
+        found = [
+            *differences(fixed["code"], code(), "code"),
+            *differences(fixed["versions"], versions(), "versions"),
+            *differences(told, here),
+        ]
+        if found:
+            more = f" and {len(found) - TOLD} more" if len(found) > TOLD else ""
+            raise ValueError(
+                f"The seal {self.path} fixes another question than the one that is asked: {'; '.join(found[:TOLD])}"
+                f"{more}. Ask the sealed question, or leave the seal away."
+            )
+
+    def leave(self, folder: Path, audit: str) -> None:
+        """A copy in the folder of an audit that begins now, and when it began."""
+        write_text_atomically(folder / SEAL, self.content.decode())
+        receipt = {"seal": self.hash, "audit": audit, "started": now()}
+        write_text_atomically(folder / RECEIPT, json.dumps(receipt, indent=1) + "\n")

@@ -1,0 +1,5 @@
+"""python -m nonmember_verify BUNDLE"""
+
+from nonmember_verify.cli import run
+
+run()

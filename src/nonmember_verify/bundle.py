@@ -1,0 +1,164 @@
+"""A bundle that was read: its audits, with their tables as arrays."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nonmember_verify.archive import Refused
+from nonmember_verify.envelope import strict_json
+
+FloatArray = npt.NDArray[np.float64]
+
+MOST_CELLS = 200_000_000  # of a table: rows times columns, or numbers in its lists
+NAMES = ("group", "document", "unit")  # columns of scores.parquet that are no scores
+
+
+@dataclass(frozen=True)
+class Group:
+    """The scored documents of one group, in the order in which the test took them. units: number of the cluster (or
+    of the document by itself) of each, by the order of their names."""
+
+    name: str
+    documents: list[str]
+    units: npt.NDArray[np.int64]
+    values: Mapping[str, FloatArray]
+
+    def __len__(self) -> int:
+        return len(self.documents)
+
+    @property
+    def by_appearance(self) -> npt.NDArray[np.int64]:
+        """Units numbered in the order in which they come."""
+        number: dict[int, int] = {}
+        return np.array([number.setdefault(unit, len(number)) for unit in self.units.tolist()], dtype=np.int64)
+
+    def by_unit(self, values: FloatArray) -> FloatArray:
+        """Mean of the values of each unit's documents, in the order in which the units come."""
+        place = self.by_appearance
+        return np.array([values[place == unit].mean() for unit in range(int(place.max()) + 1)])
+
+
+@dataclass(frozen=True)
+class Audit:
+    """One audit of a bundle. described: audit.json.   result: result.json."""
+
+    folder: str
+    files: Mapping[str, bytes]
+
+    @cached_property
+    def described(self) -> Mapping[str, Any]:
+        return json_of(self.files, f"{self.folder}/audit.json")
+
+    @cached_property
+    def result(self) -> Mapping[str, Any]:
+        return json_of(self.files, f"{self.folder}/result.json")
+
+    @property
+    def question(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.result["question"]
+        return found
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.question["settings"]
+        return found
+
+    @property
+    def statistics(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.result["statistics"]
+        return found
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.statistics["details"]
+        return found
+
+    @property
+    def stated(self) -> dict[str, Any]:
+        """Statistic, p-value and interval: numbers, or None where undefined."""
+        return {name: self.statistics[name] for name in ("value", "p_value", "ci_low", "ci_high")}
+
+    @property
+    def alpha(self) -> float:
+        return float(self.question["alpha"])
+
+    @cached_property
+    def groups(self) -> dict[str, Group]:
+        table = table_of(self.files, f"{self.folder}/scores.parquet")
+        groups = np.array(table["group"], dtype=object)
+        found = {}
+        for name in dict.fromkeys([*table["group"], *self.described["documents"]]):
+            own = groups == name
+            values = {
+                column: np.asarray(ones, dtype=np.float64)[own] for column, ones in table.items() if column not in NAMES
+            }
+            found[name] = Group(
+                name,
+                [one for one, is_own in zip(table["document"], own, strict=True) if is_own],
+                np.asarray(table["unit"], dtype=np.int64)[own],
+                {column: ones for column, ones in values.items() if column in self.described["columns"].get(name, {})},
+            )
+        return found
+
+    @cached_property
+    def distribution(self) -> FloatArray | None:
+        name = f"{self.folder}/distribution.parquet"
+        if name not in self.files:
+            return None
+        return np.asarray(table_of(self.files, name)["statistic"], dtype=np.float64)
+
+    def rng(self) -> np.random.Generator:
+        """As the audit drew with."""
+        return np.random.default_rng([self.question["seed"], 0])
+
+
+def json_of(files: Mapping[str, bytes], name: str) -> Any:
+    try:
+        return strict_json(files[name])
+    except KeyError:
+        raise Refused(f"{name} is missing.") from None
+    except ValueError as error:
+        raise Refused(f"{name} cannot be read ({error}).") from error
+
+
+def table_of(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
+    """Columns of a Parquet file: numbers as arrays, names as lists, lists as lists of arrays."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    if name not in files:
+        raise Refused(f"{name} is missing.")
+    try:
+        file = pq.ParquetFile(io.BytesIO(files[name]))
+        stored = sum(
+            file.metadata.row_group(place).column(column).num_values
+            for place in range(file.metadata.num_row_groups)
+            for column in range(file.metadata.num_columns)
+        )
+        if max(stored, file.metadata.num_rows * file.metadata.num_columns) > MOST_CELLS:
+            raise Refused(f"{name} holds {stored:,} numbers; a table of a bundle has at most {MOST_CELLS:,}.")
+        table = file.read().combine_chunks()
+    except (pa.ArrowException, OSError) as error:
+        raise Refused(f"{name} is no Parquet table that can be read ({error}).") from error
+    columns: dict[str, Any] = {}
+    for column in table.column_names:
+        values = table[column]
+        if pa.types.is_large_list(values.type) or pa.types.is_list(values.type):
+            flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+            flat = flat.chunk(0) if isinstance(flat, pa.ChunkedArray) else flat
+            ends = flat.offsets.to_numpy()
+            numbers = flat.values.to_numpy(zero_copy_only=False)
+            columns[column] = [numbers[a:b] for a, b in pairwise(ends)]
+        elif pa.types.is_floating(values.type) or pa.types.is_integer(values.type):
+            columns[column] = values.to_numpy()
+        else:
+            columns[column] = values.to_pylist()
+    return columns

@@ -1,0 +1,85 @@
+"""`nonmember verify BUNDLE`, and `nonmember-verify` where nothing else of nonmember is installed."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nonmember_verify.report import Report
+    from nonmember_verify.verify import Observe
+
+DESCRIPTION = """\
+Check a bundle of audits: its signature, every hash, every score from the token statistics, statistic, interval and
+p-value from the scores (with the same seed, and by a second implementation), the verdict from the numbers, and that the
+seal was obeyed. A line for each check, and for what could not be checked. Exit status 0 where nothing failed, 1 where
+something did."""
+
+
+def main(arguments: list[str] | None = None, observe: Observe | None = None) -> int:
+    """Print the report; return the exit status. observe: reads documents with a model again."""
+    parser = argparse.ArgumentParser(
+        prog="nonmember verify", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("bundle", type=Path)
+    parser.add_argument("--signer", type=Path, help="public key (FILE.pub or PEM) that should have signed")
+    parser.add_argument("--documents", type=Path, help="JSON Lines with id and text: are they the committed ones?")
+    parser.add_argument("--secret", type=Path, help="the auditor's file SEAL.private, which --documents needs")
+    parser.add_argument("--model", type=Path, help="the target: some documents are observed again (whole package)")
+    parser.add_argument("-k", "--num-documents", type=int, default=8, help="how many, drawn at random (8)")
+    parser.add_argument("--json", action="store_true", help="the lines as JSON")
+    given = parser.parse_args(arguments)
+    try:
+        report = _report(given, observe)
+    except (OSError, ValueError) as error:
+        sys.stderr.write(f"nonmember verify: {error}\n")
+        return 2
+    if given.json:
+        lines = [{"kind": line.kind, "what": line.what, "told": line.told} for line in report.lines]
+        sys.stdout.write(json.dumps(lines, indent=1) + "\n")
+        return 1 if report.failures else 0
+    for line in report.lines:
+        sys.stdout.write(f"{''.join(one if one.isprintable() else '?' for one in str(line))}\n")
+    kinds = [line.kind for line in report.lines]
+    sys.stdout.write(
+        f"{'FAILED' if report.failures else 'Verified'}: {kinds.count('ok')} checks hold, {kinds.count('FAILED')} "
+        f"failed, {kinds.count('not checked')} things could not be checked.\n"
+    )
+    return 1 if report.failures else 0
+
+
+def _report(given: argparse.Namespace, observe: Observe | None) -> Report:
+    from nonmember_verify.envelope import fingerprint_of_file
+    from nonmember_verify.questions import secret_of
+    from nonmember_verify.verify import Given, verify
+
+    return verify(
+        given.bundle,
+        Given(
+            fingerprint_of_file(given.signer) if given.signer else None,
+            _documents(given.documents) if given.documents else {},
+            secret_of(given.secret.read_bytes(), given.secret.name) if given.secret else None,
+            given.model,
+            given.num_documents,
+            observe,
+        ),
+    )
+
+
+def _documents(path: Path) -> dict[str, str]:
+    documents = {}
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            try:
+                row = json.loads(line)
+                documents[str(row["id"])] = str(row["text"])
+            except (ValueError, KeyError, TypeError):
+                raise ValueError(f"Line {number} of {path} must be a JSON object with id and text.") from None
+    return documents
+
+
+def run() -> None:
+    sys.exit(main())

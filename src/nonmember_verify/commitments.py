@@ -1,0 +1,42 @@
+"""Commitments to documents: a salted hash of each, and the root of a Merkle tree over them.
+
+    salt       = HMAC-SHA256(key, length of id, id, text)       key: 32 random bytes that the auditor keeps
+    commitment = SHA-256(0x00, salt, SHA-256(text))
+    root       = RFC 6962's tree over the commitments in their order, inner nodes SHA-256(0x01, left, right)
+
+Without the key a commitment tells nothing of the text, also not to who guesses it; with the key and the document it can
+be recomputed. Texts are UTF-8 and as the audit read them, after cleaning.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Sequence
+
+KEY_BYTES = 32
+
+
+def commitment(key: bytes, doc_id: str, text: str) -> str:
+    """Of one document, in hexadecimal digits.
+
+    >>> commitment(bytes(32), "one", "text")[:16]
+    'a75563c8aff2d6f8'
+    """
+    name, content = (one.encode("utf-8", "surrogatepass") for one in (doc_id, text))
+    salt = hmac.new(key, len(name).to_bytes(8, "big") + name + content, hashlib.sha256).digest()
+    return hashlib.sha256(b"\x00" + salt + hashlib.sha256(content).digest()).hexdigest()
+
+
+def root(commitments: Sequence[str]) -> str:
+    """Of the tree over the commitments in their order; of none, the hash of nothing."""
+    if not commitments:
+        return hashlib.sha256(b"").hexdigest()
+    return _root([bytes.fromhex(one) for one in commitments]).hex()
+
+
+def _root(leaves: list[bytes]) -> bytes:
+    if len(leaves) == 1:
+        return leaves[0]
+    half = 1 << (len(leaves) - 1).bit_length() - 1  # the largest power of two below their number
+    return hashlib.sha256(b"\x01" + _root(leaves[:half]) + _root(leaves[half:])).digest()

@@ -1,0 +1,118 @@
+"""Signed statements: an in-toto Statement (v1) in a DSSE envelope, by Ed25519.
+
+The public key stands in the statement, so a signature says that nothing was changed since, and not whose key it is:
+who needs to know that compares the key's fingerprint with one that came another way.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+PAYLOAD_TYPE = "application/vnd.in-toto+json"
+STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+
+
+@dataclass(frozen=True)
+class Signed:
+    """statement: what was signed.   fingerprint: of the key that signed it, as ssh-keygen -l shows it."""
+
+    statement: Mapping[str, Any]
+    fingerprint: str
+
+    @property
+    def predicate(self) -> Mapping[str, Any]:
+        found: Mapping[str, Any] = self.statement["predicate"]
+        return found
+
+
+def opened(content: bytes, predicate_type: str, what: str) -> Signed:
+    """The statement of an envelope, its signature checked by the public key in it.
+
+    Raises ValueError, in a sentence that begins with `what`, where it is none, was changed, or is of another type.
+    """
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        envelope = strict_json(content)
+        payload = base64.b64decode(envelope["payload"], validate=True)
+        statement = strict_json(payload)
+        (signature,) = envelope["signatures"]
+        signed = base64.b64decode(signature["sig"], validate=True)
+        key = public_key(statement["predicate"]["signer"]["public_key"].encode())
+    except (ValueError, KeyError, TypeError, AttributeError, binascii.Error) as error:
+        raise ValueError(f"{what} is no DSSE envelope with one signature and its public key ({error}).") from error
+    if envelope.get("payloadType") != PAYLOAD_TYPE or statement.get("_type") != STATEMENT_TYPE:
+        raise ValueError(f"{what} must be an in-toto Statement v1; got another type.")
+    if statement.get("predicateType") != predicate_type:
+        raise ValueError(f"{what} must state a {predicate_type}; got {statement.get('predicateType')!r}.")
+    kind = PAYLOAD_TYPE.encode()
+    try:
+        key.verify(signed, b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload))
+    except InvalidSignature:
+        raise ValueError(f"{what} was changed after it was signed, or signed by another key than it names.") from None
+    return Signed(statement, fingerprint(key))
+
+
+def public_key(content: bytes) -> Any:
+    """An Ed25519 key from PEM, or from a line as in id_ed25519.pub. Raises ValueError for anything else."""
+    from cryptography.exceptions import UnsupportedAlgorithm
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        is_ssh = content.lstrip().startswith(b"ssh-")
+        key = (serialization.load_ssh_public_key if is_ssh else serialization.load_pem_public_key)(content.strip())
+    except (UnsupportedAlgorithm, ValueError) as error:
+        raise ValueError(f"must be a public Ed25519 key in PEM or SSH form ({error})") from error
+    if not isinstance(key, Ed25519PublicKey):
+        raise ValueError(f"must be a public Ed25519 key; got a {type(key).__name__}")
+    return key
+
+
+def fingerprint(key: Any) -> str:
+    """As ssh-keygen -l shows it: SHA256 and base64 of the key in SSH's own form."""
+    from cryptography.hazmat.primitives import serialization
+
+    line = key.public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    digest = hashlib.sha256(base64.b64decode(line.split()[1])).digest()
+    return "SHA256:" + base64.b64encode(digest).decode().rstrip("=")
+
+
+def fingerprint_of_file(path: Path) -> str:
+    """Of a public key in a file."""
+    try:
+        return fingerprint(public_key(path.read_bytes()))
+    except ValueError as error:
+        raise ValueError(f"{path} {error}.") from error
+
+
+def strict_json(content: bytes) -> Any:
+    """JSON without NaN and without a name twice in one object, which readers take differently."""
+    return json.loads(content, object_pairs_hook=_once, parse_constant=_no_constant)
+
+
+def canonical(value: object) -> bytes:
+    """One text for one meaning: sorted keys, no spaces, no NaN."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode()
+
+
+def sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")

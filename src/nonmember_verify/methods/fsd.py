@@ -1,0 +1,48 @@
+"""FSD: how well the change of a score by tuning ranks members above others."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from nonmember_verify.bundle import Audit
+from nonmember_verify.methods.answers import PRECONDITION
+from nonmember_verify.methods.conclusion import Conclusion
+from nonmember_verify.methods.prism import check_distribution
+from nonmember_verify.ranks import interval_of
+from nonmember_verify.report import Report
+
+CLAIM = (
+    "None about a single document or the set: FSD ranks documents, and the AUC says how well on these two labelled "
+    "sets. A threshold needs labelled documents of the same kind."
+)
+MIN_DOCUMENTS = 30
+
+
+def recompute(audit: Audit, report: Report) -> Conclusion:
+    members, others = (audit.groups[name] for name in ("suspect", "heldout"))
+    score = audit.question["score"] or next(iter(audit.details["scores"]))
+    first, second = (one.values[f"target/{score}"] - one.values[f"tuned/{score}"] for one in (members, others))
+    stated, number = audit.stated, audit.settings["num_resamples"]
+    units: dict[int, int] = {}
+    clusters = np.array(
+        [units.setdefault(unit, len(units)) for unit in [*members.units.tolist(), *others.units.tolist()]]
+    )
+    wins = (first[:, None] > second).astype(np.float64) + 0.5 * (first[:, None] == second)
+    drawn = audit.rng().integers(len(units), size=(number, len(units)))
+    weights = np.zeros((number, len(units)))
+    np.add.at(weights, (np.arange(number)[:, None], drawn), 1.0)
+    weights = weights[:, clusters]
+    own, other = weights[:, : len(first)], weights[:, len(first) :]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        aucs = ((own @ wins) * other).sum(axis=1) / (own.sum(axis=1) * other.sum(axis=1))
+    low, high = interval_of(aucs, audit.alpha)
+    report.numbers(
+        "statistic and interval",
+        {"AUC": (stated["value"], float(wins.mean())),
+         "low": (stated["ci_low"], low), "high": (stated["ci_high"], high)},
+        f"from the scores, {number:,} resamples with the seed", tolerance=1e-8,
+    )  # fmt: skip
+    check_distribution(audit, aucs, report)
+    report.unchecked("blind baseline and leaks", "they read the documents, and the bundle holds no text")
+    invalid = min(len(members), len(others)) < MIN_DOCUMENTS
+    return Conclusion("invalid" if invalid else "score_only", PRECONDITION if invalid else CLAIM)

@@ -1,0 +1,120 @@
+"""LLM dataset inference: does a linear model that learned to tell two sets apart still do so on fresh documents?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.methods.conclusion import MEMBERSHIP, Conclusion
+from nonmember_verify.report import Report
+from nonmember_verify.tails import t_below, welch
+
+CLAIMS = {
+    MEMBERSHIP: (
+        "There is statistical evidence that the suspect set as a whole was used for training, provided that suspect "
+        "and held-out text are draws from one distribution; a difference between them looks the same."
+    ),
+    "inconclusive": (
+        "The test found no evidence of membership. This is not evidence that the dataset was not used for training."
+    ),
+}
+TOLERANCE = 1e-6
+
+
+def recompute(audit: Audit, report: Report) -> Conclusion:
+    settings, rng = audit.settings, audit.rng()
+    columns = list(audit.described["columns"]["suspect"])
+    suspect, heldout = (
+        np.column_stack([audit.groups[name].values[column] for column in columns]) for name in ("suspect", "heldout")
+    )
+    sizes = [min(settings["fit_size"], len(one) // 2) for one in (suspect, heldout)]
+    if settings["compat"]:
+        suspect, heldout = (_treated(one, one, settings) for one in (suspect, heldout))
+    found = [_split(suspect, heldout, sizes, settings, rng) for _ in range(settings["num_splits"])]
+    p_values = [p for _, p in found]
+    combined = -math.expm1(math.fsum(math.log1p(-p) if p < 1 else -math.inf for p in p_values))
+    stated = audit.stated
+    report.numbers(
+        "statistic and p",
+        {
+            "median t": (stated["value"], float(np.median([t for t, _ in found]))),
+            "p": (stated["p_value"], combined),
+            "p of the splits": (audit.details["p_values"], p_values),
+        },
+        "from the scores, splits with the seed, by a second implementation",
+        tolerance=TOLERANCE,
+    )
+    report.unchecked("p, by other draws", "its splits are few by design, and other splits give another p")
+    decision = MEMBERSHIP if combined < audit.alpha else "inconclusive"
+    return Conclusion(decision, CLAIMS[decision])
+
+
+def _split(
+    suspect: FloatArray, heldout: FloatArray, sizes: list[int], settings: Mapping[str, Any], rng: np.random.Generator
+) -> tuple[float, float]:  # fmt: skip
+    """t and p of one split."""
+    mixed = [rng.permutation(one) for one in (suspect, heldout)]
+    fit = [one[:size] for one, size in zip(mixed, sizes, strict=True)]
+    rest = [one[size:] for one, size in zip(mixed, sizes, strict=True)]
+    scale_of = suspect
+    if not settings["compat"]:
+        whole = np.concatenate(fit)
+        fit, rest = ([_treated(one, whole, settings) for one in ones] for ones in (fit, rest))
+        scale_of = fit[0]
+    rounding = 4 * np.finfo(np.float64).eps * np.abs(scale_of).max(axis=0)
+    varies = np.ptp(scale_of, axis=0) > rounding
+    mean, deviation = scale_of.mean(axis=0)[varies], scale_of.std(axis=0)[varies]
+
+    def scaled(one: FloatArray) -> FloatArray:
+        return np.column_stack([(one[:, varies] - mean) / deviation, np.ones(len(one))])
+
+    weights = _logistic(
+        np.vstack([scaled(one) for one in fit]), np.repeat([0.0, 1.0], sizes), settings["learning_rate"],
+        settings["num_steps"],
+    )  # fmt: skip
+    logits = [scaled(one) @ weights for one in rest]
+    if settings["trim_predictions"]:
+        logits = [_trimmed(one, settings["tail_fraction"]) for one in logits]
+    return _t_less(logits[0], logits[1], settings["equal_variances"])
+
+
+def _treated(features: FloatArray, of: FloatArray, settings: Mapping[str, Any]) -> FloatArray:
+    mode, tail = settings["outliers"], int(len(of) * settings["tail_fraction"] / 2)
+    if mode == "keep" or tail == 0:
+        return features
+    order = np.sort(of, axis=0)
+    if mode == "clip":
+        return np.minimum(np.maximum(features, order[tail - 1]), order[-tail])
+    outside = (features < order[tail]) | (features > order[-tail - 1])
+    return np.where(outside, of.mean(axis=0) if mode == "mean" else 0.0, features)
+
+
+def _logistic(design: FloatArray, labels: FloatArray, rate: float, steps: int) -> FloatArray:
+    """Adam on the mean logistic loss, from zeros."""
+    weights, first, second = np.zeros(design.shape[1]), np.zeros(design.shape[1]), np.zeros(design.shape[1])
+    for step in range(1, steps + 1):
+        gradient = design.T @ (special.expit(design @ weights) - labels) / len(labels)
+        first = 0.9 * first + 0.1 * gradient
+        second = 0.999 * second + 0.001 * gradient * gradient
+        weights = weights - rate * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+    return weights
+
+
+def _trimmed(logits: FloatArray, tail_fraction: float) -> FloatArray:
+    tail = int(len(logits) * tail_fraction / 2)
+    return np.sort(logits)[tail : len(logits) - tail]
+
+
+def _t_less(x: FloatArray, y: FloatArray, equal: bool) -> tuple[float, float]:
+    if not equal:
+        t, df = welch(x.tolist(), y.tolist())
+        return t, t_below(t, df)
+    df = len(x) + len(y) - 2
+    pooled = (((x - x.mean()) ** 2).sum() + ((y - y.mean()) ** 2).sum()) / df
+    t = float((x.mean() - y.mean()) / math.sqrt(pooled * (1 / len(x) + 1 / len(y))))
+    return t, t_below(t, df)

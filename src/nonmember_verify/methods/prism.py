@@ -1,0 +1,166 @@
+"""PRISM: the bootstrap of Delta = rho(reference, target) - rho(distilled, target)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.envelope import canonical, sha256
+from nonmember_verify.methods.conclusion import INVALID, NON_MEMBERSHIP, Conclusion, gates_hold
+from nonmember_verify.ranks import correlation, interval_of, p_of, resampled, weighted
+from nonmember_verify.report import Report
+
+MIN_DOCUMENTS = 30
+MAX_UNDEFINED = 0.01
+SENSITIVITY_MARGIN = 0.1
+OWN_RESAMPLES = 4000
+SIGMAS = 5.0  # how far two draws of one number may lie apart
+CLAIMS = {
+    NON_MEMBERSHIP: (
+        "There is statistical evidence that the target was not trained on this dataset as a whole. It says nothing "
+        "about single documents, and partial inclusion is outside the test's model."
+    ),
+    "inconclusive": (
+        "The test found no evidence of non-membership. This is not evidence that the dataset was used for training."
+    ),
+    "invalid": INVALID,
+}
+READS_TEXT = {"distinct": "it counts the words of the documents, and the bundle holds no text"}
+
+
+def recompute(audit: Audit, report: Report) -> Conclusion:
+    suspect, settings = audit.groups["suspect"], audit.settings
+    if "distilled" not in suspect.values:
+        report.unchecked("statistic, interval and p", "no distilled reference was made, so there are none")
+        return Conclusion("invalid", INVALID)
+    reference, target, distilled = (suspect.values[role] for role in ("reference", "target", "distilled"))
+    metric, alpha, margin = settings["rank_metric"], audit.alpha, settings["margin"]
+    rho = [correlation(one, target, metric) for one in (reference, distilled)]
+    from_reference, from_distilled = resampled(
+        [reference, distilled], target, metric, audit.rng(), settings["num_resamples"]
+    )
+    distribution = from_reference - from_distilled
+    low, high = interval_of(distribution, alpha)
+    p = p_of(distribution, margin)
+    check_numbers(audit, rho, p, low, high, report)
+    details = audit.details
+    report.numbers(
+        "further numbers",
+        {
+            "rho_reference_target": (details["rho_reference_target"], rho[0]),
+            "rho_distilled_target": (details["rho_distilled_target"], rho[1]),
+            "rho_distilled_reference": (
+                details["rho_distilled_reference"], correlation(distilled, reference, metric)
+            ),
+            "p_value_at_margin_0.1": (details["p_value_at_margin_0.1"], p_of(distribution, SENSITIVITY_MARGIN)),
+        },
+        "from the scores",
+    )  # fmt: skip
+    check_distribution(audit, distribution, report)
+    check_by_other_draws(audit, [reference, distilled], target, report)
+    decision = NON_MEMBERSHIP if p < alpha else "inconclusive"
+    if len(suspect) < MIN_DOCUMENTS or np.isnan(distribution).mean() > MAX_UNDEFINED:
+        decision = "invalid"
+    taken: list[str] = []
+    if settings.get("gates"):
+        _, taken = gates_hold(audit, _gates(audit, rho[0]), report, READS_TEXT)
+        failed = [name for name, gate in details.get("gates", {}).items() if not gate["passed"]]
+        if [name for name in failed if name != "delta"]:
+            decision = "invalid"
+        elif "delta" in failed and decision == NON_MEMBERSHIP:
+            decision = "inconclusive"
+        missing = _expected_gates(settings["gates"], decision) - set(details.get("gates", {}))
+        if missing:
+            report.failed("gates", f"{', '.join(sorted(missing))} is missing, though the question has its bound.")
+    return Conclusion(decision, CLAIMS[decision], taken)
+
+
+def _expected_gates(gates: dict[str, float], decision: str) -> set[str]:
+    names = {"ce", "kl", "kl_third", "nll_third", "reference_gain", "rank_correlation", "distinct", "spread"}
+    return names | ({"delta"} if decision == NON_MEMBERSHIP else set())
+
+
+def check_numbers(
+    audit: Audit, rho: list[float], p: float, low: float | None, high: float | None, report: Report
+) -> None:  # fmt: skip
+    stated, number = audit.stated, audit.settings["num_resamples"]
+    report.numbers("statistic", {"Delta": (stated["value"], rho[0] - rho[1])}, "from the scores")
+    report.numbers("p", {"p": (stated["p_value"], p)}, f"from {number:,} resamples with the seed", tolerance=0.0)
+    report.numbers(
+        "interval", {"low": (stated["ci_low"], low), "high": (stated["ci_high"], high)},
+        f"from {number:,} resamples with the seed",
+    )  # fmt: skip
+
+
+def check_distribution(audit: Audit, found: FloatArray, report: Report) -> None:
+    stated = audit.distribution
+    same = stated is not None and stated.shape == found.shape and np.allclose(stated, found, 0, 1e-9, equal_nan=True)
+    report.require(
+        "resampled statistics", same, f"all {len(found):,} are those in the bundle.",
+        "those in the bundle are not the ones that the seed gives.",
+    )  # fmt: skip
+
+
+def check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatArray, report: Report) -> None:
+    """p and interval by another algorithm and other draws, as far as draws allow."""
+    settings, stated = audit.settings, audit.stated
+    if settings["rank_metric"] != "spearman":
+        report.unchecked("p and interval, by other draws", "only for Spearman's correlation there is a second way")
+        return
+    mark = sha256(canonical([one.tolist() for one in (*others, target)]))
+    rng = np.random.Generator(np.random.Philox(int(mark[:32], 16)))
+    first, second = weighted(others, target, rng, OWN_RESAMPLES)
+    distribution, number = first - second, settings["num_resamples"]
+    found, p = p_of(distribution, settings["margin"]), stated["p_value"]
+    room = math.sqrt(1 / number + 1 / OWN_RESAMPLES)
+    spread = SIGMAS * math.sqrt(max(p * (1 - p), 1 / OWN_RESAMPLES)) * room + 2 / number
+    ends, half = (stated["ci_low"], stated["ci_high"]), audit.alpha / 2
+    reach = SIGMAS * math.sqrt(half * (1 - half)) * room
+    defined = distribution[~np.isnan(distribution)]
+    inside = len(defined) > 0 and all(
+        end is not None and low <= end <= high
+        for end, (low, high) in zip(
+            ends,
+            (np.quantile(defined, np.clip((place - reach, place + reach), 0, 1)) for place in (half, 1 - half)),
+            strict=True,
+        )
+    )
+    # Ends of few resamples lie between two of them: a little room beyond the quantiles.
+    report.require(
+        "p and interval, by other draws", abs(found - p) <= spread and (inside or number < 500),
+        f"p is {found:.4f} with draws of the verifier's own and another algorithm ({p:.4f} is stated).",
+        f"p is {found:.4f} with draws of the verifier's own, and {p:.4f} is stated: more than the draws explain; the "
+        "seed was chosen, or the numbers were changed.",
+    )  # fmt: skip
+    if (found < audit.alpha) != (p < audit.alpha):
+        report.unchecked(
+            "p and the seed",
+            f"p lies so close to alpha that the verdict hangs on the draws ({p:.4f} and {found:.4f}); only a seal "
+            "shows that the seed was not chosen for it",
+        )
+
+
+def _gates(audit: Audit, rho: float) -> dict[str, float | None]:
+    suspect, third = (audit.groups[name].values for name in ("suspect", "third"))
+
+    def change(values: Mapping[str, FloatArray], what: str) -> float:
+        sign = -1.0 if what == "loss" else 1.0
+        return sign * float(np.mean(values[f"{what}/distilled"] - values[f"{what}/reference"]))
+
+    def lead(values: Mapping[str, FloatArray]) -> float:
+        return float(np.mean(values["loss/reference"] - values["loss/target"]))
+
+    scores = [suspect[role] for role in ("target", "reference", "distilled")]
+    return {
+        "ce": -change(suspect, "loss"),
+        "kl": -change(suspect, "kl"),
+        "kl_third": change(third, "kl"),
+        "nll_third": change(third, "loss"),
+        "reference_gain": lead(suspect) - lead(third),
+        "rank_correlation": rho if math.isfinite(rho) else 1.0,
+        "spread": min(float(np.std(one)) / max(abs(float(np.mean(one))), 1e-12) for one in scores),
+        "delta": audit.statistics["value"],
+    }

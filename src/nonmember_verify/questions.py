@@ -1,0 +1,231 @@
+"""Is the question the one that was sealed, and do its parts belong together? And are these the documents?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nonmember_verify.archive import Refused
+from nonmember_verify.bundle import Audit
+from nonmember_verify.commitments import commitment, root
+from nonmember_verify.envelope import Signed, canonical, opened, sha256
+from nonmember_verify.report import Report
+from nonmember_verify.statement import SEAL_PREDICATE
+
+KEY_LENGTH = 16  # hexadecimal digits of the store's hashes
+SUSPECT = "suspect"
+LEFT_OUT = b" left out]"  # what stands in the place of a path or a document
+
+
+def key_hash(value: Any) -> str:
+    """As the store calls what is determined by this."""
+    return sha256(canonical(value))[:KEY_LENGTH]
+
+
+def check_question(audit: Audit, report: Report) -> None:
+    """Identity, settings and recipes against the hashes in the result, and against one another."""
+    described, keys = audit.described, audit.result["provenance"]["keys"]
+    identity = described["identity"]
+    redacted = [name for name in described["redacted"] if LEFT_OUT in canonical(described[name])]
+    if "identity" in redacted:
+        report.unchecked("question", "paths were left out of it, so that its hash cannot be made again")
+    else:
+        found = key_hash(identity)
+        report.require(
+            "question",
+            found == keys["audit"] == described["audit"],
+            f"models, documents, settings and seed are those of audit {found}.",
+            f"the question has the hash {found}, and the result answers {keys['audit']}: question or result was "
+            "exchanged, or a setting or the seed was changed.",
+        )
+    _check_settings(audit, identity, report)
+    wrong = [role for role, recipe in described["recipes"].items() if key_hash(recipe) != keys.get(role)]
+    wrong += [role for role in audit.question["models"] if role not in described["recipes"]]
+    if "ladder" in audit.details:  # which chose another learning rate than the question had
+        wrong = [role for role in wrong if role not in ("distilled",)]
+    if "recipes" in redacted:
+        report.unchecked("models", "paths were left out of their recipes, so that the hashes cannot be made again")
+    else:
+        report.require(
+            "models",
+            not wrong,
+            f"the recipes of {', '.join(described['recipes'])} have the hashes in the result.",
+            f"the recipe of {', '.join(wrong)} is not that of the model in the result.",
+        )
+    parts = {name: one for name, one in identity["parts"].items() if name in keys}
+    changed = [name for name, one in parts.items() if one != keys[name] and "ladder" not in audit.details]
+    if changed:
+        report.failed("models", f"{', '.join(changed)} of the question is another one in the result.")
+
+
+def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -> None:
+    told = {"settings": audit.settings, "seed": audit.question["seed"]}
+    asked = {"settings": identity["method"], "seed": identity["seed"]}
+    if "ladder" in audit.details:
+        told, asked = ({**one, "settings": {**one["settings"], "distillation": None}} for one in (told, asked))
+    found = list(differences(asked, told))
+    if audit.settings.get("alpha") != audit.question["alpha"]:
+        found.append(
+            f"alpha is {audit.question['alpha']} in the result and {audit.settings.get('alpha')} in its settings"
+        )
+    report.require(
+        "settings",
+        not found,
+        f"those of the question (alpha {audit.alpha:g}, seed {audit.question['seed']}).",
+        f"the result was made with others than it was asked with: {'; '.join(found[:3])}.",
+    )
+
+
+def differences(one: Any, other: Any, where: str = "") -> Iterator[str]:
+    """Places at which two JSON values differ, and how."""
+    if isinstance(one, Mapping) and isinstance(other, Mapping):
+        for name in dict.fromkeys([*one, *other]):
+            yield from differences(one.get(name), other.get(name), f"{where}.{name}" if where else str(name))
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        for place, pair in enumerate(zip(one, other, strict=True)):
+            yield from differences(*pair, f"{where}[{place}]")
+    elif one != other:
+        yield f"{where} is {_short(one)} in the one and {_short(other)} in the other"
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+# The seal -------------------------------------------------------------------------------------------------------------
+
+
+def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, report: Report) -> None:
+    """Signature and date of the seal, and that every sealed cell is here and is the sealed one."""
+    stated = signed.predicate["seal"]
+    if stated is None and "seal.json" not in files:
+        if any(audit.result["provenance"]["keys"].get("seal") or audit.described["receipt"] for audit in audits):
+            report.failed("seal", "the audits were given a seal, and the bundle leaves it out.")
+            return
+        report.unchecked("seal", "there is none: nothing shows that the question was fixed before the answer was known")
+        return
+    try:
+        seal = opened(files["seal.json"], SEAL_PREDICATE, "The seal")
+    except KeyError:
+        report.failed("seal", "the bundle names one, and it is missing.")
+        return
+    except ValueError as error:
+        report.failed("seal", str(error))
+        return
+    report.require(
+        "seal", seal.fingerprint == signed.fingerprint, f"of {seal.predicate['date']}, signed by the bundle's key.",
+        f"signed by another key ({seal.fingerprint}) than the bundle ({signed.fingerprint}).",
+    )  # fmt: skip
+    report.unchecked(
+        "date of the seal",
+        f"{seal.predicate['date']} is the signer's word, unless you had the seal (sha256 {sha256(files['seal.json'])}) "
+        "before the audit was run",
+    )
+    cells = {cell["cell"]: cell for cell in seal.predicate["cells"]}
+    by_key = {cell["audit"]: cell for cell in seal.predicate["cells"]}
+    # A folder may have been given another name; the question is the same.
+    found = [cells.get(one.described["cell"]) or by_key.get(one.described["audit"]) for one in audits]
+    here = [cell["cell"] for cell in found if cell is not None]
+    missing = [name for name in cells if name not in here]
+    twice = sorted({name for name in here if here.count(name) > 1})
+    report.require(
+        "cells", not missing and not twice, f"all {len(cells)} sealed audits are in the bundle.",
+        f"{len(missing)} of {len(cells)} sealed audits were left out, first {missing[0]!r}." if missing
+        else f"{twice[:1]} stands in the bundle more than once.",
+    )  # fmt: skip
+    for audit, cell in zip(audits, found, strict=True):
+        own = report.under(audit.described["cell"])
+        _check_sealed(audit, cell, seal, sha256(files["seal.json"]), own)
+
+
+def _check_sealed(audit: Audit, cell: Mapping[str, Any] | None, seal: Signed, digest: str, report: Report) -> None:
+    described, receipt = audit.described, audit.described["receipt"]
+    if cell is None:
+        report.failed("seal", "this audit was not sealed.")
+        return
+    if audit.result["provenance"]["keys"].get("seal") != digest or receipt is None or receipt["seal"] != digest:
+        report.failed(
+            "seal",
+            "the audit was not given this seal when it was run: it was answered without one, and sealed afterwards.",
+        )
+        return
+    if receipt["started"] < seal.predicate["date"]:
+        report.failed(
+            "seal", f"it was made on {seal.predicate['date']}, after the audit began on {receipt['started']}."
+        )
+        return
+    found = [
+        *differences(
+            {name: cell[name] for name in ("audit", "identity", "recipes", "thresholds")},
+            {name: described[name] for name in ("audit", "identity", "recipes", "thresholds")},
+        ),
+        *differences(seal.predicate["versions"], audit.result["provenance"]["versions"], "versions"),
+    ]
+    for group, told in cell["documents"].items():
+        if root(told["commitments"]) != told["root"]:
+            found.append(f"the root of the sealed documents of the {group} set is not theirs")
+        if told["commitments"] != described["documents"].get(group):
+            found.append(f"the documents of the {group} set are not the sealed ones")
+    report.require(
+        "seal", not found, "question, documents, models, settings, seed and versions are the sealed ones.",
+        f"not what was sealed: {'; '.join(found[:3])}.",
+    )  # fmt: skip
+
+
+# The documents --------------------------------------------------------------------------------------------------------
+
+
+def check_documents(audit: Audit, report: Report) -> None:
+    """Every committed document is scored or excluded with a reason, once, in order."""
+    committed, excluded = audit.described["documents"], audit.result["exclusions"]["documents"]
+    wrong = []
+    for name, commitments in committed.items():
+        left_out = excluded.get(name, {})
+        scored = audit.groups[name].documents if name in audit.groups else []
+        if len(set(commitments)) < len(commitments):
+            wrong.append(f"a document of the {name} set is committed to twice")
+        strange = [one for one in [*scored, *left_out] if one not in set(commitments)]
+        missing = [one for one in commitments if one not in set(scored) and one not in left_out]
+        if strange:
+            wrong.append(f"{len(strange)} documents of the {name} set are not among the committed ones")
+        if missing:
+            wrong.append(f"{len(missing)} committed documents of the {name} set are neither scored nor excluded")
+        if not strange and not missing and scored != [one for one in commitments if one not in left_out]:
+            wrong.append(f"the documents of the {name} set stand in another order, or twice")
+    wrong += [f"the {name} set has no commitments" for name in audit.groups if name not in committed]
+    number = len(audit.groups[SUSPECT]) if SUSPECT in audit.groups else 0
+    if audit.statistics["num_documents"] != number:
+        wrong.append(f"the result counts {audit.statistics['num_documents']} documents, and {number} are scored")
+    total = sum(map(len, excluded.values()))
+    report.require(
+        "documents", not wrong,
+        f"{', '.join(f'{len(ones)} of the {name} set' for name, ones in committed.items())} are committed to; "
+        f"{total} are excluded, with reasons.",
+        f"{'; '.join(wrong)}.",
+    )  # fmt: skip
+
+
+def check_opened(audit: Audit, documents: Mapping[str, str], secret: bytes, report: Report) -> None:
+    """The given documents (id -> text) are the committed ones."""
+    given = {commitment(secret, doc_id, text) for doc_id, text in documents.items()}
+    for name, commitments in audit.described["documents"].items():
+        found = sum(one in given for one in commitments)
+        if name == SUSPECT or found:
+            report.require(
+                f"documents of the {name} set", found == len(commitments),
+                f"all {found} are the committed ones.",
+                f"{len(commitments) - found} of {len(commitments)} committed documents are not among the given ones.",
+            )  # fmt: skip
+        else:
+            report.unchecked(f"documents of the {name} set", "none of them was given")
+
+
+def secret_of(content: bytes, name: str) -> bytes:
+    import json
+
+    try:
+        secret = bytes.fromhex(json.loads(content)["key"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise Refused(f"{name} does not hold the secret of commitments ({error}).") from error
+    return secret

@@ -1,0 +1,94 @@
+"""Rank correlations and their bootstrap, twice: ranks made anew in every resample, and from how often each document
+was drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from nonmember_verify.bundle import FloatArray
+
+ZERO = 1e-12  # a difference of correlations that is zero may come out as that
+BLOCK = 2**21  # numbers of a block of resamples
+
+Indices = npt.NDArray[np.int64]
+
+
+def correlation(x: FloatArray, y: FloatArray, metric: str) -> float:
+    """Spearman's rho or Kendall's tau-b; NaN for a constant."""
+    return float(correlations(x[None], y[None], metric)[0])
+
+
+def correlations(x_BN: FloatArray, y_BN: FloatArray, metric: str) -> FloatArray:
+    """[B] of the rows."""
+    if metric == "kendall":
+        return np.array([stats.kendalltau(x, y, variant="b").statistic for x, y in zip(x_BN, y_BN, strict=True)])
+    # Twice the centred ranks are whole numbers: the sums carry no rounding.
+    x, y = (2 * stats.rankdata(one, axis=1) - (one.shape[1] + 1) for one in (x_BN, y_BN))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scale = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
+        return np.asarray(np.where(scale > 0, (x * y).sum(axis=1) / scale, np.nan))
+
+
+def drawn(rng: np.random.Generator, number: int, num_resamples: int, documents: int | None = None) -> Iterator[Indices]:
+    """Blocks [b, number] of places drawn with replacement, in the order of the generator."""
+    step = max(1, BLOCK // max(number, documents or 0))
+    for start in range(0, num_resamples, step):
+        yield rng.integers(number, size=(min(step, num_resamples - start), number))
+
+
+def resampled(
+    others: list[FloatArray], target: FloatArray, metric: str, rng: np.random.Generator, num_resamples: int
+) -> FloatArray:
+    """[others, B]: correlation of each with the target where the documents are drawn with replacement."""
+    blocks = [
+        [correlations(other[rows], target[rows], metric) for other in others]
+        for rows in drawn(rng, len(target), num_resamples)
+    ]
+    return np.concatenate(blocks, axis=1)
+
+
+def weighted(
+    others: list[FloatArray], target: FloatArray, rng: np.random.Generator, num_resamples: int
+) -> FloatArray:  # fmt: skip
+    """[others, B]: the same for Spearman by another way: weights drawn at once, ranks from their cumulative sums."""
+    number = len(target)
+    weights_BN = rng.multinomial(number, np.full(number, 1 / number), size=num_resamples).astype(np.float64)
+    y = _weighted_ranks(target, weights_BN)
+    return np.array([_weighted_correlation(_weighted_ranks(other, weights_BN), y, weights_BN) for other in others])
+
+
+def _weighted_ranks(values: FloatArray, weights_BN: FloatArray) -> FloatArray:
+    """[B, N] average rank of each document among the drawn ones."""
+    _, place = np.unique(values, return_inverse=True)
+    by_value = np.zeros((place.max() + 1, len(weights_BN)))
+    np.add.at(by_value, place, weights_BN.T)
+    ends = np.cumsum(by_value, axis=0)
+    return np.asarray((ends - (by_value - 1) / 2)[place].T)
+
+
+def _weighted_correlation(x_BN: FloatArray, y_BN: FloatArray, weights_BN: FloatArray) -> FloatArray:
+    share = weights_BN / weights_BN.sum(axis=1, keepdims=True)
+    x = x_BN - (share * x_BN).sum(axis=1, keepdims=True)
+    y = y_BN - (share * y_BN).sum(axis=1, keepdims=True)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(
+            (share * x * y).sum(axis=1) / np.sqrt((share * x * x).sum(axis=1) * (share * y * y).sum(axis=1))
+        )
+
+
+def p_of(distribution: FloatArray, margin: float) -> float:
+    """(1 + resamples at or below the margin, or undefined) / (B + 1)."""
+    above = int((distribution > margin + ZERO).sum())
+    return (1 + len(distribution) - above) / (len(distribution) + 1)
+
+
+def interval_of(distribution: FloatArray, alpha: float) -> tuple[float | None, float | None]:
+    defined = distribution[~np.isnan(distribution)]
+    if not len(defined):
+        return None, None
+    low, high = np.quantile(defined, (alpha / 2, 1 - alpha / 2))
+    return float(low), float(high)

@@ -1,0 +1,93 @@
+"""What was checked, what failed, and what could not be checked: a line for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+Kind = Literal["ok", "FAILED", "not checked"]
+
+CLOSE = 1e-9  # relative: what other processors and libraries round otherwise
+
+
+@dataclass(frozen=True)
+class Line:
+    kind: Kind
+    what: str
+    told: str
+
+    def __str__(self) -> str:
+        return f"{self.kind:12} {self.what}: {self.told}"
+
+
+@dataclass
+class Report:
+    """where: put before what each line is about, as the cell of an audit."""
+
+    where: str = ""
+    lines: list[Line] = field(default_factory=list)
+
+    def under(self, where: str) -> Report:
+        """Its lines go to the same list."""
+        return Report(where, self.lines)
+
+    def ok(self, what: str, told: str) -> None:
+        self._add("ok", what, told)
+
+    def failed(self, what: str, told: str) -> None:
+        self._add("FAILED", what, told)
+
+    def unchecked(self, what: str, why: str) -> None:
+        self._add("not checked", what, why)
+
+    def _add(self, kind: Kind, what: str, told: str) -> None:
+        self.lines.append(Line(kind, f"{self.where}, {what}" if self.where else what, told))
+
+    def require(self, what: str, holds: bool, told: str, otherwise: str) -> bool:
+        if holds:
+            self.ok(what, told)
+        else:
+            self.failed(what, otherwise)
+        return holds
+
+    def numbers(
+        self, what: str, pairs: dict[str, tuple[Any, Any]], told: str, *, tolerance: float = CLOSE
+    ) -> bool:  # fmt: skip
+        """pairs: name -> (stated, found). Undefined numbers are None."""
+        wrong = {name: pair for name, pair in pairs.items() if not agree(*pair, tolerance=tolerance)}
+        if wrong:
+            name, (stated, found) = next(iter(wrong.items()))
+            self.failed(what, f"{name} is stated as {shown(stated)} and comes out as {shown(found)} ({told}).")
+            return False
+        exactly = all(agree(*pair, tolerance=0.0) for pair in pairs.values())
+        digits = "to the last digit" if exactly else f"within {tolerance:g} of it"
+        self.ok(what, f"{', '.join(pairs)} {told}, {digits}.")
+        return True
+
+    @property
+    def failures(self) -> list[Line]:
+        return [line for line in self.lines if line.kind == "FAILED"]
+
+
+def agree(stated: Any, found: Any, *, tolerance: float = CLOSE) -> bool:
+    """Numbers within a relative tolerance (absolute below 1); None and NaN both mean undefined; else equal."""
+    stated, found = (None if isinstance(one, float) and one != one else one for one in (stated, found))
+    if stated is None or found is None or isinstance(stated, str | bool) or isinstance(found, str | bool):
+        return stated is found if isinstance(stated, bool) else stated == found
+    if isinstance(stated, list | tuple) and isinstance(found, list | tuple):
+        pairs = zip(stated, found, strict=False)
+        return len(stated) == len(found) and all(agree(*pair, tolerance=tolerance) for pair in pairs)
+    if isinstance(stated, dict) and isinstance(found, dict):
+        return stated.keys() == found.keys() and all(
+            agree(stated[name], found[name], tolerance=tolerance) for name in stated
+        )
+    if not isinstance(stated, int | float) or not isinstance(found, int | float):
+        return bool(stated == found)
+    return bool(stated == found or abs(stated - found) <= tolerance * max(1.0, abs(found)))
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, float):
+        return repr(value)
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -1,0 +1,45 @@
+"""The verdict and what it lets one claim, from the numbers."""
+
+from __future__ import annotations
+
+from nonmember_verify.bundle import Audit
+from nonmember_verify.methods.conclusion import INVALID, Conclusion
+from nonmember_verify.report import Report
+
+# How the reasons begin that numbers in a bundle do not show: texts, weights, and what was found before a training.
+OTHER_REASONS = ("Layout alone", "The reference is the target", "The health of the distilled reference was not",
+                 "No learning rate", "None of the learning rates")  # fmt: skip
+
+
+def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
+    stated = audit.result["verdict"]
+    excluded = audit.result["exclusions"]["documents"]
+    committed = audit.described["documents"]
+    total = sum(map(len, committed.values()))
+    share = sum(map(len, excluded.values())) / total if total else 1.0
+    decision, claim = found.decision, found.claim
+    if share > audit.described["thresholds"]["max_excluded"]:
+        decision, claim = "invalid", INVALID
+    bound, layout = audit.described["thresholds"]["max_layout_auc"], audit.details.get("layout_auc")
+    if bound is not None and layout:
+        report.unchecked("layout", "how well layout alone tells the sets apart is taken as stated, since it needs text")
+        if any(auc > bound for auc in layout.values()):
+            decision, claim = "invalid", INVALID
+    if stated["decision"] == "invalid" != decision:
+        reasons = [one for one in stated["warnings"] if one.startswith(OTHER_REASONS)]
+        if reasons:
+            report.unchecked("verdict", f"invalid, for a reason that needs text or models: {reasons[0]}")
+            decision, claim = "invalid", INVALID
+    report.require(
+        "verdict", stated["decision"] == decision, f"{decision}, as the numbers say.",
+        f"{stated['decision']} is stated, and the numbers say {decision}.",
+    )  # fmt: skip
+    if claim is None:
+        report.unchecked("claim", "its sentence is not known here")
+    elif stated["decision"] == decision:
+        report.require(
+            "claim", stated["allowed_claim"] == claim, f'"{claim}"',
+            f"what is claimed is more, or other, than {decision} allows, which is: {claim}",
+        )  # fmt: skip
+    if found.stated_gates:
+        report.unchecked("verdict", f"as far as it hangs on {', '.join(found.stated_gates)}, taken as stated")

@@ -1,0 +1,171 @@
+"""All checks of a bundle, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nonmember_verify.archive import ENVELOPE, Refused, read
+from nonmember_verify.bundle import Audit, json_of
+from nonmember_verify.envelope import Signed, opened, sha256
+from nonmember_verify.report import Report
+from nonmember_verify.statement import PREDICATE
+
+Observe = Callable[[Mapping[str, bytes], list[Audit], Path, Mapping[str, str], bytes, int, Report], None]
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the checker has beside the bundle. fingerprint: of the key that should have signed.   documents: id -> text
+    of what should be the committed documents.   secret: of the commitments.   model: folder of the target, of which
+    `num_documents` documents are observed again by `observe`."""
+
+    fingerprint: str | None = None
+    documents: Mapping[str, str] = field(default_factory=dict)
+    secret: bytes | None = None
+    model: Path | None = None
+    num_documents: int = 8
+    observe: Observe | None = None
+
+
+def verify(path: Path, given: Given) -> Report:
+    """A line for each check. What cannot even be read is a failure, and the last one."""
+    report = Report()
+    try:
+        files = read(path)
+        report.ok("archive", f"{len(files)} files, and nothing but files.")
+        signed = _check_statement(files, given, report)
+        audits = _audits(files, signed, report)
+        from nonmember_verify.questions import check_seal
+
+        check_seal(files, audits, signed, report)
+        report.unchecked("page.html", "what it says is the signer's; the lines here are made from the numbers")
+        check_audits(files, audits, report, observed=given.model is not None)
+        _check_given(files, audits, given, report)
+    except Refused as error:
+        report.failed("bundle", str(error))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+        report.failed("bundle", f"It does not hold what a bundle holds ({type(error).__name__}: {error}).")
+    return report
+
+
+def check_audits(files: Mapping[str, bytes], audits: list[Audit], report: Report, *, observed: bool = False) -> None:
+    """Everything that concerns single audits and needs no signature. observed: whether a model is asked as well."""
+    from nonmember_verify.methods import METHODS
+    from nonmember_verify.observations import Tables, check_scores
+    from nonmember_verify.questions import check_documents, check_question
+    from nonmember_verify.verdicts import check_verdict
+
+    tables = Tables(files)
+    for audit in audits:
+        own = report.under(audit.described["cell"] if len(audits) > 1 else "")
+        try:
+            check_question(audit, own)
+            check_documents(audit, own)
+            check_scores(audit, tables, own)
+            method = audit.question["method"]
+            if method not in METHODS:
+                own.unchecked(
+                    "statistic, interval, p and verdict", f"the arithmetic of {method} is not implemented here a "
+                    "second time; they are taken as stated",
+                )  # fmt: skip
+                continue
+            check_verdict(audit, METHODS[method](audit, own), own)
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError) as error:
+            own.failed("result", f"it lacks what a result of its method has ({type(error).__name__}: {error}).")
+        own.unchecked(
+            "names and health", "names of models and documents, truth, warnings and health are taken as stated"
+        )
+        trained = [role for role, recipe in audit.described["recipes"].items() if "teacher" in recipe]
+        if trained:
+            own.unchecked(
+                "training",
+                f"that {_some(trained)} came from the stated recipes; training it again from them would show it",
+            )
+        if not observed:
+            own.unchecked("observation", "that the models said what is stated; --model observes documents again")
+
+
+def _some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _check_statement(files: Mapping[str, bytes], given: Given, report: Report) -> Signed:
+    if ENVELOPE not in files:
+        raise Refused(f"{ENVELOPE} is missing: nothing is signed.")
+    try:
+        signed = opened(files[ENVELOPE], PREDICATE, "The statement")
+    except ValueError as error:
+        raise Refused(str(error)) from error
+    if given.fingerprint is None:
+        report.ok("signature", f"by {signed.fingerprint}.")
+        report.unchecked(
+            "signer", "whose key that is; compare its fingerprint with one that you had otherwise (--signer FILE.pub)"
+        )
+    else:
+        report.require(
+            "signature", given.fingerprint == signed.fingerprint, f"by the key you named, {signed.fingerprint}.",
+            f"by another key ({signed.fingerprint}) than you named ({given.fingerprint}).",
+        )  # fmt: skip
+    stated = {one["name"]: one["digest"]["sha256"] for one in signed.statement["subject"]}
+    there = {name: sha256(content) for name, content in files.items() if name != ENVELOPE}
+    changed = sorted(name for name in stated.keys() & there.keys() if stated[name] != there[name])
+    missing, strange = sorted(stated.keys() - there.keys()), sorted(there.keys() - stated.keys())
+    problems = [
+        *(f"{name} was changed after it was signed" for name in changed),
+        *(f"{name} is missing" for name in missing),
+        *(f"{name} is there and was not signed" for name in strange),
+    ]
+    report.require(
+        "files", not problems, f"all {len(stated)} have the signed hashes.",
+        f"{'; '.join(problems[:3])}{f'; and {len(problems) - 3} more' if len(problems) > 3 else ''}.",
+    )  # fmt: skip
+    return signed
+
+
+def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[Audit]:
+    listed: list[Mapping[str, Any]] = list(signed.predicate["audits"])
+    folders = {name.split("/")[1] for name in files if name.startswith("audits/")}
+    audits = [Audit(one["folder"], files) for one in listed]
+    wrong = []
+    if folders != {one["folder"].removeprefix("audits/") for one in listed} or len(folders) != len(listed):
+        wrong.append("the audits in the archive are not those of the statement")
+    for one, audit in zip(listed, audits, strict=True):
+        told = {
+            "cell": audit.described["cell"],
+            "audit": audit.described["audit"],
+            "method": audit.question["method"],
+            "decision": audit.result["verdict"]["decision"],
+        }
+        wrong += [
+            f"{name} of {one['folder']} is {value!r} in its files and {one[name]!r} in the statement"
+            for name, value in told.items()
+            if one[name] != value
+        ]
+    report.require("statement", not wrong, f"of {len(audits)} audits, which are those in the files.",
+                   f"{'; '.join(wrong[:3])}.")  # fmt: skip
+    json_of(files, "observations.json")
+    return audits
+
+
+def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, report: Report) -> None:
+    from nonmember_verify.questions import check_opened
+
+    if not given.documents:
+        report.unchecked("text of the documents", "needs --documents and --secret")
+    elif given.secret is None:
+        report.unchecked("text of the documents", "needs the secret of the commitments as well (--secret FILE)")
+    else:
+        for audit in audits:
+            own = report.under(audit.described["cell"] if len(audits) > 1 else "")
+            check_opened(audit, given.documents, given.secret, own)
+    if given.model is None:
+        return
+    if given.observe is None:
+        report.unchecked("model", "--model needs the whole package nonmember, which is not installed here")
+    elif not given.documents or given.secret is None:
+        report.unchecked("model", "--model needs --documents and --secret")
+    else:
+        given.observe(files, audits, given.model, given.documents, given.secret, given.num_documents, report)

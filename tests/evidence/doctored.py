@@ -1,0 +1,287 @@
+"""Bundles to doctor, and how they are doctored.
+
+Most are signed anew by the very key of the bundle: a dishonest auditor's, who recomputes hashes as needed.
+"""
+
+from __future__ import annotations
+
+import base64
+import functools
+import io
+import json
+import re
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.parquet as pq
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from made_up_audits import SECRET, audited, builder, bundled, checked, gathered, key
+from made_up_questions import CLEARANCE, DOSE, ORDER, PRISM, PRISM_GATES, READ, audit, texts
+
+from nonmember.audits.keys import audit_keys
+from nonmember.corpora import Shuffled
+from nonmember.evidence.bundle import archived, as_json, as_table
+from nonmember.evidence.gathering import Choice, gather
+from nonmember.evidence.seal import PREDICATE as SEAL_PREDICATE
+from nonmember.evidence.seal import Seal, cell_of_seal, write_seal
+from nonmember.evidence.signing import Key
+from nonmember.methods import PairedT
+from nonmember.scores import MinKPlusPlus
+from nonmember_verify.archive import ENVELOPE
+from nonmember_verify.envelope import opened, sha256
+from nonmember_verify.questions import key_hash
+from nonmember_verify.statement import PREDICATE
+
+Files = dict[str, bytes]
+OTHER_KEY = Key(Ed25519PrivateKey.from_private_bytes(bytes(32)))
+RESULT, TOLD, SCORES = "audits/000/result.json", "audits/000/audit.json", "audits/000/scores.parquet"
+
+# Bundles to doctor ----------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def folder() -> Path:
+    return Path(tempfile.mkdtemp(prefix="lies"))
+
+
+@functools.cache
+def sealed() -> Files:
+    """Two audits of one seal: PRISM of a reader, and the paired t-test of the same."""
+    audits = {
+        "one": audit(PRISM, target=READ),
+        "two": audit(PairedT(MinKPlusPlus(0.2), PRISM.distillation, alpha=0.05, max_tokens=64), target=READ),
+    }
+    root = folder() / "sealed"
+    root.mkdir()
+    cells = []
+    for name, one in audits.items():
+        shop = builder(root / "store", one.suspect)
+        cells.append(cell_of_seal(one, shop, audit_keys(one, shop), name, SECRET))
+    write_seal(cells, key(), root / "seal.json")
+    seal = Seal.load(root / "seal.json")
+    found = []
+    for name, one in audits.items():
+        (root / name).mkdir()
+        shop = builder(root / "store", one.suspect)
+        seal.require(one, shop, audit_keys(one, shop), name)
+        seal.leave(root / name, audit_keys(one, shop)["audit"])
+        shop = audited(one, root / name, {"seal": seal.hash})
+        found.append(gather(one, shop, root / name, SECRET, Choice()))
+    return bundled(found, root / "bundle.zip", Choice())
+
+
+@functools.cache
+def plain(name: str) -> Files:
+    """One audit without a seal."""
+    one = {
+        "prism": lambda: audit(PRISM),
+        "gates": lambda: audit(replace(PRISM, gates=PRISM_GATES), general=texts(200, "general")),
+        "clearance": lambda: audit(replace(CLEARANCE, shams=True), heldout=None),
+        "dose": lambda: audit(DOSE, heldout=None),
+        "order": lambda: audit(replace(ORDER, control=True), suspect=Shuffled(texts(60, "suspect"), "order")),
+    }[name]()
+    return bundled([gathered(one, folder() / name)], folder() / f"{name}.zip")
+
+
+# How they are doctored ------------------------------------------------------------------------------------------------
+
+
+def signed(files: Files, by: Key | None = None, **changes: Any) -> Files:
+    """Signed anew, with what the statement tells of the audits as the files have it."""
+    predicate = dict(opened(files[ENVELOPE], PREDICATE, "it").predicate)
+    files = {name: content for name, content in files.items() if name != ENVELOPE}
+    for one in predicate["audits"]:
+        result, told = (json.loads(files[f"{one['folder']}/{name}"]) for name in ("result.json", "audit.json"))
+        one |= {"decision": result["verdict"]["decision"], "audit": told["audit"], "cell": told["cell"]}
+    subject = [{"name": name, "digest": {"sha256": sha256(files[name])}} for name in sorted(files)]
+    return files | {ENVELOPE: (by or key()).sign(PREDICATE, subject, predicate | changes)}
+
+
+def edited(name: str, change: Callable[[Any], object], **files: Any) -> Callable[[Files], Files]:
+    """A JSON file changed and everything signed anew."""
+
+    def lie(files: Files) -> Files:
+        value = json.loads(files[name])
+        change(value)
+        return signed({**files, name: as_json(value)})
+
+    return lie
+
+
+def together(*lies: Callable[[Files], Files]) -> Callable[[Files], Files]:
+    return lambda files: functools.reduce(lambda done, lie: lie(done), lies, files)
+
+
+def rows(name: str, change: Callable[[dict[str, list[Any]]], object]) -> Callable[[Files], Files]:
+    """A table changed and everything signed anew."""
+
+    def lie(files: Files) -> Files:
+        columns = pq.read_table(io.BytesIO(files[name])).to_pydict()
+        change(columns)
+        columns = {
+            column: [np.array(one, np.float32) for one in values] if values and isinstance(values[0], list) else values
+            for column, values in columns.items()
+        }
+        return signed({**files, name: as_table(columns)})
+
+    return lie
+
+
+def put(*path: Any) -> Callable[[Any], None]:
+    """The last of these at the place that the others name."""
+    *places, last, value = path
+
+    def change(node: Any) -> None:
+        for place in places:
+            node = node[place]
+        node[last] = value(node[last]) if callable(value) else value
+
+    return change
+
+
+def drop_row(columns: dict[str, list[Any]]) -> None:
+    for values in columns.values():
+        values.pop(3)
+
+
+def another_digit(value: float) -> float:
+    return float(np.nextafter(value, 2))
+
+
+def reseal(change: Callable[[dict[str, Any]], None], by: Key | None = None) -> Callable[[Files], Files]:
+    """Another seal in the bundle, and all hashes of it as they should be."""
+
+    def lie(files: Files) -> Files:
+        statement = opened(files["seal.json"], SEAL_PREDICATE, "it").statement
+        predicate = json.loads(json.dumps(statement["predicate"]))
+        change(predicate)
+        content = (by or key()).sign(SEAL_PREDICATE, statement["subject"], predicate)
+        files = {**files, "seal.json": content}
+        for number in range(2):
+            for name, edit in (
+                ("result.json", put("provenance", "keys", "seal", sha256(content))),
+                ("audit.json", put("receipt", "seal", sha256(content))),
+            ):
+                value = json.loads(files[f"audits/00{number}/{name}"])
+                edit(value)
+                files[f"audits/00{number}/{name}"] = as_json(value)
+        return signed(files, seal=sha256(content))
+
+    return lie
+
+
+def with_identity(change: Callable[[dict[str, Any]], None]) -> Callable[[Files], Files]:
+    """Another question throughout: settings, identity and the hash that names the audit."""
+
+    def lie(files: Files) -> Files:
+        told, result = json.loads(files[TOLD]), json.loads(files[RESULT])
+        change(told["identity"])
+        told["audit"] = result["provenance"]["keys"]["audit"] = key_hash(told["identity"])
+        result["question"]["settings"] = told["identity"]["method"]
+        result["question"] |= {"seed": told["identity"]["seed"], "alpha": told["identity"]["method"]["alpha"]}
+        return signed({**files, TOLD: as_json(told), RESULT: as_json(result)})
+
+    return lie
+
+
+def without(*names: str) -> Callable[[Files], Files]:
+    return lambda files: {name: content for name, content in files.items() if name not in names}
+
+
+def tokens_of(files: Mapping[str, bytes], column: str) -> str:
+    return str(json.loads(files[TOLD])["columns"]["suspect"][column]["tables"][0])
+
+
+def one_cell_less(files: Files) -> Files:
+    files = {name: content for name, content in files.items() if not name.startswith("audits/001/")}
+    listed = opened(files[ENVELOPE], PREDICATE, "it").predicate["audits"][:1]
+    predicate = {**opened(files[ENVELOPE], PREDICATE, "it").predicate, "audits": listed}
+    subject = [{"name": name, "digest": {"sha256": sha256(files[name])}} for name in sorted(files) if name != ENVELOPE]
+    return {**files, ENVELOPE: key().sign(PREDICATE, subject, predicate)}
+
+
+def tables_exchanged(files: Files) -> Files:
+    told = json.loads(files[TOLD])
+    columns = told["columns"]["suspect"]
+    columns["target"]["tables"] = columns["reference"]["tables"]
+    scores = pq.read_table(io.BytesIO(files[SCORES])).to_pydict()
+    scores["target"] = scores["reference"]
+    return signed({**files, TOLD: as_json(told), SCORES: as_table(scores)})
+
+
+def observation(place: str, value: str, *, rename: bool) -> Callable[[Files], Files]:
+    """The key of the target's token statistics changed; with `rename` it gets the hash that it then has."""
+
+    def lie(files: Files) -> Files:
+        name, keys, told = tokens_of(files, "target"), json.loads(files["observations.json"]), json.loads(files[TOLD])
+        changed = {**keys[name], place: value}
+        new = key_hash(changed) if rename else name
+        keys[new] = changed
+        files = {**files, f"tokens/{new}.parquet": files[f"tokens/{name}.parquet"]}
+        told["columns"]["suspect"]["target"]["tables"] = [new]
+        return signed({**files, "observations.json": as_json(keys), TOLD: as_json(told)})
+
+    return lie
+
+
+def dropped_everywhere(files: Files) -> Files:
+    """A document that was never there: neither committed nor scored, and the result counts without it."""
+    files = rows(SCORES, drop_row)(files)
+    files = edited(TOLD, lambda told: told["documents"]["suspect"].pop(3))(files)
+    return edited(RESULT, put("statistics", "num_documents", lambda number: number - 1))(files)
+
+
+def excluded(files: Files) -> Files:
+    document = json.loads(files[TOLD])["documents"]["suspect"][3]
+    reason = {"suspect": {document: "target: no scored token: the text has fewer than two tokens"}}
+    files = rows(SCORES, drop_row)(files)
+    files = edited(RESULT, put("exclusions", "documents", reason))(files)
+    return edited(RESULT, put("statistics", "num_documents", lambda number: number - 1))(files)
+
+
+def payload(change: Callable[[dict[str, Any]], None]) -> Callable[[Files], Files]:
+    """The statement changed under its old signature."""
+
+    def lie(files: Files) -> Files:
+        envelope = json.loads(files[ENVELOPE])
+        statement = json.loads(base64.b64decode(envelope["payload"]))
+        change(statement)
+        envelope["payload"] = base64.b64encode(json.dumps(statement).encode()).decode()
+        return {**files, ENVELOPE: as_json(envelope)}
+
+    return lie
+
+
+def raw(name: str, old: bytes, new: bytes) -> Callable[[Files], Files]:
+    def lie(files: Files) -> Files:
+        assert old in files[name]
+        return {**files, name: files[name].replace(old, new, 1)}
+
+    return lie
+
+
+def another_signature(files: Files) -> Files:
+    envelope = json.loads(files[ENVELOPE])
+    theirs = json.loads(OTHER_KEY.sign(PREDICATE, [], {}))
+    envelope["signatures"] = theirs["signatures"]
+    return {**files, ENVELOPE: as_json(envelope)}
+
+
+def two_signatures(files: Files) -> Files:
+    envelope = json.loads(files[ENVELOPE])
+    return {**files, ENVELOPE: as_json({**envelope, "signatures": envelope["signatures"] * 2})}
+
+
+def written(files: Files, path: Path) -> Path:
+    path.write_bytes(archived(files))
+    return path
+
+
+def require_found(path: Path, sentence: str, **given: Any) -> None:
+    failures = checked(path, **given).failures
+    assert failures, "it passed"
+    assert any(re.search(sentence, line.told) for line in failures), "\n".join(map(str, failures))

@@ -1,0 +1,221 @@
+"""A world without models: what they would say is drawn at random, and everything after that is the real way.
+
+Observations come from a builder that makes them up; measuring, testing, writing, gathering and bundling are the
+project's own.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, ClassVar
+
+import numpy as np
+
+import tiny
+from nonmember.artifacts import Builder
+from nonmember.artifacts.store import Entry, key_hash
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
+from nonmember.endpoints import Completion, Request
+from nonmember.evidence.bundle import write_bundle
+from nonmember.evidence.gathering import Choice, Gathered, gather
+from nonmember.evidence.signing import Key
+from nonmember.models import ModelSpec
+from nonmember.models.exposure import Exposures
+from nonmember.observations import Diverged, Embedded
+from nonmember.observations.orders import OrderLikelihoods
+from nonmember.observations.tokens import TokenStatistics
+from nonmember.records import Document, Embeddings, TokenTable
+from nonmember.records.orders import OrderTable
+from nonmember.reports.audit_page import write as pages
+from nonmember.scores import DocumentScores
+from nonmember.training import Trained
+from nonmember_verify.report import Report
+from nonmember_verify.verify import Given, verify
+
+SECRET = bytes(range(32))
+LENGTHS = (12, 30)  # scored tokens of a document
+SUSPECT_NAME = "suspect"
+
+
+def seeded(*parts: str) -> np.random.Generator:
+    return np.random.default_rng(int(hashlib.sha256("|".join(parts).encode()).hexdigest()[:12], 16))
+
+
+@dataclass(frozen=True)
+class Chat(ModelSpec):
+    """A model that can only be asked, played by a function of the request's document and what is expected."""
+
+    name: str
+    knows: float
+    guesses: float
+
+    has_weights: ClassVar[bool] = False
+
+    @property
+    def readable(self) -> str:
+        return self.name
+
+    def recipe(self) -> dict[str, Any]:
+        return {"chat": self.name, "knows": self.knows, "guesses": self.guesses}
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return self.recipe()
+
+    def complete(self, builder: Builder, requests: list[Request]) -> list[Completion]:
+        return [self._answer(request) for request in requests]
+
+    def _answer(self, request: Request) -> Completion:
+        rng = seeded(self.name, request.doc_id, request.name)
+        rate = self.knows if request.doc_id.startswith(SUSPECT_NAME) else self.guesses
+        right = rng.random() < rate
+        if request.name.startswith("cloze"):
+            return Completion(f"<name>{request.expected if right else 'Nobody'}</name>", "answered")
+        if request.name.startswith("complete"):
+            return Completion(request.expected if right else "zzz yyy xxx www", "answered")
+        if len(request.expected) == 1:
+            wrong = "ABCD"[(ord(request.expected) - ord("A") + 1) % 4]
+            return Completion(request.expected if right else wrong, "answered")
+        words = [f"filler{place}" for place in range(9)] + [request.expected if right else "nothing"]
+        return Completion("\n".join(f"{place}. {word}" for place, word in enumerate(words, 1)), "answered")
+
+
+class MadeUp(Builder):
+    """Gets observations without models."""
+
+    suspect: Any = None
+
+    def get(self, spec: Any) -> Any:
+        for kind, make in (
+            (TokenStatistics, self._tokens), (Diverged, self._divergence), (Embedded, self._embeddings),
+            (OrderLikelihoods, self._orders),
+        ):  # fmt: skip
+            if isinstance(spec, kind) and spec.model.has_weights:
+                name = f"made up {key_hash(spec.key(self))}"
+                if name not in self._values:
+                    self._values[name] = make(spec, seeded(name))
+                return self._values[name]
+        if isinstance(spec, ModelSpec):
+            return SimpleNamespace(num_parameters=1_000)
+        return super().get(spec)
+
+    def ensure(self, spec: Any) -> None:
+        if not isinstance(spec, ModelSpec):
+            super().ensure(spec)
+
+    def entry(self, spec: Any) -> Entry:
+        if isinstance(spec, ModelSpec):
+            facts = {"num_parameters": 1_000, "ce_before": 4.0, "ce_after": 3.5, "kl_before": 0.6, "kl_after": 0.5}
+            return Entry(self.store.root, key_hash(spec.key(self)), facts)
+        return super().entry(spec)
+
+    def _gain(self, spec: Any, document: Document) -> float:
+        """By how much reading the document has raised the log-probabilities of its tokens."""
+        read = Exposures(self, self.suspect).exposure(spec.model) if self.suspect is not None else None
+        return 0.25 * np.log1p(read.exposures) if read and document.text in self._texts else 0.0
+
+    @functools.cached_property
+    def _texts(self) -> set[str]:
+        return {document.text for document in self.get(self.suspect).documents}
+
+    def _tokens(self, spec: TokenStatistics, rng: np.random.Generator) -> TokenTable:
+        documents = self.get(spec.corpus).documents
+        shift = 0.02 * rng.normal()
+        parts = []
+        for document in documents:
+            own = seeded(document.text)
+            number = 0 if document.text == "one" else int(own.integers(*LENGTHS))
+            level = own.normal(scale=0.6) + shift + self._gain(spec, document) + 0.15 * rng.normal()
+            mean = -4 + 0.3 * own.normal(size=number)
+            std = 2 + 0.2 * own.random(number)
+            parts.append(
+                (mean + 0.8 + level + std * (own.normal(size=number) + 0.3 * rng.normal(size=number)), mean, std)
+            )
+        lengths = [len(one[0]) for one in parts]
+        log_prob, mean, std = (np.concatenate(ones).astype(np.float32) for ones in zip(*parts, strict=True))
+        return TokenTable(
+            tuple(document.doc_id for document in documents),
+            np.cumsum([0, *lengths]).astype(np.int64),
+            np.concatenate([np.arange(1, one + 1) for one in lengths]).astype(np.int32),
+            rng.integers(VOCABULARY, size=sum(lengths)).astype(np.int32),
+            np.minimum(log_prob, -1e-3), mean, std,
+        )  # fmt: skip
+
+    def _divergence(self, spec: Diverged, rng: np.random.Generator) -> DocumentScores:
+        doc_ids = self.get(spec.corpus).doc_ids
+        level = 0.45 if isinstance(spec.model, Trained) and spec.model.teacher is not None else 0.6
+        return DocumentScores(doc_ids, level + 0.01 * rng.random(len(doc_ids)), {})
+
+    def _embeddings(self, spec: Embedded, rng: np.random.Generator) -> Embeddings:
+        corpus = self.get(spec.corpus)
+        first = np.array([seeded(document.text).normal(size=8) for document in corpus.documents])
+        values = (first + 0.2 * rng.normal(size=first.shape)).astype(np.float32)
+        return Embeddings(corpus.doc_ids, values / np.linalg.norm(values, axis=1, keepdims=True), {})
+
+    def _orders(self, spec: OrderLikelihoods, rng: np.random.Generator) -> OrderTable:
+        doc_ids = self.get(spec.corpus).doc_ids
+        shuffled = -300 + rng.normal(size=len(doc_ids))
+        return OrderTable(
+            doc_ids, shuffled + 0.5 * rng.normal(size=len(doc_ids)) + 0.2, shuffled,
+            np.full(len(doc_ids), 100.0), np.full(len(doc_ids), 3000.0),
+        )  # fmt: skip
+
+
+VOCABULARY = tiny.VOCAB_SIZE
+
+
+def builder(root: Path, suspect: Any) -> MadeUp:
+    plain = tiny.builder(root)
+    made = MadeUp(plain.store, plain.compute, plain.tracker)
+    made.suspect = suspect
+    return made
+
+
+def audited(audit: Audit, folder: Path, keys: dict[str, str] | None = None) -> MadeUp:
+    """The audit run in a folder; the builder that it was run with."""
+    shop = builder(folder.parent / "store", audit.suspect)
+    shown, pages.write_page = pages.write_page, lambda *_: folder  # the audits' own pages are looked at elsewhere
+    try:
+        run_audit(audit, shop, folder, {**audit_keys(audit, shop), **(keys or {})})
+    finally:
+        pages.write_page = shown
+    return shop
+
+
+def gathered(audit: Audit, folder: Path, choice: Choice | None = None) -> Gathered:
+    return gather(audit, audited(audit, folder), folder, SECRET, choice or Choice(embeddings=True))
+
+
+@functools.cache
+def key() -> Key:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+    return Key(Ed25519PrivateKey.from_private_bytes(bytes(range(32))))
+
+
+def bundled(
+    audits: list[Gathered], path: Path, choice: Choice | None = None, *, page: bool = False
+) -> dict[str, bytes]:
+    """page: whether the page is made as well, for which the verifier looks at all of it once more."""
+    from nonmember.evidence import page as module
+
+    real = module.page_of
+    if not page:
+        module.page_of = lambda *_: "left out of tests"  # type: ignore[assignment]
+    try:
+        return write_bundle(audits, choice or Choice(embeddings=True), key(), path)
+    finally:
+        module.page_of = real
+
+
+def checked(path: Path, **given: Any) -> Report:
+    return verify(path, Given(**given))
+
+
+Change = Callable[[dict[str, bytes]], None]

@@ -1,0 +1,283 @@
+"""Audits of every method, about documents and models that are made up."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from made_up_audits import Chat
+
+import tiny
+from nonmember.audits.question import Audit
+from nonmember.corpora import CorpusSpec, Shuffled
+from nonmember.methods import (
+    Blind,
+    Clearance,
+    Decop,
+    DecopBaselines,
+    Dose,
+    Fsd,
+    Kds,
+    LlmDi,
+    McPdd,
+    NameCloze,
+    OrderTest,
+    PairedT,
+    PrefixCompletion,
+    Prism,
+    RankAgreement,
+    RankShift,
+)
+from nonmember.methods.clearance.controls import PlantedControls
+from nonmember.methods.dose.controls import PlantedDoses
+from nonmember.methods.dose.gates import DoseGates
+from nonmember.methods.dose.panel import BetweenBases, Feature, Panel
+from nonmember.methods.prism.gates import Gates
+from nonmember.methods.prism.prism_gates import PrismGates
+from nonmember.records import Corpus, Document
+from nonmember.records.exposure import Exposure
+from nonmember.scores import (
+    Loss,
+    Lowercase,
+    MaxK,
+    MinK,
+    MinKPlusPlus,
+    Perplexity,
+    Perturbed,
+    ReferenceDifference,
+    ReferenceRatio,
+    Zlib,
+)
+from nonmember.training import Trained
+
+NONE, TWICE, OFTEN = Exposure(1.0, 0), Exposure(1.0, 2), Exposure(1.0, 8)
+
+
+@dataclass(frozen=True)
+class Made(CorpusSpec):
+    """Documents of which each has words of its own, which a bundle must not hold."""
+
+    number: int
+    name: str
+    per_cluster: int = 0
+    title: str = ""
+
+    stored: ClassVar[bool] = False
+
+    def build(self, builder: Any) -> Corpus:
+        return Corpus(self.documents)
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "made", "fingerprint": Corpus(self.documents).fingerprint}
+
+    @property
+    def documents(self) -> tuple[Document, ...]:
+        return _documents(self)
+
+
+@functools.cache
+def _documents(spec: Made) -> tuple[Document, ...]:
+    rng = np.random.default_rng(sum(map(ord, spec.name)))
+    documents = []
+    for place in range(spec.number):
+        own = f"{spec.name}zqword{place}"
+        words = [*rng.choice(tiny.WORDS, size=8), own, own, *rng.choice(tiny.WORDS, size=3)]
+        cluster = f"{spec.name}-book-{place // spec.per_cluster}" if spec.per_cluster else ""
+        title = f"{spec.title} {place}" if spec.title else ""
+        documents.append(Document(f"{spec.name}-doc-{place}", " ".join(words), cluster, title=title))
+    return tuple(documents)
+
+
+def texts(number: int, name: str, *, per_cluster: int = 0, title: str = "") -> Made:
+    return Made(number, name, per_cluster, title)
+
+
+GENERAL = texts(60, "general")
+SUSPECT, CLUSTERED = texts(40, "suspect"), texts(40, "suspect", per_cluster=3)
+HELDOUT, UNSEEN, THIRD = texts(36, "heldout"), texts(16, "unseen"), texts(80, "third")
+WITH_SHORT = tiny.Texts((*SUSPECT.documents[:-1], Document("suspect-doc-short", "one")))
+UNREAD, REFERENCE = (
+    Trained(tiny.scratch(seed, GENERAL), tiny.pretraining(), GENERAL, seed=seed, label=label)
+    for seed, label in ((1, "target"), (2, "reference"))
+)
+READ = Trained(UNREAD, tiny.pretraining(), SUSPECT, seed=3, label="reader")
+
+PRISM = Prism(
+    score=MinKPlusPlus(0.2), distillation=tiny.distillation(), rank_metric="spearman", num_resamples=200, alpha=0.05,
+    margin=0.0, max_tokens=64,
+)  # fmt: skip
+PRISM_GATES = PrismGates(
+    min_ce_gain=0.02, min_kl_gain=0.0, max_kl_rise=0.2, max_nll_rise=0.35, max_rank_correlation=0.995,
+    max_reference_gain=0.5, min_distinct=0.8, min_spread=0.02, min_delta=0.02, num_documents=30, min_characters=20,
+    max_characters=200, docstrings=["numpy"],
+)  # fmt: skip
+CLEARANCE = Clearance(
+    score=MinKPlusPlus(0.2), distillation=tiny.distillation(), distillation_seeds=[1, 2],
+    controls=PlantedControls(
+        stand_in=UNREAD, training=tiny.pretraining(), general=GENERAL, readings=[NONE, TWICE, OFTEN], seeds=[1, 2]
+    ),
+    exclude=TWICE, third=THIRD,
+    gates=Gates(
+        min_ce_gain=-1.0, min_ce_share=-9.0, min_kl_gain=0.0, max_kl_rise=0.5, max_nll_rise=0.9,
+        min_rank_correlation=0.2, max_seed_sd=0.9, max_layout_auc=0.99, num_folds=3, min_separation=-9.0,
+    ),
+    shams=False, noise=0.2, rank_metric="spearman", num_resamples=200, alpha=0.05, content=0.95, confidence=None,
+    max_tokens=64,
+)  # fmt: skip
+DOSE = Dose(
+    controls=PlantedDoses(
+        base=UNREAD, own_base=True, training=tiny.pretraining(), general=GENERAL, seeds=[1, 2], exposures=[0, 2, 8],
+        related=texts(30, "related"), related_exposures=[8],
+    ),
+    panel=Panel(
+        {"level": Feature(MinKPlusPlus(0.2), "level"), "slope": Feature(Loss(), "slope")},
+        shape=[[1.0, 0.1], [0.1, 0.5]], between=None, version="test", origin="a test",
+    ),
+    third=THIRD, exclude=2, exceed=0.25,
+    gates=DoseGates(
+        min_separation=0.5, min_order=0.1, min_fit=0.0, max_shift=50.0, max_base_distance=9.0, max_layout_auc=None,
+        num_folds=3, seed=0,
+    ),
+    num_resamples=100, alpha=0.05, max_tokens=64,
+)  # fmt: skip
+ORDER = OrderTest(
+    num_shards=20, max_examples=100, num_orders=5, window=64, stride=32, control=False, compat=False, alpha=0.05,
+    max_tokens=64,
+)  # fmt: skip
+LLM_DI = LlmDi(
+    perturbations=("butter_fingers",), reference_features=True, outliers="mean", tail_fraction=0.1, fit_size=100,
+    num_splits=3, num_steps=40, learning_rate=0.01, equal_variances=True, trim_predictions=False, compat=False,
+    alpha=0.05, max_tokens=64,
+)  # fmt: skip
+KDS = Kds(
+    training=tiny.pretraining(), layer=-1, bandwidth="per_kernel_median", gamma=None, baselines=[Loss()], fsd=None,
+    order_test=None, compat=False, alpha=0.05, max_tokens=64,
+)  # fmt: skip
+FSD = Fsd(
+    scores=[Perplexity(), MinK(0.2)], training=tiny.pretraining(), view="original", num_resamples=200,
+    validation_share=0.3, num_folds=5, inverse_penalty=0.1, compat=False, alpha=0.05, max_tokens=64,
+)  # fmt: skip
+MC_PDD = McPdd(
+    reference="non_member", strategy="max", num_words=1, show_name=True, idf_corpus="own", letters_only=False,
+    stop_words="english", match="whole_word", max_new_tokens=200, temperature=0.1, control=False, max_invalid=0.05,
+    num_resamples=200, sizes=[], alpha=0.05, max_tokens=512,
+)  # fmt: skip
+CLOZE = NameCloze(
+    with_title=False, tagger=None, masked_model=None, max_new_tokens=16, min_valid_share=0.95, num_resamples=40,
+    num_few=10, alpha=0.05, max_tokens=512,
+)  # fmt: skip
+PREFIX = PrefixCompletion(
+    k=4, threshold=80, thresholds=[], tokenizer=None, new_tokens=2.0, num_permutations=199, alpha=0.05, max_tokens=512
+)
+BASELINES = DecopBaselines(scores=[MinK(0.2), Zlib()], num_resamples=100, num_few=10, alpha=0.05, max_tokens=64)
+
+
+def audit(method: Any, **changes: Any) -> Audit:
+    plain = Audit(
+        UNREAD, REFERENCE, SUSPECT, method, seed=5, corpus_label="suspect texts", heldout=HELDOUT,
+        heldout_label="held out", unseen=UNSEEN, unseen_label="unseen", general=GENERAL,
+    )  # fmt: skip
+    return replace(plain, **changes)
+
+
+def scored(name: str, score: Any) -> Audit:
+    return audit(RankAgreement(score, "spearman", 100, alpha=0.05, max_tokens=64), corpus_label=name)
+
+
+def asked(method: Any, **changes: Any) -> Audit:
+    titled = {name: texts(40, name, per_cluster=4, title="Entity") for name in ("suspect", "heldout")}
+    return audit(method, target=Chat("chat", 0.8, 0.3), **{**titled, **changes})
+
+
+def named(number: int, name: str) -> tiny.Texts:
+    """Passages in which one name comes twice."""
+    names = ["Hartwell", "Pemberton", "Ashcombe", "Wickfield", "Merriman"]
+    rows = [f"When Mr. {one} came in, the dog was asleep {place}, and nobody had seen {one} before on that day."
+            for place in range(number) for one in [names[place % len(names)]]]  # fmt: skip
+    return tiny.Texts(
+        tuple(Document(f"{name}-doc-{place}", row, f"{name}-book-{place // 4}") for place, row in enumerate(rows))
+    )
+
+
+def decop() -> Audit:
+    books = {name: texts(24, name, per_cluster=4) for name in ("suspect", "heldout")}
+    paraphrases = tiny.Texts(
+        tuple(
+            Document(f"{one.doc_id}#{number}", f"text {number} of {one.doc_id}", one.cluster_id)
+            for corpus in books.values()
+            for one in corpus.documents
+            for number in (1, 2, 3)
+        )
+    )
+    method = Decop(
+        paraphraser=None, paraphrases=paraphrases, questions=None, passage_length="short", temperature=0.1,
+        max_new_tokens=100, num_orders=4, work="book", exam="exam", reading="text", answer_tokens=4, top_logprobs=20,
+        calibrate=False, min_valid_share=0.95, num_resamples=50, num_few=10, alpha=0.05, max_tokens=60,
+    )  # fmt: skip
+    return asked(method, **books)
+
+
+def every() -> Iterator[tuple[str, Audit]]:
+    """Name -> audit; each method in several settings."""
+    yield "prism", audit(PRISM)
+    yield "prism of a reader", audit(PRISM, target=READ)
+    yield "prism by kendall", audit(replace(PRISM, rank_metric="kendall", num_resamples=60))
+    yield "prism with a margin", audit(replace(PRISM, margin=0.05, alpha=0.1))
+    yield "prism with clusters", audit(PRISM, suspect=CLUSTERED)
+    yield "prism with a document too short", audit(PRISM, suspect=WITH_SHORT)
+    yield "prism with gates", audit(replace(PRISM, gates=PRISM_GATES), general=texts(200, "general"))
+    yield (
+        "prism with gates that fail",
+        audit(replace(PRISM, gates=replace(PRISM_GATES, min_ce_gain=3.0)), general=texts(200, "general")),
+    )
+    yield "prism of few documents", audit(PRISM, suspect=texts(31, "suspect"), seed=9)
+    yield "paired t", audit(PairedT(MinKPlusPlus(0.2), tiny.distillation(), alpha=0.05, max_tokens=64))
+    yield "paired t of min-k", audit(PairedT(MinK(0.3), tiny.distillation(), alpha=0.01, max_tokens=64), target=READ)
+    yield "clearance", audit(CLEARANCE, heldout=None)
+    yield "clearance with one seed", audit(replace(CLEARANCE, distillation_seeds=[4]), heldout=None)
+    yield "clearance with shams", audit(replace(CLEARANCE, shams=True), heldout=None)
+    yield "clearance with confidence", audit(replace(CLEARANCE, confidence=0.9), suspect=CLUSTERED)
+    between = replace(CLEARANCE.controls, deviation=0.05, deviation_df=6.0)
+    yield "clearance by a stand-in", audit(replace(CLEARANCE, controls=between, exclude=OFTEN), target=READ)
+    yield "dose", audit(DOSE, heldout=None)
+    yield "dose of a reader", audit(DOSE, target=READ)
+    yield "dose with estimated shape", audit(replace(DOSE, panel=replace(DOSE.panel, shape=None)))
+    features = {
+        "rho": Feature(Loss(), "rank_correlation"),
+        "tail": Feature(Loss(), "upper_tail"),
+        "spread": Feature(Loss(), "spread"),
+    }
+    yield "dose of other features", audit(replace(DOSE, panel=replace(DOSE.panel, features=features, shape=None)))
+    other = BetweenBases(covariance=[[0.01, 0.0], [0.0, 0.02]], relative=0.2, df=5.0)
+    foreign = replace(DOSE.controls, own_base=False, related=None, related_exposures=())
+    yield "dose on another base", audit(replace(DOSE, controls=foreign, panel=replace(DOSE.panel, between=other)))
+    file = Shuffled(texts(60, "suspect"), "order")
+    yield "order", audit(ORDER, suspect=file)
+    yield "order with control", audit(replace(ORDER, control=True, compat=True), suspect=file)
+    yield "rank agreement", audit(RankAgreement(Loss(), "kendall", 60, alpha=0.05, max_tokens=64))
+    yield "rank shift", audit(RankShift(Loss(), 5, 100, alpha=0.05, max_tokens=64))
+    for score in (
+        Perplexity(), Zlib(), MinK(0.2), MaxK(0.3), MinK(0.5, "official"), MinKPlusPlus(0.4, "official"), Lowercase(),
+        Perturbed("random_deletion", "ppl_ratio"), Perturbed("random_deletion", "loss_ratio"), ReferenceDifference(),
+        ReferenceRatio(),
+    ):  # fmt: skip
+        yield f"scores {score.name}", scored(score.name, score)
+    yield "llm_di", audit(LLM_DI)
+    for mode in ("clip", "zero", "keep"):
+        yield f"llm_di, {mode}", audit(replace(LLM_DI, outliers=mode, equal_variances=False, perturbations=()))
+    yield "llm_di as published", audit(replace(LLM_DI, compat=True, trim_predictions=True, perturbations=()))
+    yield "kds", audit(KDS)
+    yield "kds with a document too short", audit(KDS, suspect=WITH_SHORT)
+    yield "kds, fixed", audit(replace(KDS, bandwidth="fixed", gamma=1.5))
+    yield "fsd", audit(FSD)
+    yield "mc_pdd", asked(MC_PDD)
+    yield "mc_pdd against text that was read", asked(replace(MC_PDD, reference="member"))
+    yield "decop", decop()
+    yield "decop baselines", audit(BASELINES, suspect=CLUSTERED)
+    yield "name cloze", asked(CLOZE, suspect=named(24, "suspect"), heldout=named(24, "heldout"))
+    yield "prefix completion", asked(PREFIX)
+    yield "prefix completion alone", asked(PREFIX, heldout=None)
+    yield "blind", audit(Blind(num_folds=3, inverse_penalty=1.0, num_resamples=100, alpha=0.05, max_tokens=64))

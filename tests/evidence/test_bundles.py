@@ -1,0 +1,129 @@
+"""Bundles: the same bytes again, what is left out of them, and their page."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+
+import pytest
+from made_up_audits import SECRET, audited, builder, bundled, checked, gathered
+from made_up_questions import DOSE, PRISM, audit, texts
+
+import tiny
+from nonmember.audits.keys import audit_keys
+from nonmember.evidence.bundle import contents
+from nonmember.evidence.gathering import Choice, KeptStore, gather
+from nonmember.evidence.redaction import Redaction, require_no_text
+from nonmember.evidence.seal import cell_of_seal
+from nonmember.records import Corpus, Document
+from nonmember.reports.audit_page.write import POLICY
+
+
+def test_the_same_audits_give_the_same_bytes(tmp_path):
+    one = gathered(audit(PRISM), tmp_path / "run")
+    for name in ("one", "two"):
+        bundled([one], tmp_path / name, page=True)
+    assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
+
+
+def test_the_page_fetches_nothing_and_says_what_was_checked(tmp_path):
+    page = bundled([gathered(audit(PRISM), tmp_path / "run")], tmp_path / "bundle", page=True)["page.html"].decode()
+    assert f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'.replace("'", "&#39;") in page
+    assert not re.search(r"<script|https?://(?!www\.w3\.org/2000/svg)|\son\w+=|@import|<iframe", page)
+    assert "Was suspect texts used to train target?" in page
+    assert "from 200 resamples with the seed, to the last digit" in page
+    assert page.count("<svg") >= 3
+
+
+def test_token_statistics_tell_no_order_and_no_ids(tmp_path):
+    shop = audited(audit(PRISM), tmp_path / "run")
+    one, other = (gather(audit(PRISM), shop, tmp_path / "run", SECRET, choice)
+                  for choice in (Choice(), Choice(token_ids=True)))  # fmt: skip
+    for table in one.tokens.values():
+        assert "token_id" not in table
+        assert table["document"] == sorted(table["document"]), "by their commitments"
+        assert all((values[:-1] <= values[1:]).all() for values in table["log_prob"])
+    assert all("token_id" in table for table in other.tokens.values())
+    bundled([other], tmp_path / "bundle", Choice(token_ids=True))
+    assert not checked(tmp_path / "bundle").failures, "scores do not hang on the order"
+
+
+def test_without_observations_the_verifier_says_that_scores_are_not_checked(tmp_path):
+    choice = Choice(observations=False)
+    files = bundled([gathered(audit(PRISM), tmp_path / "run", choice)], tmp_path / "bundle", choice)
+    assert not any(name.startswith("tokens/") for name in files)
+    report = checked(tmp_path / "bundle")
+    assert not report.failures
+    (line,) = [line for line in report.lines if line.what.startswith("scores")]
+    assert (line.kind, line.told) == ("not checked", "the bundle holds no token statistics for them")
+
+
+def test_a_recipe_that_names_its_documents_is_cut_and_the_verifier_says_so(tmp_path):
+    own = tiny.Texts(texts(60, "general").documents)
+    asked = audit(replace(DOSE, controls=replace(DOSE.controls, general=own)), heldout=None)
+    files = bundled([gathered(asked, tmp_path / "run")], tmp_path / "bundle")
+    assert not any(b"zqword" in content for content in files.values())
+    report = checked(tmp_path / "bundle")
+    assert not report.failures
+    assert any(line.kind == "not checked" and line.what == "question" for line in report.lines)
+
+
+def test_a_seal_holds_no_text_either(tmp_path):
+    own = tiny.Texts(texts(60, "general").documents)
+    asked = audit(replace(DOSE, controls=replace(DOSE.controls, general=own)), heldout=None)
+    shop = builder(tmp_path / "store", asked.suspect)
+    told = json.dumps(cell_of_seal(asked, shop, audit_keys(asked, shop), "one", SECRET))
+    assert "zqword" not in told
+    assert "-doc-" not in told
+    assert json.loads(told)["redacted"] == ["identity"]
+
+
+def test_text_in_a_label_is_refused_and_not_repeated(tmp_path):
+    label = texts(40, "suspect").documents[3].text
+    with pytest.raises(ValueError, match="would hold text of the documents") as refusal:
+        bundled([gathered(audit(PRISM, corpus_label=label), tmp_path / "run")], tmp_path / "bundle")
+    assert "zqword" not in str(refusal.value)
+    assert not (tmp_path / "bundle").exists()
+
+
+def test_short_texts_and_rows_of_digits():
+    require_no_text({"a.json": b'"0 0 0 0 0 0 0 0 0 0"'}, ["0 0 0 0 0 0 0 0 0 0 0"])
+    with pytest.raises(ValueError, match=r"a\.json would hold"):
+        require_no_text({"a.json": b'{"x": "An Extraordinary  little-fish"}'}, ["an extraordinary little fish"])
+
+
+def test_names_paths_and_examples_are_replaced():
+    corpus = Corpus((Document("doc-one", "a", cluster_id="The Book"), Document("7", "b")))
+    redaction = Redaction.of({"suspect": corpus}, {"suspect": {"doc-one": "c1", "7": "c7"}})
+    given = {
+        "doc-one": 1, "x": ["suspect/doc-one", "cluster:The Book", "7", "/home/me/file", "~/file", "C:\\file"],
+        "warning": '3 of 40 answers cannot be read, such as "a word" (doc-one) (all: answers.jsonl).',
+        "text": {"doc_id": "doc-one", "text": "a", "cluster_id": ""},
+    }  # fmt: skip
+    assert redaction.of_json(given) == {
+        "c1": 1, "x": ["c1", "unit-0", "7", *["[path left out]"] * 3],
+        "warning": "3 of 40 answers cannot be read.", "text": "[document left out]",
+    }  # fmt: skip
+
+
+def test_what_the_store_no_longer_has_is_named(tmp_path):
+    store = KeptStore(tmp_path)
+    with pytest.raises(ValueError, match=r"no longer has target-original .*--store"):
+        store.get_or_make("observations", "target-original", {"a": 1}, lambda folder: None)
+    assert store.get_or_make("corpora", "texts", {"a": 1}, lambda folder: None).path.is_dir()
+
+
+def test_a_result_of_other_documents_is_refused(tmp_path):
+    shop = audited(audit(PRISM), tmp_path / "run")
+    with pytest.raises(ValueError, match="answers another question"):
+        gather(audit(PRISM, seed=6), shop, tmp_path / "run", SECRET, Choice())
+
+
+def test_audits_of_different_seals_do_not_go_together(tmp_path):
+    one = gathered(audit(PRISM), tmp_path / "run")
+    with pytest.raises(ValueError, match="different seals"):
+        contents([one, replace(one, seal=b"another")])
+    with pytest.raises(ValueError, match="one finished audit or more"):
+        contents([])
+    assert json.loads(contents([one])["audits/000/audit.json"])["cell"] == "run"

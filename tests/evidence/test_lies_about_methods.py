@@ -1,0 +1,117 @@
+"""Lies about what single methods compute: gates, controls, margins, readings."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+from doctored import (
+    RESULT,
+    SCORES,
+    TOLD,
+    Files,
+    edited,
+    plain,
+    put,
+    require_found,
+    rows,
+    together,
+    written,
+)
+
+NUMBERS = ("statistics",)
+PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
+    "a gate called passed": (
+        "gates",
+        edited(RESULT, lambda one: one["statistics"]["details"]["gates"]["kl"].update(passed=False)),
+        "and passed is",
+    ),
+    "a gate's number": (
+        "gates",
+        edited(RESULT, put(*NUMBERS, "details", "gates", "nll_third", "value", -3.0)),
+        "nll_third is stated as -3.0",
+    ),
+    "a gate left out": (
+        "gates",
+        edited(RESULT, lambda one: one["statistics"]["details"]["gates"].pop("reference_gain")),
+        "reference_gain is missing, though the question has its bound",
+    ),
+    "a gate's bound": (
+        "gates",
+        edited(RESULT, put(*NUMBERS, "details", "gates", "ce", "bound", -9.0)),
+        "ce has the bound -9.0, which is not that of the question",
+    ),
+    "a gate of clearance left out": (
+        "clearance",
+        edited(RESULT, lambda one: one["statistics"]["details"]["gates"].pop("kl_third")),
+        "kl_third is missing, though the question has its bound",
+    ),
+    "a hash that need not be checked": (
+        "prism",
+        together(edited(TOLD, put("redacted", ["identity"])), edited(TOLD, put("identity", "seed", 6))),
+        "the question has the hash",
+    ),
+    "related text that a control read": (
+        "dose",
+        edited(RESULT, put(*NUMBERS, "details", "controls", 0, "related", 8)),
+        "what it read is told otherwise",
+    ),
+    "a control's Delta": (
+        "clearance",
+        edited(RESULT, put(*NUMBERS, "details", "control_deltas", "2x", 0, -0.9)),
+        "deltas of the controls is",
+    ),
+    "a lower margin": (
+        "clearance",
+        edited(RESULT, put(*NUMBERS, "details", "margin", -0.5)),
+        "margin is stated as -0.5",
+    ),
+    "p of clearance": ("clearance", edited(RESULT, put(*NUMBERS, "p_value", 1e-4)), "p is stated as 0.0001"),
+    "shams left out": (
+        "clearance",
+        edited(RESULT, put(*NUMBERS, "details", "shams", {})),
+        "put to two shams, and they are",
+    ),
+    "documents of one cluster": ("clearance", rows(SCORES, put("unit", 1, 0)), "is stated as"),
+    "how often a control read": (
+        "dose",
+        edited(RESULT, put(*NUMBERS, "details", "controls", 2, "dose", 4)),
+        "what it read is told otherwise",
+    ),
+    "a control left out": (
+        "dose",
+        edited(RESULT, lambda one: one["statistics"]["details"]["controls"].pop(1)),
+        "or it was left out",
+    ),
+    "fewer readings": ("dose", edited(RESULT, put(*NUMBERS, "value", 7.7)), "readings is stated as 7.7"),
+    "p of the dose": ("dose", edited(RESULT, put(*NUMBERS, "p_value", lambda one: one / 2 + 1e-4)), "p is stated as"),
+    "a score of a control": (
+        "dose",
+        lambda files: rows(
+            SCORES,
+            put(
+                next(name for name in json.loads(files[TOLD])["columns"]["suspect"] if name.startswith("control")),
+                3,
+                0.0,
+            ),
+        )(files),
+        "and its tokens give",
+    ),
+    "the order test's control": (
+        "order",
+        edited(RESULT, put(*NUMBERS, "details", "control", "p_value", 0.9)),
+        "p is stated as 0.9",
+    ),
+    "a seal that nobody gave": (
+        "prism",
+        edited(TOLD, put("receipt", {"seal": "0" * 64, "audit": "", "started": ""})),
+        "the bundle leaves it out",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", PLAIN_LIES)
+def test_a_lie_about_an_audit_is_found(name, tmp_path):
+    of, lie, sentence = PLAIN_LIES[name]
+    require_found(written(lie(plain(of)), tmp_path / "bundle.zip"), sentence)

@@ -1,0 +1,185 @@
+"""The verifier: what it imports, how fast it starts, and that its numbers are right where others are known."""
+
+from __future__ import annotations
+
+import ast
+import base64
+import hashlib
+import json
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from made_up_audits import key
+from securesystemslib.dsse import Envelope
+from securesystemslib.signer import CryptoSigner
+
+import nonmember
+import nonmember_verify
+from nonmember.evidence.signing import Key
+from nonmember.stats import bootstrap
+from nonmember.stats.correlation import rank_correlation
+from nonmember_verify import commitments, envelope, ranks, tails
+from nonmember_verify.methods.curve import _cubic, _monotone
+from nonmember_verify.report import agree
+
+SOURCE = Path(nonmember_verify.__file__).parent
+FOUR = {"cryptography", "numpy", "pyarrow", "scipy"}
+
+
+def test_it_needs_four_libraries_and_nothing_of_the_program_that_it_checks():
+    found = set()
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            found |= {name.partition(".")[0] for name in names}
+    assert found - set(sys.stdlib_module_names) - {"__future__"} == FOUR | {"nonmember_verify"}
+    alone = tomllib.loads((SOURCE / "pyproject.toml").read_text())["project"]
+    assert {one.partition(">")[0] for one in alone["dependencies"]} == FOUR
+    assert alone["version"] == nonmember_verify.__version__ == nonmember.__version__
+
+
+def test_it_starts_at_once():
+    code = "import sys, nonmember_verify.cli as c\ntry: c.main(['-h'])\nexcept SystemExit: pass\nprint(*sys.modules)"
+    started = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert time.monotonic() - started < 5, "a second, on a machine that does nothing else"
+    assert not FOUR & set(done.stdout.split())
+
+
+def test_its_answer_is_its_exit_status(tmp_path):
+    (tmp_path / "x.zip").write_bytes(b"nothing")
+    done = subprocess.run([sys.executable, "-m", "nonmember_verify", "x.zip", "--json"], cwd=tmp_path,
+                          capture_output=True, text=True, check=False)  # fmt: skip
+    assert done.returncode == 1
+    assert [line["kind"] for line in json.loads(done.stdout)] == ["FAILED"]
+
+
+@pytest.mark.parametrize("df", [1.0, 3.5, 12, 400])
+def test_tails_are_those_of_scipy(df):
+    for t in (-8.0, -0.3, 0.0, 1e-9, 2.5, 30.0):
+        assert tails.t_below(t, df) == pytest.approx(scipy.stats.t.cdf(t, df), rel=1e-10, abs=1e-9)
+    for p in (0.001, 0.5, 0.95):
+        assert tails.t_quantile(p, df) == pytest.approx(scipy.stats.t.ppf(p, df), abs=1e-8)
+    assert tails.f_above(2.3, 3, df) == pytest.approx(scipy.stats.f.sf(2.3, 3, df), rel=1e-10)
+    if df > 2:
+        expected = scipy.stats.nct.ppf(0.9, df, 3.2)
+        assert tails.noncentral_t_quantile(0.9, df, 3.2) == pytest.approx(expected, rel=1e-6)
+
+
+def test_t_from_exact_sums():
+    x, y = np.random.default_rng(0).normal(size=(2, 30))
+    assert tails.exact_t((x - y).tolist())[0] == pytest.approx(scipy.stats.ttest_rel(x, y).statistic, rel=1e-12)
+    assert tails.exact_t([0.1, 0.1, 0.1]) is None
+    t, df = tails.welch(x.tolist(), y[:20].tolist())
+    expected = scipy.stats.ttest_ind(x, y[:20], equal_var=False)
+    assert (t, df) == pytest.approx((expected.statistic, expected.df), rel=1e-12)
+
+
+@pytest.mark.parametrize("metric", ["spearman", "kendall"])
+def test_the_bootstrap_is_the_audits_to_the_last_digit(metric):
+    rng = np.random.default_rng(3)
+    target = np.round(rng.normal(size=37), 1)  # with ties
+    others = [np.round(target + rng.normal(size=37), 1) for _ in range(2)]
+    found = ranks.resampled(others, target, metric, np.random.default_rng([5, 0]), 150)
+    expected = bootstrap.difference_of_dependent_correlations(
+        others[0], target, others[1], metric=metric, num_resamples=150, alpha=0.05, margin=0.0,
+        rng=np.random.default_rng([5, 0]),
+    )  # fmt: skip
+    np.testing.assert_allclose(found[0] - found[1], expected.distribution, rtol=0, atol=1e-15)
+    assert ranks.p_of(found[0] - found[1], 0.0) == expected.p_value
+    assert ranks.interval_of(found[0] - found[1], 0.05) == pytest.approx((expected.ci_low, expected.ci_high), abs=1e-15)
+
+
+def test_ranks_by_weights_are_ranks_of_the_drawn():
+    rng = np.random.default_rng(4)
+    x, y = np.round(rng.normal(size=(2, 25)), 1)
+    (found,) = ranks.weighted([x], y, np.random.default_rng(1), 20)
+    weights = np.random.default_rng(1).multinomial(25, np.full(25, 1 / 25), size=20)
+    for value, weight in zip(found, weights, strict=True):
+        rows = np.repeat(np.arange(25), weight)
+        assert value == pytest.approx(rank_correlation(x[rows], y[rows], "spearman"), abs=1e-12)
+
+
+def test_curves_are_those_of_scipy():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        x = np.cumsum(rng.random(5) + 0.1)
+        y = rng.normal(size=5)
+        at = np.linspace(x[0], x[-1], 40)
+        np.testing.assert_allclose(_cubic(x, y, at), scipy.interpolate.PchipInterpolator(x, y)(at), atol=1e-12)
+        counts = rng.integers(1, 4, size=5).astype(float)
+        sign = 1 if y[-1] >= y[0] else -1
+        expected = sign * scipy.optimize.isotonic_regression(sign * y, weights=counts).x
+        np.testing.assert_allclose(_monotone(y, counts), expected, atol=1e-12)
+
+
+def test_commitments_hide_and_bind():
+    secret = bytes(32)
+    one = commitments.commitment(secret, "a", "text")
+    changed = [(secret, "a", "texu"), (secret, "b", "text"), (b"\1" * 32, "a", "text"), (secret, "at", "ext")]
+    assert len({one, *(commitments.commitment(*other) for other in changed)}) == 5
+    leaves = [commitments.commitment(secret, str(number), "x") for number in range(5)]
+    node = lambda a, b: hashlib.sha256(b"\1" + a + b).digest()  # noqa: E731
+    a, b, c, d, e = map(bytes.fromhex, leaves)
+    assert commitments.root(leaves) == node(node(node(a, b), node(c, d)), e).hex()
+    assert commitments.root(leaves[::-1]) != commitments.root(leaves)
+
+
+def test_envelopes_are_the_ecosystems_own(tmp_path):
+    """What we sign securesystemslib verifies, and what it signs we read."""
+    private = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+    ours = Envelope.from_dict(json.loads(key().sign("urn:x", [], {"a": 1})))
+    assert ours.verify([CryptoSigner(private).public_key], 1)
+    line = private.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    statement = {
+        "_type": envelope.STATEMENT_TYPE, "predicateType": "urn:y", "subject": [],
+        "predicate": {"signer": {"public_key": line.decode()}},
+    }  # fmt: skip
+    theirs = Envelope(json.dumps(statement).encode(), envelope.PAYLOAD_TYPE, {})
+    theirs.sign(CryptoSigner(private))
+    found = envelope.opened(json.dumps(theirs.to_dict()).encode(), "urn:y", "it")
+    assert found.statement == statement
+    assert found.fingerprint == key().fingerprint == "SHA256:" + base64.b64encode(
+        hashlib.sha256(base64.b64decode(line.split()[1])).digest()
+    ).decode().rstrip("=")  # fmt: skip
+    with pytest.raises(ValueError, match="must state a urn:z; got 'urn:y'"):
+        envelope.opened(json.dumps(theirs.to_dict()).encode(), "urn:z", "it")
+
+
+@pytest.mark.parametrize("form", ["OpenSSH", "PKCS8"])
+def test_keys_of_both_forms(form, tmp_path, monkeypatch):
+    private = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
+    forms = {"open": serialization.NoEncryption(), "closed": serialization.BestAvailableEncryption(b"x")}
+    for name, encryption in forms.items():
+        content = private.private_bytes(
+            serialization.Encoding.PEM, getattr(serialization.PrivateFormat, form), encryption
+        )
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr("getpass.getpass", lambda prompt: "x")
+    assert Key.load(tmp_path / "open").fingerprint == Key.load(tmp_path / "closed").fingerprint == key().fingerprint
+    made = Key.new(tmp_path / "new")
+    assert Key.load(tmp_path / "new").fingerprint == made.fingerprint
+    assert envelope.fingerprint_of_file(tmp_path / "new.pub") == made.fingerprint
+    with pytest.raises(ValueError, match="is there already"):
+        Key.new(tmp_path / "new")
+    (tmp_path / "none").write_bytes(b"no key")
+    with pytest.raises(ValueError, match="must be a private Ed25519 key in OpenSSH or PEM form"):
+        Key.load(tmp_path / "none")
+
+
+def test_numbers_agree_or_they_do_not():
+    assert agree(None, float("nan"))
+    assert agree([1.0, None], [1.0 + 1e-12, float("nan")])
+    assert agree({"a": 1}, {"a": 1.0})
+    for stated, found in ((None, 1.0), (1.0, None), (1.0, 1.1), (True, 1.0), ("a", 1), ([1], [1, 2]), ({"a": 1}, {})):
+        assert not agree(stated, found)
+    assert not agree(0.5, np.nextafter(0.5, 1), tolerance=0.0)
