@@ -166,7 +166,7 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_")
+    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "demo_")
     return [name for name in options(group) if not name.startswith(elsewhere)]
 
 
