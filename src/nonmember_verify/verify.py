@@ -86,9 +86,10 @@ def check_audits(
             "names and health", "names of models and documents, truth, warnings and health are taken as stated"
         )
         trained = [role for role, recipe in audit.described["recipes"].items() if "teacher" in recipe]
-        distilled = [role for role in trained if is_distilled(role)]
-        again = "--reference distils again" if distilled else "training it again from them would show it"
-        if left := [role for role in trained if not (retrained and role in distilled)]:
+        if left := [role for role in trained if not (retrained and is_distilled(role))]:
+            again = "training it again from them would show it"
+            if any(map(is_distilled, left)):
+                again = "--reference distils the target's distilled reference again"
             own.unchecked("training", f"that {_some(left)} came from the stated recipes; {again}")
         if not observed:
             own.unchecked("observation", "that the models said what is stated; --model observes documents again")

@@ -55,6 +55,10 @@ def test_the_whole_way(nonmember, sealed):
     assert "recipes" not in said.out.partition("training")[2], "no line is left about how it was trained"
     said = nonmember("verify", "one.zip", *more, "--model", other, "--reference", target)
     assert (said.status, "folder of the reference holds other files" in said.out) == (1, True), said.out
+    said = nonmember("verify", "one.zip", *more, "--model", "nowhere", "--reference", other)
+    assert "not checked  model: it could not be observed" in said.out
+    assert "not checked  reference: a model cannot be read" in said.out
+    assert "bundle:" not in said.out, "nothing is wrong with the bundle"
     said = nonmember("verify", "one.zip", *more, "--reference", other)
     assert (said.status, "--reference needs the folder of the target" in said.out) == (0, True), said.out
 

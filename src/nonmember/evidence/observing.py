@@ -52,7 +52,10 @@ def observer(make_builder: Any) -> Any:
             builder = make_builder(Path(folder))
             for audit in audits:
                 own = report.under(audit.described["cell"] if len(audits) > 1 else "")
-                _observe(audit, tables, given, named, builder, own)
+                try:
+                    _observe(audit, tables, given, named, builder, own)
+                except ValueError as error:  # of the folder, and not of the bundle
+                    own.unchecked("model", f"it could not be observed ({error})")
 
     return observe
 
