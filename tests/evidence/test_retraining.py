@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from made_up_audits import SECRET, bundled, checked, gathered
-from made_up_questions import CLEARANCE, MC_PDD, PRISM, asked, audit
+from made_up_questions import CLEARANCE, MC_PDD, PRISM, PRISM_GATES, asked, audit
 
 import tiny
 from nonmember.audits.keys import audit_keys
@@ -19,6 +19,7 @@ from nonmember.audits.run import run_audit
 from nonmember.evidence.gathering import Choice, Gathered, gather
 from nonmember.evidence.retraining import trainer
 from nonmember.methods import PairedT
+from nonmember.methods.prism.ladder import Ladder
 from nonmember.models import Pretrained
 from nonmember.models.loading import save
 from nonmember.reports.audit_page import write as pages
@@ -38,7 +39,7 @@ def world(tmp_path_factory):
     question = Audit(
         Pretrained(str(root / "target")), Pretrained(str(root / "reference")), tiny.SUSPECT, METHOD, 5, "suspect texts"
     )
-    return SimpleNamespace(root=root, one=told(question, shop, root / "run"))
+    return SimpleNamespace(root=root, question=question, one=told(question, shop, root / "run"))
 
 
 def told(question: Audit, shop: Any, folder: Path) -> Gathered:
@@ -62,6 +63,20 @@ def test_the_same_recipe_gives_the_same_scores(world, tmp_path):
     said = lines(world.one, world.root, tmp_path / "bundle")["reference"]
     assert said.kind == "ok", said
     assert "34 documents drawn now" in said.told
+
+
+def test_the_rate_that_a_ladder_chose_is_taken_and_not_the_one_that_was_asked_for(world, tmp_path):
+    gates = replace(
+        PRISM_GATES, min_ce_gain=-9.0, min_kl_gain=-9.0, max_kl_rise=99.0, max_nll_rise=99.0, min_characters=5
+    )
+    method = replace(PRISM, gates=gates, ladder=Ladder([0.03]))
+    general = tiny.texts(*tiny.random_texts(200, seed=9), name="further")
+    question = replace(world.question, method=method, general=general)
+    one = told(question, tiny.builder(tmp_path / "store"), tmp_path / "run")
+    assert one.described["recipes"]["distilled"]["recipe"]["optimization"]["learning_rate"] == 0.01
+    assert one.result["question"]["settings"]["distillation"]["optimization"]["learning_rate"] == 0.03
+    said = lines(one, world.root, tmp_path / "bundle")["reference"]
+    assert said.kind == "ok", said
 
 
 def changed(one: Gathered, by: float, **provenance: str) -> Gathered:
