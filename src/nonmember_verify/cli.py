@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from nonmember_verify.report import Report
-    from nonmember_verify.verify import Observe
+    from nonmember_verify.verify import Again
 
 DESCRIPTION = """\
 Check a bundle of audits: its signature, every hash, every score from the token statistics, statistic, interval and
@@ -19,8 +19,11 @@ seal was obeyed. A line for each check, and for what could not be checked. Exit 
 something did."""
 
 
-def main(arguments: list[str] | None = None, observe: Observe | None = None) -> int:
-    """Print the report; return the exit status. observe: reads documents with a model again."""
+def main(
+    arguments: list[str] | None = None, observe: Again | None = None, retrain: Again | None = None
+) -> int:  # fmt: skip
+    """Print the report; return the exit status. observe: reads documents with a model again.   retrain: distils the
+    reference again."""
     parser = argparse.ArgumentParser(
         prog="nonmember verify", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -29,11 +32,14 @@ def main(arguments: list[str] | None = None, observe: Observe | None = None) -> 
     parser.add_argument("--documents", type=Path, help="JSON Lines with id and text: are they the committed ones?")
     parser.add_argument("--secret", type=Path, help="the auditor's file SEAL.private, which --documents needs")
     parser.add_argument("--model", type=Path, help="the target: some documents are observed again (whole package)")
+    parser.add_argument(
+        "--reference", type=Path, help="the reference: it is distilled again from the recipe (with --model; takes time)"
+    )
     parser.add_argument("-k", "--num-documents", type=int, default=8, help="how many, drawn at random (8)")
     parser.add_argument("--json", action="store_true", help="the lines as JSON")
     given = parser.parse_args(arguments)
     try:
-        report = _report(given, observe)
+        report = _report(given, observe, retrain)
     except (OSError, ValueError) as error:
         sys.stderr.write(f"nonmember verify: {error}\n")
         return 2
@@ -51,7 +57,7 @@ def main(arguments: list[str] | None = None, observe: Observe | None = None) -> 
     return 1 if report.failures else 0
 
 
-def _report(given: argparse.Namespace, observe: Observe | None) -> Report:
+def _report(given: argparse.Namespace, observe: Again | None, retrain: Again | None) -> Report:
     from nonmember_verify.envelope import fingerprint_of_file
     from nonmember_verify.questions import secret_of
     from nonmember_verify.verify import Given, verify
@@ -65,6 +71,8 @@ def _report(given: argparse.Namespace, observe: Observe | None) -> Report:
             given.model,
             given.num_documents,
             observe,
+            given.reference,
+            retrain,
         ),
     )
 

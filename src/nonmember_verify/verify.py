@@ -13,21 +13,25 @@ from nonmember_verify.envelope import Signed, opened, sha256
 from nonmember_verify.report import Report
 from nonmember_verify.statement import PREDICATE
 
-Observe = Callable[[Mapping[str, bytes], list[Audit], Path, Mapping[str, str], bytes, int, Report], None]
-
 
 @dataclass(frozen=True)
 class Given:
     """What the checker has beside the bundle. fingerprint: of the key that should have signed.   documents: id -> text
-    of what should be the committed documents.   secret: of the commitments.   model: folder of the target, of which
-    `num_documents` documents are observed again by `observe`."""
+    of what should be the committed documents.   secret: of the commitments.   model, reference: folders of the target
+    and of the reference.   observe: has the target read `num_documents` documents again.   retrain: distils the
+    reference again, and has it read as many."""
 
     fingerprint: str | None = None
     documents: Mapping[str, str] = field(default_factory=dict)
     secret: bytes | None = None
     model: Path | None = None
     num_documents: int = 8
-    observe: Observe | None = None
+    observe: Again | None = None
+    reference: Path | None = None
+    retrain: Again | None = None
+
+
+Again = Callable[[Mapping[str, bytes], list[Audit], Given, Report], None]
 
 
 def verify(path: Path, given: Given) -> Report:
@@ -42,7 +46,7 @@ def verify(path: Path, given: Given) -> Report:
 
         check_seal(files, audits, signed, report)
         report.unchecked("page.html", "what it says is the signer's; the lines here are made from the numbers")
-        check_audits(files, audits, report, observed=given.model is not None)
+        check_audits(files, audits, report, observed=given.model is not None, retrained=given.reference is not None)
         _check_given(files, audits, given, report)
     except Refused as error:
         report.failed("bundle", str(error))
@@ -51,8 +55,11 @@ def verify(path: Path, given: Given) -> Report:
     return report
 
 
-def check_audits(files: Mapping[str, bytes], audits: list[Audit], report: Report, *, observed: bool = False) -> None:
-    """Everything that concerns single audits and needs no signature. observed: whether a model is asked as well."""
+def check_audits(
+    files: Mapping[str, bytes], audits: list[Audit], report: Report, *, observed: bool = False, retrained: bool = False
+) -> None:
+    """Everything that concerns single audits and needs no signature. observed, retrained: whether the target is asked
+    as well, and the reference distilled again."""
     from nonmember_verify.methods import METHODS
     from nonmember_verify.observations import Tables, check_scores
     from nonmember_verify.questions import check_documents, check_question
@@ -79,13 +86,18 @@ def check_audits(files: Mapping[str, bytes], audits: list[Audit], report: Report
             "names and health", "names of models and documents, truth, warnings and health are taken as stated"
         )
         trained = [role for role, recipe in audit.described["recipes"].items() if "teacher" in recipe]
-        if trained:
-            own.unchecked(
-                "training",
-                f"that {_some(trained)} came from the stated recipes; training it again from them would show it",
-            )
+        if left := [role for role in trained if not (retrained and is_distilled(role))]:
+            again = "training it again from them would show it"
+            if any(map(is_distilled, left)):
+                again = "--reference distils the target's distilled reference again"
+            own.unchecked("training", f"that {_some(left)} came from the stated recipes; {again}")
         if not observed:
             own.unchecked("observation", "that the models said what is stated; --model observes documents again")
+
+
+def is_distilled(role: str) -> bool:
+    """Whether it is a distilled reference of the target; there is one for each seed."""
+    return role.split("/")[0] == "distilled"
 
 
 def _some(names: list[str]) -> str:
@@ -161,11 +173,15 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
         for audit in audits:
             own = report.under(audit.described["cell"] if len(audits) > 1 else "")
             check_opened(audit, given.documents, given.secret, own)
-    if given.model is None:
-        return
-    if given.observe is None:
-        report.unchecked("model", "--model needs the whole package nonmember, which is not installed here")
-    elif not given.documents or given.secret is None:
-        report.unchecked("model", "--model needs --documents and --secret")
-    else:
-        given.observe(files, audits, given.model, given.documents, given.secret, given.num_documents, report)
+    asked = (("model", given.model, given.observe), ("reference", given.reference, given.retrain))
+    for name, folder, check in asked:
+        if folder is None:
+            continue
+        if check is None:
+            report.unchecked(name, f"--{name} needs the whole package nonmember, which is not installed here")
+        elif not given.documents or given.secret is None:
+            report.unchecked(name, f"--{name} needs --documents and --secret")
+        elif given.model is None:
+            report.unchecked(name, "--reference needs the folder of the target as well (--model)")
+        else:
+            check(files, audits, given, report)

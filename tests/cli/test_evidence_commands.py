@@ -49,6 +49,19 @@ def test_the_whole_way(nonmember, sealed):
     said = nonmember("verify", "one.zip", *more, "--model", other)
     assert (said.status, "This is another model" in said.out) == (1, True), said.out
 
+    said = nonmember("verify", "one.zip", *more, "--model", target, "--reference", other, "-k", "40")
+    assert said.status == 0, said.out
+    assert "distilled again from its recipe, it scores 40 documents drawn now" in said.out
+    assert "recipes" not in said.out.partition("training")[2], "no line is left about how it was trained"
+    said = nonmember("verify", "one.zip", *more, "--model", other, "--reference", target)
+    assert (said.status, "folder of the reference holds other files" in said.out) == (1, True), said.out
+    said = nonmember("verify", "one.zip", *more, "--model", "nowhere", "--reference", other)
+    assert "not checked  model: it could not be observed" in said.out
+    assert "not checked  reference: a model cannot be read" in said.out
+    assert "bundle:" not in said.out, "nothing is wrong with the bundle"
+    said = nonmember("verify", "one.zip", *more, "--reference", other)
+    assert (said.status, "--reference needs the folder of the target" in said.out) == (0, True), said.out
+
 
 def test_the_audit_refuses_another_question_and_says_which(nonmember, sealed, tmp_path):
     said = nonmember("audit", *sealed, "seal=seal.json", "method.num_resamples=300")

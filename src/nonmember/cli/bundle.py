@@ -45,7 +45,13 @@ def main() -> None:
     parser.add_argument("--with-tokens", action="store_true", help="token ids in their order: THIS IS THE TEXT")
     parser.add_argument("--with-embeddings", action="store_true", help="vectors (KDS): they reveal text in part")
     parser.add_argument("--documents", type=Path, help="also write the documents, for those who may see them")
+    parser.add_argument("--crate", type=Path, help="also write an RO-Crate there (needs nonmember[crate])")
     given = parser.parse_args()
+    if given.crate:  # before anything is written
+        from nonmember.evidence.crate import library, require_room
+
+        library()
+        require_room(given.crate)
     folders = _folders(given.folder)
     from nonmember.evidence.bundle import write_bundle
     from nonmember.evidence.gathering import Choice
@@ -67,6 +73,10 @@ def main() -> None:
             sys.stderr.write(f"{sentence}\n")
     if given.documents:
         _write_documents(audits, given.documents)
+    if given.crate:
+        from nonmember.evidence.crate import write_crate
+
+        write_crate(files, (text for one in audits for text in one.texts.values()), given.crate)
     from nonmember.runtime.files import file_hash
 
     sys.stdout.write(

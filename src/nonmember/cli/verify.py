@@ -11,12 +11,13 @@ from nonmember_verify.cli import main as verify
 
 def main() -> None:
     """Exit with 0 where nothing failed, 1 where something did, 2 where the words made no sense."""
-    observe = None
-    if any(word.startswith("--model") for word in sys.argv[1:]):  # needs torch
+    observe = retrain = None
+    if any(word.startswith(("--model", "--reference")) for word in sys.argv[1:]):  # needs torch
         from nonmember.evidence.observing import observer
+        from nonmember.evidence.retraining import trainer
 
-        observe = observer(_builder)
-    if status := verify(observe=observe):
+        observe, retrain = observer(_builder), trainer(_builder)
+    if status := verify(observe=observe, retrain=retrain):
         raise SystemExit(status)
 
 

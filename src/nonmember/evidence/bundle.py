@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import io
 import json
-import os
-import platform
 import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -27,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nonmember.evidence.gathering import Choice, Gathered
+from nonmember.evidence.machine import machine
 from nonmember.evidence.question import code
 from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.seal import SEAL
@@ -51,7 +50,7 @@ def write_bundle(audits: Sequence[Gathered], choice: Choice, key: Key, path: Pat
     predicate = {
         "format": 1,
         "code": code(),
-        "machine": {"system": platform.system(), "architecture": platform.machine(), "cores": os.cpu_count()},
+        "machine": machine(),
         "observations": bool(choice.observations),
         "token_ids": choice.token_ids,
         "embeddings": choice.embeddings,

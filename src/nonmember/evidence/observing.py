@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -21,6 +22,7 @@ from nonmember_verify.commitments import commitment
 from nonmember_verify.observations import Tables
 from nonmember_verify.questions import key_hash
 from nonmember_verify.report import Report
+from nonmember_verify.verify import Given
 
 TOLERANCE = 0.01  # nats, of the mean absolute difference of log-probabilities: other machines round otherwise
 SUSPECT, TARGET = "suspect", "target"
@@ -44,29 +46,42 @@ class Chosen(CorpusSpec):
 def observer(make_builder: Any) -> Any:
     """The function that the verifier calls. make_builder: folder of a store -> builder."""
 
-    def observe(
-        files: Mapping[str, bytes], audits: list[Audit], model: Path, documents: Mapping[str, str], secret: bytes,
-        number: int, report: Report,
-    ) -> None:  # fmt: skip
-        import tempfile
-
-        tables, named = (
-            Tables(files),
-            {commitment(secret, name, text): (name, text) for name, text in documents.items()},
-        )
+    def observe(files: Mapping[str, bytes], audits: list[Audit], given: Given, report: Report) -> None:
+        tables, named = Tables(files), by_commitment(given)
         with tempfile.TemporaryDirectory(prefix="nonmember-verify-") as folder:
             builder = make_builder(Path(folder))
             for audit in audits:
                 own = report.under(audit.described["cell"] if len(audits) > 1 else "")
-                _observe(audit, tables, Pretrained(str(model)), named, number, builder, own)
+                try:
+                    _observe(audit, tables, given, named, builder, own)
+                except ValueError as error:  # of the folder, and not of the bundle
+                    own.unchecked("model", f"it could not be observed ({error})")
 
     return observe
 
 
+def by_commitment(given: Given) -> dict[str, Document]:
+    """The documents that the checker has."""
+    assert given.secret is not None
+    return {commitment(given.secret, name, text): Document(name, text) for name, text in given.documents.items()}
+
+
+def model_of(path: Path | None, key: Mapping[str, Any]) -> Pretrained:
+    """The model in a folder, read in the precision in which the audit read it. key: of the audited model."""
+    read = key.get("pretrained", key)
+    return Pretrained(str(path), dtype=read.get("dtype", "float32"), quantization=read.get("quantization", "none"))
+
+
+def drawn(documents: Sequence[str], number: int) -> tuple[str, list[str]]:
+    """So many of the documents, drawn now, so that nobody knew which; and what they were drawn by."""
+    draw = secrets.token_hex(4)
+    order = sorted(documents, key=lambda one: hashlib.sha256(f"{draw}{one}".encode()).digest())
+    return draw, order[:number]
+
+
 def _observe(
-    audit: Audit, tables: Tables, model: Pretrained, named: Mapping[str, tuple[str, str]], number: int,
-    builder: Builder, report: Report,
-) -> None:  # fmt: skip
+    audit: Audit, tables: Tables, given: Given, named: Mapping[str, Document], builder: Builder, report: Report
+) -> None:
     stated = [
         how["tables"][0]
         for how in audit.described["columns"][SUSPECT].values()
@@ -80,10 +95,10 @@ def _observe(
     if not known:
         report.unchecked("model", "none of the given documents is a committed one")
         return
+    model = model_of(given.model, key["model"])
     same = key_hash(model.key(builder)) == key_hash(key["model"])
-    draw = secrets.token_hex(4)  # drawn now, so that nobody knew which
-    order = sorted(known, key=lambda one: hashlib.sha256(f"{draw}{one}".encode()).digest())[:number]
-    corpus = Chosen(tuple(Document(named[one][0], named[one][1]) for one in order))
+    draw, order = drawn(known, given.num_documents)
+    corpus = Chosen(tuple(named[one] for one in order))
     table = builder.get(TokenStatistics(model, corpus, "original", key["max_tokens"]))
     worst = 0.0
     for place, document in enumerate(order):

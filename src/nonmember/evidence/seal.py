@@ -42,7 +42,8 @@ def cell_of_seal(
     told = {**question_of(audit, builder, keys, name), "documents": documents_told(commitments)}
     corpora = [builder.get(group.corpus) for group in audit.groups.values()]
     texts = (document.text for corpus in corpora for document in corpus.documents)
-    require_no_text({f"The seal of {name}": json.dumps(told).encode()}, texts)
+    content = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+    require_no_text({f"The seal of {name}": content}, texts)
     return told
 
 

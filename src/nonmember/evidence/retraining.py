@@ -1,0 +1,199 @@
+"""Distils the reference of an audit again, from the recipe in the bundle: does it score as the bundle states?"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from nonmember.artifacts import Builder
+from nonmember.audits.record import versions
+from nonmember.evidence.machine import machine
+from nonmember.evidence.observing import SUSPECT, Chosen, by_commitment, drawn, model_of
+from nonmember.models import ModelSpec
+from nonmember.observations.tokens import TokenStatistics
+from nonmember.records import Document
+from nonmember.stats.correlation import rank_correlation
+from nonmember.training import Trained
+from nonmember.training.recipes import Distillation, Optimization
+from nonmember_verify.archive import ENVELOPE
+from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.envelope import canonical, opened
+from nonmember_verify.observations import SCORES
+from nonmember_verify.questions import LEFT_OUT, key_hash
+from nonmember_verify.report import Report
+from nonmember_verify.statement import PREDICATE
+from nonmember_verify.verify import Given, is_distilled
+
+METHODS = ("prism", "paired_t", "clearance")  # which distil the reference
+TOLERANCE = 1e-4  # of scores, relative (absolute below 1): the same processor and libraries give the same weights
+PLAIN = ("Loss", "Perplexity", "MinK", "MaxK", "MinKPlusPlus")  # scores of the text as it is, under one model
+WHAT = "reference"
+
+
+class CannotTrain(ValueError):
+    """Why the reference cannot be distilled again."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where the audit was made, and where it is checked. differences: of what weights depend on."""
+
+    differences: list[str]
+
+    @classmethod
+    def of(cls, audit: Audit, files: Mapping[str, bytes]) -> Setting:
+        stated = opened(files[ENVELOPE], PREDICATE, "The statement").predicate["machine"]
+        there = {**audit.result["provenance"]["versions"], **stated}
+        here = {**versions(), **machine()}
+        return cls([f"{name} {there.get(name)} there, {one} here" for name, one in here.items()
+                    if there.get(name) != one])  # fmt: skip
+
+
+def trainer(make_builder: Any) -> Any:
+    """The function that the verifier calls. make_builder: folder of a store -> builder."""
+
+    def retrain(files: Mapping[str, bytes], audits: list[Audit], given: Given, report: Report) -> None:
+        named = by_commitment(given)
+        with tempfile.TemporaryDirectory(prefix="nonmember-verify-") as folder:
+            builder = make_builder(Path(folder))
+            for audit in audits:
+                own = report.under(audit.described["cell"] if len(audits) > 1 else "")
+                _retrain_all(audit, given, named, builder, Setting.of(audit, files), own)
+
+    return retrain
+
+
+def _retrain_all(
+    audit: Audit, given: Given, named: Mapping[str, Document], builder: Builder, setting: Setting, report: Report
+) -> None:
+    method = audit.question["method"]
+    if method not in METHODS:
+        report.unchecked(WHAT, f"{method} distils no reference")
+        return
+    roles = [role for role in audit.described["recipes"] if is_distilled(role)]
+    if not roles:
+        report.unchecked(WHAT, "no distilled reference was made in this audit")
+    for role in roles:
+        what = role.replace("distilled", WHAT, 1)
+        try:
+            _retrain(audit, role, what, given, named, builder, setting, report)
+        except CannotTrain as reason:
+            report.unchecked(what, str(reason))
+
+
+def _retrain(
+    audit: Audit, role: str, what: str, given: Given, named: Mapping[str, Document], builder: Builder,
+    setting: Setting, report: Report,
+) -> None:  # fmt: skip
+    recipe = _recipe(audit, role)
+    how = audit.described["columns"][SUSPECT].get(role)
+    if how is None or how["kind"] != "Scored" or how["score"]["kind"] not in PLAIN:
+        raise CannotTrain("the score under it is not one of the text as it is, and is not made again here")
+    missing = [one for one in audit.described["documents"][SUSPECT] if one not in named]
+    if missing:
+        raise CannotTrain(f"it was distilled on all documents, and {len(missing)} of them were not given")
+    if recipe["corpus"] != audit.result["provenance"]["keys"]["corpus"]:
+        report.failed(what, "its recipe names other documents than those of the suspect set.")
+        return
+    own = replace(builder, compute=replace(builder.compute, precision=recipe["precision"]))
+    student, teacher = (
+        _model(whose, folder, recipe[part])
+        for whose, folder, part in (("reference", given.reference, "base"), ("target", given.model, "teacher"))
+    )
+    for whose, model, part in (("reference", student, "base"), ("target", teacher, "teacher")):
+        if key_hash(_key(model, own)) != key_hash(recipe[part]):
+            report.failed(what, f"the folder of the {whose} holds other files than the recipe names.")
+            return
+    corpus = Chosen(tuple(named[one] for one in audit.described["documents"][SUSPECT]))
+    model = Trained(student, _distillation(recipe), corpus, recipe["seed"], teacher=teacher, label=f"{role}-again")
+    draw, order = drawn(audit.groups[SUSPECT].documents, given.num_documents)
+    place = {one: number for number, one in enumerate(audit.groups[SUSPECT].documents)}
+    stated = audit.groups[SUSPECT].values[role][[place[one] for one in order]]
+    found = _scores(model, Chosen(tuple(named[one] for one in order)), how["score"], audit, own)
+    _compare(what, stated, found, f"{len(order)} documents drawn now (draw {draw})", setting, report)
+
+
+def _compare(
+    what: str, stated: FloatArray, found: FloatArray, documents: str, setting: Setting, report: Report
+) -> None:  # fmt: skip
+    worst = float(np.max(np.abs(found - stated) / np.maximum(1.0, np.abs(stated))))
+    if worst <= TOLERANCE:
+        report.ok(
+            what,
+            f"distilled again from its recipe, it scores {documents} as stated, within {worst:.2g}; {TOLERANCE:g} "
+            "may be.",
+        )
+        return
+    rho = rank_correlation(found, stated, "spearman") if len(found) > 1 else float("nan")
+    differs = f"distilled again from its recipe, it scores {documents} differently, by up to {worst:.2g}"
+    ranks = f"rank correlation with the stated scores {rho:.3f}"
+    if setting.differences:
+        report.unchecked(
+            what,
+            f"{differs} ({ranks}). That is no sign of a lie: training depends on processor and libraries, which are "
+            f"others here ({'; '.join(setting.differences[:3])})",
+        )
+        return
+    report.failed(
+        what,
+        f"{differs} ({ranks}); at most {TOLERANCE:g} may be with the same processor and libraries. The scores are "
+        "not those of a reference made by this recipe, or the audit ran on a GPU, with another trainer or number of "
+        "threads, or elsewhere than the bundle was written.",
+    )
+
+
+def _recipe(audit: Audit, role: str) -> dict[str, Any]:
+    """As it was carried out: a ladder of learning rates may have chosen another than was asked for."""
+    recipe = dict(audit.described["recipes"][role])
+    if LEFT_OUT in canonical(recipe):
+        raise CannotTrain("parts of its recipe were left out of the bundle")
+    if "ladder" in audit.details:
+        recipe["recipe"] = audit.settings["distillation"]
+    return recipe
+
+
+def _model(whose: str, folder: Path | None, key: Mapping[str, Any] | None) -> ModelSpec:
+    if key is None or not {"pretrained", "gguf"} & key.keys():
+        raise CannotTrain(
+            f"the {whose} was itself made by a recipe and is no folder; run the audit again in its world instead"
+        )
+    return model_of(folder, key)
+
+
+def _key(model: ModelSpec, builder: Builder) -> Mapping[str, Any]:
+    """As it is written in a bundle."""
+    try:
+        told: dict[str, Any] = json.loads(json.dumps(model.key(builder)))
+    except ValueError as error:
+        raise CannotTrain(f"a model cannot be read ({error})") from error
+    return told
+
+
+def _distillation(recipe: Mapping[str, Any]) -> Distillation:
+    settings = dict(recipe["recipe"])
+    try:
+        if settings.pop("kind") != "Distillation":
+            raise ValueError("it is no distillation")
+        return Distillation(Optimization(**settings.pop("optimization")), **settings)
+    except (KeyError, TypeError, ValueError) as error:
+        raise CannotTrain(f"its recipe is none that this version knows ({error})") from error
+
+
+def _scores(model: Trained, corpus: Chosen, score: Mapping[str, Any], audit: Audit, builder: Builder) -> FloatArray:
+    """Trains the model; of each document, computed by the verifier's own arithmetic."""
+    try:
+        table = builder.get(TokenStatistics(model, corpus, "original", audit.settings["max_tokens"]))
+    except ValueError as error:  # as of tokenizers that do not fit, or weights that are no numbers
+        raise CannotTrain(f"it could not be distilled again ({error})") from error
+    values = []
+    for place in range(len(table.doc_ids)):
+        own = table.rows(place)
+        tokens = {name: getattr(table, name)[own].astype(np.float64) for name in ("log_prob", "mean", "std")}
+        values.append(SCORES[score["kind"]]([tokens], score, 0))
+    return np.array(values)

@@ -1,0 +1,136 @@
+"""Distilling the reference again: with real models, small ones."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from made_up_audits import SECRET, bundled, checked, gathered
+from made_up_questions import CLEARANCE, MC_PDD, PRISM, PRISM_GATES, asked, audit
+
+import tiny
+from nonmember.audits.keys import audit_keys
+from nonmember.audits.question import Audit
+from nonmember.audits.run import run_audit
+from nonmember.evidence.gathering import Choice, Gathered, gather
+from nonmember.evidence.retraining import trainer
+from nonmember.methods import PairedT
+from nonmember.methods.prism.ladder import Ladder
+from nonmember.models import Pretrained
+from nonmember.models.loading import save
+from nonmember.reports.audit_page import write as pages
+from nonmember.training import Trained
+
+METHOD = PairedT(PRISM.score, tiny.distillation(), alpha=0.05, max_tokens=64)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Two models in folders, an audit of them, and what a bundle tells of it."""
+    root = tmp_path_factory.mktemp("retraining")
+    shop = tiny.builder(root / "store")
+    for name, seed in (("target", 1), ("reference", 2)):
+        (root / name).mkdir()
+        save(Trained(tiny.scratch(seed), tiny.pretraining(), tiny.GENERAL, seed=seed).weights(shop), root / name)
+    question = Audit(
+        Pretrained(str(root / "target")), Pretrained(str(root / "reference")), tiny.SUSPECT, METHOD, 5, "suspect texts"
+    )
+    return SimpleNamespace(root=root, question=question, one=told(question, shop, root / "run"))
+
+
+def told(question: Audit, shop: Any, folder: Path) -> Gathered:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pages, "write_page", lambda *_: folder)
+        run_audit(question, shop, folder, audit_keys(question, shop))
+    return gather(question, shop, folder, SECRET, Choice())
+
+
+def lines(one: Gathered, root: Path, path: Path, **given: Any) -> dict[str, Any]:
+    """What is said of the reference."""
+    bundled([one], path, Choice())
+    plain = {
+        "documents": one.texts, "secret": SECRET, "model": root / "target", "reference": root / "reference",
+        "num_documents": 34, "observe": lambda *_: None, "retrain": trainer(tiny.builder),
+    }  # fmt: skip
+    return {line.what: line for line in checked(path, **plain | given).lines if line.what.startswith("reference")}
+
+
+def test_the_same_recipe_gives_the_same_scores(world, tmp_path):
+    said = lines(world.one, world.root, tmp_path / "bundle")["reference"]
+    assert said.kind == "ok", said
+    assert "34 documents drawn now" in said.told
+
+
+def test_the_rate_that_a_ladder_chose_is_taken_and_not_the_one_that_was_asked_for(world, tmp_path):
+    gates = replace(
+        PRISM_GATES, min_ce_gain=-9.0, min_kl_gain=-9.0, max_kl_rise=99.0, max_nll_rise=99.0, min_characters=5
+    )
+    method = replace(PRISM, gates=gates, ladder=Ladder([0.03]))
+    general = tiny.texts(*tiny.random_texts(200, seed=9), name="further")
+    question = replace(world.question, method=method, general=general)
+    one = told(question, tiny.builder(tmp_path / "store"), tmp_path / "run")
+    assert one.described["recipes"]["distilled"]["recipe"]["optimization"]["learning_rate"] == 0.01
+    assert one.result["question"]["settings"]["distillation"]["optimization"]["learning_rate"] == 0.03
+    said = lines(one, world.root, tmp_path / "bundle")["reference"]
+    assert said.kind == "ok", said
+
+
+def changed(one: Gathered, by: float, **provenance: str) -> Gathered:
+    tables, result = copy.deepcopy(one.tables), copy.deepcopy(one.result)
+    tables["scores.parquet"]["distilled"][3] += by
+    result["provenance"]["versions"] |= provenance
+    return replace(one, tables=tables, result=result)
+
+
+def test_other_scores_are_found_where_nothing_else_explains_them(world, tmp_path):
+    said = lines(changed(world.one, 0.001), world.root, tmp_path / "bundle")["reference"]
+    assert said.kind == "FAILED"
+    assert "The scores are not those of a reference made by this recipe, or the audit ran on a GPU" in said.told
+    assert lines(changed(world.one, 0.00001), world.root, tmp_path / "bundle")["reference"].kind == "ok"
+
+
+def test_a_difference_between_libraries_is_no_accusation(world, tmp_path):
+    said = lines(changed(world.one, 0.001, torch="1.0"), world.root, tmp_path / "bundle")["reference"]
+    assert said.kind == "not checked"
+    assert "rank correlation with the stated scores" in said.told
+    assert "no sign of a lie" in said.told
+    assert "torch 1.0 there" in said.told
+
+
+def test_another_recipe_is_found(world, tmp_path):
+    described = copy.deepcopy(world.one.described)
+    described["recipes"]["distilled"]["seed"] = 6
+    said = lines(replace(world.one, described=described), world.root, tmp_path / "bundle")["reference"]
+    assert said.kind == "FAILED"
+
+
+def test_what_cannot_be_trained_again_is_said(world, tmp_path):
+    def why(one: Gathered, **given: Any) -> str:
+        (said, *_) = lines(one, world.root, tmp_path / "bundle", **given).values()
+        assert said.kind == "not checked"
+        return said.told
+
+    few = dict(list(world.one.texts.items())[:-2])
+    assert "2 of them were not given" in why(world.one, documents=few)
+    assert "needs the whole package" in why(world.one, retrain=None)
+    assert "needs the folder of the target" in why(world.one, model=None)
+    assert "needs --documents and --secret" in why(world.one, secret=None)
+    described = copy.deepcopy(world.one.described)
+    described["recipes"]["distilled"]["recipe"]["of tomorrow"] = 1
+    assert "none that this version knows" in why(replace(world.one, described=described))
+    described = copy.deepcopy(world.one.described)
+    described["recipes"]["distilled"]["corpus"] = "[path left out]"
+    assert "left out of the bundle" in why(replace(world.one, described=described))
+
+
+def test_models_of_a_made_up_world_are_no_folders(tmp_path):
+    one = gathered(audit(CLEARANCE, heldout=None), tmp_path / "run")
+    said = lines(one, tmp_path, tmp_path / "bundle")
+    assert list(said) == ["reference", "reference/2"], "one for each seed"
+    assert all("was itself made by a recipe" in line.told for line in said.values())
+    one = gathered(asked(MC_PDD), tmp_path / "other")
+    assert "mc_pdd distils no reference" in lines(one, tmp_path, tmp_path / "bundle")["reference"].told
