@@ -227,6 +227,7 @@ PLACES = [
         "method=dose",
     ),
     *deck("audit", {"data": options_of("smollm", "data")}, "world=smollm"),
+    *deck("audit", {"model@target": options_of("demo", "model")}, "world=micro"),
     # A target with a training of its own, on a base with another, and a reference with a third.
     *deck(
         "audit",
