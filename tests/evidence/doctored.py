@@ -59,18 +59,18 @@ def sealed() -> Files:
     root.mkdir()
     cells = []
     for name, one in audits.items():
-        shop = builder(root / "store", one.suspect)
-        cells.append(cell_of_seal(one, shop, audit_keys(one, shop), name, SECRET))
+        artifacts = builder(root / "store", one.suspect)
+        cells.append(cell_of_seal(one, artifacts, audit_keys(one, artifacts), name, SECRET))
     write_seal(cells, key(), root / "seal.json")
     seal = Seal.load(root / "seal.json")
     found = []
     for name, one in audits.items():
         (root / name).mkdir()
-        shop = builder(root / "store", one.suspect)
-        seal.require(one, shop, audit_keys(one, shop), name)
-        seal.leave(root / name, audit_keys(one, shop)["audit"])
-        shop = audited(one, root / name, {"seal": seal.hash})
-        found.append(gather(one, shop, root / name, SECRET, Choice()))
+        artifacts = builder(root / "store", one.suspect)
+        seal.require(one, artifacts, audit_keys(one, artifacts), name)
+        seal.leave(root / name, audit_keys(one, artifacts)["audit"])
+        artifacts = audited(one, root / name, {"seal": seal.hash})
+        found.append(gather(one, artifacts, root / name, SECRET, Choice()))
     return bundled(found, root / "bundle.zip", Choice())
 
 

@@ -179,13 +179,13 @@ def builder(root: Path, suspect: Any) -> MadeUp:
 
 def audited(audit: Audit, folder: Path, keys: dict[str, str] | None = None) -> MadeUp:
     """The audit run in a folder; the builder that it was run with."""
-    shop = builder(folder.parent / "store", audit.suspect)
+    artifacts = builder(folder.parent / "store", audit.suspect)
     shown, pages.write_page = pages.write_page, lambda *_: folder  # the audits' own pages are looked at elsewhere
     try:
-        run_audit(audit, shop, folder, {**audit_keys(audit, shop), **(keys or {})})
+        run_audit(audit, artifacts, folder, {**audit_keys(audit, artifacts), **(keys or {})})
     finally:
         pages.write_page = shown
-    return shop
+    return artifacts
 
 
 def gathered(audit: Audit, folder: Path, choice: Choice | None = None) -> Gathered:

@@ -37,8 +37,8 @@ def test_the_page_fetches_nothing_and_says_what_was_checked(tmp_path):
 
 
 def test_token_statistics_tell_no_order_and_no_ids(tmp_path):
-    shop = audited(audit(PRISM), tmp_path / "run")
-    one, other = (gather(audit(PRISM), shop, tmp_path / "run", SECRET, choice)
+    artifacts = audited(audit(PRISM), tmp_path / "run")
+    one, other = (gather(audit(PRISM), artifacts, tmp_path / "run", SECRET, choice)
                   for choice in (Choice(), Choice(token_ids=True)))  # fmt: skip
     for table in one.tokens.values():
         assert "token_id" not in table
@@ -72,8 +72,8 @@ def test_a_recipe_that_names_its_documents_is_cut_and_the_verifier_says_so(tmp_p
 def test_a_seal_holds_no_text_either(tmp_path):
     own = tiny.Texts(texts(60, "general").documents)
     asked = audit(replace(DOSE, controls=replace(DOSE.controls, general=own)), heldout=None)
-    shop = builder(tmp_path / "store", asked.suspect)
-    told = json.dumps(cell_of_seal(asked, shop, audit_keys(asked, shop), "one", SECRET))
+    artifacts = builder(tmp_path / "store", asked.suspect)
+    told = json.dumps(cell_of_seal(asked, artifacts, audit_keys(asked, artifacts), "one", SECRET))
     assert "zqword" not in told
     assert "-doc-" not in told
     assert json.loads(told)["redacted"] == ["identity"]
@@ -115,9 +115,9 @@ def test_what_the_store_no_longer_has_is_named(tmp_path):
 
 
 def test_a_result_of_other_documents_is_refused(tmp_path):
-    shop = audited(audit(PRISM), tmp_path / "run")
+    artifacts = audited(audit(PRISM), tmp_path / "run")
     with pytest.raises(ValueError, match="answers another question"):
-        gather(audit(PRISM, seed=6), shop, tmp_path / "run", SECRET, Choice())
+        gather(audit(PRISM, seed=6), artifacts, tmp_path / "run", SECRET, Choice())
 
 
 def test_audits_of_different_seals_do_not_go_together(tmp_path):

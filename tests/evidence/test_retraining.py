@@ -32,21 +32,21 @@ METHOD = PairedT(PRISM.score, tiny.distillation(), alpha=0.05, max_tokens=64)
 def world(tmp_path_factory):
     """Two models in folders, an audit of them, and what a bundle tells of it."""
     root = tmp_path_factory.mktemp("retraining")
-    shop = tiny.builder(root / "store")
+    artifacts = tiny.builder(root / "store")
     for name, seed in (("target", 1), ("reference", 2)):
         (root / name).mkdir()
-        save(Trained(tiny.scratch(seed), tiny.pretraining(), tiny.GENERAL, seed=seed).weights(shop), root / name)
+        save(Trained(tiny.scratch(seed), tiny.pretraining(), tiny.GENERAL, seed=seed).weights(artifacts), root / name)
     question = Audit(
         Pretrained(str(root / "target")), Pretrained(str(root / "reference")), tiny.SUSPECT, METHOD, 5, "suspect texts"
     )
-    return SimpleNamespace(root=root, question=question, one=told(question, shop, root / "run"))
+    return SimpleNamespace(root=root, question=question, one=told(question, artifacts, root / "run"))
 
 
-def told(question: Audit, shop: Any, folder: Path) -> Gathered:
+def told(question: Audit, artifacts: Any, folder: Path) -> Gathered:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pages, "write_page", lambda *_: folder)
-        run_audit(question, shop, folder, audit_keys(question, shop))
-    return gather(question, shop, folder, SECRET, Choice())
+        run_audit(question, artifacts, folder, audit_keys(question, artifacts))
+    return gather(question, artifacts, folder, SECRET, Choice())
 
 
 def lines(one: Gathered, root: Path, path: Path, **given: Any) -> dict[str, Any]:

@@ -16,9 +16,9 @@ with all its settings, thresholds, seeds, and the program itself. Nothing is run
   nonmember seal --key KEY --out seal.json THE-WORDS-OF-AN-AUDIT
   nonmember audit seal=seal.json THE-WORDS-OF-AN-AUDIT
 
-The audit that is given the seal then refuses to answer anything else. Hand the seal, or its hash, to whoever is to
-believe you later, before the audit is run; the date in it is your word. Keep the file OUT.private: without it nobody
-can show which documents were meant."""
+An audit with seal=FILE then refuses to run with any other settings, models or documents. Give the seal, or its hash, to
+the other side before the audit is run: nobody else certifies the date in it. Keep the file OUT.private: without it
+nobody can show which documents were meant."""
 
 
 def main() -> None:
