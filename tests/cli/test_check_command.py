@@ -75,6 +75,7 @@ def test_the_page_is_what_the_command_says_today(page, sweep):
 
 
 def test_the_page_has_every_sweep_of_the_hub_or_says_which_it_lacks(page):
+    assert not re.search(r"(?<![\w.:/])/\w+/\w", page), "a folder of the machine that made it"
     named = set(re.findall(r"^\| (\w+) \| [\d,]+ \|", page, re.MULTILINE))
     lacking = re.search(r"^Not looked at on that day: (.+)\.$", page, re.MULTILINE)
     named |= set(lacking[1].split(", ")) if lacking else set()

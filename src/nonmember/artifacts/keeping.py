@@ -148,7 +148,7 @@ def damage(one: Kept) -> str | None:
 
 
 def remove(path: Path) -> None:
-    """An entry, or what is left of one. In one step for whoever looks for it; raises ValueError where it is in use."""
+    """An entry, or what is left of one, in one step: no reader finds half of it. Raises ValueError where in use."""
     digest = path.name.rpartition("-")[2]
     with _alone(path.parents[1], path.parent.name, digest):
         aside = path.with_name(f"{REMOVED}{digest}")
@@ -190,8 +190,8 @@ class Merged:
 def merge(source: Path, target: Path) -> Iterator[Merged]:
     """Copies into `target` what it lacks; yields the same record after each entry.
 
-    An entry is verified, copied beside its goal, verified again and renamed in one step, so that whoever is killed, or
-    finds the disk full, leaves nothing half done and goes on when started again.
+    An entry is verified, copied under a temporary name, verified again and renamed in one step, so that a kill or a
+    full disk leaves nothing half done and the next call goes on.
     """
     record = Merged()
     target.mkdir(parents=True, exist_ok=True)

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nonmember.records import Corpus
+from nonmember.results.answers import without_examples
 
 RUN = 8  # words in a row that count as text of a document
 TELLING = 20  # characters that they have at least: rows of digits are no text
 SHORT_ID = 4  # ids of fewer characters are words and numbers that mean other things elsewhere
 PATH_LEFT_OUT, DOCUMENT_LEFT_OUT = "[path left out]", "[document left out]"
-EXAMPLES = re.compile(r", such as .* \(all: answers\.jsonl\)\.$", re.DOTALL)  # of the results' warnings
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Redaction:
             return self.names[text]
         if re.match(r"(/|~/|[A-Za-z]:\\)", text):
             return PATH_LEFT_OUT
-        return EXAMPLES.sub(".", text)
+        return without_examples(text)
 
 
 def require_no_text(files: Mapping[str, bytes], texts: Iterable[str]) -> None:

@@ -184,7 +184,8 @@ def _files(specs: Iterable[Any]) -> Iterator[str]:
             try:
                 spec.look()
             except ValueError as error:
-                yield str(error).rstrip(".")
+                # Without where this command was started: the table is for others too.
+                yield str(error).replace(f" (relative ones start at {Path.cwd()})", "").rstrip(".")
 
 
 def _limits(specs: Iterable[Any]) -> Iterator[str]:

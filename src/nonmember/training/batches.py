@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
+from typing import Self
 
 import numpy as np
 import torch
@@ -46,7 +47,26 @@ def plan_steps(
     return [stream[start : start + batch_size] for start in range(0, len(stream), batch_size)]
 
 
-class StepLoader:
+class Resumable:
+    """The place in a training's micro-batches, for one of `world_size` processes, and which of them this one is."""
+
+    def __init__(self) -> None:
+        self.rank, self.world_size = 0, 1
+        self.position = 0
+
+    def share(self, rank: int, world_size: int) -> Self:
+        """Give only this process's part of every micro-batch."""
+        self.rank, self.world_size = rank, world_size
+        return self
+
+    def state_dict(self) -> dict[str, int]:
+        return {"position": self.position}
+
+    def load_state_dict(self, state: dict[str, int]) -> None:
+        self.position = state["position"]
+
+
+class StepLoader(Resumable):
     """Micro-batches of the planned steps, for one of `world_size` processes; remembers where it is for exact resume.
 
     Lightning sees a single epoch of known length and stores `state_dict` in its checkpoints. Each batch is a dict:
@@ -58,8 +78,8 @@ class StepLoader:
         self, sequences: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], *, micro_batch_size: int,
         padding_id: int,
     ):  # fmt: skip
+        super().__init__()
         self.sequences, self.padding_id = sequences, padding_id
-        self.rank, self.world_size = 0, 1
         self.accumulate = max(1, math.ceil(max(map(len, steps)) / micro_batch_size))
         self.micro_batches: list[tuple[Sequence[int], int]] = []
         for step in steps:
@@ -67,7 +87,6 @@ class StepLoader:
             self.micro_batches += [
                 (step[start : start + micro_batch_size], tokens) for start in range(0, len(step), micro_batch_size)
             ]
-        self.position = 0
 
     def __len__(self) -> int:
         return len(self.micro_batches)
@@ -101,17 +120,6 @@ class StepLoader:
     def sizes(self) -> list[int]:
         """Tokens of each micro-batch, over all processes."""
         return [sum(len(self.sequences[index]) for index in indices) for indices, _ in self.micro_batches]
-
-    def share(self, rank: int, world_size: int) -> StepLoader:
-        """Give only this process's part of every micro-batch."""
-        self.rank, self.world_size = rank, world_size
-        return self
-
-    def state_dict(self) -> dict[str, int]:
-        return {"position": self.position}
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        self.position = state["position"]
 
 
 def collate(sequences: Sequence[Sequence[int]], padding_id: int) -> dict[str, torch.Tensor]:

@@ -22,7 +22,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from nonmember.models.reading import encode_beginnings
 from nonmember.records.streams import Stream
-from nonmember.training.batches import collate
+from nonmember.training.batches import Resumable, collate
 
 CHUNKS, BUFFERS = 2, 3  # names of the draws; a corpus in memory has 0 and 1
 
@@ -62,7 +62,7 @@ class TokenStream:
     num_tokens_C: Any
 
 
-class StreamLoader:
+class StreamLoader(Resumable):
     """The micro-batches of all steps for one of `world_size` processes, as `StepLoader` gives them.
 
     All sequences have `length` tokens; what is left at the end of an epoch is dropped. Memory: `buffer` sequences and
@@ -73,6 +73,7 @@ class StreamLoader:
         self, stream: TokenStream, *, length: int, buffer: int, batch_size: int, epochs: int, seed: int,
         micro_batch_size: int, padding_id: int, num_workers: int,
     ):  # fmt: skip
+        super().__init__()
         self._stream, self._length, self._buffer, self._seed = stream, length, buffer, seed
         self._num_workers, self._padding_id = num_workers, padding_id
         self.num_sequences = int(stream.num_tokens_C.sum()) // length
@@ -85,8 +86,6 @@ class StreamLoader:
         self._batch_size, self._micro = batch_size, micro_batch_size
         self.num_steps = math.ceil(self._total / batch_size)
         self.accumulate = math.ceil(min(batch_size, self._total) / micro_batch_size)
-        self.rank, self.world_size = 0, 1
-        self.position = 0
 
     def __len__(self) -> int:
         whole, rest = divmod(self._total, self._batch_size)
@@ -115,17 +114,6 @@ class StreamLoader:
 
     def tokens_before(self, num_micro_batches: int) -> int:
         return self._place(num_micro_batches) * self._length
-
-    def share(self, rank: int, world_size: int) -> StreamLoader:
-        """Give only this process's part of every micro-batch."""
-        self.rank, self.world_size = rank, world_size
-        return self
-
-    def state_dict(self) -> dict[str, int]:
-        return {"position": self.position}
-
-    def load_state_dict(self, state: dict[str, int]) -> None:
-        self.position = state["position"]
 
     def _place(self, num_micro_batches: int) -> int:
         """Sequences of the first so many micro-batches."""
