@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from nonmember.results.load import Run
@@ -78,13 +79,20 @@ class Scope:
     sweeps: Mapping[str, Sequence[str]]
     names: Mapping[str, Mapping[str, str]]
 
+    @cached_property
+    def by_sweep(self) -> Mapping[str, Sequence[Run]]:
+        """Sweep -> its results here."""
+        runs: dict[str, list[Run]] = {}
+        for run in self.runs:
+            runs.setdefault(run.question.sweep, []).append(run)
+        return runs
+
     def sweep_of(self, table: str) -> str:
         """The first of the table's sweeps that has results here; the first of all where none has."""
-        present = {run.question.sweep for run in self.runs}
-        return next((sweep for sweep in self.sweeps[table] if sweep in present), self.sweeps[table][0])
+        return next((sweep for sweep in self.sweeps[table] if sweep in self.by_sweep), self.sweeps[table][0])
 
     def of(self, table: str, **wanted: Any) -> list[Run]:
-        return select(self.runs, sweep=self.sweep_of(table), **wanted)
+        return select(self.by_sweep.get(self.sweep_of(table), ()), **wanted)
 
     def command(self, table: str) -> str:
         """What makes the results of a table here."""

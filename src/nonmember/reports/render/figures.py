@@ -75,6 +75,7 @@ def draw(name: str, width: float, height: float, paint: Callable[[Canvas], None]
         paint(canvas)
         vector, raster = io.StringIO(), io.BytesIO()
         canvas.savefig(vector, format="svg", metadata={"Date": None, "Creator": None})
+        canvas.set_layout_engine("none")  # laid out once: a third of the time of drawing
         canvas.savefig(raster, format="png", dpi=PNG_DPI, transparent=False, facecolor="white",
                        metadata={"Software": None})  # fmt: skip
     return at_home_in_a_page(vector.getvalue(), name), raster.getvalue()
