@@ -84,6 +84,23 @@ def running(cluster: Cluster) -> list[str]:
     return cluster.ask("squeue", "-h", "-t", "running", "-o", "%i").split()
 
 
+def queued(cluster: Cluster) -> list[str]:
+    return cluster.ask("squeue", "-h", "-r", "-o", "%i").split()
+
+
+def waiting_for_others(cluster: Cluster) -> bool:
+    return "Dependency" in cluster.ask("squeue", "-h", "-t", "pending", "-o", "%r")
+
+
+def kill_a_job(cluster: Cluster) -> str:
+    """By the end of its process, as where memory has run out."""
+    killed = min(running(cluster))
+    until(lambda: tasks_of(cluster, killed), "its process")
+    for task in tasks_of(cluster, killed):
+        os.kill(task, signal.SIGKILL)
+    return killed
+
+
 def until(holds, what: str, seconds: float = 300.0) -> None:
     end = time.monotonic() + seconds
     while not holds():
@@ -105,17 +122,21 @@ def tasks_of(cluster: Cluster, job: str) -> list[int]:
 
 
 def test_a_sweep_through_all_faults_ends_with_the_numbers_of_one_process(cluster, ask, start, tmp_path):
-    """20 cells as a job array: one killed, one cancelled, one queued again, and the node daemon killed."""
+    """20 cells as a job array behind one of what they share: a job of each killed, one cancelled, one queued again, and
+    the node daemon killed."""
     sweep = ask(NUM_SETS, "name=beside", f"method.score.k={','.join(map(str, KS))}")
     here = start(sweep, tmp_path / "here")
     process = start(sweep, tmp_path / "jobs", *JOBS)
-    until(lambda: len(running(cluster)) == cluster.slots, "the first jobs")
-    killed = min(running(cluster))
+    until(lambda: running(cluster), "the first jobs")
+    maker = kill_a_job(cluster)
+    until(lambda: waiting_for_others(cluster), "the cells, which wait for all that they share")
+    makers = {one.partition("_")[0] for one in running(cluster)}
+    until(lambda: not makers & {one.partition("_")[0] for one in queued(cluster)}, "what they share", PATIENCE)
+    assert len(list((tmp_path / "jobs" / "outputs" / "audits" / "beside").glob("*/result.json"))) == 0
+    until(lambda: len(running(cluster)) == cluster.slots, "the first cells")
+    killed = kill_a_job(cluster)
     array, _, _ = killed.partition("_")
     cancelled = f"{array}_{NUM_SETS * len(KS) - 1}"
-    until(lambda: tasks_of(cluster, killed), "its process")
-    for task in tasks_of(cluster, killed):
-        os.kill(task, signal.SIGKILL)
     cluster.ask("scancel", cancelled)
     cluster.kill_node_daemon()
     time.sleep(5)
@@ -125,7 +146,7 @@ def test_a_sweep_through_all_faults_ends_with_the_numbers_of_one_process(cluster
     assert not cluster.ask("scontrol", "requeue", again)
 
     out = said(process, status=1)
-    for job in (killed, cancelled):
+    for job in (maker, killed, cancelled):
         assert f"Job {job} ended without a result" in out
     assert out.count("not run  ") == 2
     assert f"{NUM_SETS * len(KS) - 2} of {NUM_SETS * len(KS)} audits ended, 2 are left." in out

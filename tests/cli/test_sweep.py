@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import itertools
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 
 from nonmember.artifacts.costs import Cost, Work
 from nonmember.artifacts.planner import Node
-from nonmember.cli.in_order import Order
+from nonmember.cli.in_jobs import levels
+from nonmember.cli.in_order import Order, shared
 from nonmember.cli.sweep_bar import SweepBar
 from nonmember.results.result import AuditResult
 
@@ -59,6 +61,20 @@ def test_everything_begins_once_after_what_it_rests_on_and_nobody_idles_while_so
         order.ended(item)
     assert len(begun) == len(set(begun)) == len(shared) + outlook.num_cells
     assert shared == {item for item in begun if isinstance(item, str)}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_shared_artifact_is_made_by_one_job_after_all_that_it_rests_on(seed):
+    outlook, work, _ = made_up(seed)
+    waits, made = shared(outlook, work), []
+    for level in levels(waits):
+        before = set(made)
+        for chain in level:
+            assert waits[chain[0]] <= before
+            assert all(waits[later] == {earlier} for earlier, later in itertools.pairwise(chain))
+            made += chain
+    assert sorted(made) == sorted(waits)
+    assert levels({"model": set(), "read": {"model"}, "other": set()}) == [[["model", "read"], ["other"]]]
 
 
 def test_the_bar_tells_what_is_done_and_what_is_left(tmp_path):

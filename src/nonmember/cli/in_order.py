@@ -33,16 +33,21 @@ POLL_SECONDS = 1.0  # for a signal
 Item = str | int  # the name of an artifact, or the place of a cell
 
 
+def shared(outlook: Outlook, work: Work) -> dict[str, set[str]]:
+    """Artifacts to be made that several cells need -> those of them that each is made of. First what most waits for."""
+    nodes = outlook.graph.nodes
+    names = [name for name in in_order(outlook.graph, work.costs) if len(nodes[name].users) > 1]
+    return {name: set(nodes[name].parents) & set(names) for name in names}
+
+
 class Order:
-    """What may begin: everything whose shared parents are done. Shared: needed by several cells that have no result."""
+    """What may begin: everything whose shared parents are done."""
 
     def __init__(self, outlook: Outlook, work: Work) -> None:
-        nodes = outlook.graph.nodes
-        shared = [name for name in in_order(outlook.graph, work.costs) if len(nodes[name].users) > 1]
-        self._waits: dict[Item, set[str]] = {
-            **{name: set(nodes[name].parents) & set(shared) for name in shared},
-            **{place: {name for name in shared if place in nodes[name].users} for place in range(outlook.num_cells)},
-        }
+        first, nodes = shared(outlook, work), outlook.graph.nodes
+        self._waits: dict[Item, set[str]] = dict(first.items())
+        for place in range(outlook.num_cells):
+            self._waits[place] = {name for name in first if place in nodes[name].users}
 
     def __len__(self) -> int:
         return len(self._waits)
@@ -97,7 +102,7 @@ def launch(
             if isinstance(item, int):
                 returned[item] = future.result()
             else:
-                _count(sweep, nodes[item].kind, future.result())
+                count(sweep, nodes[item].kind, future.result())
             order.ended(item)
     share = busy / max(1e-9, number * (time.monotonic() - started))
     log.info("%d workers were given work for %.0f%% of the time.", number, 100 * share)
@@ -131,7 +136,7 @@ def make_artifact(config: DictConfig, spec: Spec[Any], state: Any) -> dict[str, 
     return made if entry.made_now else None
 
 
-def _count(sweep: Sweep, kind: str, made: dict[str, int] | None) -> None:
+def count(sweep: Sweep, kind: str, made: dict[str, int] | None) -> None:
     """As if the first cell that needs it had made it, which now finds it."""
     found = {"models": "models_found", "observations": "observations_found"}.get(kind)
     if made is not None:

@@ -87,7 +87,7 @@ class NothingToLaunch(Launcher):
 
 
 class Launching(Launcher):
-    """A launcher with one bar over the whole sweep; of joblib's, in the order of what its cells are made of."""
+    """A launcher with one bar over the whole sweep; joblib's and Slurm's make first what several cells need."""
 
     def __init__(self, sweep: Sweep, work: Work, launcher: Launcher) -> None:
         self._sweep, self._work, self._launcher = sweep, work, launcher
@@ -100,15 +100,22 @@ class Launching(Launcher):
         outlook, workers = self._sweep.outlook, num_workers(self._launcher)
         assert outlook is not None
         with SweepBar(self._sweep.name, outlook, self._work, self._sweep.cells, workers):
-            if is_joblib(self._launcher) and workers > 1 and outlook.planner.compute.in_one_process:
+            in_one_process = outlook.planner.compute.in_one_process
+            if in_one_process and is_joblib(self._launcher) and workers > 1:
                 from nonmember.cli.in_order import launch
-
-                return launch(self._launcher, job_overrides, initial_job_idx, self._sweep, self._work)
-            return self._launcher.launch(job_overrides, initial_job_idx)
+            elif in_one_process and is_slurm(self._launcher):
+                from nonmember.cli.in_jobs import launch
+            else:
+                return self._launcher.launch(job_overrides, initial_job_idx)
+            return launch(self._launcher, job_overrides, initial_job_idx, self._sweep, self._work)
 
 
 def is_joblib(launcher: Launcher) -> bool:
     return type(launcher).__name__ == "JoblibLauncher"
+
+
+def is_slurm(launcher: Launcher) -> bool:
+    return type(launcher).__name__ == "SlurmLauncher"
 
 
 def num_workers(launcher: Any) -> int:

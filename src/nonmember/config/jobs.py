@@ -75,21 +75,29 @@ def all_awaited() -> Iterator[None]:
         BaseSubmititLauncher.launch = launch
 
 
-def _results(job: Any, results: Callable[[Any], list[Any]]) -> list[Any]:
+def returned(job: Any) -> list[Any]:
     """What each task of a job returned. Raises LostJob where the job ended without."""
+    from submitit.core.core import Job
+
+    return _results(job, Job.results)
+
+
+def _results(job: Any, results: Callable[[Any], list[Any]]) -> list[Any]:
     from submitit.core.utils import UncompletedJobError
 
     try:
         _wait(job)
-        returned = results(job)
-        if not isinstance(error := returned[0]._return_value, UncompletedJobError):
-            return returned
+        found = results(job)
+        error = getattr(found[0], "_return_value", None)  # of a cell
+        if not isinstance(error, UncompletedJobError):
+            return found
         reason = str(error)  # submitit's, of a job that was queued again too often
     except UncompletedJobError:
         reason = f"state {job.state}"
     except BaseException as error:
-        if interruption_of(error) is not None:
-            _cancel(job)
+        if interruption_of(error) is not None and shutil.which(job._cancel_command):
+            # The whole array. submitit's local jobs, which no command cancels, end with the process that started them.
+            cancel(str(job.job_id).partition("_")[0])
         raise
     raise _lost(job, reason.rstrip("."))
 
@@ -123,9 +131,7 @@ def _lost(job: Any, reason: str) -> LostJob:
     )
 
 
-def _cancel(job: Any) -> None:
-    """The whole array. submitit's local jobs, which no command cancels, end with the process that started them."""
-    array, _, _ = str(job.job_id).partition("_")
-    if shutil.which(job._cancel_command):
-        subprocess.run([job._cancel_command, array], check=False)
-        log.info("Job %s was cancelled.", array)
+def cancel(array: str) -> None:
+    """All jobs of an array of Slurm's."""
+    subprocess.run(["scancel", array], check=False)
+    log.info("Job %s was cancelled.", array)
