@@ -134,7 +134,8 @@ def inspect(run: Path) -> dict[str, list[dict]]:
     from wandb.util import get_core_path
 
     (log,) = run.glob("run-*.wandb")
-    command = [get_core_path(), "leet", "inspect", "--no-observability", "--json", "--run-file", str(log), str(run.parent)]
+    options = ["--no-observability", "--json", "--run-file", str(log)]
+    command = [get_core_path(), "leet", "inspect", *options, str(run.parent)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     records: dict[str, list[dict]] = {}
     for line in lines:
