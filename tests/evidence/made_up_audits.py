@@ -31,7 +31,7 @@ from nonmember.models.exposure import Exposures
 from nonmember.observations import Diverged, Embedded
 from nonmember.observations.orders import OrderLikelihoods
 from nonmember.observations.tokens import TokenStatistics
-from nonmember.records import Document, Embeddings, TokenTable
+from nonmember.records import Embeddings, TokenTable
 from nonmember.records.orders import OrderTable
 from nonmember.reports.audit_page import write as pages
 from nonmember.scores import DocumentScores
@@ -47,6 +47,16 @@ LEFT_OUT = f'<meta http-equiv="Content-Security-Policy" content="{pages.POLICY}"
 
 def seeded(*parts: str) -> np.random.Generator:
     return np.random.default_rng(int(hashlib.sha256("|".join(parts).encode()).hexdigest()[:12], 16))
+
+
+@functools.cache
+def drawn(text: str) -> tuple[float, np.ndarray, np.ndarray, np.ndarray]:
+    """What all models find in a text: how likely it is, and mean, standard deviation and noise of its tokens."""
+    own = seeded(text)
+    number = 0 if text == "one" else int(own.integers(*LENGTHS))
+    level = own.normal(scale=0.6)
+    mean, std = -4 + 0.3 * own.normal(size=number), 2 + 0.2 * own.random(number)
+    return level, mean, std, own.normal(size=number)
 
 
 @dataclass(frozen=True)
@@ -116,28 +126,21 @@ class MadeUp(Builder):
             return Entry(self.store.root, key_hash(spec.key(self)), facts)
         return super().entry(spec)
 
-    def _gain(self, spec: Any, document: Document) -> float:
-        """By how much reading the document has raised the log-probabilities of its tokens."""
+    def _gains(self, spec: Any) -> dict[str, float]:
+        """Text -> by how much reading it has raised the log-probabilities of its tokens, of the suspect documents."""
         read = Exposures(self, self.suspect).exposure(spec.model) if self.suspect is not None else None
-        return 0.25 * np.log1p(read.exposures) if read and document.text in self._texts else 0.0
-
-    @functools.cached_property
-    def _texts(self) -> set[str]:
-        return {document.text for document in self.get(self.suspect).documents}
+        if not read:
+            return {}
+        return dict.fromkeys((one.text for one in self.get(self.suspect).documents), 0.25 * np.log1p(read.exposures))
 
     def _tokens(self, spec: TokenStatistics, rng: np.random.Generator) -> TokenTable:
         documents = self.get(spec.corpus).documents
-        shift = 0.02 * rng.normal()
+        shift, gains = 0.02 * rng.normal(), self._gains(spec)
         parts = []
         for document in documents:
-            own = seeded(document.text)
-            number = 0 if document.text == "one" else int(own.integers(*LENGTHS))
-            level = own.normal(scale=0.6) + shift + self._gain(spec, document) + 0.15 * rng.normal()
-            mean = -4 + 0.3 * own.normal(size=number)
-            std = 2 + 0.2 * own.random(number)
-            parts.append(
-                (mean + 0.8 + level + std * (own.normal(size=number) + 0.3 * rng.normal(size=number)), mean, std)
-            )
+            own_level, mean, std, noise = drawn(document.text)
+            level = own_level + shift + gains.get(document.text, 0.0) + 0.15 * rng.normal()
+            parts.append((mean + 0.8 + level + std * (noise + 0.3 * rng.normal(size=len(mean))), mean, std))
         lengths = [len(one[0]) for one in parts]
         log_prob, mean, std = (np.concatenate(ones).astype(np.float32) for ones in zip(*parts, strict=True))
         return TokenTable(

@@ -173,7 +173,9 @@ def audit(tmp_path) -> Audit:
     """A target and a rephraser of random weights: the answers have some 2/280 of the probability."""
     documents = write_jsonl(tmp_path / "suspect.jsonl", tiny.random_texts(40, seed=2))
     target, rephraser = (tiny.scratch(seed, VOCABULARY, **LONG) for seed in (1, 2))
-    method = replace(PACOST, rephraser=rephraser, min_answer_mass=0.0, min_length_ratio=0.0, max_length_ratio=50.0)
+    method = replace(
+        PACOST, rephraser=rephraser, max_new_tokens=8, min_answer_mass=0.0, min_length_ratio=0.0, max_length_ratio=50.0
+    )
     return Audit(target, tiny.scratch(3), documents, method, seed=5, corpus_label="suspect texts")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -87,9 +88,15 @@ def loss(model) -> float:
 # Training ---------------------------------------------------------------------------------------------------
 
 
-@each_adapter
-def test_the_adapter_learns_and_the_model_stays_as_it_is(tmp_path, kind):
-    model, facts, base = tuned(tuning(ADAPTERS[kind]), tmp_path)
+@pytest.fixture(scope="module", params=ADAPTERS)
+def whole(request, tmp_path_factory):
+    """A tuning from its first step to its last: its recipe, the adapted model, facts and the base."""
+    recipe = tuning(ADAPTERS[request.param])
+    return recipe, *tuned(recipe, tmp_path_factory.mktemp("whole"))
+
+
+def test_the_adapter_learns_and_the_model_stays_as_it_is(whole, tmp_path):
+    _, model, facts, base = whole
     fresh = tiny.model(1, VOCAB)
     tiny.assert_equal_weights(tiny.weights(base), tiny.weights(fresh))
     assert torch.equal(logits(base), logits(fresh))
@@ -111,8 +118,9 @@ def saved_weights(model, folder) -> dict[str, torch.Tensor]:
     return load_file(folder / "saved" / "adapter_model.safetensors")
 
 
-def test_the_weights_are_in_memory_once(tmp_path):
-    model, _, base = tuned(tuning(), tmp_path)
+@pytest.mark.parametrize("whole", ["lora"], indirect=True)
+def test_the_weights_are_in_memory_once(whole):
+    _, model, _, base = whole
     own = {parameter.data_ptr() for parameter in base.parameters()}
     theirs = {parameter.data_ptr(): parameter for parameter in model.parameters()}
     assert own <= set(theirs)
@@ -142,9 +150,9 @@ def test_it_is_the_plain_loop(tmp_path):
     tiny.assert_equal_weights(adapter_of(model), adapter_of(expected), atol=2e-4)
 
 
-@each_adapter
+@pytest.mark.parametrize("kind", ["lora", "adalora"])  # what IA3 loses is what LoRA loses
 def test_however_a_step_is_divided(tmp_path, kind):
-    adapter = ADAPTERS[kind] if kind == "ia3" else replace(ADAPTERS[kind], dropout=0.0)
+    adapter = replace(ADAPTERS[kind], dropout=0.0)
     one, other = (
         tuned(tuning(adapter, epsilon=1e-3), tmp_path / str(size), micro_batch_size=size)[0] for size in (2, 5)
     )
@@ -160,15 +168,15 @@ def test_gradient_checkpointing_changes_nothing(tmp_path):
     tiny.assert_equal_weights(adapter_of(one), adapter_of(other), atol=1e-5)
 
 
-def test_first_weights_and_dropout_come_from_the_seed_alone(tmp_path):
+@pytest.mark.parametrize("whole", ["lora"], indirect=True)
+def test_first_weights_and_dropout_come_from_the_seed_alone(whole, tmp_path):
+    recipe, one, *_ = whole
+    base = tiny.model(1, VOCAB)
     disturb_generators()
-    one = tuned(tuning(), tmp_path)[0]
-    torch.manual_seed(5)
     before = torch.get_rng_state()
-    add_adapter(tiny.model(1, VOCAB), LORA, seed=1, num_steps=1)
-    tiny.assert_equal_weights(adapter_of(one), adapter_of(tuned(tuning(), tmp_path)[0]))
-    torch.manual_seed(5)
+    add_adapter(base, LORA, seed=1, num_steps=1)
     assert torch.equal(before, torch.get_rng_state())
+    tiny.assert_equal_weights(adapter_of(one), adapter_of(tuned(recipe, tmp_path)[0]))
 
 
 @each_adapter
@@ -231,17 +239,11 @@ def test_adalora_needs_steps_to_cut_in(tmp_path):
 # Resume and what is kept ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module", params=ADAPTERS)
-def uninterrupted(request, tmp_path_factory):
-    recipe = tuning(ADAPTERS[request.param])
-    model, facts, _ = tuned(recipe, tmp_path_factory.mktemp("whole"))
-    return recipe, adapter_of(model), facts
-
-
 # Three micro-batches of at most two to a step: within a step, after the last, after one (both also in test_resume.py).
 @pytest.mark.parametrize("stop_after", [11, *(pytest.param(at, marks=pytest.mark.slow) for at in (36, 3))])
-def test_goes_on_to_the_last_bit(uninterrupted, tmp_path, stop_after):
-    recipe, weights, facts = uninterrupted
+def test_goes_on_to_the_last_bit(whole, tmp_path, stop_after):
+    recipe, model, facts, _ = whole
+    weights = adapter_of(model)
     with pytest.raises(RuntimeError, match="interrupted"):
         tuned(recipe, tmp_path, StopAfter(stop_after, kill=False), checkpoint_seconds=0.0)
     point = torch.load(max(tmp_path.glob(".resume-3-*.ckpt")), weights_only=True)
@@ -254,9 +256,8 @@ def test_goes_on_to_the_last_bit(uninterrupted, tmp_path, stop_after):
     tiny.assert_equal_weights(tiny.weights(base), tiny.weights(tiny.model(1, VOCAB)))
 
 
-@each_adapter
-def test_what_is_saved_is_small_and_comes_back(tmp_path, kind):
-    model, _, base = tuned(tuning(ADAPTERS[kind]), tmp_path)
+def test_what_is_saved_is_small_and_comes_back(whole, tmp_path):
+    _, model, _, base = whole
     save_adapter(model, tmp_path / "saved")
     assert sorted(path.name for path in (tmp_path / "saved").iterdir()) == [
         "adapter_config.json",
@@ -271,9 +272,8 @@ def test_what_is_saved_is_small_and_comes_back(tmp_path, kind):
     torch.testing.assert_close(logits(with_peft), logits(model), rtol=1e-6, atol=1e-6)
 
 
-@each_adapter
-def test_body_and_head_are_told_apart_under_an_adapter(tmp_path, kind):
-    model, _, _ = tuned(tuning(ADAPTERS[kind]), tmp_path)
+def test_body_and_head_are_told_apart_under_an_adapter(whole):
+    _, model, _, _ = whole
     split = split_forward(model)
     assert split.streaming, split.note
     ids = torch.arange(24).reshape(2, 12)
@@ -418,13 +418,28 @@ TUNED = Trained(TARGET, tuning(batch_size=8), tiny.SUSPECT, seed=2, label="tuned
 FURTHER = replace(TUNED, base=TUNED, corpus=tiny.GENERAL, label="further")
 
 
+@pytest.fixture(scope="module")
+def both_made(tmp_path_factory) -> Path:
+    """A store with target and adapter."""
+    folder = tmp_path_factory.mktemp("both")
+    tiny.builder(folder).entry(TUNED)
+    return folder
+
+
+@pytest.fixture
+def stocked(both_made, tmp_path) -> Path:
+    """A copy of it."""
+    return shutil.copytree(both_made, tmp_path / "stocked")
+
+
 def observed(shop, spec):
     return shop.get(TokenStatistics(spec, tiny.SUSPECT, view="original", max_tokens=64)).log_prob.tolist()
 
 
-def test_base_and_tuned_come_from_one_model(tmp_path):
-    alone = observed(tiny.builder(tmp_path / "alone"), TARGET)
-    shop = tiny.builder(tmp_path / "both")
+def test_base_and_tuned_come_from_one_model(stocked):
+    alone = observed(tiny.builder(stocked), TARGET)
+    shutil.rmtree(stocked / "observations")
+    shop = tiny.builder(stocked)
     other = replace(TUNED, seed=3)
     first, second = observed(shop, TUNED), observed(shop, other)
     assert observed(shop, TARGET) == alone
@@ -438,14 +453,14 @@ def test_base_and_tuned_come_from_one_model(tmp_path):
     again = [logits(loaded.model) for loaded in reversed(models)][::-1]
     for loaded, expected in zip(models, again, strict=True):
         assert torch.equal(logits(loaded.model), expected)
-    fresh = tiny.builder(tmp_path / "both")
+    fresh = tiny.builder(stocked)
     assert torch.equal(logits(fresh.get(other).model), again[2])
     assert torch.equal(logits(fresh.get(TUNED).model), again[1])
     assert fresh.counters.models_trained == 0
 
 
-def test_an_adapter_leaves_memory_with_its_base(tmp_path):
-    shop = tiny.builder(tmp_path)
+def test_an_adapter_leaves_memory_with_its_base(stocked):
+    shop = tiny.builder(stocked)
     shop.get(TUNED)
     for seed in range(2, 5):
         shop.get(tiny.scratch(seed))
@@ -454,38 +469,40 @@ def test_an_adapter_leaves_memory_with_its_base(tmp_path):
     assert {parameter.data_ptr() for parameter in shop.get(TARGET).model.parameters()} <= parameters
 
 
-def test_the_entry_is_the_adapter(tmp_path):
-    shop = tiny.builder(tmp_path)
-    entry = shop.entry(TUNED)
+def test_the_entry_is_the_adapter(both_made):
+    entry = tiny.builder(both_made).entry(TUNED)
     names = sorted(path.name for path in entry.path.iterdir())
     assert names == ["adapter_config.json", "adapter_model.safetensors", "curves.csv", "sidecar.json"]
-    assert str(tmp_path) not in (entry.path / "adapter_config.json").read_text()
+    assert str(both_made) not in (entry.path / "adapter_config.json").read_text()
     assert entry.facts["num_dropped_documents"] == 0
     assert entry.facts["target_modules"] == ["query_key_value"]
 
 
-def test_an_interrupted_tuning_goes_on(tmp_path):
+def test_an_interrupted_tuning_goes_on(stocked, tmp_path):
+    other = replace(TUNED, seed=4)
+
     def shop(folder, *further):
         make_trainer = tiny.compute().make_trainer
-        made = tiny.builder(folder, checkpoint_seconds=0.0, micro_batch_size=3)
-        made.entry(TARGET)
+        made = tiny.builder(
+            shutil.copytree(stocked, folder, dirs_exist_ok=True), checkpoint_seconds=0.0, micro_batch_size=3
+        )
         made.compute = replace(
             made.compute, make_trainer=lambda **a: make_trainer(**a | {"callbacks": [*a["callbacks"], *further]})
         )
         return made
 
     with pytest.raises(RuntimeError, match="interrupted"):
-        shop(tmp_path / "one", StopAfter(8, kill=False)).entry(TUNED)
+        shop(tmp_path / "one", StopAfter(8, kill=False)).entry(other)
     disturb_generators()
     one, whole = shop(tmp_path / "one"), shop(tmp_path / "whole")
-    entries = [made.entry(TUNED) for made in (one, whole)]
+    entries = [made.entry(other) for made in (one, whole)]
     assert [path.name for path in entries[0].path.glob(".*")] == []
     first, second = ((entry.path / "adapter_model.safetensors").read_bytes() for entry in entries)
     assert first == second
 
 
-def test_an_adapter_on_an_adapter_is_on_the_merged_model(tmp_path):
-    shop = tiny.builder(tmp_path)
+def test_an_adapter_on_an_adapter_is_on_the_merged_model(stocked):
+    shop = tiny.builder(stocked)
     further = shop.get(FURTHER)
     with further.model.disable_adapter():
         torch.testing.assert_close(logits(further.model), logits(shop.get(TUNED).model), rtol=0, atol=1e-5)
@@ -495,8 +512,8 @@ def test_an_adapter_on_an_adapter_is_on_the_merged_model(tmp_path):
 
 
 @each_adapter
-def test_a_merged_model_needs_no_adapter(tmp_path, kind):
-    shop = tiny.builder(tmp_path)
+def test_a_merged_model_needs_no_adapter(stocked, tmp_path, kind):
+    shop = tiny.builder(stocked)
     spec = replace(TUNED, training=tuning(ADAPTERS[kind], batch_size=8))
     save(spec.weights(shop), tmp_path / "merged")
     merged = AutoModelForCausalLM.from_pretrained(tmp_path / "merged").eval()
@@ -512,8 +529,8 @@ def test_a_tuning_that_is_refused_names_the_model(tmp_path):
         tiny.builder(tmp_path).entry(replace(TUNED, corpus=few))
 
 
-def test_a_base_of_fewer_bits_is_never_trained_itself(tmp_path):
-    base = tiny.builder(tmp_path / "made").entry(TARGET).path
+def test_a_base_of_fewer_bits_is_never_trained_itself(both_made, tmp_path):
+    base = tiny.builder(both_made).entry(TARGET).path
     spec = Pretrained(str(base), quantization="8bit")
     with pytest.raises(ValueError, match="cannot be trained or merged"):
         tiny.builder(tmp_path).entry(replace(TARGET, base=spec))

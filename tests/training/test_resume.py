@@ -73,7 +73,8 @@ class SeeSteps(lightning.Callback):
 
 
 def trained(recipe, folder: Path, *further: lightning.Callback, **changes):
-    """Weights, facts and the student's and teacher's models."""
+    """Weights, facts and the student's and teacher's models. With further callbacks a resume point is left at each
+    step."""
     student = tiny.model(1, VOCAB, hidden_dropout=0.2, attention_dropout=0.2)
     teacher = tiny.model(2, VOCAB)
     make_trainer = tiny.compute().make_trainer
@@ -83,7 +84,7 @@ def trained(recipe, folder: Path, *further: lightning.Callback, **changes):
             arguments["callbacks"] = [*arguments["callbacks"], *further]
         return make_trainer(**arguments)
 
-    changes = {"micro_batch_size": 2, "checkpoint_seconds": 0.0} | changes
+    changes = {"micro_batch_size": 2, "checkpoint_seconds": 0.0 if further else 1e9} | changes
     facts = train(
         student,
         DOCUMENTS,
@@ -212,7 +213,7 @@ def test_points_are_staged_beside_their_place_and_a_full_disk_is_told(tmp_path, 
     monkeypatch.setattr(ResumePoints, "temporary", Path("/dev/full"))
     monkeypatch.setattr(Path, "unlink", lambda *_, **__: None)
     with pytest.raises(OSError, match="No space left on device: '/dev/full'"):
-        trained(RECIPES["distillation"], tmp_path)
+        trained(RECIPES["distillation"], tmp_path, checkpoint_seconds=0.0)
 
 
 def test_it_does_not_start_over(tmp_path):
@@ -240,7 +241,7 @@ def test_the_interval_is_kept(tmp_path):
 
 def test_the_teacher_is_neither_in_the_checkpoint_nor_changed(tmp_path):
     recipe = RECIPES["distillation"]
-    *_, student, teacher = trained(recipe, tmp_path)
+    *_, student, teacher = trained(recipe, tmp_path, checkpoint_seconds=0.0)
     tiny.assert_equal_weights(tiny.weights(teacher), tiny.weights(tiny.model(2, VOCAB)))
     point = torch.load(points(tmp_path)[-1], weights_only=True)
     assert set(point["state_dict"]) == {f"model.{name}" for name in student.state_dict()}

@@ -110,7 +110,7 @@ class ResumePoint(lightning.Callback):
 
 
 class RandomState(lightning.Callback):
-    """The state of torch's, NumPy's and Python's generators, as lists and tensors (checkpoints load weights only)."""
+    """The state of torch's, NumPy's and Python's generators, as tensors (checkpoints load weights only)."""
 
     _restored: dict[str, Any] | None = None
 
@@ -119,8 +119,8 @@ class RandomState(lightning.Callback):
         name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)  # noqa: NPY002
         state: dict[str, Any] = {
             "torch": torch.get_rng_state(),
-            "python": [version, list(internal), gauss],
-            "numpy": [name, np.asarray(keys).tolist(), int(position), int(has_gauss), float(cached)],
+            "python": [version, torch.tensor(internal), gauss],
+            "numpy": [name, torch.tensor(np.asarray(keys, np.int64)), int(position), int(has_gauss), float(cached)],
         }
         if torch.cuda.is_available():
             state["cuda"] = torch.cuda.get_rng_state_all()
@@ -136,7 +136,8 @@ class RandomState(lightning.Callback):
         state, self._restored = self._restored, None
         torch.set_rng_state(state["torch"].cpu())
         version, internal, gauss = state["python"]
-        random.setstate((version, tuple(internal), gauss))
-        np.random.set_state(tuple(state["numpy"]))  # noqa: NPY002
+        random.setstate((version, tuple(torch.as_tensor(internal).tolist()), gauss))  # a list in earlier points
+        name, keys, *others = state["numpy"]
+        np.random.set_state((name, np.asarray(keys, np.uint32), *others))  # noqa: NPY002
         if "cuda" in state and torch.cuda.is_available():
             torch.cuda.set_rng_state_all([generator.cpu() for generator in state["cuda"]])
