@@ -47,7 +47,7 @@ def weak_references(scope: Scope) -> Filled:
 
 def seeds(scope: Scope) -> Filled:
     """Table 2 over seeds of the distillation: median, lowest and highest; how many of them clear the set."""
-    runs = not_held_out(scope.of("table2_seeds", method="prism"))
+    runs = not_held_out(scope.of("spread", method="prism"))
     world = scope.world.name
     domains = _present(scope, "domain", runs)
     targets = {label: name for label, name in scope.world.found("target", runs, "table2").items()
@@ -68,9 +68,9 @@ def seeds(scope: Scope) -> Filled:
 
     ends = ("median", "lowest", "highest")
     return tables(
-        _block(scope, "table2-seeds", "p over seeds", "target", domains, targets, p_values, f"{RANGE}, {{}} of {{}}",
+        _block(scope, "spread", "p over seeds", "target", domains, targets, p_values, f"{RANGE}, {{}} of {{}}",
                (*ends, "cleared", "seeds")),
-        _block(scope, "table2-seeds-delta", "Delta over seeds", "target", domains, targets, deltas, RANGE, ends),
+        _block(scope, "spread-delta", "Delta over seeds", "target", domains, targets, deltas, RANGE, ends),
     )  # fmt: skip
 
 

@@ -241,10 +241,10 @@ PARTS = (
         fill=drawn(pictures.by_seed), made_by=("seed",),
     ),
     Part(
-        "table2_seeds", "Beyond the paper: table 2 with its spread",
+        "spread", "Beyond the paper: table 2 with its spread",
         "Table 2 over three seeds of the distillation: p and Delta as median (lowest to highest), and by how many seeds "
         "the set is cleared. The bootstrap counts the documents and not this.",
-        fill=beyond.seeds, made_by=("table2_seeds",),
+        fill=beyond.seeds, made_by=("spread",),
     ),
     Part(
         "weak", "Beyond the paper: references that are truly too weak",
