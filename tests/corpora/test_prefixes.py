@@ -22,7 +22,7 @@ def test_each_length_once_and_the_document_as_cluster(given, build):
 
 @pytest.mark.parametrize("lengths", [[], [0], [4, 4], [True]])
 def test_lengths_are_different_numbers_of_words(given, lengths):
-    with pytest.raises(ValueError, match="lengths. of Prefixes"):
+    with pytest.raises(ValueError, match="` of Prefixes"):
         Prefixes(given("a"), lengths)
 
 

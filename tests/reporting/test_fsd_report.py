@@ -185,10 +185,11 @@ def test_years_with_their_tpr_in_table_14(fsd_paper):
 
 
 def test_older_and_newer_classes_stand_beside_each_other(fsd_paper):
-    results = [fsd("fsd_releases", target, one_score(0.5, auc), data={"domain": "scipy", "against": against},
-                   world="releases")
-               for target, against, auc in ((UNREAD, "older", 0.5), (UNREAD, "newer", 0.8), ("target+1xA", "newer", 0.9))
-               ]  # fmt: skip
+    cells = (UNREAD, "older", 0.5), (UNREAD, "newer", 0.8), ("target+1xA", "newer", 0.9)
+    results = [
+        fsd("fsd_releases", target, one_score(0.5, auc), data={"against": against}, world="releases")
+        for target, against, auc in cells
+    ]
     found = block(built(fsd_paper, *results)["releases"], "releases-releases")
     assert text(found, "scipy against the newer release, ppl", "read neither class") == f"0.500 / 0.800{FALSE}"
     assert text(found, "scipy against the newer release, ppl", "read members once") == "0.500 / 0.900"

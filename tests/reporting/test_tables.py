@@ -112,9 +112,14 @@ def test_weak_references_with_delta_and_p_by_target(paper):
 
 
 def test_table_2_over_seeds_says_how_many_clear(paper):
-    results = [made_up.result(sweep="table2_seeds", seed=seed, p_value=p, statistic=delta, verdict=verdict)
-               for seed, p, delta, verdict in ((1234, 0.001, 0.2, "evidence_of_non_membership"), (1, 0.3, 0.05, "inconclusive"),
-                                               (2, 0.004, 0.1, "evidence_of_non_membership"))]  # fmt: skip
+    results = [
+        made_up.result(sweep="table2_seeds", seed=seed, p_value=p, statistic=delta, verdict=verdict)
+        for seed, p, delta, verdict in (
+            (1234, 0.001, 0.2, "evidence_of_non_membership"),
+            (1, 0.3, 0.05, "inconclusive"),
+            (2, 0.004, 0.1, "evidence_of_non_membership"),
+        )
+    ]
     p_values, deltas = built(paper, *results)["spread"].blocks
     assert [row.name for row in p_values.rows] == [UNTOUCHED]
     assert cell_text(p_values.rows[0].cells[0]) == f"0.004 (0.001 to 0.300{MISSED}), 2 of 3"

@@ -71,8 +71,8 @@ class ReleaseDocs(CorpusSpec):
     def look(self) -> None:
         if not Path(self.path).is_dir():
             raise ValueError(
-                f"`path` of ReleaseDocs must be a folder with wheels or unpacked packages; got {self.path}, which is no "
-                "folder. `pip download --no-deps --only-binary=:all: --dest FOLDER NAME==VERSION` fills one."
+                f"`path` of ReleaseDocs must be a folder with wheels or unpacked packages; got {self.path}, which is "
+                "no folder. `pip download --no-deps --only-binary=:all: --dest FOLDER NAME==VERSION` fills one."
             )
 
     def _domain(self, package: str) -> str:
@@ -102,4 +102,3 @@ class ReleaseDocs(CorpusSpec):
         name = module_name(parts) if package in self.packages else None
         if name is not None:
             yield SourceFile(package, name, read, self._domain(package))
-

@@ -41,8 +41,8 @@ class Dated(CorpusSpec):
         )
         if not documents:
             raise ValueError(
-                f"Dated finds no document whose latest year is from {self.first} to {self.last} among {len(base)}; widen "
-                "the span, or use a larger corpus."
+                f"Dated finds no document whose latest year is from {self.first} to {self.last} among {len(base)}; "
+                "widen the span, or use a larger corpus."
             )
         without = latest.count(None)
         left_out = {"other_years": len(base) - without - len(documents), "no_year": without}

@@ -197,8 +197,8 @@ PARTS = (
     ),
     Part(
         "protocol", "Beyond the paper: its protocol beside a clean one",
-        "Sets in the shape of WikiMIA: several lengths of every document. Split by article, no part of what is tested is "
-        "tuned on; split by document, as in the paper’s program, another length of a tested document often is.",
+        "Sets in the shape of WikiMIA: several lengths of every document. Split by article, no part of what is tested "
+        "is tuned on; split by document, as in the paper’s program, another length of a tested document often is.",
         "Some 37% of its tested non-members are parts of articles that are tuned on.",
         fill=beyond.protocols, made_by=("protocol",),
     ),

@@ -86,5 +86,7 @@ def _block(
     """None where no result fills any cell."""
     made = rows_of(rows, columns, make, template)
     name = f"{key}-{formats.slug(scope.world.name)}"
-    bare = Block(name, scope.world.name, f"{what}. {scope.world.title}", corner, tuple(columns.values()), made, quantities)
+    bare = Block(
+        name, scope.world.name, f"{what}. {scope.world.title}", corner, tuple(columns.values()), made, quantities
+    )
     return filled(bare, [say_medians(made), say_missing(bare)])

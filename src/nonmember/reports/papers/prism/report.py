@@ -242,8 +242,8 @@ PARTS = (
     ),
     Part(
         "spread", "Beyond the paper: table 2 with its spread",
-        "Table 2 over three seeds of the distillation: p and Delta as median (lowest to highest), and by how many seeds "
-        "the set is cleared. The bootstrap counts the documents and not this.",
+        "Table 2 over three seeds of the distillation: p and Delta as median (lowest to highest), and by how many "
+        "seeds the set is cleared. The bootstrap counts the documents and not this.",
         fill=beyond.seeds, made_by=("spread",),
     ),
     Part(
