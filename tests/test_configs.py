@@ -36,7 +36,7 @@ SWEEPS = CONF.parent / "sweeps"
 PRESETS = presets_directory()
 GROUPS = groups()
 COMMANDS = ("audit", "score", "train", "report", "plan")
-STUDIES = ["study", "dose_study"]  # worlds made for a sweep of their own, with axes of their own
+STUDIES = ["study", "dose_study", "releases"]  # worlds made for a sweep of their own, with axes of their own
 WORLDS = [name for name in options("world") if name not in (*STUDIES, "own")]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
 WORLDS_OF_SWEEP = {
@@ -44,6 +44,11 @@ WORLDS_OF_SWEEP = {
     "known_truth": ["micro"],
     "demo_real": ["smollm"],
     "pile": ["pile"],
+    "years_pile": ["pile"],
+    "weak_references": ["micro"],
+    "fsd_protocol": ["micro"],
+    "fsd_releases": ["releases"],
+    "releases_rivals": ["releases"],
     "calibration": ["study"],
     "calibration_more": ["study"],
     "calibration_own": ["study"],
@@ -168,7 +173,7 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "demo_")
+    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "demo_", "releases_")
     return [name for name in options(group) if not name.startswith(elsewhere)]
 
 
@@ -181,7 +186,7 @@ LABELLED = [name for name in options("labelled") if name not in LABELLED_BY_NAME
 SHELVES = [
     ("micro", "model", MODELS),
     ("pile", "model", [name for name in MODELS if name.startswith("micro_")]),
-    *((world, "model", options_of(world, "model")) for world in ("pythia", "smollm")),
+    *((world, "model", options_of(world, "model")) for world in ("pythia", "smollm", "releases")),
     *(("micro", group, options(group)) for group in ("training", "score")),
     ("micro", "labelled", LABELLED),
     ("micro", "controls", options_elsewhere("controls")),
@@ -236,6 +241,7 @@ PLACES = [
         "method=dose",
     ),
     *deck("audit", {"data": options_of("smollm", "data")}, "world=smollm"),
+    *deck("audit", {"data": options_of("releases", "data")}, "world=releases"),
     *deck("audit", {"model@target": options_of("demo", "model")}, "world=micro"),
     # A target with a training of its own, on a base with another, and a reference with a third.
     *deck(

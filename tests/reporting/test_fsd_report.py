@@ -162,6 +162,53 @@ def test_figure_4_starts_with_base_and_takes_medians_over_draws(fsd_paper):
     assert "Micro world: no results for this figure yet." in built(fsd_paper, fsd())["figure4"].notes
 
 
+def test_figure_6_is_of_books_alone(fsd_paper):
+    books = [fsd("fsd_books", "pythia-6.9b", one_score(0.5, auc), details={"num_unseen": num}, world="pythia",
+                 truth="member", data={"domain": "bookcorpus2", "num_unseen": num})
+             for num, auc in ((100, 0.7), (500, 0.8))]  # fmt: skip
+    sections = built(fsd_paper, *books)
+    auc, tpr = sections["figure6"].figures
+    assert (auc.name, tpr.name) == ("figure6-pythia", "figure6-tpr-pythia")
+    assert auc.numbers.columns == ("0 (base)", "100", "500")
+    assert text(auc.numbers, "BookC2, ppl", "500") == "0.800 (0.800 to 0.800)"
+    assert not sections["figure4"].figures
+
+
+def test_years_with_their_tpr_in_table_14(fsd_paper):
+    results = [fsd("years", scores=one_score(0.6, auc, tpr=tpr), settings={"view": view})
+               for view, auc, tpr in (("original", 0.9, 0.4), ("years_deleted", 0.7, 0.2))]  # fmt: skip
+    section = built(fsd_paper, *results)["table6"]
+    assert text(block(section, "table6-micro"), "scipy, ppl", "Deletion") == "0.600 / 0.700"
+    (rates,) = [one for one in section.blocks if one.key.startswith("table6-tpr") and one.world == "micro"]
+    assert text(rates, "scipy, ppl", "as it is") == "0.390 / 0.390"
+    assert text(rates, "scipy, ppl", "Replacement") == DASH
+
+
+def test_older_and_newer_classes_stand_beside_each_other(fsd_paper):
+    cells = (UNREAD, "older", 0.5), (UNREAD, "newer", 0.8), ("target+1xA", "newer", 0.9)
+    results = [
+        fsd("fsd_releases", target, one_score(0.5, auc), data={"against": against}, world="releases")
+        for target, against, auc in cells
+    ]
+    found = block(built(fsd_paper, *results)["releases"], "releases-releases")
+    assert text(found, "scipy against the newer release, ppl", "read neither class") == f"0.500 / 0.800{FALSE}"
+    assert text(found, "scipy against the newer release, ppl", "read members once") == "0.500 / 0.900"
+    assert text(found, "scipy against others of that release, ppl", "read neither class") == "0.500 / 0.500"
+    assert text(found, "scipy against others of that release, ppl", "read members once") == DASH
+
+
+def test_the_papers_split_stands_beside_the_clean_one(fsd_paper):
+    results = [fsd("fsd_protocol", UNREAD, one_score(0.5, auc), data={"split_by": by},
+                   details={"num_leaked": {"members": 0, "nonmembers": leaked}})
+               for by, auc, leaked in (("cluster", 0.51, 0), ("document", 0.7, 80))]  # fmt: skip
+    found = block(built(fsd_paper, *results)["protocol"], "protocol-micro")
+    assert found.columns == ("base model, split by article", "base model, split by document, as in the paper")
+    assert [text(found, "scipy, ppl", column) for column in found.columns] == [
+        "0.500 / 0.510", f"0.500 / 0.700{FALSE}",
+    ]  # fmt: skip
+    assert any(note.startswith("Leak: ") and "scipy 80" in note for note in found.notes)
+
+
 def test_sets_with_their_lengths_and_leaks(fsd_paper):
     leaky = fsd(details={"num_leaked": {"members": 0, "nonmembers": 36}})
     found = block(built(fsd_paper, leaky)["table8"], "sets-table8-micro")

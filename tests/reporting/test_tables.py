@@ -97,6 +97,48 @@ def test_table_5(paper):
     )
 
 
+def test_weak_references_with_delta_and_p_by_target(paper):
+    results = [made_up.result(sweep="weak_references", reference=reference, target=target, truth=truth, p_value=p)
+               for reference in ("micro_xxs", "reference")
+               for target, truth, p in (("target", "non_member", 0.08), (made_up.MEMBER, "member", 0.002))]  # fmt: skip
+    section = built(paper, *results)["weak"]
+    delta, rho = section.blocks
+    assert [row.name for row in delta.rows] == ["scipy, xxs, width 16", "scipy, m"]
+    assert delta.columns == (READ, UNTOUCHED)
+    weak = delta.rows[0].cells
+    assert cell_text(weak[0]) == f"+0.250 \\[+0.150, +0.350\\], p 0.002{FALSE}"
+    assert cell_text(weak[1]) == f"+0.250 \\[+0.150, +0.350\\], p 0.080{MISSED}"
+    assert cell_text(rho.rows[0].cells[0]) == "0.850 / 0.600"
+
+
+def test_table_2_over_seeds_says_how_many_clear(paper):
+    results = [
+        made_up.result(sweep="table2_seeds", seed=seed, p_value=p, statistic=delta, verdict=verdict)
+        for seed, p, delta, verdict in (
+            (1234, 0.001, 0.2, "evidence_of_non_membership"),
+            (1, 0.3, 0.05, "inconclusive"),
+            (2, 0.004, 0.1, "evidence_of_non_membership"),
+        )
+    ]
+    p_values, deltas = built(paper, *results)["spread"].blocks
+    assert [row.name for row in p_values.rows] == [UNTOUCHED]
+    assert cell_text(p_values.rows[0].cells[0]) == f"0.004 (0.001 to 0.300{MISSED}), 2 of 3"
+    assert cell_text(deltas.rows[0].cells[0]) == "+0.100 (+0.050 to +0.200)"
+
+
+def test_delta_over_lambda_and_tau(paper):
+    results = [made_up.result(sweep="lambda_tau", statistic=delta, ci_low=delta - 0.1, ci_high=delta + 0.1,
+                              settings={"distillation": {"lambda_": weight, "tau": tau}})
+               for weight, tau, delta in ((0.5, 1.0, 0.3), (0.5, 2.0, 0.2), (0.9, 1.0, -0.1))]  # fmt: skip
+    found = figure(built(paper, *results)["lambda_tau"])
+    assert found.numbers.columns == ("tau = 1", "tau = 2")
+    cells = {row.name: [cell_text(one) for one in row.cells] for row in found.numbers.rows}
+    assert cells == {
+        "scipy, untouched, lambda = 0.5": ["+0.300 \\[+0.200, +0.400\\]", "+0.200 \\[+0.100, +0.300\\]"],
+        "scipy, untouched, lambda = 0.9": ["−0.100 \\[−0.200, 0.000\\]", formats.DASH],
+    }
+
+
 def test_table_6_counts_and_says_where_results_disagree(paper):
     table = built(paper, made_up.result(), made_up.result(seed=2),
                   made_up.result(num_documents=140, num_excluded=11, num_tokens=15_001,

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -202,6 +203,46 @@ def test_interrupted_and_started_again_it_has_the_very_weights(tmp_path, monkeyp
     facts = [tiny.builder(tmp_path / name).entry(model(tmp_path)).facts for name in ("stopped", "whole")]
     assert facts[0] == facts[1]
     assert facts[0]["num_tokens"] == facts[0]["num_sequences"] * (LENGTH - 1)
+
+
+READS_AND_IS_KILLED = """
+import multiprocessing, os, signal, time
+from types import SimpleNamespace
+from nonmember.training.streaming import EncodedChunks
+
+long = SimpleNamespace(num_chunks=64, chunk=lambda number: [SimpleNamespace(text="word")])
+tokens = 100_000  # of each chunk: far more than a pipe holds
+tokenizer = lambda texts, **_: {"input_ids": [[1] * tokens for _ in texts]}
+chunks = EncodedChunks(long, tokenizer, 0).in_order(range(64), 2)
+assert len(next(chunks)) == tokens + 1
+print(*(child.pid for child in multiprocessing.active_children()), flush=True)
+time.sleep(1)  # the workers go on until they have no more room
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def runs(pid: int) -> bool:
+    """Neither gone nor only waiting to be reaped."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def test_workers_of_a_killed_training_end(tmp_path):
+    """One that waited for room in a pipe would wait for ever: nobody reads it any more."""
+    with (tmp_path / "workers").open("w") as told:  # a pipe would stay open as long as they live
+        done = subprocess.run([sys.executable, "-c", READS_AND_IS_KILLED], stdout=told, check=False, timeout=120)
+    assert done.returncode == -signal.SIGKILL
+    workers = [int(word) for word in (tmp_path / "workers").read_text().split()]
+    assert len(workers) == 2
+    until = time.monotonic() + 30  # they look for their parent every five seconds
+    while any(map(runs, workers)) and time.monotonic() < until:
+        time.sleep(0.1)
+    left = [pid for pid in workers if runs(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left
 
 
 def test_only_next_token_prediction_reads_a_stream(tmp_path):

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import ast
-import gc
 import platform
 import sys
 import sysconfig
-import warnings
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata, util
@@ -19,18 +14,11 @@ from sys import stdlib_module_names
 from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.specs import CorpusSpec, as_names, digest_files, document
-from nonmember.records import Corpus, Document
-from nonmember.runtime.progress import tracked
+from nonmember.corpora.sources.docstrings import SourceFile, corpus_of, module_name
+from nonmember.corpora.specs import CorpusSpec, as_names, digest_files
+from nonmember.records import Corpus
 
 STDLIB = "stdlib"
-
-# Tests hold hardly any prose, and vendored copies are another project's words under this one's name.
-TEST_FOLDERS = {"test", "tests", "testing", "idle_test"}
-FOREIGN_FOLDERS = {"site-packages", "dist-packages", "extern", "external", "externals", "third_party"} | {
-    f"{underscore}{word}" for underscore in ("", "_") for word in ("vendor", "vendored", "external")
-}
-SKIPPED_FOLDERS = frozenset(TEST_FOLDERS | FOREIGN_FOLDERS)
 
 
 @dataclass(frozen=True)
@@ -61,28 +49,17 @@ class LibraryDocs(CorpusSpec):
         object.__setattr__(self, "packages", tuple(sorted(packages)))
 
     def build(self, builder: Builder) -> Corpus:
-        modules = [(package, name, path) for package in self.packages for name, path in _modules(package)]
-        documents: list[Document] = []
-        seen: Counter[str] = Counter()
-        num_unparsable = 0
-        with _collector_paused():
-            for package, module, path in tracked(modules, "reading docstrings", "modules"):
-                tree = _parse(path)
-                if tree is None:
-                    num_unparsable += 1
-                    continue
-                for qualname, text in _docstrings(tree, module):
-                    doc_id = f"{package}:{qualname}"
-                    seen[doc_id] += 1
-                    repeated = f"~{seen[doc_id]}" if seen[doc_id] > 1 else ""  # "~": in no name of Python's
-                    documents.append(document(doc_id + repeated, text, module, package))
-        silent = set(self.packages) - {doc.domain for doc in documents}
+        modules = [
+            SourceFile(package, name, path.read_bytes) for package in self.packages for name, path in _modules(package)
+        ]
+        corpus = corpus_of(modules)
+        silent = set(self.packages) - {doc.domain for doc in corpus.documents}
         if silent:
             raise ValueError(
                 f"LibraryDocs found no docstrings in {', '.join(sorted(silent))}: its files have none, "
                 "or are not installed as source. Leave it out of `packages`."
             )
-        return Corpus(tuple(documents), {"unparsable_module": num_unparsable} if num_unparsable else {})
+        return corpus
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -116,45 +93,10 @@ def _modules(package: str) -> list[tuple[str, Path]]:
     modules = []
     for root in _roots(package):
         for path in root.rglob("*.py") if root.is_dir() else [root]:
-            *folders, name = path.relative_to(root.parent).with_suffix("").parts
-            if name.startswith("test_") or name == "conftest" or SKIPPED_FOLDERS.intersection(folders[1:]):
-                continue
-            modules.append((".".join(folders if name == "__init__" else [*folders, name]), path))
+            name = module_name(path.relative_to(root.parent).parts)
+            if name is not None:
+                modules.append((name, path))
     return sorted(modules)
-
-
-@contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Syntax trees hold no cycles, but their millions of nodes set off collections that double the time."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
-
-
-def _parse(path: Path) -> ast.Module | None:
-    """None for what this Python cannot parse: templates, other Pythons' syntax, too deeply nested code."""
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in other people's strings
-            return ast.parse(path.read_bytes())
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-
-
-def _docstrings(node: ast.AST, qualname: str) -> Iterator[tuple[str, str]]:
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-        text = ast.get_docstring(node, clean=False)
-        if text and not text.isspace():
-            yield qualname, text
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            yield from _docstrings(child, f"{qualname}.{child.name}")
-        elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
-            yield from _docstrings(child, qualname)
 
 
 def _version(package: str) -> str:

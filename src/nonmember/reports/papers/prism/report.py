@@ -11,6 +11,7 @@ from nonmember.reports.core.numbers import counted, mark
 from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.report import Filled, Glance, Part, Report, figures, tables
 from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.papers.prism import beyond
 from nonmember.reports.papers.prism import figures as pictures
 from nonmember.reports.papers.prism import tables as ours
 from nonmember.reports.render.blocks import published_block
@@ -238,6 +239,19 @@ PARTS = (
         "seed", "Beyond the paper: seeds of the distillation",
         "How far the answer depends on the seed of the distillation alone.",
         fill=drawn(pictures.by_seed), made_by=("seed",),
+    ),
+    Part(
+        "spread", "Beyond the paper: table 2 with its spread",
+        "Table 2 over three seeds of the distillation: p and Delta as median (lowest to highest), and by how many "
+        "seeds the set is cleared. The bootstrap counts the documents and not this.",
+        fill=beyond.seeds, made_by=("spread",),
+    ),
+    Part(
+        "weak", "Beyond the paper: references that are truly too weak",
+        "Table 5 with references that are far smaller than the target or have read next to nothing, beside the usual "
+        "one. Does a weak reference clear members, or does it clear nobody?",
+        "Weak references clear members and still clear most untouched targets.",
+        fill=beyond.weak_references, made_by=("weak",),
     ),
     Part(
         "controls", "Controls",
