@@ -357,6 +357,7 @@ TRUTHS = {
     "read early": (replace(TARGET, base=ON_SUSPECT), "member"),
     "read a part": (ON_HALF, None),
     "read in two parts": (ON_OTHER_HALF, "member"),
+    "read in documents that were cut": (replace(TARGET, corpus=tiny.texts(f"{SUSPECT_TEXTS[0]} and on")), None),
     "unknown": (UNKNOWN, None),
     "unknown, then other texts": (replace(TARGET, base=UNKNOWN), None),
     "unknown, then a part": (replace(ON_HALF, base=UNKNOWN), None),

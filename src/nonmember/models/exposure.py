@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -25,12 +26,11 @@ class Exposures:
 
     def truth(self, model: ModelSpec) -> Literal["member", "non_member"] | None:
         """member where the recipe says that the model has read all the documents; non_member where it says all that
-        the model has read, and none of them is among it; None elsewhere."""
+        the model has read, and none of them is among it or begins one that is; None elsewhere."""
         components, is_all = model.corpora_read()
-        read = [times > 0 for times in self._times_D(components)]
-        if all(read):
+        if all(self._times_D(components)):
             return "member"
-        return "non_member" if is_all and not any(read) else None
+        return "non_member" if is_all and self._is_unread(components) else None
 
     def exposure(self, model: ModelSpec) -> Exposure | None:
         """None where the recipe does not tell all that the model has read and names none of the documents, or where it
@@ -38,7 +38,7 @@ class Exposures:
         components, is_all = model.corpora_read()
         times_D = self._times_D(components)
         if not any(times_D):
-            return NOT_READ if is_all else None
+            return NOT_READ if is_all and self._is_unread(components) else None
         exposures = {times for times in times_D if times}
         if len(exposures) > 1:
             return None
@@ -57,6 +57,12 @@ class Exposures:
             sum(one.exposures * self._occurrences(one.corpus)[document.text] for one in components)
             for document in self.builder.get(self.documents).documents
         ]
+
+    def _is_unread(self, components: Sequence[Component]) -> bool:
+        """No document was read, nor one that was cut to it."""
+        return not any(self._times_D(components)) and not any(
+            _begins_one(self._wanted(), self.builder.get(one.corpus)) for one in components
+        )
 
     def _wanted(self) -> set[str]:
         return {document.text for document in self.builder.get(self.documents).documents}
@@ -77,6 +83,13 @@ def _occurrences(wanted: set[str], corpus: Corpus) -> Counter[str]:
         for text in {document.text, *document.text.splitlines()}
         if text in wanted
     )  # fmt: skip
+
+
+def _begins_one(wanted: set[str], corpus: Corpus) -> bool:
+    """Whether some wanted text is the beginning of a document."""
+    texts = sorted(document.text for document in corpus.documents)
+    places = ((text, bisect.bisect_left(texts, text)) for text in wanted)
+    return any(place < len(texts) and texts[place].startswith(text) for text, place in places)
 
 
 def truth_about(builder: Builder, model: ModelSpec, documents: CorpusSpec) -> Literal["member", "non_member"] | None:
