@@ -16,7 +16,7 @@ def entered(method, dose, values, verdict="score_only", seconds=1.0):
     """A target for each dose, by its place; the blind baseline knows none."""
     for name, value in zip(NAMES, values, strict=True):
         made = rival(method, dose, float(value), name=name, model=f"m{dose}-{name}", verdict=verdict, sweep="arena",
-                     seconds=seconds, place=dose)  # fmt: skip
+                     seconds=seconds, place=dose).that_made({"tokens_observed": 9500})  # fmt: skip
         if method == "blind":
             made = dataclasses.replace(made, question=dataclasses.replace(made.question, target=None, models={}))
         yield made
@@ -57,6 +57,32 @@ def test_verdicts_by_what_was_read(sections):
     assert counted(found, "PRISM: not read", "1x") == "20† of 20"
     assert counted(found, "PRISM: not read", "nothing") == "20 of 20"
     assert counted(found, "LLM-DI: read", "1x") == "20 of 20"
+
+
+def levels(dose, means, gains):
+    """Of each set an audit of two scores."""
+    for name, mean, gain in zip(NAMES, means, gains, strict=True):
+        told = {"means": {"loss": float(mean)}, "less_reference": {"loss": float(gain)}, "less_heldout": {"loss": 0.0}}
+        made = rival("levels", dose, float(mean), name=name, model=f"m{dose}-{name}", sweep="arena", place=dose)
+        yield dataclasses.replace(made, statistics=dataclasses.replace(made.statistics, details=told))
+
+
+def test_single_scores_are_contestants_by_what_stands_beside_them(arena_paper):
+    ascending = np.arange(20.0)
+    results = [*levels(0, ascending, ascending), *levels(2, ascending, ascending + 10)]
+    made = built(arena_paper, *results)
+    found, asked = block(made["power"], "found-5"), block(made["methods"], "methods")
+    assert [row.name for row in found.rows] == ["loss", "loss less reference", "loss less held-out"]
+    told = [counted(found, row.name, "2x") for row in found.rows]
+    assert told == ["1 of 20", "11 of 20", "0 of 20"], "above 18 of 0 to 19; equal values are not told apart"
+    assert text(asked, "loss less reference", "needs beside") == "unread reference"
+    assert text(asked, "DE-COP", "2x") == "–", "what was not measured has no number"
+    assert text(asked, "DE-COP", "2x") != text(asked, "DE-COP", asked.columns[3])
+
+
+def test_what_has_no_target_answers_alike_for_all(sections):
+    assert block(sections["power"], "found-5").rows[-1].name == "blind baseline"
+    assert len(block(sections["power"], "found-5").rows[-1].cells[0].ours[0].runs) == 20
 
 
 def test_costs_are_medians_of_the_arenas_audits(sections):

@@ -91,6 +91,7 @@ class Row:
 class Block:
     """A rectangle of cells. world: whose numbers these are.   corner: what the row names are.   quantities: what the
     numbers of one cell are, in their order.   footer: rows that qualify the columns (controls).   notes: sentences.
+    filters: columns by whose words the page lets one choose rows.
     """
 
     key: str
@@ -102,6 +103,7 @@ class Block:
     quantities: tuple[str, ...]
     footer: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
+    filters: tuple[str, ...] = ()
 
     def cells(self) -> Iterator[tuple[Row, str, Cell]]:
         for row in self.rows:

@@ -225,6 +225,33 @@
           rows)));
   }
 
+  // ------------------------------------------------------------------------------- tables with a choice of rows
+  function choosable(chooser) {
+    const table = chooser.parentElement.querySelector("table");
+    const rows = [...table.tBodies[0].rows];
+    const selects = [...chooser.querySelectorAll("select")];
+    const search = chooser.querySelector("input");
+    const count = chooser.querySelector("output");
+    for (const select of selects) {
+      const words = new Set(rows.map((row) => row.cells[select.dataset.column].textContent.trim()));
+      select.append(...[...words].sort().map((word) => element("option", {}, word)));
+    }
+    const take = () => {
+      let number = 0;
+      for (const row of rows) {
+        const fits = selects.every((select) => !select.value || row.cells[select.dataset.column].textContent.trim() === select.value);
+        row.hidden = !(fits && row.cells[0].textContent.toLowerCase().includes(search.value.toLowerCase()));
+        number += !row.hidden;
+      }
+      count.textContent = `${number} of ${rows.length} rows`;
+    };
+    chooser.addEventListener("input", take);
+    chooser.addEventListener("submit", (event) => event.preventDefault());
+    chooser.hidden = false;
+    take();
+  }
+  document.querySelectorAll("form.choose").forEach(choosable);
+
   // ----------------------------------------------------------------------------------------------- begin
   entries.forEach((entry) => {
     const [first, name] = entry.row.cells;
