@@ -227,23 +227,24 @@
 
   // ------------------------------------------------------------------------------- tables with a choice of rows
   function choosable(chooser) {
-    const table = chooser.parentElement.querySelector("table");
-    const rows = [...table.tBodies[0].rows];
-    const selects = [...chooser.querySelectorAll("select")];
-    const search = chooser.querySelector("input");
-    const count = chooser.querySelector("output");
-    for (const select of selects) {
-      const words = new Set(rows.map((row) => row.cells[select.dataset.column].textContent.trim()));
-      select.append(...[...words].sort().map((word) => element("option", {}, word)));
-    }
+    const rows = [...chooser.parentElement.querySelector("tbody").rows];
+    const search = chooser.querySelector("input[type=search]");
+    const word = (row, place) => row.cells[place.dataset.column].textContent.trim();
+    const selected = (row, select) => {
+      const values = [...select.options].map((option) => option.value);
+      return "rising" in select.dataset ? values.indexOf(word(row, select)) <= values.indexOf(select.value) : word(row, select) === select.value;
+    };
+    const had = (row, field) => {
+      const boxes = [...field.querySelectorAll("input")];
+      return boxes.every((box) => box.checked || !word(row, field).split(", ").includes(box.value));
+    };
     const take = () => {
-      let number = 0;
       for (const row of rows) {
-        const fits = selects.every((select) => !select.value || row.cells[select.dataset.column].textContent.trim() === select.value);
-        row.hidden = !(fits && row.cells[0].textContent.toLowerCase().includes(search.value.toLowerCase()));
-        number += !row.hidden;
+        row.hidden = !(row.cells[0].textContent.toLowerCase().includes(search.value.toLowerCase())
+          && [...chooser.querySelectorAll("select")].every((select) => !select.value || selected(row, select))
+          && [...chooser.querySelectorAll("fieldset")].every((field) => had(row, field)));
       }
-      count.textContent = `${number} of ${rows.length} rows`;
+      chooser.querySelector("output").textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows`;
     };
     chooser.addEventListener("input", take);
     chooser.addEventListener("submit", (event) => event.preventDefault());

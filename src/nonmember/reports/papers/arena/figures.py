@@ -97,25 +97,19 @@ def sizes(scope: Scope, block: Block, numbers: Sequence[int], entered: Sequence[
 
 
 def cost_against_power(scope: Scope, block: Block, dose: int) -> Figure:
-    """block: of all contestants, a column for each dose."""
-    entered = [one for one in contestants(scope) if one.needs.cost is not None]
-    column = doses(entered).index(dose)
-    rows = {row.name: row for row in block.rows}
+    """block: of each contestant its tokens, and what it finds."""
+    entered = contestants(scope)
     lines = [one.name for one in shown(entered)]
 
     def paint(canvas: Canvas) -> None:
-        (axis,) = panels(canvas, ["cost against power"])
-        for one in entered:
-            assert one.needs.cost is not None
-            points = _points(Row(one.name, rows[one.name].cells[column : column + 1]), [one.needs.cost.tokens or 1.0])
-            place = lines.index(one.name) if one.name in lines else None
-            for x, y in points:
-                if place is None:
-                    axis.plot([x], [y], ".", color=QUIET, alpha=0.6, zorder=1)
-                else:
-                    axis.plot([x], [y], linestyle="", **_style(place, one.name, one.method == READS_NO_MODEL))
-        axis.set(xscale="symlog", ylim=(-0.03, 1.03), ylabel=f"{AXIS}, read {named(dose)}",
-                 xlabel="tokens of the set trained and read")  # fmt: skip
+        (axis,) = panels(canvas, [block.title])
+        for one, row in zip(entered, block.rows, strict=True):
+            points = _points(Row(row.name, row.cells[1:]), [row.cells[0].ours[0].value or 0.0])
+            style = {"marker": ".", "color": QUIET, "alpha": 0.6, "zorder": 1}
+            if one.name in lines:
+                style = _style(lines.index(one.name), one.name, one.method == READS_NO_MODEL)
+            axis.plot([x for x, _ in points], [y for _, y in points], linestyle="", **style)
+        axis.set(ylim=(-0.03, 1.03), ylabel=f"{AXIS}, read {named(dose)}", xlabel="tokens of the set trained and read")
         axis.set_xscale("symlog", linthresh=1000)
         legend_below(canvas, axis, columns=3)
 
@@ -123,4 +117,4 @@ def cost_against_power(scope: Scope, block: Block, dose: int) -> Figure:
         f"Share of sets read {named(dose)} that are found at {USUAL:.0%} false positives against the tokens of the set "
         "that an audit trains on and reads; small dots are further scores. The dose meter trains controls besides."
     )
-    return figure_of("arena-costs", scope.world, "Cost against power", alt, block, (5.8, 4.1), paint)
+    return figure_of("arena-costs", scope.world, block.title, alt, block, (5.8, 4.1), paint)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from nonmember.advice.contestants import CONTESTANTS, Contestant, Cost
@@ -72,14 +71,10 @@ def needs_of(contestant: Contestant, situation: Situation) -> Needs:
     )
 
 
-@functools.cache
-def not_here(entered: frozenset[str]) -> tuple[Contestant, ...]:
-    """What `advise` knows and the arena has no results of. entered: names of methods that it has, and settings."""
-    scores = {"score"}
-    return tuple(
-        one for one in CONTESTANTS if one.name not in scores and one.name + one.setting not in entered
-        and not (one.name in entered and not one.setting)
-    )  # fmt: skip
+def not_here(entered: Iterable[str]) -> list[Contestant]:
+    """What `advise` knows and the arena has no results of: scores are there, and of the dose meter the own base's."""
+    here = {*entered, "score"}
+    return [one for one in CONTESTANTS if one.name not in here or (one.setting == "another base")]
 
 
 def of_score(access: Access, passes: int, beside: Sequence[str], situation: Situation) -> Needs:

@@ -13,6 +13,7 @@ from nonmember.reports.papers.arena.contestants import ARENA, ERRORS, SIZES, con
 from nonmember.reports.papers.arena.tables import (
     by_kind,
     by_size,
+    cost_and_power,
     costs,
     overview,
     power,
@@ -29,9 +30,10 @@ def _overview(scope: Scope) -> Filled:
 
 
 def _power(scope: Scope) -> Filled:
-    blocks = [power(scope, error) for error in ERRORS]
-    shown = tuple(figures.power(scope, block) for block in blocks[-1:] if block is not None)
-    return Filled(NOTHING, tuple(one for one in blocks if one is not None), shown)
+    """The usual error as a figure with its numbers, the others as tables."""
+    *strict, usual = (power(scope, error) for error in ERRORS)
+    shown = () if usual is None else (figures.power(scope, usual),)
+    return Filled(NOTHING, tuple(one for one in strict if one is not None), shown)
 
 
 def _sizes(scope: Scope) -> Filled:
@@ -39,7 +41,7 @@ def _sizes(scope: Scope) -> Filled:
     if block is None:
         return tables(None)
     most = contestants(scope, SIZES, found[-1])
-    return Filled(NOTHING, (block,), (figures.sizes(scope, block, found, most),))
+    return Filled(NOTHING, (), (figures.sizes(scope, block, found, most),))
 
 
 def _kinds(scope: Scope) -> Filled:
@@ -53,12 +55,13 @@ def _verdicts(scope: Scope) -> Filled:
 
 
 def _costs(scope: Scope) -> Filled:
-    block, found = costs(scope), power(scope, ERRORS[-1])
     planted = doses(contestants(scope))
-    if block is None or found is None or not planted:
-        return tables(block)
+    if not planted:
+        return tables(costs(scope))
     dose = LIGHT[-1] if LIGHT[-1] in planted else planted[0]
-    return Filled(NOTHING, (block,), (figures.cost_against_power(scope, found, dose),))
+    block, beside = costs(scope), cost_and_power(scope, dose)
+    shown = () if beside is None else (figures.cost_against_power(scope, beside, dose),)
+    return Filled(NOTHING, () if block is None else (block,), shown)
 
 
 def _quoted(scope: Scope) -> Filled:

@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from nonmember.advice.contestants import Contestant as Advised
 from nonmember.advice.measured import Measured, Says, measured
-from nonmember.reports.core.grid import FALSE, Block, Cell, Number, Row, dash
+from nonmember.reports.core.grid import FALSE, Block, Cell, Choice, Number, Row, dash
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.arena.contestants import (
-    ARENA,
     ERRORS,
     SIZES,
     TOKENS,
@@ -21,7 +20,7 @@ from nonmember.reports.papers.arena.contestants import (
     numbers,
     shown,
 )
-from nonmember.reports.papers.arena.needs import CLAIMS, Needs, needs_of, not_here, situation_of
+from nonmember.reports.papers.arena.needs import ACCESS, CLAIMS, NOTHING, Needs, needs_of, not_here, situation_of
 from nonmember.reports.papers.dose.cells import (
     QUANTITIES,
     RATE,
@@ -88,7 +87,7 @@ def overview(scope: Scope) -> Block | None:
                        *_costs(one.needs, world)))
         for one in entered
     ]  # fmt: skip
-    for method in not_here(frozenset(one.method for one in entered)):
+    for method in not_here(one.method for one in entered):
         why = words(_why_not(method), world)
         needs = needs_of(method, situation)
         cells = (why, *(Cell((dash(world),)) for _ in every[1:]), Cell((dash(world),)))
@@ -103,8 +102,14 @@ def overview(scope: Scope) -> Block | None:
         "Held-out text is of the same draw here. Text of another date there is none of in this world: a comparison "
         "with it finds the date (the sweep years).",
     )
+    had = dict.fromkeys(entry for row in rows for entry in row.cells[1].ours[0].text.split(", ") if entry != NOTHING)
+    choices = (
+        Choice(NEEDS[0], tuple(ACCESS.values()), is_rising=True),
+        Choice(NEEDS[1], tuple(had), is_list=True),
+        Choice(NEEDS[2], tuple(dict.fromkeys(row.cells[2].ours[0].text for row in rows))),
+    )
     block = Block("methods", world, "Method and what it takes", "contestant", columns, tuple(rows), ("value",),
-                  filters=NEEDS)  # fmt: skip
+                  choices=choices)  # fmt: skip
     return filled(block, notes)
 
 
@@ -183,9 +188,7 @@ def by_kind(scope: Scope, of: Sequence[int]) -> Block | None:
     """By library, over the doses at which contestants differ."""
     world, entered = scope.world.name, shown(contestants(scope))
     every = kinds(entered)
-    rows = tuple(
-        Row(one.name, tuple(found_cell(one, of, USUAL, world, kind) for kind in every)) for one in entered
-    )
+    rows = tuple(Row(one.name, tuple(found_cell(one, of, USUAL, world, kind) for kind in every)) for one in entered)
     title = f"Found at {USUAL:.0%} false positives, by library, read {formats.listed([named(one) for one in of])}"
     block = Block("kinds", world, title, "contestant, library", tuple(every), rows, QUANTITIES)
     return filled(block, ("The threshold is that of the unread sets of all libraries together.", CLUSTERED))
@@ -229,6 +232,21 @@ def _verdict_rows(entered: Sequence[Contestant], every: Sequence[int], world: st
 # ----------------------------------------------------------------------------------------------------- costs
 
 
+def cost_and_power(scope: Scope, dose: int) -> Block | None:
+    """What is found of sets read so often, against the tokens that it takes."""
+    world = scope.world.name
+
+    def cells(one: Contestant) -> tuple[Cell, ...]:
+        if one.needs.cost is None:
+            return Cell((dash(world),)), no_rate(world)
+        tokens = one.needs.cost.tokens
+        return Cell((Number(f"{tokens:,}", float(tokens), world),)), found_cell(one, [dose], USUAL, world)
+
+    rows = tuple(Row(one.name, cells(one)) for one in contestants(scope))
+    columns = ("tokens trained and read", f"found, read {named(dose)}")
+    return filled(Block("power-cost", world, "Cost against power", "contestant", columns, rows, QUANTITIES), ())
+
+
 def costs(scope: Scope) -> Block | None:
     world = scope.world.name
     sizes = numbers(scope)
@@ -261,7 +279,7 @@ def costs(scope: Scope) -> Block | None:
 def quoted(scope: Scope) -> Block | None:
     """What was measured of methods that the arena has no results of, in studies of their own."""
     world = scope.world.name
-    here = not_here(frozenset(one.method for one in contestants(scope, ARENA)))
+    here = not_here(one.method for one in contestants(scope))
     tables = [(method, says, cells) for method in here for says, cells in _quoted(method)]
     every = sorted({dose for _, _, cells in tables for dose in cells})
     rows = []
