@@ -27,8 +27,12 @@ from nonmember.reports.render.figures import (
 AXIS = "share of sets found"
 
 
-def _style(place: int, name: str, blind: bool) -> dict[str, Any]:
-    return {"label": name, "color": QUIET if blind else colour(place), "marker": MARKERS[place % len(MARKERS)]}
+def _styles(lines: Sequence[Contestant]) -> dict[str, dict[str, Any]]:
+    """By name: a colour and a marker each; what reads no model is grey."""
+    coloured = [one.name for one in lines if one.method != READS_NO_MODEL]
+    marks = {name: {"color": colour(place), "marker": MARKERS[place % len(MARKERS)]}
+             for place, name in enumerate(coloured)}  # fmt: skip
+    return {one.name: {"label": one.name, **marks.get(one.name, {"color": QUIET, "marker": "x"})} for one in lines}
 
 
 def _points(row: Row, xs: Sequence[float]) -> list[tuple[float, float]]:
@@ -45,10 +49,9 @@ def power(scope: Scope, block: Block) -> Figure:
 
     def paint(canvas: Canvas) -> None:
         (axis,) = panels(canvas, [block.title])
-        for place, one in enumerate(lines):
-            points = _points(rows[one.name], every)
-            axis.plot([x for x, _ in points], [y for _, y in points],
-                      **_style(place, one.name, one.method == READS_NO_MODEL))  # fmt: skip
+        for name, style in _styles(lines).items():
+            points = _points(rows[name], every)
+            axis.plot([x for x, _ in points], [y for _, y in points], **style)
         _doses(axis, every)
         axis.set(ylabel=AXIS, xlabel="readings of the set")
         legend_below(canvas, axis, columns=3)
@@ -76,15 +79,14 @@ def sizes(scope: Scope, block: Block, numbers: Sequence[int], entered: Sequence[
     def paint(canvas: Canvas) -> None:
         axes = list(panels(canvas, [f"read {column}" for column in block.columns]))
         for column, axis in enumerate(axes):
-            for place, one in enumerate(lines):
+            for name, style in _styles(lines).items():
                 points = [
                     (number, *point[1:])
                     for number in numbers
-                    if (row := rows.get(f"{one.name}, {number}")) is not None
+                    if (row := rows.get(f"{name}, {number}")) is not None
                     for point in _points(Row(row.name, row.cells[column : column + 1]), [0.0])
                 ]
-                axis.plot([x for x, _ in points], [y for _, y in points],
-                          **_style(place, one.name, one.method == READS_NO_MODEL))  # fmt: skip
+                axis.plot([x for x, _ in points], [y for _, y in points], **style)
             axis.set(xscale="log", ylim=(-0.03, 1.03), xticks=numbers)
             axis.set_xticks([], minor=True)
             axis.set_xticklabels(list(map(str, numbers)))
@@ -97,20 +99,22 @@ def sizes(scope: Scope, block: Block, numbers: Sequence[int], entered: Sequence[
 
 
 def cost_against_power(scope: Scope, block: Block, dose: int) -> Figure:
-    """block: of each contestant its tokens, and what it finds."""
-    entered = contestants(scope)
-    lines = [one.name for one in shown(entered)]
+    """block: of each contestant its tokens, and what it finds. What reads none is a line across."""
+    styles = _styles(shown(contestants(scope)))
 
     def paint(canvas: Canvas) -> None:
         (axis,) = panels(canvas, [block.title])
-        for one, row in zip(entered, block.rows, strict=True):
-            points = _points(Row(row.name, row.cells[1:]), [row.cells[0].ours[0].value or 0.0])
-            style = {"marker": ".", "color": QUIET, "alpha": 0.6, "zorder": 1}
-            if one.name in lines:
-                style = _style(lines.index(one.name), one.name, one.method == READS_NO_MODEL)
-            axis.plot([x for x, _ in points], [y for _, y in points], linestyle="", **style)
-        axis.set(ylim=(-0.03, 1.03), ylabel=f"{AXIS}, read {named(dose)}", xlabel="tokens of the set trained and read")
-        axis.set_xscale("symlog", linthresh=1000)
+        for row in block.rows:
+            plain = {"marker": ".", "color": QUIET, "alpha": 0.6, "zorder": 1}
+            tokens = row.cells[0].ours[0].value
+            for x, y in _points(Row(row.name, row.cells[1:]), [tokens or 0.0]):
+                if x:
+                    axis.plot([x], [y], linestyle="", **styles.get(row.name, plain))
+                else:
+                    axis.axhline(y, **{**styles.get(row.name, plain), "marker": "", "linewidth": 1})
+        axis.set(xscale="log", ylim=(-0.03, 1.03), ylabel=f"{AXIS}, read {named(dose)}",
+                 xlabel="tokens of the set trained and read")  # fmt: skip
+        axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         legend_below(canvas, axis, columns=3)
 
     alt = (

@@ -1,4 +1,4 @@
-"""What each contestant needs and costs, in few words: of methods as `nonmember advise` knows it, of scores by passes."""
+"""What each contestant needs and costs: of methods as `nonmember advise` knows it, of scores by their passes."""
 
 from __future__ import annotations
 

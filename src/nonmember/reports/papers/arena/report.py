@@ -10,16 +10,8 @@ from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.arena import figures
 from nonmember.reports.papers.arena.contestants import ARENA, ERRORS, SIZES, contestants, doses, numbers
-from nonmember.reports.papers.arena.tables import (
-    by_kind,
-    by_size,
-    cost_and_power,
-    costs,
-    overview,
-    power,
-    quoted,
-    verdicts,
-)
+from nonmember.reports.papers.arena.overview import overview, quoted
+from nonmember.reports.papers.arena.tables import by_kind, by_size, cost_and_power, costs, power, verdicts
 
 NOTHING = "no results for this table yet."
 LIGHT = (1, 2)  # readings at which contestants differ most
