@@ -78,9 +78,9 @@ def power(scope: Scope, error: float) -> Block | None:
 
 
 def by_size(scope: Scope) -> Block | None:
-    """A row for each contestant and number of documents."""
+    """A row for each contestant that figures show and number of documents."""
     world = scope.world.name
-    by_number = {number: contestants(scope, SIZES, number) for number in numbers(scope)}
+    by_number = {number: shown(contestants(scope, SIZES, number)) for number in numbers(scope)}
     every = doses([one for entered in by_number.values() for one in entered])
     names = dict.fromkeys(one.name for entered in by_number.values() for one in entered)
     rows = []
