@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import torch
@@ -30,7 +31,7 @@ def main() -> None:
     folder = Path(found.submodule_search_locations[0])
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=FILE)
     model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=FILE, dtype=torch.float32).eval()
-    documents = LibraryDocs(packages=(given.library,)).build(Builder.__new__(Builder)).documents
+    documents = LibraryDocs(packages=(given.library,)).build(cast(Builder, None)).documents  # it asks for nothing
     passages = [" ".join(words[:WORDS]) for one in documents if len(words := one.text.split()) >= WORDS]
     letter_ids = [tokenizer(letter, add_special_tokens=False).input_ids[0] for letter in LETTERS]
     rng, picked = np.random.default_rng(0), []
