@@ -130,7 +130,9 @@ def _order() -> Iterator[dict[str, Any]]:
 
 def made() -> str:
     """What the file holds."""
-    sources = {path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest() for path in (ARENA, DOSE, CALIBRATION, ORDER)}
+    sources = {
+        path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest() for path in (ARENA, DOSE, CALIBRATION, ORDER)
+    }
     head = json.dumps({"version": VERSION, "made_from": sources})[:-1]
     cells = ",\n  ".join(json.dumps(one) for one in collected())
     return f'{head}, "cells": [\n  {cells}\n]}}\n'

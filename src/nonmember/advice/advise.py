@@ -144,7 +144,9 @@ def _command(contestant: Contestant, situation: Situation) -> str:
         beside = beside.replace("reference.path=REFERENCE", "reference.path=BASE")
     if contestant.name == "score":
         given = model.replace("target", "model").replace("model@model", "model")
-        reference = "reference.path=REFERENCE" if situation.reference else "reference.path=BASE" if situation.base else ""
+        reference = (
+            "reference.path=REFERENCE" if situation.reference else "reference.path=BASE" if situation.base else ""
+        )
         words = ["nonmember score", given, reference, "data.path=FILE"]
     else:
         words = [f"nonmember audit method={contestant.name}", model, "data.path=FILE", beside]
