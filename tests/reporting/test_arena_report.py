@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 from made_up_dose import rival
-from reading import block, built, cell, text
+from reading import block, built, cell, runs_of, text
 
+from nonmember.reports.render.page import page
+
+ASCENDING = np.arange(20.0)
 NAMES = [f"library{place:02}-a" for place in range(20)]
 
 
@@ -68,8 +72,7 @@ def levels(dose, means, gains):
 
 
 def test_single_scores_are_contestants_by_what_stands_beside_them(arena_paper):
-    ascending = np.arange(20.0)
-    results = [*levels(0, ascending, ascending), *levels(2, ascending, ascending + 10)]
+    results = [*levels(0, ASCENDING, ASCENDING), *levels(2, ASCENDING, ASCENDING + 10)]
     made = built(arena_paper, *results)
     found, asked = made["power"].figures[0].numbers, block(made["methods"], "methods")
     assert [row.name for row in found.rows] == ["loss", "loss less reference", "loss less held-out"]
@@ -78,6 +81,26 @@ def test_single_scores_are_contestants_by_what_stands_beside_them(arena_paper):
     assert text(asked, "loss less reference", "needs beside") == "unread reference"
     assert "follows instructions" in text(asked, "DE-COP", "2x"), "what was not measured is said, not left blank"
     assert cell(asked, "DE-COP", "2x").ours[0].value is None
+
+
+def test_rows_can_be_chosen_by_what_one_has(arena_paper):
+    """The page's form: levels of access in rising order, a box for each thing beside the model, and the table whole."""
+    document = arena_paper.build(runs_of(*levels(0, ASCENDING, ASCENDING), *levels(2, ASCENDING, ASCENDING)))
+    shown = page(document, [], {})
+    form = shown[shown.index('<form class="choose"') : shown.index("</form>")]
+    access = re.findall(r"<option>(.*?)</option>", form)[:6]
+    assert access == [
+        "no model",
+        "text",
+        "top log-probabilities",
+        "log-probabilities",
+        "full log-probabilities",
+        "weights",
+    ]
+    boxes = re.findall(r'<input type="checkbox" value="(.*?)" checked>', form)
+    assert {"held-out text", "unread reference", "order of the file"} <= set(boxes)
+    assert "nothing" not in boxes
+    assert shown.split("</form>")[1].lstrip().startswith('<div class="scroll"')
 
 
 def test_what_has_no_target_answers_alike_for_all(sections):

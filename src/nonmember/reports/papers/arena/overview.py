@@ -20,9 +20,9 @@ IN_ITS_STUDY, NOT_HERE = "see its own study, below", "not here"
 def overview(scope: Scope) -> Block | None:
     """Every contestant with what it needs, what it finds and what it costs; and those of which nothing was measured."""
     world, entered = scope.world.name, contestants(scope)
-    if not entered:
-        return None
     every = doses(entered)
+    if not every:
+        return None
     situation = situation_of(100, TOKENS)
     rows = [
         Row(one.name, (*_needs(one.needs, world), *(_counted(one, dose, world) for dose in every), _false(one, world),
