@@ -8,7 +8,7 @@ from nonmember.reports.core.grid import FALSE, Block, Cell, Choice, Number, Row,
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.arena.contestants import TOKENS, Contestant, contestants, doses
 from nonmember.reports.papers.arena.needs import ACCESS, CLAIMS, NOTHING, Needs, needs_of, not_here, situation_of
-from nonmember.reports.papers.arena.tables import DECIDES, USUAL, no_rate, runs_of, words
+from nonmember.reports.papers.arena.tables import DECIDES, USUAL, fewer_unread, no_rate, runs_of, words
 from nonmember.reports.papers.dose.cells import QUANTITIES, RATE, named, percent
 from nonmember.reports.render.blocks import filled
 
@@ -38,6 +38,7 @@ def overview(scope: Scope) -> Block | None:
     notes = (
         f"Found at {USUAL:.0%} false positives, of the sets read so often; intervals below. False verdicts: of "
         "membership where nothing was read, of non-membership where something was, by the method's own rule.",
+        fewer_unread(entered),
         "Trains: models, of which controls serve all sets of a study together. Tokens: as `nonmember advise` reckons "
         f"them for 100 texts of {TOKENS} tokens, without the general text that controls read; what is asked of an "
         "endpoint costs a request for each text and pass.",

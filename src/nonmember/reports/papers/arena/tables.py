@@ -52,6 +52,17 @@ def found_cell(one: Contestant, of: Sequence[int], error: float, world: str, kin
     return share_cell(share, runs_of(one.entries, of, kind), world)
 
 
+def fewer_unread(entered: Sequence[Contestant]) -> str:
+    """Who was put to fewer unread sets than others, so that less is asked of it; empty where nobody was."""
+    number = {one.name: len(one.with_dose(0)) for one in entered}
+    most = max(number.values(), default=0)
+    few = {name: unread for name, unread in number.items() if unread < most}
+    if not few:
+        return ""
+    told = formats.listed([f"{name} ({unread})" for name, unread in few.items()])
+    return f"Put to fewer than {most} unread sets, above which it is easier to lie, and not to be compared: {told}."
+
+
 def runs_of(entries: Iterable[Entry], of: Sequence[int], kind: str | None = None) -> list:
     return [one.run for one in entries if one.dose in of and kind in (None, one.kind)]
 
@@ -74,7 +85,7 @@ def power(scope: Scope, error: float) -> Block | None:
     rows = tuple(Row(one.name, tuple(found_cell(one, [dose], error, world) for dose in every)) for one in entered)
     block = Block(f"found-{error * 100:.0f}", world, f"Found at {error:.0%} false positives", "contestant, sets read",
                   tuple(map(named, every)), rows, QUANTITIES)  # fmt: skip
-    return filled(block, (EQUAL.format(error), ABOVE, CLUSTERED))
+    return filled(block, (EQUAL.format(error), fewer_unread(entered), ABOVE, CLUSTERED))
 
 
 def by_size(scope: Scope) -> Block | None:
