@@ -17,7 +17,8 @@ from typing import Any
 ROOT = Path(__file__).parents[1]
 FILE = ROOT / "src" / "nonmember" / "advice" / "measured.json"
 VERSION = 1  # raise it when the meaning of a field changes
-DOSE, CALIBRATION, ORDER = (
+ARENA, DOSE, CALIBRATION, ORDER = (
+    "docs/results/arena/report.md",
     "docs/results/dose/report.md",
     "docs/results/calibration/report.md",
     "docs/results/order/tables/duplication.csv",
@@ -28,7 +29,7 @@ MICRO = "models of about a million parameters, docstrings of libraries"
 MADE = {
     "own base": f"dose study, reported half, second protocol: sets of 100 texts, {MICRO}",
     "another base": f"dose study, targets of other bases: sets of 100 texts, {MICRO}",
-    "rivals": f"dose study, other methods beside the meter: sets of 100 texts, {MICRO}",
+    "arena": f"the arena: sets of 100 texts, {MICRO}",
     "calibration": f"study of calibrated clearance, reported half: sets of 100 texts (power also of 500), {MICRO}",
     "order": f"order test in the micro world: files of at most 300 lines of 20 words, 50 orders, {MICRO}",
 }
@@ -97,17 +98,21 @@ def collected() -> Iterator[dict[str, Any]]:
             where = f"{CALIBRATION}, {name}: {column}, {reading}"
             yield from cell(method, setting, "non_membership", dose, cleared[reading][column], "calibration", where)
 
-    verdicts = table(DOSE, "Verdicts by what was read", "LLM-DI: read")
+    verdicts = table(ARENA, "Verdicts by what was read", "LLM-DI: read")
     for reading, text in verdicts["LLM-DI: read"].items():
-        where = f"{DOSE}, Verdicts by what was read: LLM-DI, {reading}"
-        yield from cell("llm_di", "", "membership", READINGS[reading], text, "rivals", where)
+        where = f"{ARENA}, Verdicts by what was read: LLM-DI, {reading}"
+        yield from cell("llm_di", "", "membership", READINGS[reading], text, "arena", where)
 
-    apart = table(DOSE, "Told apart at equal errors", "found: FSD")
-    ranked = {"fsd": "FSD", "kds": "KDS", "score": "Min-K%++", "score with a reference": "Min-K%++ less reference"}
+    ranked = {
+        "fsd": "FSD", "kds": "KDS", "score": "Min-K%++", "score with a reference": "Min-K%++ less reference",
+        "score with held-out text": "loss less held-out",
+        "score with a reference and held-out text": "loss less reference and held-out",
+    }  # fmt: skip
+    apart = table(ARENA, "Found at 5% false positives", "FSD")
     for method, name in ranked.items():
-        for reading, text in apart[f"found: {name}"].items():
-            where = f"{DOSE}, Told apart at equal errors: found by {name}, {reading}"
-            yield from cell(method, "", "ranking", READINGS[reading], text, "rivals", where)
+        for reading, text in apart[name].items():
+            where = f"{ARENA}, Found at 5% false positives: {name}, {reading}"
+            yield from cell(method, "", "ranking", READINGS[reading], text, "arena", where)
     yield from _order()
 
 
@@ -125,7 +130,9 @@ def _order() -> Iterator[dict[str, Any]]:
 
 def made() -> str:
     """What the file holds."""
-    sources = {path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest() for path in (DOSE, CALIBRATION, ORDER)}
+    sources = {
+        path: hashlib.sha256((ROOT / path).read_bytes()).hexdigest() for path in (ARENA, DOSE, CALIBRATION, ORDER)
+    }
     head = json.dumps({"version": VERSION, "made_from": sources})[:-1]
     cells = ",\n  ".join(json.dumps(one) for one in collected())
     return f'{head}, "cells": [\n  {cells}\n]}}\n'

@@ -50,8 +50,10 @@ def test_the_parts_are_linked_and_joined(auto, nonmember):
     assert (result["question"]["method"], result["question"]["target"]) == ("auto", "tiny0")
     page = (folder / "audit.html").read_text()
     assert all(words in page for words in ("Parts", "parts/prism/result.json", "left out:"))
-    refused = nonmember("bundle", folder, "--out", "b.zip", "--new-key", "k.key")
-    assert "joins several audits. Bundle these" in refused.err
+    bundled = nonmember("bundle", folder, "--out", "b.zip", "--new-key", "k.key")
+    assert "joins several audits: its parts are bundled" in bundled.err
+    assert "Bundled 3 audits" in bundled.out
+    assert nonmember("verify", "b.zip", "--signer", "k.key.pub").status == 0
     again, _ = auto("method.methods=[prism,llm_di,order]")
     assert "models trained: 0" in again.out
     assert json.loads((folder / "result.json").read_text())["provenance"]["keys"] == result["provenance"]["keys"]
@@ -66,6 +68,12 @@ def test_the_budget_leaves_out_what_exceeds_it(auto):
         "blind": None, "llm_di": None, "prism": "over the budget (max_models 0; with it 1)",
     }  # fmt: skip
     assert "non_membership" not in details["families"]
+
+
+def test_a_seal_of_several_questions_is_refused_when_it_is_written(nonmember):
+    refused = nonmember("seal", "--new-key", "k.key", "--out", "seal.json", "world=micro", "method=auto")
+    assert refused.status == 1
+    assert "method=auto puts several" in refused.err
 
 
 def test_nothing_to_run_is_said(auto):

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 from made_up_dose import rival
-from reading import block, built, text
+from reading import block, built, cell, runs_of, text
 
+from nonmember.reports.render.page import page
+
+ASCENDING = np.arange(20.0)
 NAMES = [f"library{place:02}-a" for place in range(20)]
 
 
@@ -16,7 +20,7 @@ def entered(method, dose, values, verdict="score_only", seconds=1.0):
     """A target for each dose, by its place; the blind baseline knows none."""
     for name, value in zip(NAMES, values, strict=True):
         made = rival(method, dose, float(value), name=name, model=f"m{dose}-{name}", verdict=verdict, sweep="arena",
-                     seconds=seconds, place=dose)  # fmt: skip
+                     seconds=seconds, place=dose).that_made({"tokens_observed": 9500})  # fmt: skip
         if method == "blind":
             made = dataclasses.replace(made, question=dataclasses.replace(made.question, target=None, models={}))
         yield made
@@ -41,7 +45,7 @@ def counted(found, row, column="1x"):
 
 def test_found_at_equal_errors(sections):
     """Twenty unread sets: at 1% none of them may lie above, at 5% one. By hand."""
-    strict, usual = (block(sections["power"], f"found-{error}") for error in (1, 5))
+    strict, usual = block(sections["power"], "found-1"), sections["power"].figures[0].numbers
     assert [row.name for row in usual.rows] == ["PRISM", "LLM-DI", "KDS", "blind baseline"]
     assert counted(strict, "KDS") == counted(usual, "KDS") == "20 of 20"
     assert counted(usual, "PRISM") == "20 of 20", "a low Delta speaks for reading"
@@ -57,6 +61,52 @@ def test_verdicts_by_what_was_read(sections):
     assert counted(found, "PRISM: not read", "1x") == "20† of 20"
     assert counted(found, "PRISM: not read", "nothing") == "20 of 20"
     assert counted(found, "LLM-DI: read", "1x") == "20 of 20"
+
+
+def levels(dose, means, gains):
+    """Of each set an audit of two scores."""
+    for name, mean, gain in zip(NAMES, means, gains, strict=True):
+        told = {"means": {"loss": float(mean)}, "less_reference": {"loss": float(gain)}, "less_heldout": {"loss": 0.0}}
+        made = rival("levels", dose, float(mean), name=name, model=f"m{dose}-{name}", sweep="arena", place=dose)
+        yield dataclasses.replace(made, statistics=dataclasses.replace(made.statistics, details=told))
+
+
+def test_single_scores_are_contestants_by_what_stands_beside_them(arena_paper):
+    results = [*levels(0, ASCENDING, ASCENDING), *levels(2, ASCENDING, ASCENDING + 10)]
+    made = built(arena_paper, *results)
+    found, asked = made["power"].figures[0].numbers, block(made["methods"], "methods")
+    assert [row.name for row in found.rows] == ["loss", "loss less reference", "loss less held-out"]
+    told = [counted(found, row.name, "2x") for row in found.rows]
+    assert told == ["1 of 20", "11 of 20", "0 of 20"], "above 18 of 0 to 19; equal values are not told apart"
+    assert text(asked, "loss less reference", "needs beside") == "unread reference"
+    assert "follows instructions" in text(asked, "DE-COP", "2x"), "what was not measured is said, not left blank"
+    assert cell(asked, "DE-COP", "2x").ours[0].value is None
+
+
+def test_rows_can_be_chosen_by_what_one_has(arena_paper):
+    """The page's form: levels of access in rising order, a box for each thing beside the model, and the table whole."""
+    document = arena_paper.build(runs_of(*levels(0, ASCENDING, ASCENDING), *levels(2, ASCENDING, ASCENDING)))
+    shown = page(document, [], {})
+    form = shown[shown.index('<form class="choose"') : shown.index("</form>")]
+    access = re.findall(r"<option>(.*?)</option>", form)[:6]
+    assert access == [
+        "no model",
+        "text",
+        "top log-probabilities",
+        "log-probabilities",
+        "full log-probabilities",
+        "weights",
+    ]
+    boxes = re.findall(r'<input type="checkbox" value="(.*?)" checked>', form)
+    assert {"held-out text", "unread reference", "order of the file"} <= set(boxes)
+    assert "nothing" not in boxes
+    assert shown.split("</form>")[1].lstrip().startswith('<div class="scroll"')
+
+
+def test_what_has_no_target_answers_alike_for_all(sections):
+    blind = sections["power"].figures[0].numbers.rows[-1]
+    assert blind.name == "blind baseline"
+    assert len(blind.cells[0].ours[0].runs) == 20
 
 
 def test_costs_are_medians_of_the_arenas_audits(sections):

@@ -119,8 +119,14 @@ _ACCESS = {
 
 
 def _measured_as(contestant: Contestant, situation: Situation) -> str:
-    with_reference = contestant.name == "score" and situation.reference
-    return "score with a reference" if with_reference else contestant.name
+    """Scores by what stands beside them."""
+    if contestant.name != "score":
+        return contestant.name
+    beside = [
+        *(["a reference"] if situation.reference or situation.base else []),
+        *(["held-out text"] if situation.heldout == "same_draw" else []),
+    ]
+    return " ".join(["score", *(["with"] if beside else []), " and ".join(beside)]).strip()
 
 
 def _command(contestant: Contestant, situation: Situation) -> str:
@@ -138,7 +144,9 @@ def _command(contestant: Contestant, situation: Situation) -> str:
         beside = beside.replace("reference.path=REFERENCE", "reference.path=BASE")
     if contestant.name == "score":
         given = model.replace("target", "model").replace("model@model", "model")
-        reference = "reference.path=REFERENCE" if situation.reference else ""
+        reference = (
+            "reference.path=REFERENCE" if situation.reference else "reference.path=BASE" if situation.base else ""
+        )
         words = ["nonmember score", given, reference, "data.path=FILE"]
     else:
         words = [f"nonmember audit method={contestant.name}", model, "data.path=FILE", beside]

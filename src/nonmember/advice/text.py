@@ -104,8 +104,9 @@ def _ranking(option: Option) -> str:
     if READINGS not in cells:
         return ""
     one = cells[READINGS]
-    found = f"{one.count} of {one.of} sets read {READINGS} times lay above all but 5% of the unread ones"
-    return f" (in the {one.study.partition(',')[0]} {found})"
+    once = f"{cells[1].count} of {cells[1].of} sets read once and " if 1 in cells else ""
+    found = f"{once}{one.count} of {one.of} read {READINGS} times lay above all but 5% of the unread ones"
+    return f" (in {one.study.partition(':')[0]} {found})"
 
 
 def _in_short(option: Option) -> str:

@@ -22,7 +22,7 @@ from nonmember.methods import Auto, Blind, method_named
 from nonmember.methods.auto import NULL_HYPOTHESIS, PartResult
 from nonmember.reports.audit_page.write import try_to_write_page
 from nonmember.results.mirror import SUSPECT, mirror
-from nonmember.results.result import CONFIG, ERROR, RESULT, AuditResult, Provenance
+from nonmember.results.result import CONFIG, ERROR, PARTS, RESULT, AuditResult, Provenance
 from nonmember.runtime.files import write_text_atomically
 from nonmember.runtime.processes import process_rank
 from nonmember.runtime.source import commit
@@ -30,8 +30,6 @@ from nonmember.stats.blind import INTERPRETABLE_UP_TO
 from nonmember.tracking.trackers import NoLogging
 
 log = logging.getLogger(__name__)
-
-PARTS = "parts"  # the folder of the parts' own folders, beside the joined result
 
 
 @dataclass(frozen=True)

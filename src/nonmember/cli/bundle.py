@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonmember.cli.seal import add_key, key_of
-from nonmember.results.result import CONFIG, RESULT
+from nonmember.results.result import CONFIG, PARTS, RESULT
 
 if TYPE_CHECKING:
     from nonmember.evidence.gathering import Choice, Gathered
@@ -104,11 +104,14 @@ def main() -> None:
 
 
 def _folders(given: Sequence[Path]) -> list[Path]:
-    """Of finished audits, each once, by their names."""
+    """Of finished audits, each once, by their names. Of a joined one (method=auto) its parts are taken."""
     found = {path.parent.resolve() for folder in given for path in folder.rglob(RESULT)}
     if not found:
         raise ValueError(f"There is no {RESULT} below {given[0]}. Run an audit first, or name the folder of one.")
-    return sorted(found, key=lambda folder: (folder.name, str(folder)))
+    joined = {folder for folder in found if any(one.parent == folder / PARTS for one in found)}
+    for folder in sorted(joined):
+        sys.stderr.write(f"{folder} joins several audits: its parts are bundled, and what joins them is not.\n")
+    return sorted(found - joined, key=lambda folder: (folder.name, str(folder)))
 
 
 def _rows(paths: Sequence[Path]) -> list[list[dict[str, Any]]]:

@@ -20,6 +20,11 @@ An audit with seal=FILE then refuses to run with any other settings, models or d
 the other side before the audit is run: nobody else certifies the date in it. Keep the file OUT.private: without it
 nobody can show which documents were meant."""
 
+SEVERAL = (
+    "A seal fixes the question of one method, and method=auto puts several; which of them depends on the budget and on "
+    "what the blind baseline finds. Seal each that `nonmember advise` names, as in method=prism."
+)
+
 
 def main() -> None:
     """Print what was sealed and the hash of the file."""
@@ -43,7 +48,10 @@ def main() -> None:
     def seal(config: DictConfig, folder: Path) -> None:
         from nonmember.audits.keys import audit_keys
         from nonmember.config import runs
+        from nonmember.config.parts import is_auto
 
+        if is_auto(config):
+            raise ValueError(SEVERAL)
         cell = runs.cell_of(config, folder)
         builder = runs.builder_of(config)
         cells.append(cell_of_seal(cell.audit, builder, audit_keys(cell.audit, builder), folder.name, secret))

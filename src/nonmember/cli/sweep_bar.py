@@ -57,7 +57,7 @@ class SweepBar(Stage):
         if self._work.untold:  # tokens are the next best measure
             weights = {name: float(cost.tokens or 0) for name, cost in self._work.costs.items()}
         left = sum(weights[name] or 0.0 for name in self._left)
-        done = sum(weight or 0.0 for weight in weights.values()) - left
+        done = sum(weights[name] or 0.0 for name in weights.keys() - self._left)  # a difference of sums is seldom 0
         if done > 0:
             return (time.monotonic() - self._since) * left / done
         return None if self._work.untold else self._work.makespan(self._num_workers)

@@ -54,10 +54,11 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     """
     from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW
     from nonmember.advice.situation import Situation
-    from nonmember.audits.joined import PARTS, Part
+    from nonmember.audits.joined import Part
     from nonmember.config.given import given
     from nonmember.config.runs import cell_of
     from nonmember.methods import Auto
+    from nonmember.results.result import PARTS
 
     config, audit = given(config)
     method = audit.method

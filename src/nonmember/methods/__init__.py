@@ -25,6 +25,7 @@ from nonmember.methods.extraction.name_cloze import NameCloze
 from nonmember.methods.extraction.prefix_completion import PrefixCompletion
 from nonmember.methods.fsd import Fsd
 from nonmember.methods.kds import Kds
+from nonmember.methods.levels import Levels
 from nonmember.methods.llm_di import LlmDi
 from nonmember.methods.mc_pdd.contaminated import McPddContaminated
 from nonmember.methods.mc_pdd.groups import McPddGroups
@@ -51,6 +52,7 @@ __all__ = [
     "Embedded",
     "Fsd",
     "Kds",
+    "Levels",
     "LlmDi",
     "McPdd",
     "McPddContaminated",

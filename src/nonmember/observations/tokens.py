@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
-from nonmember.artifacts.store import Entry
+from nonmember.artifacts.store import Entry, key_hash
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.corpora.views import BEHIND_END_OF_TEXT, apply_view
 from nonmember.models.base import ModelSpec
@@ -113,9 +113,19 @@ def token_counts_in(
     builder: Builder, model: ModelSpec, corpus: CorpusSpec, max_tokens: int | None = None
 ) -> npt.NDArray[np.int64]:
     """[V] how often each of the model's token ids occurs in a general corpus, among the first `max_tokens` of each
-    document."""
+    document. Models with one tokenizer share it in memory."""
     from nonmember.models.loading import encode_corpus
     from nonmember.scores import token_counts
 
     loaded = builder.get(model)
-    return token_counts(encode_corpus(loaded, builder.get(corpus), max_tokens), loaded.model.config.vocab_size)
+    vocab_size = loaded.model.config.vocab_size
+
+    def counted() -> npt.NDArray[np.int64]:
+        return token_counts(encode_corpus(loaded, builder.get(corpus), max_tokens), vocab_size)
+
+    backend = getattr(loaded.tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return counted()
+    counts = {"tokenizer": backend.to_str(), "vocab_size": vocab_size, "max_tokens": max_tokens}
+    name = key_hash(counts | {"corpus": corpus.fingerprint(builder)})
+    return builder.memory.get("token counts", name, counted, at_most=4)

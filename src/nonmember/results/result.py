@@ -20,6 +20,7 @@ SCHEMA_VERSION = 2  # 1 was flat and did not say so
 # In the folder of each audit.
 RESULT, ERROR, CONFIG = "result.json", "error.json", "config.json"
 SCORES, DISTRIBUTION = "scores.parquet", "distribution.parquet"
+PARTS = "parts"  # the folder of the parts' own folders, beside a result that joins them
 
 
 @dataclass(frozen=True)

@@ -88,9 +88,22 @@ class Row:
 
 
 @dataclass(frozen=True)
+class Choice:
+    """Rows are chosen by the words of a column. is_rising: each of the values includes those before it, and a row stays
+    up to the chosen one.   is_list: cells hold lists with commas, and a row stays whose entries have all been chosen.
+    """
+
+    column: str
+    values: tuple[str, ...]
+    is_rising: bool = False
+    is_list: bool = False
+
+
+@dataclass(frozen=True)
 class Block:
     """A rectangle of cells. world: whose numbers these are.   corner: what the row names are.   quantities: what the
     numbers of one cell are, in their order.   footer: rows that qualify the columns (controls).   notes: sentences.
+    choices: by which the page lets one choose rows.
     """
 
     key: str
@@ -102,6 +115,7 @@ class Block:
     quantities: tuple[str, ...]
     footer: tuple[Row, ...] = ()
     notes: tuple[str, ...] = ()
+    choices: tuple[Choice, ...] = ()
 
     def cells(self) -> Iterator[tuple[Row, str, Cell]]:
         for row in self.rows:

@@ -225,6 +225,34 @@
           rows)));
   }
 
+  // ------------------------------------------------------------------------------- tables with a choice of rows
+  function choosable(chooser) {
+    const rows = [...chooser.parentElement.querySelector("tbody").rows];
+    const search = chooser.querySelector("input[type=search]");
+    const word = (row, place) => row.cells[place.dataset.column].textContent.trim();
+    const selected = (row, select) => {
+      const values = [...select.options].map((option) => option.value);
+      return "rising" in select.dataset ? values.indexOf(word(row, select)) <= values.indexOf(select.value) : word(row, select) === select.value;
+    };
+    const had = (row, field) => {
+      const boxes = [...field.querySelectorAll("input")];
+      return boxes.every((box) => box.checked || !word(row, field).split(", ").includes(box.value));
+    };
+    const take = () => {
+      for (const row of rows) {
+        row.hidden = !(row.cells[0].textContent.toLowerCase().includes(search.value.toLowerCase())
+          && [...chooser.querySelectorAll("select")].every((select) => !select.value || selected(row, select))
+          && [...chooser.querySelectorAll("fieldset")].every((field) => had(row, field)));
+      }
+      chooser.querySelector("output").textContent = `${rows.filter((row) => !row.hidden).length} of ${rows.length} rows`;
+    };
+    chooser.addEventListener("input", take);
+    chooser.addEventListener("submit", (event) => event.preventDefault());
+    chooser.hidden = false;
+    take();
+  }
+  document.querySelectorAll("form.choose").forEach(choosable);
+
   // ----------------------------------------------------------------------------------------------- begin
   entries.forEach((entry) => {
     const [first, name] = entry.row.cells;

@@ -1,0 +1,121 @@
+"""How high do a set's membership scores lie? Their means over the documents: by themselves, less the reference's, and
+beside held-out text of the same kind.
+
+What simpler means than a method can say of a set, in one audit for all scores. There is no test: how high is high
+nobody knows without models or text of which the truth is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from nonmember.methods.base import (
+    Access,
+    DocumentGroup,
+    Measurement,
+    Method,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    require_scores,
+)
+from nonmember.scores import Score
+from nonmember.stats.classification import roc_auc
+
+TARGET, REFERENCE = "target", "reference"
+CLAIM = (
+    "None about these documents by themselves: the means may be compared with those of other sets of the same kind "
+    "under the same model."
+)
+
+
+@dataclass(frozen=True)
+class Levels(Method):
+    """scores: of which the means are told; that of the first is the statistic.   referenced: those among them that are
+    measured under the reference too.
+
+    Held-out text is measured where it is given, and so is unseen text where a score puts it before each document.
+    """
+
+    scores: Sequence[Score]
+    referenced: Sequence[Score]
+    alpha: float
+    max_tokens: int
+
+    name: ClassVar[str] = "levels"
+    statistic_name: ClassVar[str] = "mean score"
+    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
+    min_documents: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_scores(self.scores, "scores")
+        require_scores(self.referenced, "referenced", may_be_empty=True)
+        if unknown := [one.name for one in self.referenced if one not in self.scores]:
+            raise ValueError(f"referenced must be some of scores; got {unknown[0]}, which is none of them.")
+
+    @property
+    def score_name(self) -> str:
+        return self.scores[0].name
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        corpora = {"suspect": roles.suspect} | ({"heldout": roles.heldout} if roles.heldout is not None else {})
+        found = {}
+        for group, corpus in corpora.items():
+            measured: dict[str, Measurement] = {
+                f"{TARGET}/{one.name}": roles.scored(one, corpus, self.max_tokens, TARGET) for one in self.scores
+            }
+            for one in self.referenced:
+                scored = roles.scored(one, corpus, self.max_tokens, REFERENCE, roles.reference)
+                measured[f"{REFERENCE}/{one.name}"] = scored
+            found[group] = DocumentGroup(corpus, measured)
+        return found
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        """The statistic is the mean of the first score; there is neither p-value nor interval."""
+        suspect = documents["suspect"]
+        heldout = documents.get("heldout")
+        means, gains = self._means(suspect), self._gains(suspect)
+        told: dict[str, Any] = {"means": means, "less_reference": gains}
+        if heldout is not None:
+            told |= {
+                "less_heldout": _less(means, self._means(heldout)),
+                "less_both": _less(gains, self._gains(heldout)),
+                "auc": {one.name: _auc(suspect, heldout, one.name) for one in self.scores},
+                "num_heldout": len(heldout.doc_ids),
+            }
+        return TestOutcome(
+            statistic=means[self.score_name],
+            p_value=np.nan,
+            ci_low=np.nan,
+            ci_high=np.nan,
+            alpha=self.alpha,
+            verdict="score_only",
+            allowed_claim=CLAIM,
+            details=told,
+        )
+
+    def _means(self, documents: ScoredDocuments) -> dict[str, float]:
+        return {one.name: float(documents.values[f"{TARGET}/{one.name}"].mean()) for one in self.scores}
+
+    def _gains(self, documents: ScoredDocuments) -> dict[str, float]:
+        """Less the reference's."""
+        return {
+            one.name: float(
+                (documents.values[f"{TARGET}/{one.name}"] - documents.values[f"{REFERENCE}/{one.name}"]).mean()
+            )
+            for one in self.referenced
+        }
+
+
+def _less(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, float]:
+    return {name: value - second[name] for name, value in first.items()}
+
+
+def _auc(suspect: ScoredDocuments, heldout: ScoredDocuments, name: str) -> float:
+    values = [one.values[f"{TARGET}/{name}"] for one in (suspect, heldout)]
+    return roc_auc(np.concatenate(values), np.repeat([True, False], [len(one) for one in values]))
