@@ -40,8 +40,8 @@ def overview(scope: Scope) -> Block | None:
         "membership where nothing was read, of non-membership where something was, by the method's own rule.",
         fewer_unread(entered),
         "Trains: models, of which controls serve all sets of a study together. Tokens: as `nonmember advise` reckons "
-        f"them for 100 texts of {TOKENS} tokens, without the general text that controls read; what is asked of an "
-        "endpoint costs a request for each text and pass.",
+        f"them for 100 texts of {TOKENS} tokens, and of controls beside them the text that they are trained on; what "
+        "is asked of an endpoint costs a request for each text and pass.",
         "Held-out text is of the same draw here. Text of another date there is none of in this world: a comparison "
         "with it finds the date (the sweep years).",
     )
@@ -84,10 +84,11 @@ def _costs(needs: Needs, world: str) -> tuple[Cell, ...]:
     if needs.cost is None:
         return tuple(Cell((dash(world),)) for _ in COSTS)
     cost = needs.cost
-    models = " and ".join(
-        part for part in (f"{cost.controls} controls" * bool(cost.controls), f"{cost.tuned}" * bool(cost.tuned)) if part
-    )
-    values = ((models or "0", float(cost.models)), (f"{cost.trained:,}", float(cost.trained)),
+    models, trained = f"{cost.tuned}" * bool(cost.tuned), f"{cost.trained:,}" * bool(cost.trained)
+    if cost.controls:
+        models = " and ".join(filter(None, (f"{cost.controls} controls", models)))
+        trained = " and ".join(filter(None, ("their text", trained)))
+    values = ((models or "0", float(cost.models)), (trained or "0", float(cost.trained)),
               (f"{cost.read:,}", float(cost.read)))  # fmt: skip
     return tuple(Cell((Number(text, value, world),)) for text, value in values)
 
