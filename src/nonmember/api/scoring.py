@@ -75,7 +75,7 @@ def score(
     with at_work(), explained():
         with composed("score", inputs.overrides, inputs.replaced) as (config, folder):
             scoring, builder = scoring_of(config), ready(builder_of(config), inputs)
-        from nonmember.audits.scoring import write_scores
+        from nonmember.audits.scores import write_scores
 
         path = write_scores(scoring, builder, folder)
     return _read(path, as_arrow)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
-from nonmember.artifacts.store import Entry
+from nonmember.artifacts.store import Entry, key_hash
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.corpora.views import BEHIND_END_OF_TEXT, apply_view
 from nonmember.models.base import ModelSpec
@@ -114,8 +114,13 @@ def token_counts_in(
 ) -> npt.NDArray[np.int64]:
     """[V] how often each of the model's token ids occurs in a general corpus, among the first `max_tokens` of each
     document."""
-    from nonmember.models.loading import encode_corpus
-    from nonmember.scores import token_counts
 
-    loaded = builder.get(model)
-    return token_counts(encode_corpus(loaded, builder.get(corpus), max_tokens), loaded.model.config.vocab_size)
+    def count() -> npt.NDArray[np.int64]:
+        from nonmember.models.loading import encode_corpus
+        from nonmember.scores import token_counts
+
+        loaded = builder.get(model)
+        return token_counts(encode_corpus(loaded, builder.get(corpus), max_tokens), loaded.model.config.vocab_size)
+
+    name = ("token counts", key_hash(model.key(builder)), corpus.fingerprint(builder), max_tokens)
+    return builder.resource(name, count)
