@@ -61,8 +61,7 @@ def _write(rows: sqlite3.Cursor, path: Path) -> int:
         return number
     with replacing(path) as temporary, pq.ParquetWriter(temporary, SCHEMA) as writer:
         while some:
-            columns = [pa.array(column, field.type) for column, field in zip(zip(*some, strict=True), SCHEMA)]
-            writer.write_table(pa.table(columns, schema=SCHEMA))
+            writer.write_table(pa.table([list(column) for column in zip(*some, strict=True)], schema=SCHEMA))
             number += len(some)
             some = rows.fetchmany(ROWS_AT_ONCE)
     return number

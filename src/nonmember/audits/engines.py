@@ -76,7 +76,8 @@ class OnRay(Engine):
             logging.getLogger("ray.data").setLevel(logging.ERROR)
             actors = ray.data.ActorPoolStrategy(size=self.num_workers, max_tasks_in_flight_per_actor=1)
             made = ray.data.range(len(parts), override_num_blocks=len(parts)).map(
-                Worker, fn_constructor_args=(scorer, list(parts)), compute=actors, num_cpus=self.num_cpus,
+                Worker,  # type: ignore[arg-type]  # a class whose objects are called, as Ray Data wants for actors
+                fn_constructor_args=(scorer, list(parts)), compute=actors, num_cpus=self.num_cpus,
                 num_gpus=self.num_gpus,
             )  # fmt: skip
             for row in made.iter_rows():
@@ -97,8 +98,8 @@ class OnRay(Engine):
             ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")
         except ConnectionError as error:
             raise ValueError(
-                f"No Ray cluster answers at {self.address} ({error}). Correct engine.address, or leave it out: a cluster "
-                "of this machine is then started."
+                f"No Ray cluster answers at {self.address} ({error}). Correct engine.address, or leave it out; then one "
+                "is started on this machine."
             ) from error
 
 

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from nonmember.artifacts import Builder, Memory, Spec
 from nonmember.artifacts.store import Entry, Store
 from nonmember.audits.duplicate_ids import places_between, write_duplicates
-from nonmember.audits.engines import DuplicateIds
+from nonmember.audits.engines import DuplicateIds, Manifest
 from nonmember.audits.part_files import (
     COMPARED,
     DUPLICATES,
@@ -37,7 +37,7 @@ from nonmember.audits.walk import specs_in
 from nonmember.corpora import Chunks
 from nonmember.models import label_of
 from nonmember.records.streams import CHUNK_BYTES, Shards
-from nonmember.runtime.compute import MIB
+from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.files import alone_in, file_hash
 from nonmember.runtime.progress import Stage, tracked
 from nonmember.tracking.trackers import NoTracker
@@ -79,11 +79,12 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
     Parts that an earlier run has completed are verified by their hashes and stay. Raises ValueError where the folder
     holds other scores, and for documents of one id where these are refused.
     """
+    number = "one device" if builder.compute.in_one_process else "several devices"
     if not scoring.model.has_weights or not builder.compute.in_one_process:
         raise ValueError(
             "A streamed corpus is scored under models with weights, by one device a process; got "
-            f"{label_of(scoring.model)} and a trainer of {'one' if builder.compute.in_one_process else 'several'}. Take "
-            "a corpus that is not streamed, or engine=ray for several devices."
+            f"{label_of(scoring.model)} and trainer.make_trainer of {number}. Take a corpus that is not streamed, or "
+            "for several devices engine=ray."
         )
     stream: Any = builder.get(scoring.corpus)
     if not isinstance(stream, Shards):
@@ -102,15 +103,17 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
         repeated = _duplicates(stream, files, parts.duplicate_ids)
         plan = parts_of(stream, parts.mib)
         scorer = PartScorer(scoring, stream, limit, question, files, builder)
-        made = {part.number: manifest for part in plan if (manifest := files.complete(part.name)) is not None}
+        made: dict[int, Manifest] = {
+            part.number: manifest for part in plan if (manifest := files.complete(part.name)) is not None
+        }
         at = sum(part.num_documents for part in plan if part.number in made)
         with (
             Stage(f"scoring {scoring.corpus.readable}", len(stream), "documents", at=at, covers=True) as stage,
             closing(parts.engine.run(scorer, [part for part in plan if part.number not in made])) as scored,
         ):
-            for manifest in scored:
-                made[manifest["number"]] = manifest
-                stage.advance(plan[manifest["number"]].num_documents)
+            for new in scored:
+                made[new["number"]] = new
+                stage.advance(plan[new["number"]].num_documents)
         tally = Tally.total(Tally.from_json(made[part.number]["tally"]) for part in plan)
         dropped = dict(stream.dropped) | ({"duplicate_id": repeated["number"]} if repeated["number"] else {})
         write_json(
@@ -209,7 +212,7 @@ def _in_another_process(
     question: Mapping[str, Any],
     files: PartFiles,
     root: Path,
-    compute: Any,
+    compute: Compute,
 ) -> PartScorer:
     from nonmember.runtime.quiet import quieten
 

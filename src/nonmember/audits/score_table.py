@@ -18,9 +18,8 @@ from nonmember.artifacts import Builder
 from nonmember.audits.record import table_of_scores, versions
 from nonmember.audits.scoring import Scoring
 from nonmember.audits.tally import Tally
-from nonmember.models.reading import TextsRead, texts_read
+from nonmember.models.reading import Read, TextsRead
 from nonmember.observations import Scored, TokenStatistics
-from nonmember.observations.base import texts_of
 from nonmember.results.result import SCORES
 from nonmember.runtime.files import replacing
 
@@ -42,10 +41,10 @@ class ScoreTable:
     @classmethod
     def of(cls, scoring: Scoring, builder: Builder, limit: int, *, one_of_many: bool = False) -> ScoreTable:
         """limit: tokens of a document that are read.   one_of_many: whether it is a small part of what is scored."""
-        corpus, wanted = builder.get(scoring.corpus), scoring.wanted()
+        wanted = scoring.wanted()
         read = None
         if scoring.model.has_weights:
-            read = texts_read(scoring.model.load_tokenizer(builder), texts_of(corpus), limit)
+            read = builder.get(Read(scoring.model, scoring.corpus, limit))
             if not one_of_many:
                 _say_expected_memory(wanted, scoring, read)
 
