@@ -113,7 +113,7 @@ def parts_of(outputs: Path) -> dict[str, tuple[int, int]]:
     """Name -> when it was written, and its inode."""
     there = outputs.glob("scores/*/manifests/part-*.json")
     tables = (path.parents[1] / "scores" / f"{path.stem}.parquet" for path in there)
-    return {path.stem: (path.stat().st_mtime_ns, path.stat().st_ino) for path in tables}
+    return {path.stem: (path.stat().st_mtime_ns, path.stat().st_ino) for path in tables if path.is_file()}
 
 
 def measured(stage: str, arguments: list[str], outputs: Path, kill_at: int | None = None) -> dict[str, Any]:

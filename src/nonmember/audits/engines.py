@@ -98,8 +98,8 @@ class OnRay(Engine):
             ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")
         except ConnectionError as error:
             raise ValueError(
-                f"No Ray cluster answers at {self.address} ({error}). Correct engine.address, or leave it out; then one "
-                "is started on this machine."
+                f"No Ray cluster answers at {self.address} ({error}). Correct engine.address; without it a cluster is "
+                "started on this machine."
             ) from error
 
 

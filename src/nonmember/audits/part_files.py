@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow.dataset
+
 from nonmember.artifacts.store import key_hash
 from nonmember.runtime.files import file_hash, remove_temporary, write_text_atomically
 
@@ -42,20 +44,23 @@ class PartFiles:
         """Clear away what a killed run left. Raises ValueError where the folder has parts that answer something else.
         Call it only while holding the folder's lock."""
         there = read_json(self.folder / QUESTION)
-        if there is not None and key_hash(there) != key_hash(question):
-            differ = [name for name in (*question, *there) if there.get(name) != question.get(name)]
-            names = ", ".join(list(dict.fromkeys(differ))[:NAMED])
+        is_same = there is not None and key_hash(there) == key_hash(question)
+        if not is_same and any((self.folder / MANIFESTS).glob("part-*.json")):
+            there = there or {}
+            differ = dict.fromkeys(name for name in (*question, *there) if there.get(name) != question.get(name))
             changed = " (the documents are others than they were)" if "corpus" in differ else ""
             raise ValueError(
-                f"{self.folder} must be empty, or hold parts of these scores; it holds parts of others: {names} "
-                f"differ{changed}. Choose another folder with hydra.run.dir=FOLDER, or remove that one."
+                f"{self.folder} must be empty, or hold parts of these scores; it holds parts of others: "
+                f"{', '.join(list(differ)[:NAMED])} differ{changed}. Choose another folder with hydra.run.dir=FOLDER, "
+                "or remove that one."
             )
         for name in (TABLES, MANIFESTS):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
             remove_temporary(self.folder / name)
         for left in self.folder.glob(f"{SCRATCH}*"):
             shutil.rmtree(left)
-        if there is None:
+        if not is_same:
+            (self.folder / MANIFESTS / COMPARED).unlink(missing_ok=True)
             write_json(self.folder / QUESTION, question)
 
     def complete(self, name: str) -> dict[str, Any] | None:
@@ -68,6 +73,30 @@ class PartFiles:
         self.manifest(name).unlink(missing_ok=True)
         table.unlink(missing_ok=True)
         return None
+
+
+def open_scores(folder: Path, *, verify: bool) -> pyarrow.dataset.Dataset:
+    """The tables of a folder that `nonmember score` has completed, as a data set that is read when it is used.
+
+    verify: whether the tables are compared with the hashes in the manifest first.
+    """
+    files = PartFiles(folder.parent if folder.name == TABLES else folder)
+    manifest = read_json(files.folder / MANIFEST)
+    if manifest is None:
+        made = len(list((files.folder / MANIFESTS).glob("part-*.json")))
+        what = f"{made} parts are there, but not all" if made else "there are none"
+        raise ValueError(
+            f"{files.folder} must hold the scores of streamed documents with their {MANIFEST}; {what}. Start the same "
+            "nonmember score again to go on."
+        )
+    paths = []
+    for part in manifest["parts"]:
+        path = files.folder / part["file"]
+        if not path.is_file() or (verify and file_hash(path) != part["sha256"]):
+            state = "was changed after it was written" if path.is_file() else "is missing"
+            raise ValueError(f"{path} {state}. Start the same nonmember score again; it makes that part anew.")
+        paths.append(str(path))
+    return pyarrow.dataset.dataset(paths, format="parquet")
 
 
 def read_json(path: Path) -> dict[str, Any] | None:

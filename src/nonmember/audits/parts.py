@@ -96,7 +96,6 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
         "format": FORMAT,
         "precision": builder.compute.precision,
         "part_mib": parts.mib,
-        "duplicate_ids": parts.duplicate_ids,
     }
     with alone_in(folder, "scoring into"):
         files.begin(question)
