@@ -1,7 +1,7 @@
 """Scores of documents too many for memory: `python benchmarks/scoring.py [FOLDER [--documents 1000000]] [--json PATH]`.
 
 With FOLDER, which is not removed, and that many short documents (JSON Lines in 20 files, made of words drawn from a
-seed) under a model of a few thousand parameters, each in a process of its own whose memory is read twice a second:
+seed) under a model of a few thousand parameters, each in a process of its own whose memory is read every other second:
 
 1. score: `nonmember score data=streamed`, killed (SIGKILL) when half of the parts are there.
 2. again: the same command; the parts that were there must be left as they are.
@@ -34,10 +34,11 @@ from typing import Any
 
 import psutil
 
-from streaming import EVERY_SECONDS, memory_of
+from streaming import memory_of
 
 FILES, WORDS, HIDDEN = 20, 120, 8
 SEED, LENGTHS = 20, (3, 16)  # words of a document
+EVERY_SECONDS = 2.0
 SMALL = 40_000  # documents where none are asked for
 LEAST_OF_SMALL_PATH, LEAST_OF_TWO_WORKERS = 0.9, 1.7
 MOST_DIFFERENCE = 1e-4

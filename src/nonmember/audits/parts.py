@@ -79,13 +79,7 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
     Parts that an earlier run has completed are verified by their hashes and stay. Raises ValueError where the folder
     holds other scores, and for documents of one id where these are refused.
     """
-    number = "one device" if builder.compute.in_one_process else "several devices"
-    if not scoring.model.has_weights or not builder.compute.in_one_process:
-        raise ValueError(
-            "A streamed corpus is scored under models with weights, by one device a process; got "
-            f"{label_of(scoring.model)} and trainer.make_trainer of {number}. Take a corpus that is not streamed, or "
-            "for several devices engine=ray."
-        )
+    _require_possible(scoring, builder)
     stream: Any = builder.get(scoring.corpus)
     if not isinstance(stream, Shards):
         raise ValueError("A mixture of streamed corpora is to be trained on. Score each of its components.")
@@ -130,6 +124,22 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
         )
     tally.say(dropped, limit)
     return files.folder / TABLES
+
+
+def _require_possible(scoring: Scoring, builder: Builder) -> None:
+    if not scoring.model.has_weights or not builder.compute.in_one_process:
+        number = "one device" if builder.compute.in_one_process else "several devices"
+        raise ValueError(
+            "A streamed corpus is scored under models with weights, by one device a process; got "
+            f"{label_of(scoring.model)} and trainer.make_trainer of {number}. Take a corpus that is not streamed, or "
+            "for several devices engine=ray."
+        )
+    for name, score in scoring.wanted().items():
+        if score.neighbours is not None and score.neighbours.filler is None:
+            raise ValueError(
+                f"{name} replaces words by words drawn from all documents, which are not in memory. Have a masked model "
+                f"propose them ({name}.filler=FOLDER_OR_HUB_NAME), or leave it out of costly."
+            )
 
 
 def _duplicates(stream: Shards, files: PartFiles, rule: DuplicateIds) -> dict[str, Any]:
