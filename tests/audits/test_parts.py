@@ -125,7 +125,7 @@ def test_killed_it_goes_on_with_the_parts_that_are_complete(score, monkeypatch, 
     assert not list(folder.glob("*/.*"))
 
     damaged.write_bytes(b"")
-    with pytest.raises(ValueError, match="part-00001.parquet was changed after it was written"):
+    with pytest.raises(ValueError, match=r"part-00001\.parquet was changed after it was written"):
         nm.load_scores(folder)
     other = score("perturbations=[butter_fingers]")
     assert other.status == 1

@@ -137,8 +137,8 @@ def _require_possible(scoring: Scoring, builder: Builder) -> None:
     for name, score in scoring.wanted().items():
         if score.neighbours is not None and score.neighbours.filler is None:
             raise ValueError(
-                f"{name} replaces words by words drawn from all documents, which are not in memory. Have a masked model "
-                f"propose them ({name}.filler=FOLDER_OR_HUB_NAME), or leave it out of costly."
+                f"{name} replaces words by words drawn from all documents, which are not in memory. Have a masked "
+                f"model propose them ({name}.filler=FOLDER_OR_HUB_NAME), or leave it out of costly."
             )
 
 

@@ -81,7 +81,7 @@ class Streamed(CorpusSpec):
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
         """Read, clean and write. Behind every complete file the place is noted, and a later run goes on from it."""
-        known = _noted(folder)
+        known, identity = _noted(folder), self.source.identity()
         writer = ShardWriter(folder, known.get("shards", ()))
         place, dropped = Place(**known.get("place", {})), Counter(known.get("dropped", {}))
         num_words = known.get("num_words", 0)
@@ -97,6 +97,8 @@ class Streamed(CorpusSpec):
                 if self.num_words is not None and num_words >= self.num_words:
                     break
         writer.finish()
+        if self.source.identity() != identity:
+            raise ValueError(f"The files of {self.readable} were changed while they were read. Start again.")
         if self.num_words is not None and num_words < self.num_words:
             log.warning(
                 "%s has %s words of the %s wanted (left out on the way: %s); all of them are taken, and it goes on.",
