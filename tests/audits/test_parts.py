@@ -78,8 +78,9 @@ def test_they_are_the_scores_of_the_same_documents_in_memory(score, make_model, 
             assert ours[name].to_pylist() == theirs[name].to_pylist()
         else:
             np.testing.assert_allclose(ours[name].to_numpy(), theirs[name].to_numpy(), atol=2e-5, err_msg=name)
-    said = [[line for line in one.out.splitlines() if " documents " in line] for one in (held, streamed)]
-    assert said[0] == said[1] != []
+    became = [one.out[one.out.index("Documents: 60 read") :].splitlines()[:-1] for one in (held, streamed)]
+    assert became[0] == became[1]
+    assert "2 documents have no loss" in became[0][-1]
     assert not (tmp_path / "elsewhere/store/observations").exists(), "the store stays for what is small"
 
 

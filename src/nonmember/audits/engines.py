@@ -14,6 +14,11 @@ from typing import Any, Literal, get_args
 from nonmember.checks import require_choice, require_count, require_number
 
 OBJECT_STORE_BYTES = 2**27  # of a cluster of our own: what workers are given and give back are a few numbers
+SETTINGS = {  # read when Ray is imported
+    "RAY_USAGE_STATS_ENABLED": "0",  # else it reports to its makers
+    "RAY_worker_niceness": "0",  # as this process; else workers give way to whatever else runs
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what it will do by default, and warns of
+}
 NOT_INSTALLED = (
     "engine=ray needs the package ray, which is not installed. Install it with `pip install 'nonmember[ray]'`, in this "
     "repository `.venv/bin/python -m pip install -e '.[ray]'`, or leave engine out: this process then does the work."
@@ -65,8 +70,8 @@ class OnRay(Engine):
     def run(self, scorer: Callable[[Any], Manifest], parts: Sequence[Any]) -> Generator[Manifest]:
         if not parts:
             return
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # else it reports to its makers
-        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        for variable, value in SETTINGS.items():
+            os.environ.setdefault(variable, value)
         import ray
         import ray.data
 
