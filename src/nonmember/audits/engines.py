@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from typing import Any, Literal, get_args
 
 from nonmember.checks import require_choice, require_count, require_number
+from nonmember.runtime.interruption import reinstate
 
 OBJECT_STORE_BYTES = 2**27  # of a cluster of our own: what workers are given and give back are a few numbers
 SETTINGS = {  # read when Ray is imported
@@ -76,6 +77,7 @@ class OnRay(Engine):
         import ray.data
 
         self._join(ray)
+        reinstate()
         try:
             ray.data.DataContext.get_current().enable_progress_bars = False
             logging.getLogger("ray.data").setLevel(logging.ERROR)
