@@ -18,6 +18,7 @@ OBJECT_STORE_BYTES = 2**27  # of a cluster of our own: what workers are given an
 SETTINGS = {  # read when Ray is imported
     "RAY_USAGE_STATS_ENABLED": "0",  # else it reports to its makers
     "RAY_worker_niceness": "0",  # as this process; else workers give way to whatever else runs
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # errors come as exceptions
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what it will do by default, and warns of
 }
 NOT_INSTALLED = (
