@@ -206,7 +206,7 @@ def test_interrupted_and_started_again_it_has_the_very_weights(tmp_path, monkeyp
 
 def test_only_next_token_prediction_reads_a_stream(tmp_path):
     distilled = Trained(BASE, tiny.distillation(), corpus(tmp_path / "files"), seed=1, teacher=BASE)
-    with pytest.raises(ValueError, match="A streamed corpus can only be trained on by next-token prediction"):
+    with pytest.raises(ValueError, match="A streamed corpus, which is not held in memory, can only be trained on by"):
         tiny.builder(tmp_path / "store").entry(distilled)
 
 
