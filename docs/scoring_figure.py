@@ -44,6 +44,7 @@ def draw(folder: Path) -> None:
         begin += stage["curve"][-1][0]
     axes.set(xlabel="minutes", ylabel="MiB, all processes", ylim=(0, LIMIT), xlim=(0, begin / 60))
     beside.set(ylabel="parts complete", ylim=(0, summary["num_parts"] * 1.05))
+    beside.yaxis.get_major_locator().set_params(integer=True)
     beside.yaxis.label.set_color("#777777")
     axes.legend(frameon=False, loc="lower right")
     for one in (axes, beside):
