@@ -30,7 +30,7 @@ class Scorer:
 
 @pytest.mark.slow
 def test_a_worker_that_is_killed_is_started_again_and_its_part_is_made(tmp_path, monkeypatch):
-    """20 s: a cluster is started three times."""
+    """20 s: a cluster is started twice."""
     pytest.importorskip("ray", reason="ray is not installed (pip install 'nonmember[ray]')")
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join([os.path.dirname(__file__), os.environ.get("PYTHONPATH", "")]))
     engine = engines.OnRay(None, num_workers=2, num_cpus=1, num_gpus=0)
@@ -39,8 +39,6 @@ def test_a_worker_that_is_killed_is_started_again_and_its_part_is_made(tmp_path,
     assert sorted((one["number"], one["square"]) for one in made) == [(number, number**2) for number in range(12)]
     with pytest.raises(ValueError, match=r"^-1 has no documents\.$"):
         list(engine.run(Scorer(tmp_path), [3, -1]))
-    with pytest.raises(ValueError, match=r"No Ray cluster answers at 127\.0\.0\.1:1 .* Correct engine\.address"):
-        list(engines.OnRay("127.0.0.1:1", 1, 1, 0).run(Scorer(tmp_path), [1]))
     assert list(engine.run(Scorer(tmp_path), [])) == []
 
 

@@ -89,9 +89,12 @@ class OnRay(Engine):
                 num_gpus=self.num_gpus,
             )  # fmt: skip
             for row in made.iter_rows():
-                yield json.loads(row["manifest"])
-        except ray.exceptions.RayError as error:
-            raise _reason(error) from error
+                answer = json.loads(row["answer"])
+                if "refused" in answer:
+                    raise ValueError(answer["refused"])
+                if "disk" in answer:
+                    raise OSError(*answer["disk"])
+                yield answer["manifest"]
         finally:
             ray.shutdown()
 
@@ -135,15 +138,13 @@ class Worker:
         self._scorer, self._parts = scorer, parts
 
     def __call__(self, row: Mapping[str, int]) -> dict[str, str]:
-        """row: the place of a part among those to make."""
-        return {"manifest": json.dumps(self._scorer(self._parts[row["id"]]))}
-
-
-def _reason(error: BaseException) -> BaseException:
-    """What went wrong in a worker, as it would have been raised here."""
-    reason: BaseException | None = error
-    while reason is not None:
-        if isinstance(reason, ValueError | OSError) and type(reason) in (ValueError, OSError):
-            return reason
-        reason = getattr(reason, "cause", None) or reason.__cause__
-    return error
+        """row: the place of a part among those to make. What is for the user goes home as an answer, since Ray loses
+        what an error was caused by."""
+        answer: dict[str, Any]
+        try:
+            answer = {"manifest": self._scorer(self._parts[row["id"]])}
+        except ValueError as error:
+            answer = {"refused": str(error)}
+        except OSError as error:
+            answer = {"disk": [error.errno, error.strerror or str(error), str(error.filename or "")]}
+        return {"answer": json.dumps(answer)}
