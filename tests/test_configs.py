@@ -127,6 +127,7 @@ GIVEN = {
     "experiment/mc_pdd_arxiv": ARXIV,
     "data/text_files": ["data.path=folder"],
     "data/documents": ["data.path=folder"],
+    "data/streamed": ["data.path=folder"],
     "model/pretrained": ["PLACE.path=folder"],
     **{f"model/own_{role}": ["PLACE.path=folder"] for role in ("target", "reference", "rephraser", "stand_in", "base")},
     "data/own_suspect": [
@@ -292,7 +293,10 @@ PLACES = [
         "world.general.path=general.jsonl",
     ),
     *deck("audit", {"model@method.rephraser": ["own_rephraser", "own_stand_in"]}, "method=pacost"),
-    *deck("score", {"model": MODELS[1:2], "model@reference": MODELS[:1], "data": DATA[:2]}),
+    *deck(
+        "score",
+        {"model": MODELS[1:2], "model@reference": MODELS[:1], "data": DATA[:2], "engine": options("engine")},
+    ),
     *deck("train", {"model": MODELS[1:2], "logger": options("logger"), "trainer": options("trainer")}),
     *deck("train", {"model": ["pythia_410m_cpt"]}, "world=pythia"),
     *deck("report", {"report": options("report")}),

@@ -7,6 +7,7 @@
     nm.audit("prism", target=..., reference=..., documents=...)   one audit, from models and texts to a verdict
     nm.advise(access="weights", documents=150)                    which method could say what with what you have
     nm.load_results("outputs/audits")                             finished audits, a row each
+    nm.load_scores("outputs/scores/NAME")                         scores of streamed documents, batch by batch
     nm.scores, nm.stats                                           every score and statistic, on arrays
 
 Nothing is imported before it is used.
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from nonmember.api.auditing import audit
     from nonmember.api.prism import PrismTest, prism_test
     from nonmember.api.results import FinishedAudit, load_results
-    from nonmember.api.scoring import score
+    from nonmember.api.scoring import load_scores, score
 
 __all__ = [
     "FinishedAudit",
@@ -32,6 +33,7 @@ __all__ = [
     "advise",
     "audit",
     "load_results",
+    "load_scores",
     "prism_test",
     "score",
     "scores",
@@ -44,6 +46,7 @@ _HOMES = {
     "advise": "nonmember.api.advising",
     "audit": "nonmember.api.auditing",
     "load_results": "nonmember.api.results",
+    "load_scores": "nonmember.api.scoring",
     "prism_test": "nonmember.api.prism",
     "score": "nonmember.api.scoring",
 }

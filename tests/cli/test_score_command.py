@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from command_line import rows_of, write_rows
-from nonmember.audits import scoring
+from nonmember.audits import score_table
 
 SCORES = ["loss", "perplexity", "zlib", "lowercase", "min_k", "min_k_plus_plus", "max_k"]
 COUNTS = ["num_tokens", "num_tokens_uncut", "is_cut", "reason"]
@@ -107,10 +107,10 @@ def test_what_cleaning_drops_is_counted(score, texts, tmp_path):
 
 
 def test_memory_that_will_not_do_is_said_before(score, texts, tmp_path, monkeypatch):
-    monkeypatch.setattr(scoring, "memory_of_machine", lambda: 10_000)
+    monkeypatch.setattr(score_table, "memory_of_machine", lambda: 10_000)
     said, _ = score(write_rows(tmp_path / "documents.jsonl", rows_of(texts)))
     assert "will take about" in said.out
-    assert "Score the documents in parts" in said.out
+    assert "Stream the documents (data=streamed)" in said.out
 
 
 @pytest.mark.parametrize(

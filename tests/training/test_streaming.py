@@ -247,7 +247,7 @@ def test_workers_of_a_killed_training_end(tmp_path):
 
 def test_only_next_token_prediction_reads_a_stream(tmp_path):
     distilled = Trained(BASE, tiny.distillation(), corpus(tmp_path / "files"), seed=1, teacher=BASE)
-    with pytest.raises(ValueError, match="A streamed corpus can only be trained on by next-token prediction"):
+    with pytest.raises(ValueError, match="A streamed corpus, which is not held in memory, can only be trained on by"):
         tiny.builder(tmp_path / "store").entry(distilled)
 
 

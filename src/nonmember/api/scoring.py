@@ -1,7 +1,8 @@
-"""`nm.score`: what `nonmember score` does, on texts and models of the calling program."""
+"""`nm.score`: what `nonmember score` does, on texts and models of the calling program; `nm.load_scores`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -10,6 +11,7 @@ from nonmember.api.inputs import Inputs, Overrides
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
+    import pyarrow.dataset
 
 
 @overload
@@ -54,6 +56,9 @@ def score(
     The table and what the models said about each token stay in `outputs` ("outputs", or NONMEMBER_OUTPUTS), where this
     function and `nonmember score` find them again: a second call with another k costs no forward pass.
 
+    Documents that are streamed (overrides=["data=streamed"], a path) are too many for a DataFrame: what is returned is
+    `load_scores` of the folder.
+
     Raises ValueError, in one sentence, for what is missing or cannot be.
 
     Source: each score names its own in `nonmember.scores`.
@@ -75,10 +80,29 @@ def score(
     with at_work(), explained():
         with composed("score", inputs.overrides, inputs.replaced) as (config, folder):
             scoring, builder = scoring_of(config), ready(builder_of(config), inputs)
-        from nonmember.audits.scoring import write_scores
+        from nonmember.audits.scores import write_scores
 
         path = write_scores(scoring, builder, folder)
     return _read(path, as_arrow)
+
+
+def load_scores(folder: str | os.PathLike[str], *, verify: bool = True) -> pyarrow.dataset.Dataset:
+    """Scores of streamed documents, as an Arrow data set: read batch by batch or by column, never as a whole unless
+    asked for.
+
+    folder: what `nonmember score data=streamed` printed last, or the run's folder above it.   verify: whether every
+    file is first compared with the hash in manifest.json, which reads them all.
+
+    Raises ValueError where the scores are not complete, or a file was changed or lost since.
+
+    >>> for batch in load_scores("outputs/scores/NAME").to_batches(columns=["doc_id", "loss"]):  # doctest: +SKIP
+    ...     print(batch.num_rows)
+    """
+    from pathlib import Path
+
+    from nonmember.audits.part_files import open_scores
+
+    return open_scores(Path(folder), verify=verify)
 
 
 def _read(path: Any, as_arrow: bool) -> Any:
@@ -86,6 +110,8 @@ def _read(path: Any, as_arrow: bool) -> Any:
 
     import pyarrow.parquet as pq
 
+    if path.is_dir():
+        return load_scores(path, verify=False)
     table = pq.read_table(path)
     if as_arrow:
         return table

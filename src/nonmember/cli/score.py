@@ -12,7 +12,7 @@ from nonmember.config.runs import builder_of, scoring_of
 
 
 def main() -> None:
-    """Print the path of the table as the last line."""
+    """Print the path of the table, or of the folder of tables, as the last line."""
 
     def run(config: DictConfig, folder: Path) -> None:
         sys.stdout.write(f"{score(config, folder)}\n")
@@ -21,8 +21,8 @@ def main() -> None:
 
 
 def score(config: DictConfig, folder: Path) -> Path:
-    """Write the table of scores (`write_scores`) into the folder."""
+    """Write the table of scores into the folder, or the tables of what is streamed (`write_scores`)."""
     scoring = scoring_of(config)
-    from nonmember.audits.scoring import write_scores
+    from nonmember.audits.scores import write_scores
 
     return write_scores(scoring, builder_of(config), folder)

@@ -121,6 +121,8 @@ class ScoreConfig:
     prefix: Any = None
     reference: Any = None
     world: Any = None
+    engine: Any = MISSING
+    parts: Any = MISSING
 
 
 @dataclass

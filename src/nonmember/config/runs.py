@@ -74,6 +74,7 @@ def scoring_of(config: DictConfig) -> Scoring:
         recall=build(config.recall),
         costly={name: build(config[name]) for name in costly_of(config.costly)},
         settings={"cleaning": plain(config.cleaning)} if "cleaning" in config.data else {},
+        parts=build(config.parts),
     )
     check_places(model, reference, corpus, general, prefix)
     return scoring

@@ -20,11 +20,12 @@ from nonmember.corpora.transforms.ordered import Joined, Sharded, Shuffled
 from nonmember.corpora.transforms.prefixes import Prefixes
 from nonmember.corpora.transforms.prepared import Cleaning, Prepared
 from nonmember.corpora.transforms.splits import Component, Mixture, Part, Select
-from nonmember.corpora.transforms.streamed import Streamed
+from nonmember.corpora.transforms.streamed import Chunks, Streamed
 from nonmember.corpora.transforms.titled import Titled
 from nonmember.corpora.views import View, Viewed, apply_view
 
 __all__ = [
+    "Chunks",
     "Cleaned",
     "Cleaning",
     "Component",

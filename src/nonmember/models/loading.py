@@ -208,8 +208,9 @@ def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -
     """Ids of each document, in the corpus's order; see `encode`. Raises ValueError for a corpus that is streamed."""
     if isinstance(corpus, Stream):
         raise ValueError(
-            "A streamed corpus can only be trained on by next-token prediction (nonmember.training.recipes.Pretraining)"
-            ", since it is not held in memory. Take a corpus that is not streamed here, such as a `Select` of it."
+            "A streamed corpus, which is not held in memory, can only be trained on by next-token prediction "
+            "(nonmember.training.recipes.Pretraining) and scored (nonmember score). Take a corpus that is not streamed "
+            "here, such as a `Select` of it."
         )
     return encode(loaded.tokenizer, [document.text for document in corpus.documents], max_tokens)
 

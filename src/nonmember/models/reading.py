@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
+from nonmember.artifacts import Spec
 from nonmember.artifacts.planner import NotMade
 from nonmember.artifacts.store import key_hash
 
@@ -38,6 +39,28 @@ class TextsRead:
     @property
     def is_cut(self) -> tuple[bool, ...]:
         return tuple(read != there for read, there in zip(self.num_read, self.num_all, strict=True))
+
+
+@dataclass(frozen=True)
+class Read(Spec[TextsRead]):
+    """What `model` reads of the documents of `corpus`; kept by one builder, since several scores need it."""
+
+    model: ModelSpec
+    corpus: CorpusSpec
+    max_tokens: int
+
+    stored: ClassVar[bool] = False
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        model, corpus = self.model.key(builder), self.corpus.fingerprint(builder)
+        return {"read": self.max_tokens, "model": model, "corpus": corpus}
+
+    def build(self, builder: Builder) -> TextsRead:
+        name = ("tokenizer", key_hash(self.model.key(builder)))
+        tokenizer = builder.resource(name, lambda: self.model.load_tokenizer(builder))
+        return texts_read(
+            tokenizer, [document.text for document in builder.get(self.corpus).documents], self.max_tokens
+        )
 
 
 def texts_read(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> TextsRead:

@@ -13,7 +13,7 @@ from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 from nonmember.models.neighbours import neighbours_of
-from nonmember.models.reading import texts_read
+from nonmember.models.reading import Read
 from nonmember.observations.base import Measured, Measurement, texts_of
 from nonmember.observations.gradients import Gradients
 from nonmember.observations.prefixes import BehindPrefix
@@ -129,7 +129,7 @@ class Scored(Measurement):
         texts = texts_of(builder.get(self.corpus))
         if not self.scored_text or not self.model.has_weights:
             return texts
-        return texts_read(self.model.load_tokenizer(builder), texts, self.max_tokens).parts
+        return builder.get(Read(self.model, self.corpus, self.max_tokens)).parts
 
 
 def access_of(score: Score) -> Access:

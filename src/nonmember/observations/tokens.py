@@ -113,7 +113,7 @@ def token_counts_in(
     builder: Builder, model: ModelSpec, corpus: CorpusSpec, max_tokens: int | None = None
 ) -> npt.NDArray[np.int64]:
     """[V] how often each of the model's token ids occurs in a general corpus, among the first `max_tokens` of each
-    document. Models with one tokenizer share it in memory."""
+    document. Models with one tokenizer share it in memory, and so do the parts of a streamed corpus."""
     from nonmember.models.loading import encode_corpus
     from nonmember.scores import token_counts
 
@@ -128,4 +128,5 @@ def token_counts_in(
         return counted()
     counts = {"tokenizer": backend.to_str(), "vocab_size": vocab_size, "max_tokens": max_tokens}
     name = key_hash(counts | {"corpus": corpus.fingerprint(builder)})
-    return builder.memory.get("token counts", name, counted, at_most=4)
+    kept = builder.memory
+    return builder.resource(("token counts", name), lambda: kept.get("token counts", name, counted, at_most=4))

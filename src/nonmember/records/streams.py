@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -101,11 +102,26 @@ class Shards(Stream):
         return int(self._ends[-1]) if self.shards else 0
 
     def chunk(self, number: int) -> list[Document]:
+        return [Document(**row) for row in self._row_group(number).to_pylist()]
+
+    def ids(self, number: int) -> list[str]:
+        """Of the documents of a chunk."""
+        return list(self._row_group(number, ["doc_id"])["doc_id"].to_pylist())
+
+    @cached_property
+    def starts(self) -> npt.NDArray[np.int64]:
+        """[chunks + 1] number of the first document of each chunk, counted over the whole stream, and of documents."""
+        sizes = [0]
+        for shard in self.shards:
+            footer = pq.read_metadata(self.folder / shard.name)
+            sizes += [footer.row_group(place).num_rows for place in range(footer.num_row_groups)]
+        return np.cumsum(sizes)
+
+    def _row_group(self, number: int, columns: list[str] | None = None) -> pa.Table:
         place = int(np.searchsorted(self._ends, number, side="right"))
         first = int(self._ends[place - 1]) if place else 0
         file = _opened(self.folder / self.shards[place].name, os.getpid())
-        table = file.read_row_group(number - first, use_threads=False)
-        return [Document(**row) for row in table.to_pylist()]
+        return file.read_row_group(number - first, columns=columns, use_threads=False)
 
     @cached_property
     def _ends(self) -> Any:

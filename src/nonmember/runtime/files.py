@@ -93,13 +93,13 @@ def is_locked(path: Path) -> bool:
 
 
 @contextmanager
-def alone_in(folder: Path) -> Iterator[None]:
-    """One process at a time runs the audit of a folder; the next one then finds its result. Further processes of a
-    distributed run go with their first."""
+def alone_in(folder: Path, what: str = "running the audit") -> Iterator[None]:
+    """One process at a time does what is done in a folder, such as its audit; the next one then finds its result.
+    Further processes of a distributed run go with their first."""
     if process_rank() > 0:
         yield
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder / ".lock", f"running the audit {folder.name}"):
+    with locked(folder / ".lock", f"{what} {folder.name}"):
         remove_temporary(folder)
         yield

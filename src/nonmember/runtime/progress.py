@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import Any, ClassVar, Self, TypeVar
 
@@ -24,6 +25,8 @@ A_MOMENT = 2.0  # seconds: stages that are done by then leave no line
 EVERY_SECONDS = 30.0
 POLL_SECONDS = 0.5
 
+_is_covered = ContextVar("is_covered", default=False)
+
 
 def shows_bars() -> bool:
     in_notebook = type(sys.stderr).__module__ == "ipykernel.iostream"
@@ -35,13 +38,18 @@ class Stage:
 
     what: such as "observing pythia-70m".   total: of `unit`; None where it is not known.   unit: empty: nothing is
     counted.   at: what an earlier run has done of it.   expected: what is said before it starts, such as time and
-    memory; empty: nothing.
+    memory; empty: nothing.   covers: whether stages inside this one are silent, as of work that is done many times.
     """
 
     bar_format: ClassVar[str | None] = None  # of tqdm; None: its own
 
-    def __init__(self, what: str, total: int | None = None, unit: str = "", *, at: int = 0, expected: str = "") -> None:
+    def __init__(
+        self, what: str, total: int | None = None, unit: str = "", *, at: int = 0, expected: str = "",
+        covers: bool = False,
+    ) -> None:  # fmt: skip
         self.what, self.total, self.unit = visible(what), total, unit  # labels are the user's
+        self._covers = covers
+        self._uncovered: Token[bool] | None = None
         self.done = self._at = at
         self._expected = expected
         self._bar: Any = None
@@ -51,8 +59,10 @@ class Stage:
 
     def __enter__(self) -> Self:
         self._since = time.monotonic()
-        if process_rank() > 0:
+        if process_rank() > 0 or _is_covered.get():
             return self
+        if self._covers:
+            self._uncovered = _is_covered.set(True)
         if self._expected:
             self._say(f"{self._size()}, {self._expected}")
         if shows_bars():
@@ -72,6 +82,8 @@ class Stage:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._ended.set()
+        if self._uncovered is not None:
+            _is_covered.reset(self._uncovered)
         if self._bar is not None:
             self._bar.close()
         if self._thread is not None:

@@ -25,6 +25,7 @@ from nonmember.corpora.sources.formats import (
 )
 from nonmember.corpora.sources.hub import Hub
 from nonmember.corpora.sources.hub_errors import hub_errors
+from nonmember.corpora.sources.place import Place
 from nonmember.corpora.sources.rows import Row, files_at, item_of, kind_of, name_of, optional_text_of, visible_files
 from nonmember.corpora.sources.tables import Pattern
 from nonmember.corpora.sources.text_column import NUM_LOOKED_AT, find_text_column
@@ -119,6 +120,19 @@ class Documents(CorpusSpec):
             f"by {id_field!r}" if id_field else "by file and line or row",
         )  # fmt: skip
         return Corpus(documents)
+
+    def read(self, builder: Builder, dropped: Counter[str], place: Place) -> Iterator[Document]:
+        """Row by row. Documents without `id_field` are named by their line or row, also where there is a column "id":
+        whether it names every row anew is known only when all have been read."""
+        if self._is_on_hub():
+            yield from self._hub().read(builder, dropped, place)
+            return
+        files = self._files()
+        text_field = self.text_field or self._text_column(files)
+        rows = ((file, row) for file in files for row in self._rows(file, text_field))
+        for file, row in place.follow(rows):
+            place.documents += 1
+            yield self._document(file, row, text_field, self.id_field)
 
     def identity(self) -> dict[str, Any]:
         options = {

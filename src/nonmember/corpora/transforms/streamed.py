@@ -30,14 +30,15 @@ PLACE = ".place.json"
 class Streamed(CorpusSpec):
     """The documents of `source` after `cleaning`, as a `Stream`: in files of the store and never all in memory.
 
-    For text to train on (`Pretraining`), alone or in a `Mixture`. Whatever else takes a corpus reads it into memory.
+    For text to train on (`Pretraining`), alone or in a `Mixture`, and to score (`audits.parts`). Whatever else takes a
+    corpus reads it into memory.
 
     num_words: the first documents of the source that have so many words (white space between them) together, so that
     several sources can be given equal shares; None: all. A source that has fewer says so, and all of it is taken.
 
     The documents of a source that is read row by row (`Hub`, from the hub or from files) never are in memory together;
     a source that was killed while it was read goes on behind the last complete file. Equal texts are not looked for,
-    as all texts would have to be remembered for that, and ids are not compared.
+    as all texts would have to be remembered for that, and ids are not compared here.
     """
 
     source: CorpusSpec
@@ -80,7 +81,7 @@ class Streamed(CorpusSpec):
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
         """Read, clean and write. Behind every complete file the place is noted, and a later run goes on from it."""
-        known = _noted(folder)
+        known, identity = _noted(folder), self.source.identity()
         writer = ShardWriter(folder, known.get("shards", ()))
         place, dropped = Place(**known.get("place", {})), Counter(known.get("dropped", {}))
         num_words = known.get("num_words", 0)
@@ -96,6 +97,8 @@ class Streamed(CorpusSpec):
                 if self.num_words is not None and num_words >= self.num_words:
                     break
         writer.finish()
+        if self.source.identity() != identity:
+            raise ValueError(f"The files of {self.readable} were changed while they were read. Start again.")
         if self.num_words is not None and num_words < self.num_words:
             log.warning(
                 "%s has %s words of the %s wanted (left out on the way: %s); all of them are taken, and it goes on.",
@@ -113,6 +116,32 @@ class Streamed(CorpusSpec):
     def load(self, builder: Builder, entry: Entry) -> Corpus:
         shards = tuple(Shard(**shard) for shard in entry.facts["shards"])
         return Shards(entry.path, shards, entry.facts["dropped"])  # type: ignore[return-value]
+
+
+@dataclass(frozen=True)
+class Chunks(CorpusSpec):
+    """Some chunks of a stream, in memory: what is scored at once.
+
+    first, end: the chunks from `first` up to, and without, `end`.   without: places among their documents, from 0, of
+    those that are left out.
+    """
+
+    stream: Shards
+    first: int
+    end: int
+    without: tuple[int, ...] = ()
+
+    stored: ClassVar[bool] = False
+    pool = ""
+
+    def build(self, builder: Builder) -> Corpus:
+        documents = [one for number in range(self.first, self.end) for one in self.stream.chunk(number)]
+        left_out = set(self.without)
+        return Corpus(tuple(one for place, one in enumerate(documents) if place not in left_out))
+
+    def identity(self) -> dict[str, Any]:
+        chunks = [self.first, self.end]
+        return {"kind": "chunks", "of": self.stream.fingerprint, "chunks": chunks, "without": list(self.without)}
 
 
 def _noted(folder: Path) -> dict[str, Any]:

@@ -1,0 +1,132 @@
+"""Scores of a corpus in memory, as a table with its provenance."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nonmember import scores as family
+from nonmember.artifacts import Builder
+from nonmember.audits.record import table_of_scores, versions
+from nonmember.audits.scoring import Scoring
+from nonmember.audits.tally import Tally
+from nonmember.models.reading import Read, TextsRead
+from nonmember.observations import Scored, TokenStatistics
+from nonmember.results.result import SCORES
+from nonmember.runtime.files import replacing
+
+log = logging.getLogger(__name__)
+
+BYTES_PER_TOKEN = 60  # of a table of observations while it is loaded: 24 stay
+GIB = 2**30
+
+
+@dataclass(frozen=True)
+class ScoreTable:
+    """columns: a row per document; a column per score, numbers of tokens and, where a score is undefined, the reason.
+    counters: what each score guarded."""
+
+    columns: Mapping[str, Any]
+    tally: Tally
+    counters: Mapping[str, Mapping[str, int | float]]
+
+    @classmethod
+    def of(cls, scoring: Scoring, builder: Builder, limit: int, *, one_of_many: bool = False) -> ScoreTable:
+        """limit: tokens of a document that are read.   one_of_many: whether it is a small part of what is scored."""
+        wanted = scoring.wanted()
+        read = None
+        if scoring.model.has_weights:
+            read = builder.get(Read(scoring.model, scoring.corpus, limit))
+            if not one_of_many:
+                _say_expected_memory(wanted, scoring, read)
+
+        def scored_by(score: family.Score) -> family.DocumentScores:
+            beside = (scoring.reference, scoring.general)
+            measurement = Scored(
+                "model", scoring.model, scoring.corpus, score, limit, *beside, scored_text=True, prefix=scoring.prefix
+            )
+            return score(measurement.inputs(builder))
+
+        scored = [scored_by(score) for score in wanted.values()]
+        columns, reasons = table_of_scores(list(wanted), scored)
+        table = builder.get(TokenStatistics(scoring.model, scoring.corpus, "original", limit))
+        columns["num_tokens"] = pa.array(table.num_tokens, pa.int64())
+        if read is not None:
+            columns["num_tokens_uncut"] = pa.array(read.num_all, pa.int64())
+            columns["is_cut"] = list(read.is_cut)
+        columns["reason"] = pa.array([_first_reason(doc_id, reasons) for doc_id in columns["doc_id"]], pa.string())
+        counters = {name: dict(one.counters) for name, one in zip(wanted, scored, strict=True) if one.counters}
+        return cls(columns, Tally.of(columns["doc_id"], int(table.num_tokens.sum()), read, reasons), counters)
+
+    def write(self, path: Path, about: Mapping[str, Any]) -> None:
+        """Metadata: the whole of `about` as JSON under `nonmember`, and each of its parts under its own name."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        metadata = {name: one if isinstance(one, str) else json.dumps(one) for name, one in about.items()}
+        table = pa.table(dict(self.columns)).replace_schema_metadata({**metadata, "nonmember": json.dumps(about)})
+        with replacing(path) as temporary:
+            pq.write_table(table, temporary)
+
+
+def write_table(scoring: Scoring, builder: Builder, folder: Path) -> Path:
+    """Write scores.parquet and report how many documents were read, truncated or left without a score."""
+    corpus = builder.get(scoring.corpus)
+    if not len(corpus):
+        raise ValueError("There are no documents to score. Correct data.path, or loosen the cleaning.")
+    limit = scoring.limit(builder)
+    table = ScoreTable.of(scoring, builder, limit)
+    about = scoring.about(builder, limit) | {
+        "num_read": len(corpus) + sum(corpus.dropped.values()),
+        "num_dropped": dict(corpus.dropped),
+        "num_cut": table.tally.cut.number if scoring.model.has_weights else None,
+        "counters": table.counters,
+        "versions": versions(),
+    }
+    path = (folder / SCORES).resolve()
+    table.write(path, about)
+    table.tally.say(corpus.dropped, limit)
+    return path
+
+
+def _first_reason(doc_id: str, reasons: Mapping[str, Mapping[str, str]]) -> str | None:
+    """Why some score of the document is undefined."""
+    found = {name: why[doc_id] for name, why in reasons.items() if doc_id in why}
+    if not found:
+        return None
+    return "; ".join(
+        f"{why} ({', '.join(name for name in found if found[name] == why)})" for why in dict.fromkeys(found.values())
+    )
+
+
+def _say_expected_memory(wanted: Mapping[str, family.Score], scoring: Scoring, read: TextsRead) -> None:
+    views = {view for one in wanted.values() for view in one.views}
+    neighbours = sum(one.neighbours.number for one in wanted.values() if one.neighbours is not None)
+    num_tables = len(views) + neighbours + (scoring.reference is not None)
+    expected = num_tables * sum(read.num_read) * BYTES_PER_TOKEN
+    there_is = memory_of_machine()
+    if there_is and expected > there_is / 2:
+        log.warning(
+            "The observations of %s documents will take about %.1f GiB of memory; the machine has %.1f GiB. Stream the "
+            "documents (data=streamed), or lower max_tokens.",
+            f"{len(read.parts):,}", expected / GIB, there_is / GIB,
+        )  # fmt: skip
+
+
+def memory_of_machine() -> int | None:
+    """Bytes, or those of this process's container where it has fewer."""
+    try:
+        there_is = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return None
+    try:
+        allowed = Path("/sys/fs/cgroup/memory.max").read_text().strip()
+    except OSError:
+        return there_is
+    return min(there_is, int(allowed)) if allowed.isdecimal() else there_is

@@ -1,0 +1,109 @@
+"""What became of the documents that were scored: how many were cut or are without a score, and which, for example."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from nonmember.models.reading import TextsRead
+
+log = logging.getLogger(__name__)
+
+NAMED = 5  # documents that a line lists
+
+
+@dataclass(frozen=True)
+class Some:
+    """Documents of one kind.   first: ids of the first few."""
+
+    number: int = 0
+    first: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, doc_ids: Sequence[str]) -> Some:
+        return cls(len(doc_ids), tuple(doc_ids[:NAMED]))
+
+    def __add__(self, other: Some) -> Some:
+        return Some(self.number + other.number, (*self.first, *other.first)[:NAMED])
+
+    def __str__(self) -> str:
+        more = f" and {self.number - len(self.first):,} more" if self.number > len(self.first) else ""
+        return ", ".join(self.first) + more
+
+
+@dataclass(frozen=True)
+class Tally:
+    """num_tokens: scored ones.   cut: documents of which only a beginning was read.   longest: most tokens read of one;
+    None where the tokenizer is elsewhere.   without: (reason, names of the scores that lack a value for it) -> those
+    documents."""
+
+    num_documents: int
+    num_tokens: int
+    cut: Some
+    longest: int | None
+    without: Mapping[tuple[str, tuple[str, ...]], Some]
+
+    @classmethod
+    def of(
+        cls, doc_ids: Sequence[str], num_tokens: int, read: TextsRead | None, reasons: Mapping[str, Mapping[str, str]]
+    ) -> Tally:
+        """reasons: score -> id -> why it has no value."""
+        lacking: dict[str, dict[str, list[str]]] = {}  # id -> reason -> scores
+        for name, why in reasons.items():
+            for doc_id, reason in why.items():
+                lacking.setdefault(doc_id, {}).setdefault(reason, []).append(name)
+        without: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+        for doc_id in doc_ids:
+            for reason, names in lacking.get(doc_id, {}).items():
+                without.setdefault((reason, tuple(names)), []).append(doc_id)
+        cut = [] if read is None else [one for one, is_cut in zip(doc_ids, read.is_cut, strict=True) if is_cut]
+        longest = None if read is None else max(read.num_read, default=0)
+        return cls(len(doc_ids), num_tokens, Some.of(cut), longest, {key: Some.of(ids) for key, ids in without.items()})
+
+    @classmethod
+    def total(cls, tallies: Iterable[Tally]) -> Tally:
+        num_documents = num_tokens = 0
+        cut, longest = Some(), None
+        without: dict[tuple[str, tuple[str, ...]], Some] = {}
+        for one in tallies:
+            num_documents += one.num_documents
+            num_tokens += one.num_tokens
+            cut += one.cut
+            longest = one.longest if longest is None or one.longest is None else max(longest, one.longest)
+            for key, some in one.without.items():
+                without[key] = without.get(key, Some()) + some
+        return cls(num_documents, num_tokens, cut, longest, without)
+
+    def as_json(self) -> dict[str, Any]:
+        without = [
+            {"reason": reason, "scores": list(names), **asdict(some)} for (reason, names), some in self.without.items()
+        ]
+        return {**asdict(self), "without": without}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Tally:
+        def some(one: Mapping[str, Any]) -> Some:
+            return Some(one["number"], tuple(one["first"]))
+
+        without = {(one["reason"], tuple(one["scores"])): some(one) for one in value["without"]}
+        return cls(value["num_documents"], value["num_tokens"], some(value["cut"]), value["longest"], without)
+
+    def say(self, dropped: Mapping[str, int], limit: int) -> None:
+        """dropped: left out before they were scored, by reason.   limit: tokens that are read of a document."""
+        num_dropped = sum(dropped.values())
+        why = f" ({', '.join(f'{reason} {number:,}' for reason, number in dropped.items())})" if num_dropped else ""
+        log.info(
+            "Documents: %s read, %s kept, %s dropped%s.",
+            f"{self.num_documents + num_dropped:,}", f"{self.num_documents:,}", f"{num_dropped:,}", why,
+        )  # fmt: skip
+        if self.cut.number:
+            log.warning(
+                "%s documents are longer than %s tokens (max_tokens) and were cut there: only their beginnings are "
+                "scored (is_cut in the table): %s.", f"{self.cut.number:,}", f"{limit:,}", self.cut,
+            )  # fmt: skip
+        elif self.longest is not None:
+            log.info("None is cut: the longest has %s tokens, and %s are read.", f"{self.longest:,}", f"{limit:,}")
+        for (reason, names), some in self.without.items():
+            log.warning("%s documents have no %s: %s (%s).", f"{some.number:,}", ", ".join(names), reason, some)

@@ -1,0 +1,185 @@
+"""Scores of streamed documents: those of the same documents in memory, whole after any kill, refused where they are
+others."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import signal
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+import nonmember as nm
+from command_line import only, write_rows
+from nonmember.audits import engines, part_files, parts, score_table
+from nonmember.records import streams
+from tiny import random_texts
+
+NUMBER = 60
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Of five or so documents."""
+    monkeypatch.setattr(streams, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(streams, "SHARD_BYTES", 700)
+    monkeypatch.setattr(parts, "CHUNK_BYTES", 100)
+    monkeypatch.setattr(parts, "MIB", 300)
+
+
+@pytest.fixture
+def shards(tmp_path):
+    """60 documents in three files, one without text and one of a single token among them."""
+    folder = tmp_path / "shards"
+    folder.mkdir()
+    texts = [*random_texts(NUMBER - 2, seed=3), "", "a"]
+    rows = [{"name": f"d{number}", "text": text} for number, text in enumerate(texts)]
+    for number in range(3):
+        write_rows(folder / f"{number}.jsonl.gz", rows[number::3])
+    return folder
+
+
+@pytest.fixture
+def score(nonmember, make_model, shards):
+    """score("k=1", data="streamed"): what the command said."""
+
+    def run(*more, data="streamed"):
+        settings = ("parts.mib=1",) if data == "streamed" else ()
+        return nonmember(
+            "score", f"model.path={make_model(0)}", f"data={data}", f"data.path={shards}", "data.id_field=name",
+            *settings, *more,
+        )  # fmt: skip
+
+    return run
+
+
+def hashes(folder):
+    return {path.name: part_files.file_hash(path) for path in sorted(folder.glob("scores/*"))}
+
+
+def test_they_are_the_scores_of_the_same_documents_in_memory(score, make_model, tmp_path):
+    general = write_rows(tmp_path / "general.jsonl", [{"text": text} for text in random_texts(9, seed=4)])
+    more = (
+        "k=[0.2,1]", "max_tokens=20", "perturbations=[butter_fingers]", f"reference.path={make_model(1)}",
+        f"general.path={general}", f"prefix.path={general}", "costly=[grad_norm]",
+    )  # fmt: skip
+    held, streamed = score(*more, data="documents"), score(*more, "outputs=elsewhere")
+    assert (held.status, streamed.status, streamed.err) == (0, 0, "")
+    ours, theirs = nm.load_scores(streamed.last_line), pq.read_table(held.last_line)
+    assert len(ours.files) > 4
+    assert ours.schema.names == theirs.schema.names
+    ours = ours.to_table()
+    assert ours["doc_id"].to_pylist() == theirs["doc_id"].to_pylist()
+    for name in theirs.column_names:
+        if name.startswith(("num", "is", "doc", "reason")):
+            assert ours[name].to_pylist() == theirs[name].to_pylist()
+        else:
+            np.testing.assert_allclose(ours[name].to_numpy(), theirs[name].to_numpy(), atol=2e-5, err_msg=name)
+    became = [one.out[one.out.index("Documents: 60 read") :].splitlines()[:-1] for one in (held, streamed)]
+    assert became[0] == became[1]
+    assert "2 documents have no loss" in became[0][-1]
+    assert not (tmp_path / "elsewhere/store/observations").exists(), "the store stays for what is small"
+
+
+def killed(score, monkeypatch, at):
+    """SIGKILL to a process of its own while the table of part `at` is written."""
+    if child := os.fork():
+        assert os.waitpid(child, 0)[1] == signal.SIGKILL
+        return
+    write = score_table.pq.write_table
+
+    def struck(table, path, **settings):
+        if f"part-{at:05d}" in str(path):
+            os.kill(os.getpid(), signal.SIGKILL)
+        write(table, path, **settings)
+
+    monkeypatch.setattr(score_table.pq, "write_table", struck)
+    try:
+        score()
+    finally:
+        os._exit(1)
+
+
+def test_killed_it_goes_on_with_the_parts_that_are_complete(score, monkeypatch, shards, tmp_path):
+    whole = score("outputs=whole")
+    assert whole.status == 0, whole.err
+    expected = only(tmp_path / "whole", "scores/*")
+    killed(score, monkeypatch, 3)
+    folder = only(tmp_path / "outputs", "scores/*")
+    assert len(list(folder.glob(".part-*/*"))) > 0, "its observations lie there still"
+    with pytest.raises(ValueError, match="3 parts are there, but not all"):
+        nm.load_scores(folder)
+    before = {path: path.stat().st_mtime_ns for path in folder.glob("scores/part-*")}
+    damaged = folder / "scores/part-00001.parquet"
+    damaged.write_bytes(damaged.read_bytes()[:-1])
+    again = score()
+    assert again.status == 0, again.err
+    assert f"{damaged} was changed or lost since it was written; it is made anew." in again.out
+    stayed = [path for path, written in before.items() if path.stat().st_mtime_ns == written]
+    assert sorted(path.name for path in stayed) == ["part-00000.parquet", "part-00002.parquet"]
+    assert hashes(folder) == hashes(expected)
+    assert (folder / "manifest.json").read_bytes() == (expected / "manifest.json").read_bytes()
+    assert not list(folder.glob(".part-*"))
+    assert not list(folder.glob("*/.*"))
+
+    damaged.write_bytes(b"")
+    with pytest.raises(ValueError, match=r"part-00001\.parquet was changed after it was written"):
+        nm.load_scores(folder)
+    other = score("perturbations=[butter_fingers]")
+    assert other.status == 1
+    assert "it holds parts of others: views, scores differ. Choose another folder" in other.err
+    write_rows(shards / "1.jsonl.gz", [{"name": "new", "text": "moss fern"}])
+    changed = score()
+    assert changed.status == 1
+    assert "corpus differ (the documents are others than they were)" in changed.err
+
+
+def test_documents_of_one_id_are_listed_and_refused_or_left_out(score, shards, tmp_path):
+    row = {"name": "d5", "text": "moss fern reed"}
+    write_rows(shards / "3.jsonl.gz", [{"name": "e0", "text": "lark wren"}, row, row])
+    refused = score()
+    folder = only(tmp_path, "outputs/scores/*")
+    listed = pq.read_table(folder / "duplicate_ids.parquet").to_pylist()
+    assert refused.status == 1
+    assert f"2 of {NUMBER + 3} documents have one that an earlier document has" in refused.err
+    assert [(one["doc_id"], one["place"]) for one in listed] == [("d5", NUMBER + 1), ("d5", NUMBER + 2)]
+    first = score("parts.duplicate_ids=first")
+    assert first.status == 0, first.err
+    assert f"{NUMBER + 3} read, {NUMBER + 1} kept, 2 dropped (duplicate_id 2)" in first.out
+    ids = nm.load_scores(folder).to_table(columns=["doc_id"])["doc_id"].to_pylist()
+    assert ids.count("d5") == 1
+    assert ids[-1] == "e0"
+    assert json.loads((folder / "manifest.json").read_text())["duplicates"]["number"] == 2
+
+
+def test_a_full_disk_leaves_complete_parts_alone(score, monkeypatch, tmp_path):
+    write = score_table.pq.write_table
+
+    def full(table, path, **settings):
+        if "part-00002" in str(path):
+            path.write_bytes(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(table, path, **settings)
+
+    monkeypatch.setattr(score_table.pq, "write_table", full)
+    said = score()
+    folder = only(tmp_path, "outputs/scores/*")
+    assert said.status == 1
+    assert f"No space left on device ({folder / 'scores/part-00002.parquet'}): make room" in said.err
+    assert [path.name for path in sorted(folder.glob("scores/*"))] == ["part-00000.parquet", "part-00001.parquet"]
+
+
+def test_words_of_the_whole_corpus_cannot_be_drawn(score):
+    said = score("costly=[neighbourhood]")
+    assert said.status == 1
+    assert "neighbourhood replaces words by words drawn from all documents" in said.err
+
+
+def test_without_ray_it_says_how_to_install_it(score, monkeypatch):
+    monkeypatch.setattr(engines, "find_spec", lambda name: None)
+    said = score("engine=ray")
+    assert said.status == 1
+    assert "engine=ray needs the package ray, which is not installed. Install it with `pip install" in said.err
