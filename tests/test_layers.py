@@ -31,8 +31,8 @@ HEAVY = (
 # From the bottom up: each imports only what stands before it.
 LAYERS = (
     "checks", "records", "stats", "scores", "runtime", "tracking", "artifacts", "corpora", "models", "training",
-    "observations", "endpoints", "generated", "methods", "results", "advice", "reports", "audits", "evidence",
-    "feasibility", "config", "api", "cli",
+    "observations", "endpoints", "generated", "methods", "results", "advice", "reports", "audits", "scoring",
+    "evidence", "feasibility", "config", "api", "cli",
 )  # fmt: skip
 HYDRA = ("config", "cli")
 HYDRA_ITSELF = ("hydra", "omegaconf")

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from command_line import rows_of, write_rows
-from nonmember.audits import score_table
+from nonmember.scoring import table as score_table
 
 SCORES = ["loss", "perplexity", "zlib", "lowercase", "min_k", "min_k_plus_plus", "max_k"]
 COUNTS = ["num_tokens", "num_tokens_uncut", "is_cut", "reason"]

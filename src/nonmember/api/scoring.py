@@ -80,7 +80,7 @@ def score(
     with at_work(), explained():
         with composed("score", inputs.overrides, inputs.replaced) as (config, folder):
             scoring, builder = scoring_of(config), ready(builder_of(config), inputs)
-        from nonmember.audits.scores import write_scores
+        from nonmember.scoring.write import write_scores
 
         path = write_scores(scoring, builder, folder)
     return _read(path, as_arrow)
@@ -100,7 +100,7 @@ def load_scores(folder: str | os.PathLike[str], *, verify: bool = True) -> pyarr
     """
     from pathlib import Path
 
-    from nonmember.audits.part_files import open_scores
+    from nonmember.scoring.part_files import open_scores
 
     return open_scores(Path(folder), verify=verify)
 

@@ -23,6 +23,6 @@ def main() -> None:
 def score(config: DictConfig, folder: Path) -> Path:
     """Write the table of scores into the folder, or the tables of what is streamed (`write_scores`)."""
     scoring = scoring_of(config)
-    from nonmember.audits.scores import write_scores
+    from nonmember.scoring.write import write_scores
 
     return write_scores(scoring, builder_of(config), folder)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from nonmember.artifacts import Builder, Memory
     from nonmember.artifacts.store import Store
     from nonmember.audits.cell import Cell
-    from nonmember.audits.scoring import Scoring
     from nonmember.evidence.seal import Seal
+    from nonmember.scoring.question import Scoring
 
 IN_MEMORY = "nonmember.corpora.InMemory"  # texts of the calling program
 COSTLY = ("neighbourhood", "grad_norm")
@@ -53,9 +53,9 @@ def scoring_of(config: DictConfig) -> Scoring:
         if not _is_given(config[name]):
             config[name] = None
     require_complete(config)
-    from nonmember.audits.scoring import Scoring
     from nonmember.config.build import build, corpus_of
     from nonmember.config.inputs import check_places, check_settings
+    from nonmember.scoring.question import Scoring
 
     check_settings(config)
     model, reference, corpus, dc_pdd = map(build, (config.model, config.reference, config.data.corpus, config.dc_pdd))

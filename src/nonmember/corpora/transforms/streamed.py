@@ -30,7 +30,7 @@ PLACE = ".place.json"
 class Streamed(CorpusSpec):
     """The documents of `source` after `cleaning`, as a `Stream`: in files of the store and never all in memory.
 
-    For text to train on (`Pretraining`), alone or in a `Mixture`, and to score (`audits.parts`). Whatever else takes a
+    For text to train on (`Pretraining`), alone or in a `Mixture`, and to score (`scoring.parts`). Whatever else takes a
     corpus reads it into memory.
 
     num_words: the first documents of the source that have so many words (white space between them) together, so that

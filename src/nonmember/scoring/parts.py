@@ -16,9 +16,17 @@ from typing import Any, TypeVar
 
 from nonmember.artifacts import Builder, Memory, Spec
 from nonmember.artifacts.store import Entry, Store
-from nonmember.audits.duplicate_ids import places_between, write_duplicates
-from nonmember.audits.engines import DuplicateIds, Manifest
-from nonmember.audits.part_files import (
+from nonmember.audits.record import versions
+from nonmember.audits.walk import specs_in
+from nonmember.corpora import Chunks
+from nonmember.models import label_of
+from nonmember.records.streams import CHUNK_BYTES, Shards
+from nonmember.runtime.compute import MIB, Compute
+from nonmember.runtime.files import alone_in, file_hash
+from nonmember.runtime.progress import Stage, tracked
+from nonmember.scoring.duplicate_ids import places_between, write_duplicates
+from nonmember.scoring.engines import DuplicateIds, Manifest
+from nonmember.scoring.part_files import (
     COMPARED,
     DUPLICATES,
     MANIFEST,
@@ -29,17 +37,9 @@ from nonmember.audits.part_files import (
     read_json,
     write_json,
 )
-from nonmember.audits.record import versions
-from nonmember.audits.score_table import ScoreTable
-from nonmember.audits.scoring import Scoring
-from nonmember.audits.tally import Tally
-from nonmember.audits.walk import specs_in
-from nonmember.corpora import Chunks
-from nonmember.models import label_of
-from nonmember.records.streams import CHUNK_BYTES, Shards
-from nonmember.runtime.compute import MIB, Compute
-from nonmember.runtime.files import alone_in, file_hash
-from nonmember.runtime.progress import Stage, tracked
+from nonmember.scoring.question import Scoring
+from nonmember.scoring.table import ScoreTable
+from nonmember.scoring.tally import Tally
 from nonmember.tracking.trackers import NoTracker
 
 T = TypeVar("T")

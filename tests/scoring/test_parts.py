@@ -14,8 +14,8 @@ import pytest
 
 import nonmember as nm
 from command_line import only, write_rows
-from nonmember.audits import engines, part_files, parts, score_table
 from nonmember.records import streams
+from nonmember.scoring import engines, part_files, parts, table
 from tiny import random_texts
 
 NUMBER = 60
@@ -89,14 +89,14 @@ def killed(score, monkeypatch, at):
     if child := os.fork():
         assert os.waitpid(child, 0)[1] == signal.SIGKILL
         return
-    write = score_table.pq.write_table
+    write = table.pq.write_table
 
     def struck(table, path, **settings):
         if f"part-{at:05d}" in str(path):
             os.kill(os.getpid(), signal.SIGKILL)
         write(table, path, **settings)
 
-    monkeypatch.setattr(score_table.pq, "write_table", struck)
+    monkeypatch.setattr(table.pq, "write_table", struck)
     try:
         score()
     finally:
@@ -156,7 +156,7 @@ def test_documents_of_one_id_are_listed_and_refused_or_left_out(score, shards, t
 
 
 def test_a_full_disk_leaves_complete_parts_alone(score, monkeypatch, tmp_path):
-    write = score_table.pq.write_table
+    write = table.pq.write_table
 
     def full(table, path, **settings):
         if "part-00002" in str(path):
@@ -164,7 +164,7 @@ def test_a_full_disk_leaves_complete_parts_alone(score, monkeypatch, tmp_path):
             raise OSError(errno.ENOSPC, "No space left on device")
         write(table, path, **settings)
 
-    monkeypatch.setattr(score_table.pq, "write_table", full)
+    monkeypatch.setattr(table.pq, "write_table", full)
     said = score()
     folder = only(tmp_path, "outputs/scores/*")
     assert said.status == 1

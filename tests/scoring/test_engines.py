@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 
 import pytest
 
-from nonmember.audits import engines
+from nonmember.scoring import engines
 
 
 class Scorer:
@@ -47,3 +48,12 @@ def test_settings_that_cannot_be_are_refused():
         engines.OnRay(None, 0, 1, 0)
     with pytest.raises(ValueError, match=r"parts\.duplicate_ids"):
         engines.Parts(duplicate_ids="last")
+
+
+def test_a_cluster_that_does_not_answer_is_named_at_once():
+    pytest.importorskip("ray", reason="ray is not installed (pip install 'nonmember[ray]')")
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        host, port = held.getsockname()  # bound, and nobody listens
+        with pytest.raises(ValueError, match=f"No Ray cluster answers at {host}:{port} .*engine.address"):
+            list(engines.OnRay(f"{host}:{port}", 1, 1, 0).run(Scorer(None), [1]))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from nonmember.artifacts import Builder
-from nonmember.audits.parts import write_parts
-from nonmember.audits.score_table import write_table
-from nonmember.audits.scoring import Scoring
 from nonmember.records import Stream
+from nonmember.scoring.parts import write_parts
+from nonmember.scoring.question import Scoring
+from nonmember.scoring.table import write_table
 
 
 def write_scores(scoring: Scoring, builder: Builder, folder: Path) -> Path:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import socket
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +15,7 @@ from typing import Any, Literal, get_args
 from nonmember.checks import require_choice, require_count, require_number
 from nonmember.runtime.interruption import reinstate
 
+SECONDS_TO_ANSWER = 10.0
 OBJECT_STORE_BYTES = 2**27  # of a cluster of our own: what workers are given and give back are a few numbers
 SETTINGS = {  # read when Ray is imported
     "RAY_USAGE_STATS_ENABLED": "0",  # else it reports to its makers
@@ -106,12 +108,20 @@ class OnRay(Engine):
             )  # fmt: skip
             return
         try:
+            _reach(self.address)
             ray.init(address=self.address, log_to_driver=False, logging_level="ERROR")
-        except ConnectionError as error:
+        except OSError as error:
             raise ValueError(
                 f"No Ray cluster answers at {self.address} ({error}). Correct engine.address; without it a cluster is "
                 "started on this machine."
             ) from error
+
+
+def _reach(address: str) -> None:
+    """Raises OSError where nobody listens at HOST:PORT. Ray itself tries for five minutes, then ends the process."""
+    host, _, port = address.rpartition("://")[2].rpartition(":")
+    if port.isdecimal():
+        socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS_TO_ANSWER).close()
 
 
 @dataclass(frozen=True)

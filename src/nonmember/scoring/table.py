@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 from nonmember import scores as family
 from nonmember.artifacts import Builder
 from nonmember.audits.record import table_of_scores, versions
-from nonmember.audits.scoring import Scoring
-from nonmember.audits.tally import Tally
 from nonmember.models.reading import Read, TextsRead
 from nonmember.observations import Scored, TokenStatistics
 from nonmember.results.result import SCORES
 from nonmember.runtime.files import replacing
+from nonmember.scoring.question import Scoring
+from nonmember.scoring.tally import Tally
 
 log = logging.getLogger(__name__)
 

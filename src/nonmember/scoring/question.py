@@ -10,12 +10,12 @@ from typing import Any, get_args
 from nonmember import scores as family
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import key_hash
-from nonmember.audits.engines import Parts
 from nonmember.corpora import CorpusSpec
 from nonmember.models import Access, ModelSpec, label_of
 from nonmember.models.reading import most_readable
 from nonmember.observations import access_of
 from nonmember.scores.perturbations import Perturbation, Quantity
+from nonmember.scoring.engines import Parts
 
 log = logging.getLogger(__name__)
 
