@@ -207,14 +207,15 @@ PLACES = [
     *deck(
         "audit",
         {
-            "method": [name for name in options("method") if not name.startswith("red_")],
-            "data": DATA[::-1],  # the dose meter's controls are told by the halves that a world's own data have
+            "method": [name for name in options("method") if name != "dose" and not name.startswith("red_")],
+            "data": DATA,
             "trainer": options("trainer"),
             "asking": options("asking"),
             "logger": options("logger"),
             "launcher": options("launcher"),
         },
     ),
+    *deck("audit", {"method": ["dose"]}),  # its controls are told by the halves that a world's own data have
     *deck(
         "audit",
         {"data": options_of("pythia", "data"), "controls@method.controls": ["pythia_controls"]},
