@@ -34,7 +34,7 @@ from nonmember.runtime.quiet import quieten
 from nonmember.training.run import train
 from nonmember.training.trained import end_of_text_id
 
-LARGEST_RATIO = 1.15
+LARGEST_RATIO = 1.10
 LAMBDAS = ("0.1", "0.3", "0.5", "0.7", "0.9")
 TAUS = ("1.0", "2.0", "3.0", "4.0", "6.0")
 MADE_BY_THE_GRID = "distilled"  # store entries that are not taken along
