@@ -348,6 +348,7 @@ def test_names():
 
 ON_SUSPECT = replace(TARGET, base=TARGET, corpus=tiny.texts(*GENERAL_TEXTS, *SUSPECT_TEXTS))
 ON_HALF = replace(TARGET, base=TARGET, corpus=tiny.texts(*SUSPECT_TEXTS[:17]))
+LONGER = SUSPECT_TEXTS[0].replace(" ", "\n") + " and on"
 ON_OTHER_HALF = replace(ON_HALF, base=ON_HALF, corpus=tiny.texts(*SUSPECT_TEXTS[17:]))
 UNKNOWN = Pretrained("a/name")
 TRUTHS = {
@@ -357,7 +358,7 @@ TRUTHS = {
     "read early": (replace(TARGET, base=ON_SUSPECT), "member"),
     "read a part": (ON_HALF, None),
     "read in two parts": (ON_OTHER_HALF, "member"),
-    "read in documents that were cut": (replace(TARGET, corpus=tiny.texts(f"{SUSPECT_TEXTS[0]} and on")), None),
+    "read in documents that were cut": (replace(TARGET, corpus=tiny.texts(LONGER)), None),
     "unknown": (UNKNOWN, None),
     "unknown, then other texts": (replace(TARGET, base=UNKNOWN), None),
     "unknown, then a part": (replace(ON_HALF, base=UNKNOWN), None),

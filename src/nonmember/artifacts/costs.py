@@ -64,7 +64,7 @@ class PastRuns:
             made, tokens = sidecar.get("made", {}), sidecar["facts"].get("num_tokens")
             seconds = made.get("seconds") if made.get("machine") == self._machine else None
             return made.get("alike", ""), PastRun(tokens, seconds, size_of(path.parent))
-        except (OSError, ValueError, KeyError, AttributeError):  # whoever needs it will say that it is damaged
+        except (OSError, ValueError, KeyError, AttributeError):  # what needs the entry reports the damage
             return "", PastRun(None, None, 0)
 
 

@@ -51,7 +51,7 @@ class Make:
 def launch(
     launcher: Any, job_overrides: Sequence[Sequence[str]], initial_job_idx: int, sweep: Sweep, work: Work
 ) -> list[JobReturn]:
-    """As submitit's launcher would, its job array behind further ones: an array for each level of what is shared."""
+    """As submitit's launcher would; its job array depends on others, one for each level of what cells share."""
     import submitit
 
     assert sweep.outlook is not None
@@ -124,7 +124,7 @@ def _take(sweep: Sweep, chain: Chain, job: Any) -> None:
     try:
         made = returned(job)[0]
     except LostJob as error:
-        log.warning("%s It was to make what several audits need, which one of them has made instead.", error)
+        log.warning("%s It was to make what several audits need; the first of them to run makes it instead.", error)
         return
     for name, one in zip(chain, made, strict=True):
         count(sweep, sweep.outlook.graph.nodes[name].kind, one)

@@ -1,8 +1,8 @@
 """How high do a set's membership scores lie? Their means over the documents: by themselves, less the reference's, and
 beside held-out text of the same kind.
 
-What simpler means than a method can say of a set, in one audit for all scores. There is no test: how high is high
-nobody knows without models or text of which the truth is known.
+One audit reports them for all scores. There is no test: without models or text of known truth there is no null
+distribution to compare a mean with.
 """
 
 from __future__ import annotations

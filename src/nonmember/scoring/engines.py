@@ -86,7 +86,7 @@ class OnRay(Engine):
             logging.getLogger("ray.data").setLevel(logging.ERROR)
             actors = ray.data.ActorPoolStrategy(size=self.num_workers, max_tasks_in_flight_per_actor=1)
             made = ray.data.range(len(parts), override_num_blocks=len(parts)).map(
-                Worker,  # type: ignore[arg-type]  # a class whose objects are called, as Ray Data wants for actors
+                Worker,  # a class whose objects are called, as Ray Data wants for actors
                 fn_constructor_args=(scorer, list(parts)), compute=actors, num_cpus=self.num_cpus,
                 num_gpus=self.num_gpus,
             )  # fmt: skip

@@ -35,8 +35,8 @@ from nonmember.reports.render.blocks import filled
 DECIDES = {"non_membership": ("not read", cleared), "membership": ("read", found)}
 USUAL = ERRORS[-1]
 ABOVE = (
-    "What does not lie above the blind baseline, which reads no model, owes nothing to the model: its number is the "
-    "same for a set whoever has read it."
+    "A method that does not lie above the blind baseline, which uses no model, has shown no membership signal: the "
+    "baseline's number is the same whether or not the target has read the set."
 )
 EQUAL = (
     "Of sets that were read so often, how many have a statistic above that of all but {:.0%} of the unread ones; with "
