@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import os
 from types import SimpleNamespace
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 from nonmember.artifacts.costs import Cost, Work
 from nonmember.artifacts.planner import Node
 from nonmember.cli.in_jobs import levels
-from nonmember.cli.in_order import Order, shared
+from nonmember.cli.in_order import Order, keep_grown_worker, shared
 from nonmember.cli.sweep_bar import SweepBar
 from nonmember.results.result import AuditResult
 
@@ -61,6 +62,15 @@ def test_everything_begins_once_after_what_it_rests_on_and_nobody_idles_while_so
         order.ended(item)
     assert len(begun) == len(set(begun)) == len(shared) + outlook.num_cells
     assert shared == {item for item in begun if isinstance(item, str)}
+
+
+def test_a_worker_that_keeps_models_is_not_replaced():
+    loky = pytest.importorskip("joblib.externals.loky")
+    with loky.ProcessPoolExecutor(1, initializer=keep_grown_worker) as workers:
+        before = workers.submit(os.getpid).result()
+        grow = "import time, builtins; builtins.kept = b'x' * 400_000_000; time.sleep(1.1)"  # looked at once a second
+        workers.submit(exec, grow).result()
+        assert workers.submit(os.getpid).result() == before
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -7,6 +7,8 @@ while there is work: what is ready is handed out one by one, that first on which
 from __future__ import annotations
 
 import logging
+import math
+import os
 import time
 from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -71,14 +73,13 @@ def launch(
 ) -> list[JobReturn]:
     """As joblib's launcher would, in its processes; returns what the cells return, by place."""
     from hydra_plugins.hydra_joblib_launcher._core import execute_job
-    from joblib.externals.loky import get_reusable_executor
 
     from nonmember.cli.sweep import num_workers
 
     assert sweep.outlook is not None
     setup_globals()
     number, state = num_workers(launcher), Singleton.get_state()
-    workers = get_reusable_executor(max_workers=number, timeout=IDLE_SECONDS, initializer=load_libraries)
+    workers = workers_of(number)
     order, nodes = Order(sweep.outlook, work), sweep.outlook.graph.nodes
     running: dict[Future[Any], tuple[Item, float]] = {}
     started, busy = time.monotonic(), 0.0
@@ -109,11 +110,32 @@ def launch(
     return [returned[place] for place in sorted(returned)]
 
 
-def load_libraries() -> None:
-    """When a worker starts, since joblib ends workers whose memory grows by much after their first task."""
-    import nonmember.audits.run
-    import nonmember.observations.passes.tokens
-    import nonmember.training.run  # noqa: F401
+def workers_of(number: int) -> Any:
+    """joblib's executor, the same one while this process lives."""
+    from joblib.externals.loky import get_reusable_executor
+
+    return get_reusable_executor(max_workers=number, timeout=IDLE_SECONDS, initializer=begin_worker)
+
+
+def start_workers(number: int) -> None:
+    """They load their libraries while this process still looks at the cells."""
+    workers_of(number).submit(os.getpid)
+
+
+def begin_worker() -> None:
+    keep_grown_worker()
+    with worker():  # which answers to signals from here on
+        import nonmember.audits.run
+        import nonmember.observations.passes.tokens
+        import nonmember.training.run  # noqa: F401
+
+
+def keep_grown_worker() -> None:
+    """joblib ends a worker that has grown by 300 MB since its first task. Ours grow by the models and corpora they keep,
+    within bounds of their own, and the next worker would load all of it again."""
+    from joblib.externals.loky import process_executor
+
+    process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
 
 
 def make_artifact(config: DictConfig, spec: Spec[Any], state: Any) -> dict[str, int] | None:

@@ -19,6 +19,7 @@ from nonmember.runtime.processes import process_rank
 
 if TYPE_CHECKING:
     from nonmember.artifacts.costs import Work
+    from nonmember.artifacts.planner import Planner
     from nonmember.audits.needs import Outlook
     from nonmember.cli.cells import Cells
 
@@ -39,6 +40,10 @@ class Sweep:
         self.outlook: Outlook | None = None
         self.config: DictConfig | None = None  # of the first cell
         self._is_dry = False
+        self._launcher: Launcher | None = None
+
+    def begin(self, launcher: Launcher | None) -> None:
+        self._launcher = launcher
 
     def see(self, place: int, config: DictConfig, folder: Path) -> None:
         if process_rank() > 0:
@@ -77,6 +82,10 @@ class Sweep:
         planner = runs.builder_of(config, *shared(Path(config.store).absolute()), kind=Planner)
         assert isinstance(planner, Planner)
         self.outlook = Outlook.by(planner)
+        if not self._is_dry and has_workers(self._launcher, planner):
+            from nonmember.cli.in_order import start_workers
+
+            start_workers(num_workers(self._launcher))
 
 
 class NothingToLaunch(Launcher):
@@ -100,17 +109,21 @@ class Launching(Launcher):
         outlook, workers = self._sweep.outlook, num_workers(self._launcher)
         assert outlook is not None
         with SweepBar(self._sweep.name, outlook, self._work, self._sweep.cells, workers):
-            in_one_process = outlook.planner.compute.in_one_process
-            if in_one_process and is_joblib(self._launcher) and workers > 1:
+            if has_workers(self._launcher, outlook.planner):
                 from nonmember.cli.in_order import launch
-            elif in_one_process and is_slurm(self._launcher):
+            elif is_slurm(self._launcher) and outlook.planner.compute.in_one_process:
                 from nonmember.cli.in_jobs import launch
             else:
                 return self._launcher.launch(job_overrides, initial_job_idx)
             return launch(self._launcher, job_overrides, initial_job_idx, self._sweep, self._work)
 
 
-def is_joblib(launcher: Launcher) -> bool:
+def has_workers(launcher: Launcher | None, planner: Planner) -> bool:
+    """Processes of joblib's that are given one thing after the other."""
+    return is_joblib(launcher) and num_workers(launcher) > 1 and planner.compute.in_one_process
+
+
+def is_joblib(launcher: Launcher | None) -> bool:
     return type(launcher).__name__ == "JoblibLauncher"
 
 

@@ -21,6 +21,9 @@ MOST_KEPT = 64  # composed configs, which take a megabyte or more each
 class Watcher(Protocol):
     """Sees all cells of a grid, and may launch them in its own way."""
 
+    def begin(self, launcher: Launcher | None) -> None:
+        """Before the first cell: what would launch them."""
+
     def see(self, place: int, config: DictConfig, folder: Path) -> None:
         """A cell as it will be run, and its folder, which is not made yet."""
 
@@ -40,6 +43,8 @@ def shown_composition(watcher: Watcher | None = None) -> Iterator[None]:
         is_grid = type(self).__name__ == "BasicSweeper" and getattr(self, "max_batch_size", None) is None
         watching = watcher if is_grid else None
         kept: dict[tuple[str, ...], DictConfig] = {}
+        if watching is not None:
+            watching.begin(self.launcher)
         with Stage("composing", len(batch), "cells") as stage:
             for place, overrides in enumerate(batch):
                 if watching is None:
