@@ -1,13 +1,13 @@
-"""Memory of a training on text that is streamed: `python benchmarks/streaming.py FOLDER [--gb 2.2] [--steps 60]`.
+"""Memory of a training on text that is streamed: `python benchmarks/streaming.py FOLDER [--gb 2.2]`.
 
 Makes FOLDER/text, JSON Lines of so many gigabytes (words of the installed packages' sources, cut anew for every
-document), and then, each in a process of its own whose memory is read twice a second:
+document), and then, each in a process of its own whose memory is read every second:
 
 1. prepare: read, filter by date, clean and keep the documents (`Streamed`).
 2. count: encode all of it once, by two workers, which says how many steps there are.
-3. train: a small model for so many steps, killed (SIGKILL) at the last; the weights of its resume point are kept.
-4. train again: killed at a third of the steps, started again, killed at the last; weights must be those of 3.
-5. walk: all micro-batches of the data module in their order, without a model.
+3. train: a model of two thousand parameters, once over all of it; killed (SIGKILL) at a third and at two thirds of
+   the steps, and started again.
+4. train again, without being killed: the weights must be the same.
 
 Prints a line a stage and writes FOLDER/memory.json behind each; `docs/streaming_figure.py` draws it. A run that was
 ended on the way goes on with what FOLDER has. FOLDER is not removed.
@@ -16,6 +16,7 @@ ended on the way goes on with what FOLDER has. FOLDER is not removed.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import os
 import random
@@ -30,9 +31,10 @@ from typing import Any
 
 import psutil
 
-EVERY_SECONDS = 0.5
+EVERY_SECONDS = 1.0
 FILES, EARLY = 12, 0.05  # share of the documents that are dated before the others
-SEQUENCE, BATCH, MICRO, VOCABULARY = 512, 40, 8, 2000
+SEQUENCE, BATCH, MICRO = 128, 256, 128
+VOCABULARY, HIDDEN = 100, 8
 FIRST_DATE = date(2021, 2, 1)
 MOST_MIB = 1536
 WORKERS = 2
@@ -75,7 +77,8 @@ def make_text(folder: Path, num_bytes: int) -> None:
 
 
 def make_model(folder: Path) -> None:
-    """Two layers of width 32, with a tokenizer of words, which is quick."""
+    """A layer of width 8, with a tokenizer of words: quick enough to read all of the text."""
+    import torch
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
     from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
@@ -84,9 +87,10 @@ def make_model(folder: Path) -> None:
     trainer = trainers.WordLevelTrainer(vocab_size=VOCABULARY, special_tokens=["<unk>", "<eot>"], show_progress=False)
     tokenizer.train_from_iterator([" ".join(words_of_packages(2_000_000))], trainer)
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eot>", unk_token="<unk>")
+    torch.manual_seed(1)
     config = GPTNeoXConfig(
-        vocab_size=len(fast), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=2,
-        max_position_embeddings=SEQUENCE, hidden_dropout=0.1,
+        vocab_size=len(fast), hidden_size=HIDDEN, intermediate_size=2 * HIDDEN, num_hidden_layers=1,
+        num_attention_heads=2, max_position_embeddings=SEQUENCE, hidden_dropout=0.1,
     )  # fmt: skip
     GPTNeoXForCausalLM(config).save_pretrained(folder)
     fast.save_pretrained(folder)
@@ -159,32 +163,31 @@ def count(folder: Path) -> dict[str, Any]:
     return {"num_tokens": one.num_sequences * SEQUENCE, "num_steps": one.num_steps}
 
 
-def walk(folder: Path) -> dict[str, Any]:
-    from nonmember.runtime.progress import Stage
-    from nonmember.training.data import TrainingData
-
-    class Alone:
-        global_rank, world_size = 0, 1
-
-    module = TrainingData(loader(folder, WORKERS))
-    module.trainer = Alone()
-    batches = module.train_dataloader()
-    with Stage("walking", batches.reached()[-1], "tokens") as stage:
-        for batch in batches:
-            stage.advance(batch["input_ids"].numel())
-    return {"num_tokens": stage.done}
+def place(folder: Path) -> dict[str, Any]:
+    """Where a killed training goes on: the step of its newest resume point, and where in a chunk it reads first."""
+    steps = [int(path.name.split("-")[-2]) for path in (folder / "store" / "models").glob(".partial-*/.resume-*.ckpt")]
+    if not steps:
+        return {}
+    buffer = specs(folder)[1].training.shuffle_buffer
+    rest = loader(folder, 0)._tokens(0, max(steps) * BATCH // buffer * buffer * SEQUENCE)
+    return {"from_step": max(steps), "tokens_into_chunk": rest._skipped, "tokens_of_chunk": int(next(rest._expected))}
 
 
-def train(folder: Path, until: int) -> None:
+def train(folder: Path, until: int | None) -> dict[str, Any]:
+    """To the end, or killed at a step. Which weights it ends with is told by a hash."""
     import lightning
 
     class KillAt(lightning.Callback):
         def on_train_batch_end(self, trainer: Any, *_: object) -> None:
-            if trainer.global_step >= until and not trainer.fit_loop._should_accumulate():
+            if until is not None and trainer.global_step >= until:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    # A point at every step, so that there is one of the very step it is killed at.
-    builder(folder, KillAt(), num_workers=1, checkpoint_seconds=0.0).entry(specs(folder)[1])
+    entry = builder(folder, KillAt(), num_workers=1, checkpoint_seconds=20.0).entry(specs(folder)[1])
+    (weights,) = entry.path.glob("*.safetensors")
+    return {
+        "weights": hashlib.sha256(weights.read_bytes()).hexdigest(),
+        **{name: entry.facts[name] for name in ("num_steps", "num_tokens")},
+    }
 
 
 # ----------------------------------------------------------------------------------------------------- measuring
@@ -211,8 +214,6 @@ def measured(stage: str, folder: Path, *arguments: object) -> dict[str, Any]:
     process = psutil.Process(running.pid)
     while running.poll() is None:
         curve.append((round(time.monotonic() - begun, 1), round(memory_of(process), 1)))
-        if len(curve) % 60 == 0:  # of a long stage, for those who look in
-            (folder / f"{stage}.curve.json").write_text(json.dumps(curve))
         time.sleep(EVERY_SECONDS)
     facts = json.loads(out.read_text()) if out.is_file() else {}
     peak = max(value for _, value in curve)
@@ -221,72 +222,49 @@ def measured(stage: str, folder: Path, *arguments: object) -> dict[str, Any]:
     return {"stage": stage, "seconds": seconds, "peak": peak, "curve": curve, "ended": running.returncode, **facts}
 
 
-def point(folder: Path, step: int) -> Any:
-    """Weights and optimizer of the resume point of a step, which is the last."""
-    import torch
-
-    (path,) = (folder / "store" / "models").glob(f".partial-*/.resume-*-{step:08d}-*.ckpt")
-    state = torch.load(path, weights_only=True)
-    return state["state_dict"], state["optimizer_states"][0]["state"], state["loops"]["fit_loop"]["state_dict"]
-
-
-def is_equal(one: Any, other: Any) -> bool:
-    import torch
-
-    if isinstance(one, torch.Tensor):
-        return bool(torch.equal(one, other))
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(is_equal(one[name], other[name]) for name in one)
-    if isinstance(one, list | tuple):
-        return len(one) == len(other) and all(map(is_equal, one, other))
-    return bool(one == other)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--gb", type=float, default=2.2)
-    parser.add_argument("--steps", type=int, default=60)
-    parser.add_argument("--stage")
+    parser.add_argument("--stage", choices=("prepare", "count", "train"))
     parser.add_argument("--until", type=int)
     given = parser.parse_args()
     folder = given.folder
-    if given.stage in ("prepare", "count", "walk"):
-        facts = {"prepare": prepare, "count": count, "walk": walk}[given.stage](folder)
-        (folder / f"{given.stage}.json").write_text(json.dumps(facts))
-        return
-    if given.stage == "train":
-        train(folder, given.until)
+    if given.stage:
+        stages = {"prepare": prepare, "count": count, "train": lambda folder: train(folder, given.until)}
+        (folder / f"{given.stage}.json").write_text(json.dumps(stages[given.stage](folder)))
         return
     if not (folder / "model").is_dir():
         make_text(folder / "text", int(given.gb * 1e9))
         planted = (json.dumps({"text": f"planted text number {place} " * 40}) for place in range(50))
         (folder / "planted.jsonl").write_text("\n".join(planted))
         make_model(folder / "model")
-    summary: dict[str, Any] = {"bytes": sum(path.stat().st_size for path in (folder / "text").iterdir()), "stages": []}
+    kept = folder / "memory.json"
+    summary: dict[str, Any] = json.loads(kept.read_text()) if kept.is_file() else {"stages": []}
+    summary["bytes"] = sum(path.stat().st_size for path in (folder / "text").iterdir())
     print(f"{summary['bytes']:,} bytes of text in {FILES} files", flush=True)
+    stages = summary["stages"]
 
-    def run(stage: str, *arguments: object) -> None:
-        summary["stages"].append(measured(stage, folder, *arguments))
-        (folder / "memory.json").write_text(json.dumps(summary))
+    def run(number: int, stage: str, *arguments: object) -> None:
+        if number < len(stages):
+            return
+        begins = place(folder) if stage == "train" else {}
+        stages.append(begins | measured(stage, folder, *arguments))
+        kept.write_text(json.dumps(summary))
 
-    def remove_points() -> None:
-        for partial in (folder / "store" / "models").glob(".partial-*"):
-            shutil.rmtree(partial)
-
-    run("prepare")
-    run("count")
-    remove_points()
-    run("train", "--until", given.steps)
-    whole = point(folder, given.steps)
-    remove_points()
-    run("train", "--until", given.steps // 3)
-    run("train", "--until", given.steps)
-    summary["same_weights"] = is_equal(whole, point(folder, given.steps))
-    same = "the very same" if summary["same_weights"] else "NOT THE SAME"
-    print("weights, moments and place after the kill:", same, flush=True)
-    run("walk")
-    if not summary["same_weights"] or max(stage["peak"] for stage in summary["stages"]) > MOST_MIB:
+    run(0, "prepare")
+    run(1, "count")
+    num_steps = stages[1]["num_steps"]
+    run(2, "train", "--until", num_steps // 3)
+    run(3, "train", "--until", 2 * num_steps // 3)
+    run(4, "train")
+    if len(stages) < 6:
+        shutil.rmtree(folder / "store" / "models")
+    run(5, "train")
+    summary["same_weights"] = stages[4]["weights"] == stages[5]["weights"]
+    kept.write_text(json.dumps(summary))
+    print("weights with and without the kills:", "the same" if summary["same_weights"] else "NOT THE SAME", flush=True)
+    if not summary["same_weights"] or max(stage["peak"] for stage in stages) > MOST_MIB:
         raise SystemExit(1)
 
 

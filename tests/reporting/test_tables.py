@@ -126,6 +126,27 @@ def test_table_2_over_seeds_says_how_many_clear(paper):
     assert cell_text(deltas.rows[0].cells[0]) == "+0.100 (+0.050 to +0.200)"
 
 
+def test_llm_di_by_what_members_are_told_apart_from(paper):
+    def told(target, against, p, truth):
+        return made_up.result(
+            method="llm_di", sweep="releases_rivals", world="releases", target=target, reference=None, p_value=p,
+            truth=truth, data={"domain": "sklearn", "against": against}, details={"median_p_value": p / 10},
+        )  # fmt: skip
+
+    given = [
+        told("target", "newer", 0.03, "non_member"),
+        told("target", "older", 0.9, "non_member"),
+        told("target+4xA", "newer", 0.004, "member"),
+    ]
+    section = built(paper, *given)["releases"]
+    newer = "scikit-learn against the newer release"
+    assert text(section, newer, "read neither class", "releases") == f"0.030{FALSE} / 0.003"
+    assert text(section, newer, "read members 4 times", "releases") == "0.004 / 4.0e-4"
+    older = "scikit-learn against others of that release"
+    assert text(section, older, "read neither class", "releases") == "0.900 / 0.090"
+    assert text(section, older, "read members 4 times", "releases") == formats.DASH
+
+
 def test_delta_over_lambda_and_tau(paper):
     results = [made_up.result(sweep="lambda_tau", statistic=delta, ci_low=delta - 0.1, ci_high=delta + 0.1,
                               settings={"distillation": {"lambda_": weight, "tau": tau}})

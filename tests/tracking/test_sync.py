@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
+from nonmember.artifacts.store import SIDECAR
 from nonmember.cli import sync
 from nonmember.cli.audit import shared
 from nonmember.results.result import RESULT
 from nonmember.tracking import trackers as tracking
 from nonmember.tracking.online import Unreachable
-from nonmember.tracking.trackers import NoTracker, RunInfo, run_id_of
+from nonmember.tracking.trackers import CURVES, NoTracker, RunInfo, run_id_of
 from wandb_helpers import config_in, inspect, lay_down, lay_down_failure, result, summary_in, wandb_without_home
+
+MODEL = "feedfeedfeedfeed"  # the key of the one that is in the store
 
 
 @pytest.fixture
@@ -26,8 +29,13 @@ def outputs(tmp_path, monkeypatch) -> Path:
     for variable in ("WANDB_PROJECT", "WANDB_ENTITY", "WANDB_BASE_URL"):
         monkeypatch.delenv(variable, raising=False)
     monkeypatch.setenv("NONMEMBER_OUTPUTS", str(tmp_path / "out"))
+    keys = result().provenance.keys | {"target": MODEL}
     for cell in ("seed=1", "seed=2"):
-        lay_down(tmp_path / "out/audits/demo" / cell, result(cell=cell))
+        lay_down(tmp_path / "out/audits/demo" / cell, result(cell=cell, keys=keys))
+    model = tmp_path / f"out/store/models/a-model-{MODEL}"
+    model.mkdir(parents=True)
+    (model / SIDECAR).write_text("{}")
+    (model / CURVES).write_text("name,step,value\nloss,9,3.5\nce,9,3.5\nloss,19,2.5\nce,19,2.5\n")
     lay_down_failure(tmp_path / "out/audits/demo/seed=3", "No such model.")
     return tmp_path / "out"
 
@@ -52,10 +60,14 @@ class Server:
         self.sent: list[str] = []
         self.reject: dict[str, Exception] = {}
         self.settings: list[tuple] = []
+        self.live: set[str | None] = set()
 
     def logging(self, *settings: Any, **more: Any) -> Server:
         self.settings.append((settings, more))
         return self
+
+    def has(self, info: RunInfo) -> bool:
+        return info.run_id in self.live
 
     def start(self, info: RunInfo) -> Sent:
         if info.name in self.reject:
@@ -71,6 +83,9 @@ class Sent(NoTracker):
 
     def summarise(self, values):
         self.run |= values
+
+    def training_again(self, role, curves):
+        self.run[role] = curves.parent.name
 
     def finish(self, *, failed):
         self.run["failed"] = failed
@@ -226,6 +241,18 @@ def test_the_config_of_an_audit_folder_is_never_built(outputs, server, call, mon
     assert server.sent
 
 
+def test_curves_come_from_the_store_unless_the_live_run_has_them(outputs, server, call, tmp_path, capfd):
+    server.live = {run_id_of("demo", "seed=2", result().provenance.keys["audit"])}
+    call()
+    assert [run.get("target") for run in server.runs.values()] == [f"a-model-{MODEL}", None, None]
+    (outputs / "store").rename(tmp_path / "elsewhere")
+    server.runs.clear()
+    call("--project", "q")
+    assert not any("target" in run for run in server.runs.values())
+    call("--project", "r", "--store", str(tmp_path / "elsewhere"))
+    assert next(iter(server.runs.values()))["target"] == f"a-model-{MODEL}"
+
+
 def test_an_empty_folder(outputs, call, tmp_path):
     with pytest.raises(ValueError, match=r"There is no result\.json below .*empty"):
         call(str(tmp_path / "empty"))
@@ -264,6 +291,8 @@ def test_wandb_itself_offline(outputs, call, monkeypatch):
     assert (config["seed"], config["cell"]["lambda"], config["cell"]["reference"]) == (1234, 0.7, "micro_l")
     assert summary_in(done).items() >= {"test/p_value": 0.93, "status": "finished"}.items()
     told = {name: value for record in done["history"] for name, value in record["item"].items()}
+    points = [record["item"] for record in done["history"] if "train_target/loss" in record["item"]]
+    assert [(point["train_target/step"], point["train_target/loss"]) for point in points] == [(9, 3.5), (19, 2.5)]
     assert {name.removesuffix("._type"): value for name, value in told.items() if name.endswith("._type")} == {
         "test/distribution": "histogram",
         "scores": "table-file",

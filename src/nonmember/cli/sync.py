@@ -1,4 +1,6 @@
-"""`nonmember sync [FOLDER]`: uploads every audit on disk to W&B once, whether or not it was logged live.
+"""`nonmember sync [FOLDER]`: a W&B run for every audit on disk, once, whether or not it was logged live.
+
+Nothing is run and no model opened: numbers come from the result, training curves from the store's models.
 
 A ledger in `<outputs>/wandb/synced.json` says what was sent where: destination -> run id -> hash of what was sent. It
 is written after each run, so an interrupted sync goes on where it was, and what has changed since is sent again.
@@ -12,10 +14,11 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nonmember.artifacts.store import Store
 from nonmember.results.outcomes import outcome_paths, read_outcome
 from nonmember.results.result import CONFIG, AuditResult, Failure
 from nonmember.runtime.files import file_hash, write_text_atomically
@@ -42,33 +45,50 @@ class Cell:
     def folder(self) -> Path:
         return self.path.parent
 
+    @property
+    def expected_id(self) -> str:
+        """The id of its run, where W&B has not given another."""
+        from nonmember.tracking.trackers import run_id_of
+
+        about = self.outcome
+        key = about.provenance.keys.get("audit", "") if isinstance(about, AuditResult) else ""
+        cell = about.question.cell if isinstance(about, AuditResult) else about.cell
+        return run_id_of(self.sweep, cell, key)
+
+    @property
+    def sweep(self) -> str:
+        about = self.outcome
+        named = about.question.sweep if isinstance(about, AuditResult) else self.config.get("name")
+        return named or self.folder.parent.name
+
     def info(self) -> RunInfo:
         """What W&B calls it: as the live run did."""
-        from nonmember.tracking.trackers import RunInfo, noted_run_id, run_id_of
+        from nonmember.tracking.trackers import RunInfo, noted_run_id
 
         about = self.outcome
         if isinstance(about, AuditResult):
             asked = about.question
-            sweep, cell, method = asked.sweep or self.folder.parent.name, asked.cell, asked.method
-            tags = [asked.corpus, asked.target]
-            expected = run_id_of(sweep, cell, about.provenance.keys.get("audit", ""))
-            run_id = noted_run_id(self.folder, expected) or expected
+            cell, method, tags = asked.cell, asked.method, [asked.corpus, asked.target]
+            noted = noted_run_id(self.folder, self.expected_id)
         else:
-            sweep, cell = self.config.get("name") or self.folder.parent.name, about.cell
-            method, tags = _method_of(self.config), [(self.config.get("data") or {}).get("label")]
-            run_id = noted_run_id(self.folder, None) or run_id_of(sweep, cell, "")
+            cell, method, tags = about.cell, _method_of(self.config), [(self.config.get("data") or {}).get("label")]
+            noted = noted_run_id(self.folder, None)
         return RunInfo(
-            name=cell, group=sweep, job_type=method, tags=[tag for tag in tags if tag], config=self.config,
-            folder=self.folder, run_id=run_id, live=False,
+            name=cell, group=self.sweep, job_type=method, tags=[tag for tag in tags if tag], config=self.config,
+            folder=self.folder, run_id=noted or self.expected_id, live=False,
         )  # fmt: skip
 
-    def tell(self, tracker: Tracker, given: Texts | None) -> None:
+    def tell(self, tracker: Tracker, given: Texts | None, curves: Mapping[str, Path]) -> None:
+        """curves: file of a model's training, by the model's key."""
         from nonmember.results.mirror import FACTS, mirror
 
         if isinstance(self.outcome, AuditResult):
+            for role, key in self.outcome.provenance.keys.items():
+                if key in curves:
+                    tracker.training_again(role, curves[key])
             mirror(tracker, self.outcome, self.folder, None if given is None else texts_of(self, given))
         else:
-            tracker.describe(FACTS, {"sweep": self.info().group, "name": self.outcome.cell})
+            tracker.describe(FACTS, {"sweep": self.sweep, "name": self.outcome.cell})
             tracker.summarise({"error": self.outcome.error, "error_kind": self.outcome.kind})
 
 
@@ -85,6 +105,10 @@ def main() -> None:
     parser.add_argument(
         "--mode", choices=MODES, default=environment_mode if environment_mode in MODES else "online",
         help="default: %(default)s; offline runs can be sent later with `wandb sync`",
+    )  # fmt: skip
+    parser.add_argument(
+        "--store", type=Path, default=outputs / "store",
+        help="training curves of the models in it are sent too; default: %(default)s",
     )  # fmt: skip
     parser.add_argument("--dry-run", action="store_true", help="say what would be sent, and send nothing")
     parser.add_argument(
@@ -103,13 +127,13 @@ def main() -> None:
     ledger = Ledger(outputs / "wandb" / LEDGER, destination)
     sync(
         paths, ledger, outputs / "wandb", project=given.project, entity=given.entity, mode=given.mode,
-        dry_run=given.dry_run, text=given.text,
+        dry_run=given.dry_run, text=given.text, store=given.store,
     )  # fmt: skip
 
 
 def sync(
     paths: list[Path], ledger: Ledger, directory: Path, *, project: str, entity: str | None, mode: str,
-    dry_run: bool, text: Sequence[str] | None,
+    dry_run: bool, text: Sequence[str] | None, store: Path,
 ) -> None:  # fmt: skip
     """Send what the ledger does not have, and say how much that was. Raises ValueError where something failed."""
     from filelock import FileLock, Timeout
@@ -119,6 +143,7 @@ def sync(
 
     given = None if text is None else given_documents(text)
     logging = WandbLogging(project, mode, str(directory), entity=entity, log_text=given is not None)
+    curves = curves_in(store)
     sent, there, problems = 0, 0, []
     directory.mkdir(parents=True, exist_ok=True)
     try:
@@ -135,7 +160,7 @@ def sync(
                     if dry_run:
                         sys.stdout.write(visible(f"would send {info.group}/{info.name} as {info.run_id}") + "\n")
                     else:
-                        send(cell, info, logging, given)
+                        send(cell, info, logging, given, curves)
                         ledger.note(info.run_id, content)
                     sent += 1
                 except Unreachable:
@@ -151,15 +176,24 @@ def sync(
         raise ValueError(f"{len(problems)} of {len(paths)} could not be sent; put that right and sync again to go on.")
 
 
-def send(cell: Cell, info: RunInfo, logging: Any, given: Texts | None) -> None:
+def send(cell: Cell, info: RunInfo, logging: Any, given: Texts | None, curves: Mapping[str, Path]) -> None:
     """One run from start to end; that of a failed audit is marked as failed. given: documents to be sent along."""
+    has_curves = logging.has(replace(info, run_id=cell.expected_id))  # of the live run
     tracker = logging.start(info)
     failed = True
     try:
-        cell.tell(tracker, given)
+        cell.tell(tracker, given, {} if has_curves else curves)
         failed = isinstance(cell.outcome, Failure)
     finally:
         tracker.finish(failed=failed)
+
+
+def curves_in(store: Path) -> dict[str, Path]:
+    """Key -> kept curves, of the models in a store."""
+    from nonmember.tracking.trackers import CURVES
+
+    folders = [path.parent for path in Store(store).sidecars("models")]
+    return {folder.name.rpartition("-")[2]: folder / CURVES for folder in folders if (folder / CURVES).is_file()}
 
 
 class Ledger:

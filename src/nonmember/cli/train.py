@@ -48,8 +48,7 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     from nonmember.artifacts.store import SIDECAR, Store
     from nonmember.models.loading import save
     from nonmember.runtime.quiet import quieten
-    from nonmember.tracking.trackers import NoLogging, RunInfo
-    from nonmember.training.trained import CURVES
+    from nonmember.tracking.trackers import CURVES, NoLogging, RunInfo
 
     quieten()
     compute = build(config.trainer)

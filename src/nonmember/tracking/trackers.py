@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RUN_NOTE = "wandb.json"  # beside the result: where the run was logged, and under which id
+CURVES = "curves.csv"  # of a training, beside the weights
 CURVE_COLUMNS = ("name", "step", "value")
 RUN_ID_LENGTH = 16
 INIT_SECONDS = 30  # W&B itself tries for 100 seconds
@@ -180,7 +181,10 @@ class CsvTracker(Tracker):
 def read_curves(path: Path) -> list[tuple[str, int, float]]:
     """Name, step and value of each point of the curves that lie beside a model."""
     with path.open(newline="", encoding="utf-8") as stream:
-        return [(row["name"], int(row["step"]), float(row["value"])) for row in csv.DictReader(stream)]
+        try:
+            return [(row["name"], int(row["step"]), float(row["value"])) for row in csv.DictReader(stream)]
+        except (KeyError, TypeError, ValueError) as error:
+            raise ValueError(f"{path} must have the columns {', '.join(CURVE_COLUMNS)}; it cannot be read.") from error
 
 
 def _prefix_of(role: str) -> str:

@@ -18,6 +18,7 @@ from nonmember.models.access import Access
 from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
 from nonmember.records import Stream
 from nonmember.runtime.processes import process_rank
+from nonmember.tracking.trackers import CURVES
 from nonmember.training.recipes import AdapterTuning, Pretraining, TrainingRecipe
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from nonmember.training.run import Teacher
     from nonmember.training.streaming import TokenStream
 
-CURVES = "curves.csv"  # beside the weights
 LOADED_ADAPTERS = 4  # kept in memory, with the weights of one of the loaded models
 
 

@@ -1,4 +1,5 @@
-"""Two tables beside the paper's: references that are truly too weak, and table 2 with its spread over seeds."""
+"""Tables beside the paper's: references that are truly too weak, table 2 with its spread over seeds, and LLM-DI on
+classes that differ in time."""
 
 from __future__ import annotations
 
@@ -6,9 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from nonmember.reports.core.grid import INTERVAL, PAIR, RANGE, Block, Number
-from nonmember.reports.core.numbers import P_VALUE, STATISTIC, mark_of, over_draws, p_number, with_interval
+from nonmember.reports.core.numbers import (
+    P_VALUE,
+    STATISTIC,
+    detail,
+    mark_of,
+    number,
+    over_draws,
+    p_number,
+    with_interval,
+)
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.papers.fsd.beyond import CLASSES
 from nonmember.reports.papers.prism.tables import RHO_DISTILLED, RHO_REFERENCE, not_held_out
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import MakeCell, filled, rows_of, say_medians, say_missing
@@ -16,6 +27,7 @@ from nonmember.results.load import Run
 
 WITH_P = f"{INTERVAL}, p {{}}"
 CLEARED = "evidence_of_non_membership"
+MEDIAN_OF_SPLITS = detail("median_p_value")
 
 
 def weak_references(scope: Scope) -> Filled:
@@ -72,6 +84,22 @@ def seeds(scope: Scope) -> Filled:
                (*ends, "cleared", "seeds")),
         _block(scope, "spread-delta", "Delta over seeds", "target", domains, targets, deltas, RANGE, ends),
     )  # fmt: skip
+
+
+def releases(scope: Scope) -> Filled:
+    """A row per library and what its members are told apart from, a column per target: LLM-DI's p."""
+    runs = scope.of("releases", method="llm_di")
+    targets, domains = _present(scope, "target", runs), _present(scope, "domain", runs)
+    rows = {f"{domain}\n{against}": f"{name} against {of}"
+            for domain, name in domains.items() for against, of in CLASSES.items()}  # fmt: skip
+
+    def p_values(row: str, target: str) -> tuple[Number, ...]:
+        domain, _, against = row.partition("\n")
+        here = select(runs, domain=domain, against=against, target=target)
+        return p_number(here, scope.world.name), number(here, scope.world.name, MEDIAN_OF_SPLITS, formats.p_value)
+
+    quantities = ("p", "median of the splits' p")
+    return tables(_block(scope, "releases", "LLM-DI", "members", targets, rows, p_values, PAIR, quantities))
 
 
 def _present(scope: Scope, kind: str, runs: Sequence[Run]) -> dict[str, str]:

@@ -254,6 +254,13 @@ PARTS = (
         fill=beyond.weak_references, made_by=("weak",),
     ),
     Part(
+        "releases", "Beyond the paper: LLM-DI on older and newer text",
+        "Members are docstrings of an older release of a library; the unseen documents are others of that release, or "
+        "what is new in a newer one. p, and the median of the splits’ p. A test of membership must accuse nothing that "
+        "was not read, the newer text included.",
+        fill=beyond.releases, made_by=("releases",),
+    ),
+    Part(
         "controls", "Controls",
         "Blind AUC: how well the texts alone, without any model, tell two groups apart; above .6, no difference in "
         "scores may be read as membership. A/A: the tests on two disjoint halves of text that no model read. LLM-DI "
