@@ -131,8 +131,8 @@ def begin_worker() -> None:
 
 
 def keep_grown_worker() -> None:
-    """joblib ends a worker that has grown by 300 MB since its first task. Ours grow by the models and corpora they keep,
-    within bounds of their own, and the next worker would load all of it again."""
+    """joblib ends a worker that has grown by 300 MB since its first task. Ours grow by models and corpora, which they
+    keep within bounds of their own, and the next worker would load all of it again."""
     from joblib.externals.loky import process_executor
 
     process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
