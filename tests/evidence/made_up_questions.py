@@ -18,6 +18,7 @@ from nonmember.methods import (
     Clearance,
     Decop,
     DecopBaselines,
+    DifferenceInDifferences,
     Dose,
     Fsd,
     Kds,
@@ -269,6 +270,10 @@ def every() -> Iterator[tuple[str, Audit]]:
     for mode in ("clip", "zero", "keep"):
         yield f"llm_di, {mode}", audit(replace(LLM_DI, outliers=mode, equal_variances=False, perturbations=()))
     yield "llm_di as published", audit(replace(LLM_DI, compat=True, trim_predictions=True, perturbations=()))
+    difference = DifferenceInDifferences(Loss(), alpha=0.05, max_tokens=64)
+    yield "difference in differences", audit(difference, target=READ)
+    yield "difference in differences by clusters", audit(difference, suspect=CLUSTERED)
+    yield "difference in differences of the reference itself", audit(difference, target=REFERENCE)
     yield "kds", audit(KDS)
     yield "kds with a document too short", audit(KDS, suspect=WITH_SHORT)
     yield "kds, fixed", audit(replace(KDS, bandwidth="fixed", gamma=1.5))

@@ -20,6 +20,7 @@ from nonmember.methods.blind import Blind
 from nonmember.methods.clearance.clearance import Clearance
 from nonmember.methods.decop.baselines import DecopBaselines
 from nonmember.methods.decop.decop import Decop
+from nonmember.methods.difference_in_differences import DifferenceInDifferences
 from nonmember.methods.dose.dose import Dose
 from nonmember.methods.extraction.name_cloze import NameCloze
 from nonmember.methods.extraction.prefix_completion import PrefixCompletion
@@ -46,6 +47,7 @@ __all__ = [
     "Clearance",
     "Decop",
     "DecopBaselines",
+    "DifferenceInDifferences",
     "Diverged",
     "DocumentGroup",
     "Dose",

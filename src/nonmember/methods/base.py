@@ -57,9 +57,9 @@ Claim = Literal["non_membership", "membership"]
 Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "inconclusive", "score_only", "invalid"]
 
 # How the page of an audit draws what a method looks at (reports.audit_page.pictures): ranks under target and others;
-# pairs of values of each document; values by group; shards of an ordered file; answers; changes of a score by
-# tuning; AUCs with their intervals; a curve of readings; else histograms of the scores.
-Picture = Literal["ranks", "pairs", "groups", "shards", "answers", "changes", "aucs", "dose", "scores"]
+# pairs of values of each document; values by group, or target less reference by group; shards of an ordered file;
+# answers; changes of a score by tuning; AUCs with their intervals; a curve of readings; else histograms of the scores.
+Picture = Literal["ranks", "pairs", "groups", "gains", "shards", "answers", "changes", "aucs", "dose", "scores"]
 
 
 class NotGiven(ValueError):

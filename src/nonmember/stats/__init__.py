@@ -5,7 +5,8 @@ PRISM                        difference_of_dependent_correlations, bootstrap_cor
 PRISM, several seeds         two_way
 planted controls             margin, prediction_p_value, detection_curve, plan
 paired scores                paired_t_less, paired_t_greater, order_test
-two groups of documents      compare_groups, welch_t, shares_greater, dataset_inference, difference_of_rates
+two groups of documents      compare_groups, welch_t, mean_difference, shares_greater, dataset_inference,
+                             difference_of_rates
 embeddings                   kernel_divergence, level_correlation, consistency
 text alone                   blind_baseline, blind_guesses, layout_auc
 shares                       exact_interval, exact_upper_bound, fisher_greater
@@ -39,6 +40,7 @@ from nonmember.stats.kernels import KernelDivergence, kernel_divergence
 from nonmember.stats.layout import layout_auc, layout_features
 from nonmember.stats.letter_choice import Choices, calibration_offsets
 from nonmember.stats.margins import Extra, Margin, margin, prediction_p_value
+from nonmember.stats.mean_difference import MeanDifference, mean_difference
 from nonmember.stats.multiplicity import benjamini_hochberg, holm, intersection_union
 from nonmember.stats.order import OrderStatistic, order_test
 from nonmember.stats.paired import PairedT, paired_t_greater, paired_t_less
@@ -67,6 +69,7 @@ __all__ = [
     "KernelDivergence",
     "LevelCorrelation",
     "Margin",
+    "MeanDifference",
     "OrderStatistic",
     "PairedT",
     "Pilot",
@@ -104,6 +107,7 @@ __all__ = [
     "layout_features",
     "level_correlation",
     "margin",
+    "mean_difference",
     "order_test",
     "paired_t_greater",
     "paired_t_less",

@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from nonmember_verify.bundle import Audit
-from nonmember_verify.methods import clearance, dose, fsd, kds, llm_di, mc_pdd, paired_t, prism, simple, works
+from nonmember_verify.methods import (
+    clearance,
+    difference_in_differences,
+    dose,
+    fsd,
+    kds,
+    llm_di,
+    mc_pdd,
+    paired_t,
+    prism,
+    simple,
+    works,
+)
 from nonmember_verify.methods.conclusion import Conclusion
 from nonmember_verify.report import Report
 
@@ -18,6 +30,7 @@ METHODS: Mapping[str, Recompute] = {
     "clearance": clearance.recompute,
     "decop": works.decop,
     "decop_baselines": works.decop_baselines,
+    "difference_in_differences": difference_in_differences.recompute,
     "dose": dose.recompute,
     "fsd": fsd.recompute,
     "kds": kds.recompute,

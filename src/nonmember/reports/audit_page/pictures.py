@@ -105,6 +105,13 @@ def groups(evidence: Evidence) -> list[Drawing]:
     return _histograms(evidence, names[:MAX_PLOTS])
 
 
+def gains(evidence: Evidence) -> list[Drawing]:
+    """What each document gains from the reference to the target, by group, and the scores under both."""
+    target, reference = (evidence.by_group(name) for name in ("target", "reference"))
+    gain = {group: target[group] - reference[group] for group in target}
+    return [*histogram("Target less reference", gain, zero=True), *scores(evidence)]
+
+
 def _histograms(evidence: Evidence, names: list[str]) -> list[Drawing]:
     return [one for name in names for one in histogram(name, evidence.by_group(name))]
 
@@ -277,6 +284,7 @@ KINDS_OF_PICTURES: Mapping[str, Callable[[Evidence], list[Drawing]]] = {
     "ranks": ranks,
     "pairs": pairs,
     "groups": groups,
+    "gains": gains,
     "shards": shards,
     "answers": answers,
     "changes": changes,

@@ -1,0 +1,138 @@
+"""Difference in differences: does the target prefer the suspect documents to held-out ones by more than a reference
+does that has read neither?
+
+The reference takes away how hard each text is (difficulty calibration: Carlini et al. 2021; Watson et al. 2022), the
+held-out text what the target has learnt of texts of this kind (as in LLM dataset inference: Maini et al. 2024). Each by
+itself leaves the other in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from nonmember.methods.base import (
+    Access,
+    Claim,
+    DocumentGroup,
+    Method,
+    Picture,
+    Roles,
+    ScoredDocuments,
+    TestOutcome,
+    Verdict,
+    require_score,
+    units,
+)
+from nonmember.methods.llm_di import SAME_DISTRIBUTION
+from nonmember.models import ModelSpec
+from nonmember.records import Corpus, FloatArray
+from nonmember.scores import Score
+from nonmember.stats.mean_difference import mean_difference
+
+SUSPECT, HELDOUT = "suspect", "heldout"
+MIN_CLUSTERS = 10  # of a set: with fewer, variances by clusters are too small
+
+REFERENCE_READ = (
+    "The reference must have read neither set: had it read held-out text, the target would seem to have read the "
+    "suspect set."
+)
+CLAIMS: Mapping[Verdict, str] = {
+    "evidence_of_membership": (
+        "There is statistical evidence that the suspect set as a whole was used for training, provided that suspect "
+        "and held-out text are draws from one distribution and the reference has read neither."
+    ),
+    "inconclusive": (
+        "The test found no evidence of membership. This is not evidence that the dataset was not used for training."
+    ),
+    "invalid": "A precondition of the test failed; nothing may be concluded.",
+}
+
+
+@dataclass(frozen=True)
+class DifferenceInDifferences(Method):
+    """The statistic is the mean of score(target) - score(reference) over suspect documents less that over held-out
+    ones, in units of the score; p is of Welch's one-sided test with variances by clusters.
+
+    score: any that target and reference can be asked for.
+    """
+
+    score: Score
+    alpha: float
+    max_tokens: int
+
+    name: ClassVar[str] = "difference_in_differences"
+    statistic_name: ClassVar[str] = "difference in differences"
+    claim: ClassVar[Claim] = "membership"
+    null_hypothesis: ClassVar[str] = (
+        "The target's score less the reference's is on average no higher on suspect documents than on held-out ones."
+    )
+    picture: ClassVar[Picture] = "gains"
+    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
+    min_documents: ClassVar[int] = 30
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_score(self.score)
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}
+        corpora = {SUSPECT: roles.suspect, HELDOUT: roles.need_heldout(self.name)}
+        return {
+            group: DocumentGroup(corpus, {
+                role: roles.scored(self.score, corpus, self.max_tokens, role, model) for role, model in models.items()
+            })
+            for group, corpus in corpora.items()
+        }  # fmt: skip
+
+    def check(self, corpora: Mapping[str, Corpus]) -> None:
+        for group in (SUSPECT, HELDOUT):
+            documents = corpora[group].documents
+            clusters = {document.cluster_id or f"{place}" for place, document in enumerate(documents)}
+            if len(clusters) < MIN_CLUSTERS <= len(documents):
+                raise ValueError(
+                    f"{self.name} takes documents of one cluster for no independent draws and needs at least "
+                    f"{MIN_CLUSTERS} clusters in each set; the {group} set has {len(clusters)}. Give documents of more "
+                    "works, or leave cluster_field out where they were drawn singly."
+                )
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        groups = [documents[group] for group in (SUSPECT, HELDOUT)]
+        suspect, heldout = map(_gains, groups)
+        clusters = [units(group, name) for group, name in zip(groups, (SUSPECT, HELDOUT), strict=True)]
+        test = mean_difference(suspect, heldout, *clusters, alpha=self.alpha)
+        verdict: Verdict = "evidence_of_membership" if test.p_value < self.alpha else "inconclusive"
+        warnings = [SAME_DISTRIBUTION, REFERENCE_READ]
+        if np.isnan(test.p_value):
+            verdict = "invalid"
+            warnings = ["The target's score less the reference's is alike for all documents, and t is undefined."]
+        return TestOutcome(
+            statistic=test.difference,
+            p_value=test.p_value,
+            ci_low=test.ci_low,
+            ci_high=test.ci_high,
+            alpha=self.alpha,
+            verdict=verdict,
+            allowed_claim=CLAIMS[verdict],
+            warnings=warnings,
+            details={
+                "t": _finite(test.t),
+                "degrees_of_freedom": _finite(test.degrees_of_freedom),
+                "effect_size": _finite(test.effect_size),
+                "mean": {SUSPECT: float(suspect.mean()), HELDOUT: float(heldout.mean())},
+                "num_clusters": dict(zip((SUSPECT, HELDOUT), test.num_clusters, strict=True)),
+                "num_heldout": len(heldout),
+            },
+        )
+
+
+def _gains(documents: ScoredDocuments) -> FloatArray:
+    """[documents] of the target over the reference."""
+    return documents.values["target"] - documents.values["reference"]
+
+
+def _finite(value: float) -> float | None:
+    return value if np.isfinite(value) else None

@@ -1,0 +1,113 @@
+"""By how much do the means of two groups of documents differ? Welch's test with variances by clusters.
+
+Shapes: N documents of a group.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import scipy
+
+from nonmember.stats._arrays import FloatArray, as_scores
+
+
+@dataclass(frozen=True)
+class MeanDifference:
+    """difference: mean of the first group less that of the second; ci_low, ci_high: its interval of level 1 - alpha.
+    t, degrees_of_freedom: Welch's.   p_value: one-sided, small where the first mean is above the second.
+    effect_size: the difference in standard deviations of a document, root of the mean of both groups' variances.
+    num_clusters: of each group.
+
+    All but the difference and the numbers are NaN where no cluster of either group lies off its group's mean.
+    """
+
+    difference: float
+    ci_low: float
+    ci_high: float
+    t: float
+    degrees_of_freedom: float
+    p_value: float
+    effect_size: float
+    num_clusters: tuple[int, int]
+
+
+def mean_difference(
+    first: npt.ArrayLike,
+    second: npt.ArrayLike,
+    first_clusters: Sequence[Hashable],
+    second_clusters: Sequence[Hashable],
+    *,
+    alpha: float,
+) -> MeanDifference:
+    """Welch's test of H0: E first <= E second, documents of one cluster being no independent draws.
+
+    first, second: [N] one value per document; lengths may differ.   *_clusters: [N] whose document each is.
+
+    The variance of a group's mean is G / (G - 1) sum_g (sum over i in g of x_i - mean)^2 / N^2 over its G clusters
+    (Liang and Zeger 1986 for the mean), and each group has G - 1 degrees of freedom. Where every document is a cluster
+    by itself that is Welch's test. A cluster in both groups counts in each by itself: the variance is then too large
+    where its documents are alike, and the test errs on the safe side.
+
+    Raises ValueError on NaN or infinite values and on fewer than two clusters in a group.
+
+    >>> found = mean_difference([3.0, 4.0, 6.0], [1.0, 2.0, 3.0], "abc", "def", alpha=0.05)
+    >>> round(found.difference, 3), round(found.t, 3), round(found.p_value, 3)
+    (2.333, 2.214, 0.051)
+    """
+    groups = [_group("first", first, first_clusters), _group("second", second, second_clusters)]
+    (mean_1, error_1, number_1), (mean_2, error_2, number_2) = map(_mean_by_clusters, groups)
+    difference, numbers = mean_1 - mean_2, (number_1, number_2)
+    values = [values for values, _ in groups]
+    rounding = 4 * np.finfo(np.float64).eps * max(np.abs(one).max() for one in values)
+    if max(error_1, error_2) <= rounding:
+        nan = math.nan
+        return MeanDifference(difference, nan, nan, nan, nan, nan, nan, numbers)
+    test = scipy.stats.ttest_ind_from_stats(
+        mean_1, error_1 * math.sqrt(number_1), number_1, mean_2, error_2 * math.sqrt(number_2), number_2,
+        equal_var=False, alternative="greater",
+    )  # fmt: skip
+    error = math.hypot(error_1, error_2)
+    degrees = error**4 / (error_1**4 / (number_1 - 1) + error_2**4 / (number_2 - 1))
+    reach = float(scipy.stats.t.isf(alpha / 2, degrees)) * error
+    spread = math.sqrt(sum(float(one.var(ddof=1)) for one in values) / 2)
+    return MeanDifference(
+        difference, difference - reach, difference + reach, float(test.statistic), degrees, float(test.pvalue),
+        difference / spread, numbers,
+    )  # fmt: skip
+
+
+def _mean_by_clusters(group: tuple[FloatArray, npt.NDArray[np.int64]]) -> tuple[float, float, int]:
+    """Mean of the documents, its standard error, and the number of clusters."""
+    values, clusters = group
+    mean = float(values.mean())
+    sums = np.bincount(clusters, weights=values - mean)
+    number = sums.size
+    return mean, math.sqrt(number / (number - 1) * float(sums @ sums)) / values.size, number
+
+
+def _group(
+    name: str, values: npt.ArrayLike, clusters: Sequence[Hashable]
+) -> tuple[FloatArray, npt.NDArray[np.int64]]:  # fmt: skip
+    """The values, and the clusters by number."""
+    array = as_scores(name, values)
+    if not np.isfinite(array).all():
+        raise ValueError(
+            f"Expected finite values in the {name} group; got {np.count_nonzero(~np.isfinite(array))} that are not. "
+            "Leave those documents out and count them."
+        )
+    if len(clusters) != array.size:
+        raise ValueError(
+            f"Expected a cluster for each document of the {name} group; got {len(clusters)} for {array.size} documents."
+        )
+    places = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
+    if len(places) < 2:
+        raise ValueError(
+            f"Expected at least 2 clusters in the {name} group; got {len(places)}. Documents of one cluster say "
+            "nothing of how far clusters differ: give more, or no clusters where documents were drawn singly."
+        )
+    return array, np.array([places[cluster] for cluster in clusters], dtype=np.int64)

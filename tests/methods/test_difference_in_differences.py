@@ -1,0 +1,79 @@
+"""Difference in differences: what is measured, the verdict, and what each of the two differences takes away."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tiny
+from nonmember.methods import DifferenceInDifferences, Roles, ScoredDocuments
+from nonmember.models import Pretrained
+from nonmember.records import Corpus, Document
+from nonmember.scores import Loss
+
+METHOD = DifferenceInDifferences(Loss(), alpha=0.05, max_tokens=64)
+ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, 9)
+
+
+def scored(seed, *, hard=0.0, kind=0.0, read=0.0, clusters=(), n=60):
+    """hard: of the texts, under both models.   kind: what the target knows of texts of this kind.   read: of these."""
+    rng = np.random.default_rng(seed)
+    texts = rng.normal(-3.0, 1.0, n) - hard
+    values = {"target": texts + kind + read + rng.normal(0, 0.1, n), "reference": texts + rng.normal(0, 0.1, n)}
+    return ScoredDocuments(tuple(f"d{place}" for place in range(n)), values, clusters or ("",) * n)
+
+
+def concluded(suspect, heldout):
+    return METHOD.test({"suspect": suspect, "heldout": heldout}, np.random.default_rng(0))
+
+
+def test_both_sets_are_scored_under_both_models():
+    groups = METHOD.groups(replace(ROLES, heldout=tiny.GENERAL))
+    for name, corpus in (("suspect", tiny.SUSPECT), ("heldout", tiny.GENERAL)):
+        models = {role: one.model for role, one in groups[name].measured.items()}
+        assert models == {"target": ROLES.target, "reference": ROLES.reference}
+        assert all(one.corpus is corpus for one in groups[name].measured.values())
+    with pytest.raises(ValueError, match="compares the suspect set with held-out text"):
+        METHOD.groups(ROLES)
+
+
+def test_a_read_set_is_found_where_neither_difference_alone_would_show_it():
+    read, unread = scored(1, hard=0.3, kind=0.5, read=0.1), scored(2, kind=0.5)
+    found = concluded(read, unread)
+    assert found.verdict == "evidence_of_membership"
+    assert found.ci_low < 0.1 < found.ci_high
+    assert read.values["target"].mean() < unread.values["target"].mean(), "the target's scores point the other way"
+    assert "draws from one distribution and the reference has read neither" in found.allowed_claim
+    assert json.loads(json.dumps(found.details, allow_nan=False)) == found.details
+
+
+def test_harder_texts_and_a_target_that_knows_their_kind_are_no_evidence():
+    nothing = concluded(scored(1, hard=-1.0, kind=0.5), scored(2, kind=0.5))
+    assert (nothing.verdict, nothing.p_value > 0.05) == ("inconclusive", True)
+    assert "not evidence that the dataset was not used" in nothing.allowed_claim
+
+
+def test_clusters_count_once():
+    few = tuple(f"work{place % 12}" for place in range(60))
+    by_document, by_work = (concluded(scored(1, read=0.02, clusters=one), scored(2)) for one in ((), few))
+    assert by_document.details["num_clusters"] == {"suspect": 60, "heldout": 60}
+    assert by_work.details["num_clusters"] == {"suspect": 12, "heldout": 60}
+    assert by_work.statistic == by_document.statistic
+    assert by_work.details["degrees_of_freedom"] < by_document.details["degrees_of_freedom"]
+
+
+def test_what_it_cannot_work_with():
+    """Nothing that varies is invalid; too few works are refused before anything is scored."""
+    same = ScoredDocuments(("a", "b"), {"target": np.ones(2), "reference": np.ones(2)}, ("", ""))
+    outcome = concluded(same, same)
+    assert (outcome.verdict, outcome.details["t"]) == ("invalid", None)
+    works = Corpus(tuple(Document(f"d{place}", f"text {place}", f"work{place % 4}") for place in range(40)))
+    plain = Corpus(tuple(Document(f"e{place}", f"text {place}") for place in range(40)))
+    METHOD.check({"suspect": plain, "heldout": plain})
+    with pytest.raises(ValueError, match="at least 10 clusters in each set; the heldout set has 4"):
+        METHOD.check({"suspect": plain, "heldout": works})
+    with pytest.raises(ValueError, match="score"):
+        replace(METHOD, score=None)

@@ -1,0 +1,61 @@
+"""Difference of two means: SciPy's Welch test where each document stands alone, and clusters where they do not."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from nonmember.stats.mean_difference import mean_difference
+
+RNG = np.random.default_rng(3)
+HIGH, LOW = RNG.normal(0.5, 1.0, 40), RNG.normal(0.0, 2.0, 25)
+
+
+def compared(first=HIGH, second=LOW, clusters=None, others=None, alpha=0.05):
+    return mean_difference(first, second, clusters or range(len(first)), others or range(len(second)), alpha=alpha)
+
+
+def test_documents_that_stand_alone_give_scipys_welch_test():
+    found, expected = compared(), stats.ttest_ind(HIGH, LOW, equal_var=False, alternative="greater")
+    both_sides = stats.ttest_ind(HIGH, LOW, equal_var=False).confidence_interval(0.95)
+    assert (found.t, found.degrees_of_freedom) == pytest.approx((expected.statistic, expected.df))
+    assert found.p_value == pytest.approx(expected.pvalue)
+    assert (found.ci_low, found.ci_high) == pytest.approx((both_sides.low, both_sides.high))
+    spread = math.sqrt((HIGH.var(ddof=1) + LOW.var(ddof=1)) / 2)
+    assert found.effect_size == pytest.approx((HIGH.mean() - LOW.mean()) / spread)
+
+
+def test_copies_of_a_document_add_nothing():
+    """A cluster of three equal documents weighs as one document: but for N, the test of the clusters' means."""
+    tripled = compared(np.repeat(HIGH, 3), np.repeat(LOW, 3), [*np.repeat(range(40), 3)], [*np.repeat(range(25), 3)])
+    plain = compared()
+    assert (tripled.t, tripled.p_value) == pytest.approx((plain.t, plain.p_value))
+    assert tripled.num_clusters == (40, 25)
+    assert compared(np.repeat(HIGH, 3), np.repeat(LOW, 3)).t > 1.5 * plain.t
+
+
+def test_under_the_null_it_rejects_as_often_as_it_says_and_documents_alone_far_too_often():
+    """Clusters of unequal size whose documents are alike: 600 worlds at 5%."""
+    sizes = [np.random.default_rng(0).geometric(0.3, 40), np.random.default_rng(1).geometric(0.3, 30)]
+    clusters = [np.repeat(np.arange(len(one)), one).tolist() for one in sizes]
+    rng, by_cluster, alone = np.random.default_rng(5), 0, 0
+    for _ in range(600):
+        groups = [rng.standard_t(4, len(one)).repeat(one) + rng.normal(size=one.sum()) for one in sizes]
+        by_cluster += compared(*groups, *clusters).p_value < 0.05
+        alone += compared(*groups).p_value < 0.05
+    assert 15 <= by_cluster <= 48, by_cluster  # 30 expected; beyond these ends with a chance of .002
+    assert alone > 70
+
+
+def test_what_cannot_be_compared():
+    constant = compared([1.0, 1.0, 1.0], [0.5, 0.5])
+    assert (constant.difference, math.isnan(constant.p_value), math.isnan(constant.ci_low)) == (0.5, True, True)
+    with pytest.raises(
+        ValueError, match=r"at least 2 clusters in the second group; got 1\. Documents of one cluster say"
+    ):
+        compared(others=["one"] * 25)
+    with pytest.raises(ValueError, match="finite values in the first group; got 1 that are not"):
+        compared([1.0, math.inf, 2.0])
