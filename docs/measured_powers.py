@@ -99,9 +99,15 @@ def collected() -> Iterator[dict[str, Any]]:
             yield from cell(method, setting, "non_membership", dose, cleared[reading][column], "calibration", where)
 
     verdicts = table(ARENA, "Verdicts by what was read", "LLM-DI: read")
-    for reading, text in verdicts["LLM-DI: read"].items():
-        where = f"{ARENA}, Verdicts by what was read: LLM-DI, {reading}"
-        yield from cell("llm_di", "", "membership", READINGS[reading], text, "arena", where)
+    rows = {
+        ("llm_di", ""): "LLM-DI",
+        ("difference_in_differences", "minkpp(0.2)"): "difference in differences, Min-K%++",
+        ("difference_in_differences", "loss"): "difference in differences, loss",
+    }
+    for (method, setting), name in rows.items():
+        for reading, text in verdicts[f"{name}: read"].items():
+            where = f"{ARENA}, Verdicts by what was read: {name}, {reading}"
+            yield from cell(method, setting, "membership", READINGS[reading], text, "arena", where)
 
     ranked = {
         "fsd": "FSD", "kds": "KDS", "score": "Min-K%++", "score with a reference": "Min-K%++ less reference",

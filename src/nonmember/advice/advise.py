@@ -149,7 +149,7 @@ def _command(contestant: Contestant, situation: Situation) -> str:
         )
         words = ["nonmember score", given, reference, "data.path=FILE"]
     else:
-        words = [f"nonmember audit method={contestant.name}", model, "data.path=FILE", beside]
+        words = [f"nonmember audit method={contestant.name}", contestant.variant, model, "data.path=FILE", beside]
     return " ".join(word for word in words if word)
 
 

@@ -75,10 +75,11 @@ class Cost:
 @dataclass(frozen=True)
 class Contestant:
     """method: its class; None for scores, which have none.   says: what its verdict may speak for.   given: what the
-    command says beside target and data.   caution: what a verdict rests on beside the numbers.   setting: of the
-    measured numbers.   excludes: the least readings that a verdict of non-membership denies.   access, documents: where
-    it takes more than the class says.   general: whether it takes general text too, which most can get.   related:
-    whether it claims membership only where related text is named.
+    command says beside target and data.   variant: what it says to choose this one among the method's settings.
+    caution: what a verdict rests on beside the numbers.   setting: of the measured numbers.   excludes: the least
+    readings that a verdict of non-membership denies.   access, documents: where it takes more than the class says.
+    general: whether it takes general text too, which most can get.   related: whether it claims membership only where
+    related text is named.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Contestant:
     given: str
     caution: str
     setting: str = ""
+    variant: str = ""
     excludes: int = 1
     access: Access | None = None
     documents: int | None = None
@@ -135,6 +137,8 @@ def _questions(number: int, answer: int) -> Callable[[Situation], Cost]:
 HELDOUT_FILE = "data.heldout.path=FILE"
 TITLED = "data.title_field=TITLE data.heldout.title_field=TITLE"
 OF_WORKS = f"{HELDOUT_FILE} {TITLED} data.cluster_field=WORK data.heldout.cluster_field=WORK"
+DIFFERENCE = f"{HELDOUT_FILE} reference.path=REFERENCE"
+COMPARED = "any difference between the two sets is reported as membership: run method=blind on them first"
 PLANTED = "reference.path=REFERENCE method.controls.{}.path={} world.general.path=FILE"
 UNREAD_WORKS = "it speaks of the works as a group, beside works that are certainly unread"
 
@@ -169,8 +173,17 @@ CONTESTANTS = (
         "sets that were read once or twice are often cleared; its error is measured and not guaranteed", general=True,
     ),
     Contestant(
+        "difference_in_differences", "the difference in differences", methods.DifferenceInDifferences, ("membership",),
+        (SAME_DRAW, REFERENCE), _passes(4), DIFFERENCE, COMPARED, setting="minkpp(0.2)", access=Access.FULL_LOGITS,
+    ),
+    Contestant(
+        "difference_in_differences", "the difference in differences of losses", methods.DifferenceInDifferences,
+        ("membership",), (SAME_DRAW, REFERENCE), _passes(4), DIFFERENCE, COMPARED, setting="loss",
+        variant="score@method.score=loss",
+    ),
+    Contestant(
         "llm_di", "LLM dataset inference", methods.LlmDi, ("membership",), (SAME_DRAW,), _passes(2), HELDOUT_FILE,
-        "any difference between the two sets is reported as membership: run method=blind on them first",
+        COMPARED,
     ),
     Contestant(
         "order", "the order test", methods.OrderTest, ("membership",), (ORDER,), _passes(251), "data=ordered",

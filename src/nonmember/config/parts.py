@@ -52,6 +52,7 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
 
     compose: name of a method, further words -> a context with the config of the command (`compose.composed`).
     """
+    from nonmember.advice import advise
     from nonmember.advice.contestants import CONTESTANTS, SAME_DRAW
     from nonmember.advice.situation import Situation
     from nonmember.audits.joined import Part
@@ -64,8 +65,9 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     method = audit.method
     assert isinstance(method, Auto)
     situation = Situation.of(_situation(config, audit, builder))
-    contestants = {one.name: one for one in reversed(CONTESTANTS)}
-    names = list(method.methods or _advised(situation, contestants))
+    advised = {one.name: one.contestant for one in reversed(advise(situation).concluding)}  # the best of each method
+    contestants = {one.name: one for one in reversed(CONTESTANTS)} | advised
+    names = list(method.methods or advised)
     costs = {name: contestants[name].cost(situation) for name in names if name in contestants}
     names.sort(key=lambda name: costs[name].in_order() if name in costs else (0,))
     compares = {name for name in names if name in contestants and SAME_DRAW in contestants[name].needs}
@@ -75,7 +77,7 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     for name in names:
         cell, reason = None, ""
         try:
-            with compose(name, list(settings_as_words(method.given.get(name, {})))) as (own, _):
+            with compose(name, _words(contestants.get(name), method.given.get(name, {}))) as (own, _):
                 cell = cell_of(own, folder / PARTS / name)
         except ValueError as error:  # an incomplete question among them
             reason = str(error)
@@ -83,14 +85,13 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     return parts
 
 
+def _words(contestant: Contestant | None, given: Mapping[str, Any]) -> list[str]:
+    chosen = [contestant.variant] if contestant is not None and contestant.variant else []
+    return [*chosen, *settings_as_words(given)]
+
+
 def _cost_of(cost: Cost | None) -> tuple[int, int, int]:
     return (0, 0, 0) if cost is None else (cost.models, cost.tokens, cost.requests)
-
-
-def _advised(situation: Any, contestants: dict[str, Contestant]) -> list[str]:
-    from nonmember.advice import advise
-
-    return list(dict.fromkeys(option.name for option in advise(situation).concluding if option.name in contestants))
 
 
 def _situation(config: DictConfig, audit: Any, builder: Builder) -> dict[str, Any]:

@@ -184,6 +184,7 @@ class Section:
 class Document:
     """A whole report. worlds: name -> what it is.   glance: the few numbers to see first.
     own: one's own audits, which come before everything else.   marks: those that are explained.
+    lists_used: the page's list of results has those alone that some number is from.
     """
 
     name: str
@@ -195,6 +196,7 @@ class Document:
     notes: tuple[str, ...] = field(default=())
     marks: Mapping[str, str] = field(default_factory=lambda: MARKS)
     own: Block | None = None
+    lists_used: bool = False
 
     def without_empty_sections(self) -> Document:
         """As a reader sees it; which sections were left out is said."""

@@ -114,6 +114,7 @@ class Report:
     glance: ClassVar[Glance]
     notes: ClassVar[tuple[str, ...]]
     marks: ClassVar[Mapping[str, str]] = MARKS
+    lists_used: ClassVar[bool] = False  # of the results, on the page; for reports that take part of other studies
 
     def build(self, runs: Sequence[Run]) -> Document:
         """All sections, from results alone."""
@@ -127,6 +128,7 @@ class Report:
             glance=self.glance.block(scopes) if scopes else None,
             notes=self.notes,
             marks=self.marks,
+            lists_used=self.lists_used,
         )
 
     def scopes(self, runs: Sequence[Run]) -> list[Scope]:

@@ -1,7 +1,16 @@
 "use strict";
 // The explorer: filters, sorting, comparison and details. Everything that comes from results is set as text.
 (() => {
-  const { runs } = JSON.parse(document.getElementById("data").textContent);
+  const { runs: packed, shared } = JSON.parse(document.getElementById("data").textContent);
+  // What many results have alike is there once (reports/render/sharing.py); entries refer to earlier ones alone.
+  const restored = (value) => {
+    if (value === null || typeof value !== "object") return value;
+    if (Array.isArray(value)) return value.map(restored);
+    if ("$shared" in value) return shared[value.$shared];
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, restored(part)]));
+  };
+  shared.forEach((entry, place) => { shared[place] = restored(entry); });
+  const runs = packed.map(restored);
   const form = document.getElementById("filters");
   const told = document.getElementById("told");
   const panel = document.getElementById("compare");

@@ -17,13 +17,14 @@ from markupsafe import Markup, escape
 from nonmember.reports.core.explorer import AXIS_WIDTH, axis_of, false_claim, row_of, statistics_of
 from nonmember.reports.core.grid import MEANINGS, PUBLISHED, Cell, Document, Figure, Number
 from nonmember.reports.render import formats
+from nonmember.reports.render.sharing import shared_parts
 from nonmember.results.load import Run
 
 HERE = Path(__file__).parent
 
 
 def page(document: Document, runs: Sequence[Run], facts: Mapping[str, str]) -> str:
-    """The whole page. facts: name -> what, for the head.   runs: all results, for the explorer."""
+    """The whole page. facts: name -> what, for the head.   runs: results, for the explorer."""
     script, style = (read(name) for name in ("page.js", "page.css"))
     axis = axis_of(runs)
     environment = Environment(
@@ -41,7 +42,7 @@ def page(document: Document, runs: Sequence[Run], facts: Mapping[str, str]) -> s
         statistics=statistics_of(runs),
         axis_width=AXIS_WIDTH,
         choices=choices(runs),
-        data=embedded({"runs": [full(run) for run in runs]}),
+        data=embedded(dict(zip(("runs", "shared"), shared_parts([full(run) for run in runs]), strict=True))),
         script=Markup(script),
         style=Markup(style),
         # Only this very script may run, and nothing may be fetched.

@@ -94,8 +94,10 @@ def facts_of(document: Document, collection: Collection, now: datetime) -> dict[
 def files_of(document: Document, collection: Collection, facts: Mapping[str, str]) -> dict[str, str | bytes]:
     """Name -> content."""
     paths = {run.anchor: run.path for run in collection.runs}
+    used = {anchor for section in document.sections for anchor in section.used()}
+    runs = [run for run in collection.runs if run.anchor in used or not document.lists_used]
     files: dict[str, str | bytes] = {
-        PAGE: page(document, collection.runs, facts),
+        PAGE: page(document, runs, facts),
         TEXT: markdown(document, facts),
     }
     for section in document.sections:

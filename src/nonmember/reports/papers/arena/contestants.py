@@ -140,12 +140,17 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
     situation = situation_of_set(number or 100, TOKENS)
     found = []
     for method, name in scope.names["methods"].items():
-        entries = tuple(_entries(select(audited, method=method), asked, _signed(method)))
-        if entries:
-            needs = Needs("full log-probabilities", (REFERENCE,), "a number", advised("prism").cost(situation))
-            if method != "paired_t":
-                needs = needs_of(advised(method), situation)
-            found.append(Contestant(name, method, needs, entries))
+        by_score: dict[str, list[Run]] = {}
+        for run in select(audited, method=method):
+            by_score.setdefault(run.question.score, []).append(run)
+        for score, runs in by_score.items():
+            entries = tuple(_entries(runs, asked, _signed(method)))
+            if entries:
+                called = f"{name}, {SCORES[score].name}" if len(by_score) > 1 else name
+                needs = Needs("full log-probabilities", (REFERENCE,), "a number", advised("prism").cost(situation))
+                if method != "paired_t":
+                    needs = needs_of(advised(method, score), situation)
+                found.append(Contestant(called, method, needs, entries))
     levels = select(audited, method=LEVELS)
     for score, single in SCORES.items():
         for told, beside in BESIDE.items():

@@ -117,7 +117,9 @@ def cells_of_glance(scope: Scope) -> Iterator[Cell]:
 
 
 class ArenaReport(Report):
-    methods: ClassVar = ("dose", "prism", "paired_t", "llm_di", "fsd", "kds", "blind", "levels")
+    methods: ClassVar = (
+        "dose", "prism", "paired_t", "difference_in_differences", "llm_di", "fsd", "kds", "blind", "levels",
+    )  # fmt: skip
     parts: ClassVar = PARTS
     glance: ClassVar = Glance(AT_A_GLANCE, cells_of_glance, "On the arena's questions alone.")
     notes: ClassVar = (
@@ -125,3 +127,4 @@ class ArenaReport(Report):
         "A dash is a cell without a result. It is never a zero.",
     )
     marks: ClassVar = {FALSE: "the truth says otherwise"}
+    lists_used: ClassVar = True  # the studies have twice as many
