@@ -19,6 +19,7 @@ NOT_SCORED = {  # how columns begin (x/) or end that are no scores by themselves
 NAMES: Mapping[str, Callable[[Described], str]] = {
     "Loss": lambda score: "loss",
     "Perplexity": lambda score: "perplexity",
+    "TopLoss": lambda score: f"top_loss({score['number']})",
     "Zlib": lambda score: "zlib",
     "MinK": lambda score: f"mink({score['k']:g})",
     "MaxK": lambda score: f"maxk({score['k']:g})",

@@ -195,6 +195,9 @@ Function = Callable[[list[Tokens], Mapping[str, Any], int], float]
 SCORES: Mapping[str, Function] = {
     "Loss": lambda tables, score, size: -_nll(tables[0]),
     "Perplexity": lambda tables, score, size: -math.exp(_nll(tables[0])),
+    "TopLoss": lambda tables, score, size: float(
+        np.clip(tables[0]["log_prob"].astype(np.float64), -math.log1p(score["number"]), None).mean()
+    ),
     "Zlib": lambda tables, score, size: -_nll(tables[0]) / size if size else math.nan,
     "MinK": lambda tables, score, size: _mean_of_least(tables[0]["log_prob"], score["k"], score["compat"]),
     "MaxK": lambda tables, score, size: -_mean_of_least(-tables[0]["log_prob"], score["k"], score["compat"]),

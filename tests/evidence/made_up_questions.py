@@ -50,6 +50,7 @@ from nonmember.scores import (
     Perturbed,
     ReferenceDifference,
     ReferenceRatio,
+    TopLoss,
     Zlib,
 )
 from nonmember.training import Trained
@@ -261,9 +262,9 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "rank agreement", audit(RankAgreement(Loss(), "kendall", 60, alpha=0.05, max_tokens=64))
     yield "rank shift", audit(RankShift(Loss(), 5, 100, alpha=0.05, max_tokens=64))
     for score in (
-        Perplexity(), Zlib(), MinK(0.2), MaxK(0.3), MinK(0.5, "official"), MinKPlusPlus(0.4, "official"), Lowercase(),
-        Perturbed("random_deletion", "ppl_ratio"), Perturbed("random_deletion", "loss_ratio"), ReferenceDifference(),
-        ReferenceRatio(),
+        Perplexity(), TopLoss(5), Zlib(), MinK(0.2), MaxK(0.3), MinK(0.5, "official"), MinKPlusPlus(0.4, "official"),
+        Lowercase(), Perturbed("random_deletion", "ppl_ratio"), Perturbed("random_deletion", "loss_ratio"),
+        ReferenceDifference(), ReferenceRatio(),
     ):  # fmt: skip
         yield f"scores {score.name}", scored(score.name, score)
     yield "llm_di", audit(LLM_DI)

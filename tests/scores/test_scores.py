@@ -21,6 +21,7 @@ from nonmember.scores import (
     ReferenceDifference,
     ReferenceRatio,
     ScoreInputs,
+    TopLoss,
     Zlib,
     token_counts,
 )
@@ -72,6 +73,7 @@ def value(score, inputs):
     ("score", "expected"),
     [
         (Loss(), -1.587035),
+        (TopLoss(1), -0.609029),  # one of .7; the others, below 1/2, count as log 1/2
         (MinK(k=0.25), -2.302585),
         (MinK(k=0.5), -2.302585),
         (MinK(k=1), -1.587035),
@@ -91,6 +93,18 @@ def test_vector_tv1(score, expected):
     if isinstance(expected, float):
         expected = pytest.approx(expected, abs=1e-6)
     assert value(score, ScoreInputs(tv1())) == expected
+
+
+def test_top_loss_needs_no_more_than_the_largest_of_each_place():
+    """Of 200 places with 50 tokens each: from what is among the 5 likeliest, and from the whole distribution."""
+    rng = np.random.default_rng(0)
+    log_p = np.log(rng.dirichlet(np.full(50, 0.1), size=200))
+    tokens = rng.integers(50, size=200)
+    whole = log_p[np.arange(200), tokens]
+    is_among = whole >= np.sort(log_p, axis=1)[:, -5]
+    seen = np.where(is_among, whole, -np.inf)  # all that such an endpoint says of the text's tokens
+    assert value(TopLoss(5), ScoreInputs(table({"a": seen}))) == value(TopLoss(5), ScoreInputs(table({"a": whole})))
+    assert 0 < is_among.sum() < 200
 
 
 def test_vector_tv1_zlib():
@@ -189,6 +203,7 @@ def all_scores():
     return [
         Loss(),
         Perplexity(),
+        TopLoss(5),
         Zlib(),
         Lowercase(),
         MinK(k=0.2),

@@ -28,7 +28,7 @@ from nonmember.scores.functions import (
     zlib,
 )
 from nonmember.scores.gradients import GradNorm
-from nonmember.scores.likelihood import Loss, Perplexity
+from nonmember.scores.likelihood import Loss, Perplexity, TopLoss
 from nonmember.scores.neighbours import Neighbourhood
 from nonmember.scores.perturbations import Perturbed
 from nonmember.scores.reference import ReferenceDifference, ReferenceRatio
@@ -52,6 +52,7 @@ __all__ = [
     "ReferenceRatio",
     "Score",
     "ScoreInputs",
+    "TopLoss",
     "Zlib",
     "dc_pdd",
     "loss",

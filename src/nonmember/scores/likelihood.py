@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nonmember.scores.base import DocumentScores, Score, ScoreInputs, nll, scores_with_reasons
+from nonmember.checks import require_count
+from nonmember.scores.base import DocumentScores, Score, ScoreInputs, mean_per_document, nll, scores_with_reasons
 
 
 @dataclass(frozen=True)
@@ -31,3 +32,24 @@ class Perplexity(Score):
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         return scores_with_reasons(inputs.tokens, -np.exp(nll(inputs.tokens)))
+
+
+@dataclass(frozen=True)
+class TopLoss(Score):
+    """Mean of max(l_t, -log(number + 1)): the loss as far as the `number` largest log-probabilities of each place fix
+    it. A token that is not among them has at most 1 / (number + 1), and one of so much or more is always among them,
+    so that the value is the same whether the whole distribution or these are seen (ours).
+    """
+
+    number: int
+
+    def __post_init__(self) -> None:
+        require_count(self.number, 1, "number")
+
+    @property
+    def name(self) -> str:
+        return f"top_loss({self.number})"
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        seen = np.maximum(inputs.tokens.log_prob.astype(np.float64), -np.log(self.number + 1))
+        return scores_with_reasons(inputs.tokens, mean_per_document(inputs.tokens, seen))
