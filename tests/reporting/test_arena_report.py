@@ -83,6 +83,26 @@ def test_single_scores_are_contestants_by_what_stands_beside_them(arena_paper):
     assert cell(asked, "DE-COP", "2x").ours[0].value is None
 
 
+def test_one_test_of_several_scores_is_a_contestant_for_each(arena_paper):
+    """Verdicts too: with a score by which it finds all, and with one by which it finds none."""
+
+    def by(score, verdict):
+        for dose in (0, 2):
+            for one in entered(
+                "difference_in_differences", dose, ASCENDING + dose, verdict if dose else "inconclusive"
+            ):
+                yield dataclasses.replace(one, question=dataclasses.replace(one.question, score=score))
+
+    made = built(arena_paper, *by("minkpp(0.2)", "found"), *by("top_loss(20)", "inconclusive"))
+    named = {
+        f"difference in differences, {name}": access
+        for name, access in (("Min-K%++", "full log-probabilities"), ("top-20 loss", "top log-probabilities"))
+    }
+    asked, said = block(made["methods"], "methods"), block(made["verdicts"], "verdicts")
+    assert {name: text(asked, name, "reads of the model") for name in named} == named
+    assert [counted(said, f"{name}: read", "2x") for name in named] == ["20 of 20", "0 of 20"]
+
+
 def test_rows_can_be_chosen_by_what_one_has(arena_paper):
     """The page's form: levels of access in rising order, a box for each thing beside the model, and the table whole."""
     document = arena_paper.build(runs_of(*levels(0, ASCENDING, ASCENDING), *levels(2, ASCENDING, ASCENDING)))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from nonmember.methods import method_named
 from nonmember.methods.base import Claim
 from nonmember.models.access import Access
 from nonmember.reports.core.worlds import Scope, select
-from nonmember.reports.papers.arena.needs import HELDOUT, REFERENCE, UNSEEN, Needs, advised, needs_of, of_score
+from nonmember.reports.papers.arena.needs import ACCESS, HELDOUT, REFERENCE, UNSEEN, Needs, needs_of_method, of_score
 from nonmember.reports.papers.arena.needs import situation_of as situation_of_set
 from nonmember.reports.papers.dose.cells import CONFIDENCE, NUM_RESAMPLES, SEED, dose_of, model_of
 from nonmember.reports.papers.dose.rivals import METHODS as KNOWN
@@ -41,6 +41,8 @@ SCORES = {  # as `levels` calls it
     "loss": SingleScore("loss", Access.PROMPT_LOGPROBS),
     "zlib": SingleScore("zlib", Access.PROMPT_LOGPROBS),
     "lowercase": SingleScore("lowercase", Access.PROMPT_LOGPROBS, passes=2),
+    "top_loss(20)": SingleScore("top-20 loss", Access.TOP_LOGPROBS),
+    "top_loss(5)": SingleScore("top-5 loss", Access.TOP_LOGPROBS),
     "mink(0.2)": SingleScore("Min-K%", Access.PROMPT_LOGPROBS),
     "minkpp(0.2)": SingleScore("Min-K%++", Access.FULL_LOGITS),
     "ref_ratio": SingleScore("reference ratio", Access.PROMPT_LOGPROBS, passes=2, beside=(REFERENCE,)),
@@ -145,12 +147,12 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
             by_score.setdefault(run.question.score, []).append(run)
         for score, runs in by_score.items():
             entries = tuple(_entries(runs, asked, _signed(method)))
-            if entries:
-                called = f"{name}, {SCORES[score].name}" if len(by_score) > 1 else name
-                needs = Needs("full log-probabilities", (REFERENCE,), "a number", advised("prism").cost(situation))
-                if method != "paired_t":
-                    needs = needs_of(advised(method, score), situation)
-                found.append(Contestant(called, method, needs, entries))
+            if not entries:
+                continue
+            called, needs = name, needs_of_method(method, situation)
+            if len(by_score) > 1:  # the same test of several scores
+                called, needs = f"{name}, {SCORES[score].name}", replace(needs, access=ACCESS[SCORES[score].access])
+            found.append(Contestant(called, method, needs, entries))
     levels = select(audited, method=LEVELS)
     for score, single in SCORES.items():
         for told, beside in BESIDE.items():

@@ -56,10 +56,16 @@ def situation_of(documents: int, tokens: int) -> Situation:
     return Situation(access="weights", documents=documents, tokens=tokens)
 
 
-def advised(method: str, score: str = "") -> Contestant:
-    """The one that `advise` has under this name by this score; the first, where scores make no difference to it."""
-    named = [one for one in CONTESTANTS if one.name == method]
-    return next((one for one in named if one.setting == score), named[0])
+def advised(method: str) -> Contestant:
+    """The first that `advise` has under this name."""
+    return next(one for one in CONTESTANTS if one.name == method)
+
+
+def needs_of_method(method: str, situation: Situation) -> Needs:
+    """The paired t, which is not advised, finds PRISM's distilled reference."""
+    if method == "paired_t":
+        return Needs(ACCESS[Access.FULL_LOGITS], (REFERENCE,), RANKING, advised("prism").cost(situation))
+    return needs_of(advised(method), situation)
 
 
 def needs_of(contestant: Contestant, situation: Situation) -> Needs:

@@ -43,7 +43,11 @@ def overview(scope: Scope) -> Block | None:
         f"them for 100 texts of {TOKENS} tokens, and of controls beside them the text that they are trained on; what "
         "is asked of an endpoint costs a request for each text and pass.",
         "Held-out text is of the same draw here. Text of another date there is none of in this world: a comparison "
-        "with it finds the date (the sweep years).",
+        "with it finds the date (the sweeps years and releases_rivals).",
+        "Top log-probabilities: contestants by top-k loss see of each place what its k largest log-probabilities fix, "
+        "cut from whole distributions; an endpoint would be asked once for each token, which no client here does.",
+        "A real model (world=smollm) can be put to all that reads weights or log-probabilities, on sets of 60 texts; "
+        "it is not in this comparison.",
     )
     had = dict.fromkeys(entry for row in rows for entry in row.cells[1].ours[0].text.split(", ") if entry != NOTHING)
     choices = (
