@@ -212,10 +212,7 @@ def numbers(scope: Scope) -> list[int]:
 
 
 def shown(entered: Sequence[Contestant]) -> list[Contestant]:
-    """Those of which figures have a line: the methods, and of the scores Min-K%++ with the least and the most beside
-    it."""
-    name = SCORES["minkpp(0.2)"].name
-    scores = [one for one in entered if one.is_score and one.name.startswith(f"{name} ")] or []
-    plain = [one for one in entered if one.is_score and one.name == name]
-    most = max(scores, key=lambda one: len(one.needs.beside), default=None)
-    return [one for one in entered if not one.is_score] + plain + ([most] if most is not None else [])
+    """Those of which figures have a line: each method, by the first of its scores, and Min-K%++ by itself."""
+    first = {one.method: one for one in reversed(entered) if not one.is_score}
+    plain = SCORES["minkpp(0.2)"].name
+    return [one for one in entered if first.get(one.method) is one or (one.is_score and one.name == plain)]

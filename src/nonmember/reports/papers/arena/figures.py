@@ -54,7 +54,7 @@ def power(scope: Scope, block: Block) -> Figure:
             axis.plot([x for x, _ in points], [y for _, y in points], **style)
         _doses(axis, every)
         axis.set(ylabel=AXIS, xlabel="readings of the set")
-        legend_below(canvas, axis, columns=3)
+        legend_below(canvas, axis, columns=2)
 
     over = formats.listed([named(one) for one in every])
     alt = (
@@ -115,7 +115,7 @@ def cost_against_power(scope: Scope, block: Block, dose: int) -> Figure:
         axis.set(xscale="log", ylim=(-0.03, 1.03), ylabel=f"{AXIS}, read {named(dose)}",
                  xlabel="tokens of the set trained and read")  # fmt: skip
         axis.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
-        legend_below(canvas, axis, columns=3)
+        legend_below(canvas, axis, columns=2)
 
     alt = (
         f"Share of sets read {named(dose)} that are found at {USUAL:.0%} false positives against the tokens of the set "
