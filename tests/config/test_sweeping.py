@@ -16,6 +16,9 @@ class Watching:
     def __init__(self) -> None:
         self.seen = []
 
+    def begin(self, launcher):
+        pass
+
     def see(self, place, config, folder):
         self.seen.append((place, OmegaConf.to_yaml(config), folder))
 

@@ -25,6 +25,14 @@ def pictures_are_not_rendered(request, monkeypatch):
         monkeypatch.setattr(figures, "draw", draw)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def pictures_of_few_points():
+    """Of the pixels no test looks at more than the first."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "PNG_DPI", 20)
+        yield
+
+
 @pytest.fixture(scope="session")
 def paper():
     return configured("prism")

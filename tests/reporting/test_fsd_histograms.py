@@ -221,7 +221,9 @@ def test_the_manifest_names_what_was_read(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["nonmember", "report=fsd", "results=[audits]", "folder=out"])
     entry.main()
     listing = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    (read,) = listing["values_of_documents"]
-    assert read["path"] == "audits/fsd_main/0000/scores.parquet", "and not what no figure wanted"
-    assert hashlib.sha256((tmp_path / read["path"]).read_bytes()).hexdigest() == read["sha256"]
+    read = {f"{one['below']}/{name}": sha256 for one in listing["results"] for name, _, _, *more in one["audits"]
+            for sha256 in more}  # fmt: skip
+    ((folder, sha256),) = read.items()
+    assert folder == "audits/fsd_main/0000", "and not what no figure wanted"
+    assert hashlib.sha256((tmp_path / folder / "scores.parquet").read_bytes()).hexdigest() == sha256
     assert str(tmp_path) not in (tmp_path / "out" / "report.html").read_text()

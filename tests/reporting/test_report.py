@@ -91,13 +91,16 @@ def test_the_manifest_names_every_file_with_its_hash(report, tmp_path):
     folder = report(made_up.result(), made_up.result(sweep="none of them"))
     listing = json.loads((folder / "manifest.json").read_text())
     assert listing["num_results"] == 2
-    used = {one["path"]: one["used_in"] for one in listing["results"]}
+    used = {(one["below"], row[0]): one["used_in"] for one in listing["results"] for row in one["audits"]}
     assert used == {
-        "audits/none of them/0001/result.json": ["table6"],  # where all results agree, the first stands for them
-        "audits/table2/0000/result.json": ["table2", "table8"],
+        ("audits/none of them", "0001"): ["table6"],  # where all results agree, the first stands for them
+        ("audits/table2", "0000"): ["table2", "table8"],
     }
     for one in listing["results"]:
-        assert hashlib.sha256((tmp_path / one["path"]).read_bytes()).hexdigest() == one["sha256"]
+        for name, sha256, audit in one["audits"]:
+            path = tmp_path / one["below"] / name / "result.json"
+            assert hashlib.sha256(path.read_bytes()).hexdigest() == sha256
+            assert audit == json.loads(path.read_text())["provenance"]["keys"]["audit"]
     assert str(tmp_path) not in (folder / "manifest.json").read_text()
 
 

@@ -187,6 +187,8 @@ def test_no_spread_is_guarded_and_counted():
     official = MinKPlusPlus(k=1.0, compat="official")(ScoreInputs(tokens))
     assert np.isnan(official.values).all()
     assert "0 / 0" in official.reasons["a"]
+    rounded = table({"a": [-1.0]}, mean={"a": [-1.0000005]}, std={"a": [0.0]})  # a sure token, up to rounding
+    assert MinKPlusPlus(k=1.0)(ScoreInputs(rounded)).values.tolist() == [0.0]
 
 
 def test_official_says_why_nothing_is_left():

@@ -24,7 +24,7 @@ def p_values(request) -> np.ndarray:
             target,
             target + 0.7 * second,
             metric=request.param,
-            num_resamples=500,
+            num_resamples=199,
             alpha=0.05,
             margin=0.0,
             rng=rng,

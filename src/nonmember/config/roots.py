@@ -231,7 +231,9 @@ def register() -> None:
     """Make the schemas and resolvers known to Hydra, before anything is composed."""
     store = ConfigStore.instance()
     for schema in (AuditConfig, ScoreConfig, TrainConfig, ReportConfig, PlanConfig):
-        store.store(name=f"{schema.__name__.removesuffix('Config').lower()}_schema", node=schema)
+        name = f"{schema.__name__.removesuffix('Config').lower()}_schema"
+        if f"{name}.yaml" not in store.repo:
+            store.store(name=name, node=schema)
     store_presets(presets_directory())
     Plugins.instance().register(SweepsInSearchPath)
     OmegaConf.register_new_resolver("folder_name", folder_name, replace=True)

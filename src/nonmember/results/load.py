@@ -103,33 +103,3 @@ def load_runs(folders: Sequence[Path]) -> Collection:
             f"There is no {RESULT} below {where}{told}. Run audits first, or name their folder: results=[FOLDER]."
         )
     return Collection(tuple(runs), unreadable)
-
-
-def manifest(
-    collection: Collection, used: Mapping[str, Sequence[str]], read: Mapping[str, str], version: str, made: str
-) -> dict[str, Any]:
-    """The files a report rests on, with their hashes. used: anchor of a run -> the tables and figures it stands in.
-    read: files beside results that were read too, path -> hash.
-    """
-    listing: dict[str, Any] = {
-        "made": made,
-        "nonmember": version,
-        "num_results": len(collection.runs),
-        "num_unreadable": len(collection.unreadable),
-        "results": [
-            {
-                "path": run.path,
-                "sha256": run.sha256,
-                "world": run.question.world,
-                "sweep": run.question.sweep,
-                "method": run.question.method,
-                "audit": run.result.provenance.keys.get("audit"),
-                "used_in": sorted(used.get(run.anchor, ())),
-            }
-            for run in collection.runs
-        ],
-        "unreadable": [{"path": path, "reason": reason} for path, reason in collection.unreadable.items()],
-    }
-    if read:
-        listing["values_of_documents"] = [{"path": path, "sha256": sha256} for path, sha256 in sorted(read.items())]
-    return listing

@@ -19,6 +19,7 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.reports.core.grid import Block, Figure
 from nonmember.reports.core.worlds import World
 from nonmember.reports.render import formats
+from nonmember.reports.render.compact import compact
 
 # Okabe and Ito: told apart by everybody. In the page each becomes a variable with a lighter shade for dark pages.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d31", "#5b5b9c", "#7f7f7f")
@@ -82,19 +83,19 @@ def draw(name: str, width: float, height: float, paint: Callable[[Canvas], None]
 
 
 def at_home_in_a_page(svg: str, name: str) -> str:
-    """No prolog, ids of its own, the page's font, ink and colours."""
+    """No prolog, ids of its own, the page's font, ink and colours, and no more bytes than are seen."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{name}-\1"', svg)
     svg = re.sub(r"url\(#", f"url(#{name}-", svg)
     svg = re.sub(r'href="#', f'href="#{name}-', svg)
-    svg = re.sub(r"(font: [^;\"]*?px) [^;\"]*", r"\1 system-ui, sans-serif", svg)
+    svg = re.sub(r"(font: [^;\"]*?px|font-family:) [^;\"]*", r"\1 system-ui, sans-serif", svg)
     svg = re.sub(r"#000000\b", "currentColor", svg)
     svg = svg.replace(QUIET, f"var(--quiet, {QUIET})")
     for place, colour in enumerate(COLOURS):
         svg = svg.replace(colour, f"var(--series-{place}, {colour})")
     # matplotlib leaves the colour of text to the viewer's default, which on a dark page is still black.
-    return re.sub(r"<svg ", '<svg fill="currentColor" ', svg, count=1).strip() + "\n"
+    return compact(re.sub(r"<svg ", '<svg fill="currentColor" ', svg, count=1).strip()) + "\n"
 
 
 def panels(canvas: Canvas, titles: Sequence[str], *, sharey: bool = True) -> Iterator[Axes]:

@@ -7,18 +7,18 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from nonmember import __version__
 from nonmember.reports.core.grid import Document
 from nonmember.reports.render.formats import listed
+from nonmember.reports.render.manifest import MANIFEST, manifest, written
 from nonmember.reports.render.markdown import markdown
 from nonmember.reports.render.page import page
 from nonmember.reports.render.spreadsheet import spreadsheet
-from nonmember.results.load import Collection, manifest
+from nonmember.results.load import Collection
 from nonmember.runtime.files import write_text_atomically
 
-PAGE, TEXT, MANIFEST = "report.html", "report.md", "manifest.json"
+PAGE, TEXT = "report.html", "report.md"
 FORMATS = ("html", "md", "csv", "svg", "png")
 
 
@@ -52,7 +52,7 @@ def write_report(
             write_text_atomically(path, content)
         else:
             path.write_bytes(content)
-    write_text_atomically(folder / MANIFEST, _a_line_each(listing))
+    write_text_atomically(folder / MANIFEST, written(listing))
     for name in earlier - set(files) - {MANIFEST}:
         (folder / name).unlink(missing_ok=True)
     return folder / next((name for name in (PAGE, TEXT) if name in files), MANIFEST)
@@ -121,14 +121,3 @@ def earlier_files(folder: Path) -> set[str]:
         for name in names
         if isinstance(name, str) and ".." not in name and (name in known or name.startswith(("tables/", "figures/")))
     }
-
-
-def _a_line_each(listing: Mapping[str, Any]) -> str:
-    """JSON with a line for each result: they are many, and differences between two manifests are by result."""
-    parts = []
-    for name, value in listing.items():
-        shown = json.dumps(value, ensure_ascii=False)
-        if isinstance(value, list) and value:
-            shown = "[\n" + ",\n".join(f"  {json.dumps(one, ensure_ascii=False)}" for one in value) + "\n ]"
-        parts.append(f" {json.dumps(name)}: {shown}")
-    return "{\n" + ",\n".join(parts) + "\n}\n"
