@@ -43,6 +43,7 @@ WORLDS_OF_SWEEP = {
     "demo": ["micro"],
     "known_truth": ["micro"],
     "demo_real": ["smollm"],
+    "smollm": ["smollm"],
     "pile": ["pile"],
     "years_pile": ["pile"],
     "weak_references": ["micro"],

@@ -74,6 +74,11 @@ def arena_paper():
 
 
 @pytest.fixture(scope="session")
+def real_model_paper():
+    return configured("smollm")
+
+
+@pytest.fixture(scope="session")
 def margins_paper():
     return configured("published_margins")
 

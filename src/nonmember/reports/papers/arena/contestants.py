@@ -207,7 +207,7 @@ def kinds(entered: Sequence[Contestant]) -> list[str]:
 
 def numbers(scope: Scope) -> list[int]:
     """Of documents, ascending."""
-    found = {run.get("number") for run in select(scope.runs, sweep=tuple(scope.sweeps[SIZES]))}
+    found = {run.get("number") for run in select(scope.runs, sweep=tuple(scope.sweeps.get(SIZES, ())))}
     return sorted(one for one in found if isinstance(one, int))
 
 

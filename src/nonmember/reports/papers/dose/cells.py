@@ -51,10 +51,16 @@ def exposure_of(run: Run) -> Exposure | None:
     return target.exposure if target is not None else None
 
 
+READINGS = {"never": 0, "once": 1, "twice": 2, "four_times": 4, "eight_times": 8}  # data.reading, in world=smollm
+
+
 def dose_of(run: Run) -> int | None:
-    """Readings of the whole set; None where that is unknown, or where a part of it was read."""
+    """Readings of the whole set; None where that is unknown, or where a part of it was read. Of a published model's
+    continuation those that were planted: what the model had read before nobody knows."""
     exposure = exposure_of(run)
-    return None if exposure is None or exposure.share < 1 else exposure.exposures
+    if exposure is None:
+        return READINGS.get(run.get("reading") or "")
+    return None if exposure.share < 1 else exposure.exposures
 
 
 def related_of(run: Run) -> int:

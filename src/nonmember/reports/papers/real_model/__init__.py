@@ -1,0 +1,1 @@
+"""A model that others have trained, and continuations of it in which documents were planted."""

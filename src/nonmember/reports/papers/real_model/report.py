@@ -1,0 +1,147 @@
+"""The report of a real model: every method's number by how often a set was read, verdicts, and what words tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, Row, dash
+from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
+from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.papers.arena.contestants import ARENA, Entry, contestants, doses
+from nonmember.reports.papers.arena.report import AT_A_GLANCE, cells_of_glance
+from nonmember.reports.papers.arena.tables import USUAL, power, verdicts
+from nonmember.reports.papers.dose.cells import dose_of, estimate_of, invalid, named
+from nonmember.reports.render import formats
+from nonmember.reports.render.blocks import filled
+from nonmember.results.load import Run
+
+NOTHING = "no results for this table yet."
+SIGNED = "Signs are such that a higher number speaks for reading."
+ASKED = "asked"  # of conf/report/smollm.yaml
+
+
+def _numbers(scope: Scope) -> Filled:
+    """Rows: contestants. Columns: readings."""
+    world, entered = scope.world.name, contestants(scope)
+    if not entered:
+        return tables(None)
+    every = [0, *doses(entered)]
+    rows = tuple(Row(one.name, tuple(_spread(one.with_dose(dose), world) for dose in every)) for one in entered)
+    block = Block("numbers", world, "Statistics by what was read", "statistic, sets read", tuple(map(named, every)),
+                  rows, ("value", "lowest", "highest"))  # fmt: skip
+    return tables(filled(block, (f"Mean over the sets, lowest and highest. {SIGNED}",)))
+
+
+def _spread(entries: Sequence[Entry], world: str) -> Cell:
+    values = [one.value for one in entries]
+    if not values:
+        return Cell(tuple(dash(world) for _ in range(3)), (), RANGE)
+    anchors = tuple(one.run.anchor for one in entries)
+    ends = (sum(values) / len(values), min(values), max(values))
+    return Cell(tuple(Number(formats.signed(one), one, world, anchors) for one in ends), (), RANGE)
+
+
+def _readings(scope: Scope) -> Filled:
+    """The dose meter's estimates, a row for each set."""
+    world = scope.world.name
+    runs = [
+        run for run in select(scope.runs, method="dose", sweep=tuple(scope.sweeps[ARENA])) if dose_of(run) is not None
+    ]
+    every = sorted({dose for run in runs if (dose := dose_of(run)) is not None})
+    rows = tuple(
+        Row(domain, tuple(_estimate(select(runs, domain=domain), dose, world) for dose in every))
+        for domain in sorted({run.domain for run in runs})
+    )
+    block = Block("readings", world, "Readings as the dose meter estimates them", "set, read", tuple(map(named, every)),
+                  rows, ("value", "low", "high"))  # fmt: skip
+    return tables(
+        filled(block, ("An interval of 95%; an open end is a dash. A dash alone: no result, or no estimate.",))
+    )
+
+
+def _estimate(runs: Sequence[Run], dose: int, world: str) -> Cell:
+    run = next((run for run in runs if dose_of(run) == dose), None)
+    if run is None or estimate_of(run) is None:
+        return Cell(tuple(dash(world) for _ in range(3)), (), RANGE)
+    ends = (estimate_of(run), run.statistics.ci_low, run.statistics.ci_high)
+    return Cell(tuple(
+        dash(world) if end is None else Number(formats.decimals(end, 1), end, world, (run.anchor,)) for end in ends
+    ), (), RANGE)  # fmt: skip
+
+
+def _power(scope: Scope) -> Filled:
+    return tables(power(scope, USUAL))
+
+
+def _verdicts(scope: Scope) -> Filled:
+    return tables(*verdicts(scope))
+
+
+def _asked(scope: Scope) -> Filled:
+    """A row for each method that asks the model, a column for each reading."""
+    world, runs = scope.world.name, scope.of(ASKED)
+    every = sorted({dose for run in runs if (dose := dose_of(run)) is not None})
+    rows = tuple(
+        Row(method, tuple(_answer(select(runs, method=method), dose, world) for dose in every))
+        for method in dict.fromkeys(run.question.method for run in runs)
+    )
+    block = Block(ASKED, world, "Verdicts of methods that ask", "method, set read", tuple(map(named, every)), rows,
+                  ("verdict",))  # fmt: skip
+    reasons = dict.fromkeys(
+        f"{run.question.method}: {warning}" for run in runs if invalid(run)
+        for warning in run.verdict.warnings[:1]
+    )  # fmt: skip
+    return tables(filled(block, tuple(reasons)))
+
+
+def _answer(runs: Sequence[Run], dose: int, world: str) -> Cell:
+    run = next((run for run in runs if dose_of(run) == dose), None)
+    if run is None:
+        return Cell((dash(world),))
+    value, decision = run.statistics.value, run.verdict.decision.replace("_", " ")
+    told = decision if value is None else f"{decision}, {run.statistics.name} {formats.decimals(value)}"
+    return Cell((Number(told, value, world, (run.anchor,)),))
+
+
+PARTS = (
+    Part(
+        "readings", "How often was it read",
+        "The dose meter, with controls of the same base planted at the same doses.",
+        fill=_readings, made_by=(ARENA,),
+    ),
+    Part(
+        "numbers", "Every method by what was read",
+        "One number of each audit, and single scores by themselves, less the reference's, and beside held-out text.",
+        fill=_numbers, made_by=(ARENA,),
+    ),
+    Part(
+        "power", "What is found at equal errors", "As in the arena; of so few unread sets none may lie above.",
+        fill=_power, made_by=(ARENA,),
+    ),
+    Part(
+        "verdicts", "How often verdicts err",
+        "By each method's own rule. At the left end every claim of membership is false; everywhere else every "
+        "clearance is.",
+        fill=_verdicts, made_by=(ARENA,),
+    ),
+    Part(
+        "asked", "Methods that ask in words",
+        "What a model too weak for a method gives is invalid, for the reason below.",
+        fill=_asked, made_by=(ASKED,),
+    ),
+)  # fmt: skip
+
+
+class RealModelReport(Report):
+    methods: ClassVar = (
+        "dose", "prism", "paired_t", "difference_in_differences", "llm_di", "fsd", "kds", "blind", "levels",
+        "name_cloze", "prefix_completion", "mc_pdd", "pacost", "decop",
+    )  # fmt: skip
+    parts: ClassVar = PARTS
+    glance: ClassVar = Glance(AT_A_GLANCE, cells_of_glance, "Of the methods that read probabilities.")
+    notes: ClassVar = (
+        "Readings are those of the continuation. What the published model had read before, nobody knows.",
+        "A dash is a cell without a result. It is never a zero.",
+    )
+    marks: ClassVar = {FALSE: "what was planted says otherwise"}

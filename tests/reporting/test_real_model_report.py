@@ -1,0 +1,56 @@
+"""A real model: readings are those that were planted, since nobody knows what it had read before."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from made_up_dose import rival
+from reading import block, built, text
+
+from nonmember.results.result import Verdict
+
+READINGS = {"never": 0, "once": 1, "four_times": 4}
+
+
+def of_continuation(method, reading, statistic, *, domain="scipy", sweep="smollm", verdict="score_only", **bounds):
+    """What the recipe does not tell, as of a published model's unread sets, is left open in the result."""
+    made = rival(method, READINGS[reading], statistic, name=f"{domain}-a", model=f"m-{reading}", sweep=sweep,
+                 verdict=verdict, reading=reading)  # fmt: skip
+    models = dict(made.question.models)
+    if reading == "never":
+        models["target"] = dataclasses.replace(models["target"], exposure=None)
+    question = dataclasses.replace(made.question, world="smollm", models=models)
+    statistics = dataclasses.replace(made.statistics, **bounds)
+    return dataclasses.replace(made, question=question, statistics=statistics)
+
+
+@pytest.fixture(scope="module")
+def sections(real_model_paper):
+    weak = of_continuation("pacost", "once", None, sweep="smollm_asked", verdict="invalid")
+    weak = dataclasses.replace(weak, verdict=Verdict("invalid", "Nothing.", ("Half of the answers were no list.",)))
+    return built(
+        real_model_paper,
+        *(of_continuation("kds", "never", value, domain=name) for name, value in (("scipy", 0.1), ("torch", 0.3))),
+        *(of_continuation("kds", "once", value, domain=name) for name, value in (("scipy", 0.2), ("torch", 0.5))),
+        of_continuation("dose", "never", 0.2, ci_low=0.0, ci_high=0.7, verdict="cleared"),
+        of_continuation("dose", "four_times", 3.6, ci_low=3.0, ci_high=None, verdict="found"),
+        weak,
+    )
+
+
+def test_statistics_by_what_was_planted(sections):
+    found = block(sections["numbers"], "numbers")
+    assert text(found, "KDS", "nothing") == "+0.200 (+0.100 to +0.300)"
+    assert text(found, "KDS", "1x") == "+0.350 (+0.200 to +0.500)"
+
+
+def test_estimated_readings_of_each_set(sections):
+    found = block(sections["readings"], "readings")
+    assert (text(found, "scipy", "nothing"), text(found, "scipy", "4x")) == ("0.2 (0.0 to 0.7)", "3.6 (3.0 to –)")
+
+
+def test_what_a_model_too_weak_to_be_asked_gives_is_invalid_with_the_reason(sections):
+    found = block(sections["asked"], "asked")
+    assert text(found, "pacost", "1x") == "invalid"
+    assert found.notes == ("pacost: Half of the answers were no list.",)
