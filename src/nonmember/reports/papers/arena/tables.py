@@ -101,7 +101,8 @@ def by_size(scope: Scope) -> Block | None:
             rows += [Row(f"{name}, {number}", tuple(cells))] if cells else []
     block = Block("sizes", world, f"Found at {USUAL:.0%} false positives, by number of documents",
                   "contestant, documents", tuple(map(named, every)), tuple(rows), QUANTITIES)  # fmt: skip
-    return filled(block, (EQUAL.format(USUAL), CLUSTERED))
+    few = [f"{number} documents. {note}" for number, entered in by_number.items() if (note := fewer_unread(entered))]
+    return filled(block, (EQUAL.format(USUAL), *few, CLUSTERED))
 
 
 def by_kind(scope: Scope, of: Sequence[int]) -> Block | None:
