@@ -44,6 +44,7 @@ WORLDS_OF_SWEEP = {
     "known_truth": ["micro"],
     "demo_real": ["smollm"],
     "smollm": ["smollm"],
+    "smollm_asked": ["smollm"],
     "pile": ["pile"],
     "years_pile": ["pile"],
     "weak_references": ["micro"],

@@ -88,10 +88,7 @@ def _asked(scope: Scope) -> Filled:
     )
     block = Block(ASKED, world, "Verdicts of methods that ask", "method, set read", tuple(map(named, every)), rows,
                   ("verdict",))  # fmt: skip
-    reasons = dict.fromkeys(
-        f"{run.question.method}: {warning}" for run in runs if invalid(run)
-        for warning in run.verdict.warnings[:1]
-    )  # fmt: skip
+    reasons = dict.fromkeys(f"{run.question.method}: {' '.join(run.verdict.warnings)}" for run in runs if invalid(run))
     return tables(filled(block, tuple(reasons)))
 
 
@@ -127,7 +124,7 @@ PARTS = (
     ),
     Part(
         "asked", "Methods that ask in words",
-        "What a model too weak for a method gives is invalid, for the reason below.",
+        "What a model too weak for a method gives is invalid; why stands below.",
         fill=_asked, made_by=(ASKED,),
     ),
 )  # fmt: skip
