@@ -46,7 +46,8 @@ def mean_difference(
 ) -> MeanDifference:
     """Welch's test of H0: E first <= E second, documents of one cluster being no independent draws.
 
-    first, second: [N] one value per document; lengths may differ.   *_clusters: [N] whose document each is.
+    first, second: [N] one value per document; lengths may differ.
+    first_clusters, second_clusters: [N] whose document each is.
 
     The variance of a group's mean is G / (G - 1) sum_g (sum over i in g of x_i - mean)^2 / N^2 over its G clusters
     (Liang and Zeger 1986 for the mean), and each group has G - 1 degrees of freedom. Where every document is a cluster
