@@ -127,16 +127,16 @@ def test_table_2_over_seeds_says_how_many_clear(paper):
 
 
 def test_llm_di_by_what_members_are_told_apart_from(paper):
-    def told(target, against, p, truth):
+    def audited(target, against, p, truth):
         return made_up.result(
             method="llm_di", sweep="releases_rivals", world="releases", target=target, reference=None, p_value=p,
             truth=truth, data={"domain": "sklearn", "against": against}, details={"median_p_value": p / 10},
         )  # fmt: skip
 
     given = [
-        told("target", "newer", 0.03, "non_member"),
-        told("target", "older", 0.9, "non_member"),
-        told("target+4xA", "newer", 0.004, "member"),
+        audited("target", "newer", 0.03, "non_member"),
+        audited("target", "older", 0.9, "non_member"),
+        audited("target+4xA", "newer", 0.004, "member"),
     ]
     section = built(paper, *given)["releases"]
     newer = "scikit-learn against the newer release"

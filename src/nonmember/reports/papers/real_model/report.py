@@ -16,7 +16,6 @@ from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 
-NOTHING = "no results for this table yet."
 SIGNED = "Signs are such that a higher number speaks for reading."
 ASKED = "asked"  # of conf/report/smollm.yaml
 
