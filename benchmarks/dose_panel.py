@@ -1,10 +1,10 @@
-"""Chooses the features of the dose meter on the chosen half of its study, by the rule of docs/dose.md, and writes them.
+"""Chooses the features of the dose meter on the chosen half of its study, and writes them.
 
     python benchmarks/dose_panel.py outputs/audits/dose_chosen conf/panel/v1.yaml
 
-The rule: features are added one by one. Each time the one is taken with which the readings of the chosen half are
-estimated best, every library by a panel whose shape was measured on the others: least root mean square of
-log(1 + estimate) - log(1 + truth). It ends where the best addition gains less than 3%.
+The rule (docs/methods.md, section 17): features are added one by one. Each time the one is taken with which the
+readings of the chosen half are estimated best, every library by a panel whose shape was measured on the others: least
+root mean square of log(1 + estimate) - log(1 + truth). It ends where the best addition gains less than 3%.
 """
 
 from __future__ import annotations
