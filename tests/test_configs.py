@@ -36,14 +36,18 @@ SWEEPS = CONF.parent / "sweeps"
 PRESETS = presets_directory()
 GROUPS = groups()
 COMMANDS = ("audit", "score", "train", "report", "plan")
-STUDIES = ["study", "dose_study", "releases"]  # worlds made for a sweep of their own, with axes of their own
-WORLDS = [name for name in options("world") if name not in (*STUDIES, "own")]
+STUDIES = ["study", "dose_study", "releases", "published"]  # made for a sweep of their own, with axes of their own
+SAME_MODELS = ["smollm_kinds"]  # worlds of other text, by the presets of another
+WORLDS = [name for name in options("world") if name not in (*STUDIES, *SAME_MODELS, "own")]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
 WORLDS_OF_SWEEP = {
     "demo": ["micro"],
     "known_truth": ["micro"],
     "demo_real": ["smollm"],
     "smollm": ["smollm"],
+    "smollm_kinds": ["smollm_kinds"],
+    "smollm_kinds_asked": ["smollm_kinds"],
+    "smollm_published": ["published"],
     "smollm_asked": ["smollm"],
     "pile": ["pile"],
     "years_pile": ["pile"],
@@ -135,6 +139,8 @@ GIVEN = {
     "data/own_suspect": [
         f"data.{place}path={name}.jsonl" for place, name in {"": "docs", "heldout.": "other", "unseen.": "more"}.items()
     ],
+    "model/published_reference": ["PLACE.path=folder"],
+    "world/published": ["reference.path=folder"],
     "model/endpoint": ["PLACE.url=http://localhost:8000/v1", "PLACE.model=name"],
     "model/recorded": ["PLACE.path=answers.csv", "PLACE.model=name"],
     "model/masked": ["PLACE.path=folder"],
@@ -177,7 +183,7 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "demo_", "releases_")
+    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "demo_", "releases_", "published_")
     return [name for name in options(group) if not name.startswith(elsewhere)]
 
 
@@ -190,7 +196,7 @@ LABELLED = [name for name in options("labelled") if name not in LABELLED_BY_NAME
 SHELVES = [
     ("micro", "model", MODELS),
     ("pile", "model", [name for name in MODELS if name.startswith("micro_")]),
-    *((world, "model", options_of(world, "model")) for world in ("pythia", "smollm", "releases")),
+    *((world, "model", options_of(world, "model")) for world in ("pythia", "smollm", "releases", "published")),
     *(("micro", group, options(group)) for group in ("training", "score")),
     ("micro", "labelled", LABELLED),
     ("micro", "controls", options_elsewhere("controls")),
@@ -247,6 +253,7 @@ PLACES = [
     ),
     *deck("audit", {"data": options_of("smollm", "data")}, "world=smollm"),
     *deck("audit", {"data": options_of("releases", "data")}, "world=releases"),
+    *deck("audit", {"data": options_of("published", "data")}, "world=published", "reference=null"),
     *deck("audit", {"model@target": options_of("demo", "model")}, "world=micro"),
     # A target with a training of its own, on a base with another, and a reference with a third.
     *deck(
