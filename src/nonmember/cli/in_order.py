@@ -15,8 +15,9 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING, Any
 
 from hydra.core.singleton import Singleton
-from hydra.core.utils import JobReturn, setup_globals
-from omegaconf import DictConfig
+from hydra.core.utils import JobReturn, run_job, setup_globals
+from hydra.types import HydraContext
+from omegaconf import DictConfig, open_dict
 
 from nonmember.artifacts.costs import in_order
 from nonmember.config.explain import explain
@@ -72,13 +73,11 @@ def launch(
     launcher: Any, job_overrides: Sequence[Sequence[str]], initial_job_idx: int, sweep: Sweep, work: Work
 ) -> list[JobReturn]:
     """As joblib's launcher would, in its processes; returns what the cells return, by place."""
-    from hydra_plugins.hydra_joblib_launcher._core import execute_job
-
     from nonmember.cli.sweep import num_workers
 
     assert sweep.outlook is not None
     setup_globals()
-    number, state = num_workers(launcher), Singleton.get_state()
+    number, state, context = num_workers(launcher), Singleton.get_state(), launcher.hydra_context
     workers = workers_of(number)
     order, nodes = Order(sweep.outlook, work), sweep.outlook.graph.nodes
     running: dict[Future[Any], tuple[Item, float]] = {}
@@ -88,8 +87,10 @@ def launch(
     def submit(item: Item) -> Future[Any]:
         if isinstance(item, str):
             return workers.submit(make_artifact, sweep.config, nodes[item].spec, state)
-        what = (initial_job_idx + item, job_overrides[item], launcher.hydra_context, launcher.config)
-        return workers.submit(execute_job, *what, launcher.task_function, state)
+        config = context.config_loader.load_sweep_config(launcher.config, list(job_overrides[item]))
+        return workers.submit(
+            run_cell, initial_job_idx + item, config, context.callbacks, launcher.task_function, state
+        )
 
     while True:
         while pending() is None and len(running) < number and (item := order.next()) is not None:
@@ -136,6 +137,22 @@ def keep_grown_worker() -> None:
     from joblib.externals.loky import process_executor
 
     process_executor._MAX_MEMORY_LEAK_SIZE = math.inf
+
+
+def run_cell(place: int, config: DictConfig, callbacks: Any, task_function: Any, state: Any) -> JobReturn:
+    """In a worker: a cell as joblib's launcher runs it, but for its config, which was composed to be looked at."""
+    setup_globals()
+    Singleton.set_state(state)
+    with open_dict(config):
+        config.hydra.job.id = f"{config.hydra.job.name}_{place}"
+        config.hydra.job.num = place
+    return run_job(
+        task_function,
+        config,
+        "hydra.sweep.dir",
+        "hydra.sweep.subdir",
+        HydraContext(None, callbacks),  # type: ignore[arg-type]  # nothing is composed there
+    )
 
 
 def make_artifact(config: DictConfig, spec: Spec[Any], state: Any) -> dict[str, int] | None:

@@ -59,6 +59,9 @@ class Sweep:
             check()
             self.outlook.refuse(place, explain(error))
 
+    def hands_out(self, launcher: Launcher) -> bool:
+        return self.outlook is not None and has_workers(launcher, self.outlook.planner)
+
     def launcher(self, launcher: Launcher) -> Launcher:
         if self.outlook is None:
             return launcher

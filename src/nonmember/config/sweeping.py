@@ -27,6 +27,9 @@ class Watcher(Protocol):
     def see(self, place: int, config: DictConfig, folder: Path) -> None:
         """A cell as it will be run, and its folder, which is not made yet."""
 
+    def hands_out(self, launcher: Launcher) -> bool:
+        """Whether this process hands each cell to a worker with the config that was composed here."""
+
     def launcher(self, launcher: Launcher) -> Launcher:
         """What launches them, now that all were seen."""
 
@@ -57,7 +60,7 @@ def shown_composition(watcher: Watcher | None = None) -> Iterator[None]:
                         kept[tuple(overrides)] = config
                 stage.advance()
         if watching is not None and self.launcher is not None:
-            if type(self.launcher).__name__ == "BasicLauncher":
+            if type(self.launcher).__name__ == "BasicLauncher" or watching.hands_out(self.launcher):
                 _hand_over(self, kept)
             self.launcher = watching.launcher(self.launcher)
 
