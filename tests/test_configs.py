@@ -541,7 +541,7 @@ def test_every_half_of_every_domain(world):
         config.data.domain, config.data.half = domain, half
         assert build(config.data.corpus) != build(config.data.heldout.corpus)
         assert (config.data.label, config.data.heldout.half) == (f"{domain}-{half}", other_half[half])
-    assert set(config.world.axes) == set(composed("audit", []).world.axes), "every sweep is for every world"
+    assert set(config.world.axes) >= set(composed("audit", []).world.axes), "every sweep is for every world"
 
 
 def test_no_file_is_left_out():

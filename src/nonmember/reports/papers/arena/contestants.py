@@ -133,9 +133,10 @@ class Contestant:
 def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tuple[Contestant, ...]:
     """In printed order, those that have results on the arena's questions; single scores last.
 
-    key: of the sweeps; the first of these says what is asked.   number: of documents, where that differs.
+    key: of the sweeps; the first of these that has results says what is asked.   number: of documents, where that
+    differs.
     """
-    first, *_ = scope.sweeps[key]
+    first = scope.sweep_of(key)
     audited = [run for run in select(scope.runs, sweep=tuple(scope.sweeps[key])) if number in (None, run.get("number"))]
     asked = {question_of(run): dose for run in audited if run.question.sweep == first
              if run.question.target is not None and (dose := dose_of(run)) is not None}  # fmt: skip
@@ -146,7 +147,7 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
         for run in select(audited, method=method):
             by_score.setdefault(run.question.score, []).append(run)
         for score, runs in by_score.items():
-            entries = tuple(_entries(runs, asked, _signed(method)))
+            entries = tuple(_entries(runs, asked, sign_of(method)))
             if not entries:
                 continue
             called, needs = name, needs_of_method(method, situation)
@@ -165,7 +166,7 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
     return tuple(found)
 
 
-def _signed(method: str) -> int:
+def sign_of(method: str) -> int:
     """Of the statistic, for higher to mean more read."""
     return KNOWN[method][2] if method in KNOWN else 1
 

@@ -12,6 +12,7 @@ from nonmember.reports.papers.arena.contestants import ARENA, Entry, contestants
 from nonmember.reports.papers.arena.report import AT_A_GLANCE, cells_of_glance
 from nonmember.reports.papers.arena.tables import USUAL, power, verdicts
 from nonmember.reports.papers.dose.cells import dose_of, estimate_of, invalid, named
+from nonmember.reports.papers.real_model.published import PUBLISHED, comparisons, spread
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
@@ -33,12 +34,7 @@ def _numbers(scope: Scope) -> Filled:
 
 
 def _spread(entries: Sequence[Entry], world: str) -> Cell:
-    values = [one.value for one in entries]
-    if not values:
-        return Cell(tuple(dash(world) for _ in range(3)), (), RANGE)
-    anchors = tuple(one.run.anchor for one in entries)
-    ends = (sum(values) / len(values), min(values), max(values))
-    return Cell(tuple(Number(formats.signed(one), one, world, anchors) for one in ends), (), RANGE)
+    return spread([one.value for one in entries], tuple(one.run.anchor for one in entries), world)
 
 
 def _readings(scope: Scope) -> Filled:
@@ -125,6 +121,14 @@ PARTS = (
         "asked", "Methods that ask in words",
         "What a model too weak for a method gives is invalid; why stands below.",
         fill=_asked, made_by=(ASKED,),
+    ),
+    Part(
+        "published", "What the published model had read",
+        "Documentation of releases of 2019 to 2021, of which copies lie all over the web, against what releases of "
+        "2026 alone have. That the older texts were read is likely, and not known. The classes differ in date: what "
+        "the blind baseline tells apart needs no reading, and what lies between older and older, or newer and newer "
+        "text, is chance.",
+        fill=comparisons, made_by=(PUBLISHED,),
     ),
 )  # fmt: skip
 
