@@ -54,3 +54,28 @@ def test_what_a_model_too_weak_to_be_asked_gives_is_invalid_with_the_reason(sect
     found = block(sections["asked"], "asked")
     assert text(found, "pacost", "1x") == "invalid"
     assert found.notes == ("pacost: Half of the answers were no list.",)
+
+
+def of_published(method, classes, statistic, *, domain="scipy", verdict="score_only", details=None):
+    made = rival(method, 0, statistic, name=f"{domain}-{classes}", sweep="smollm_published", verdict=verdict,
+                 classes=classes)  # fmt: skip
+    question = dataclasses.replace(made.question, world="published")
+    return dataclasses.replace(
+        made, question=question, statistics=dataclasses.replace(made.statistics, details=details or {})
+    )
+
+
+def test_the_published_model_is_told_by_what_was_compared(real_model_paper):
+    found = built(
+        real_model_paper,
+        of_published("llm_di", "older_newer", -1.5, verdict="found"),
+        of_published("llm_di", "older_newer", -0.5, domain="pandas"),
+        of_published("llm_di", "both_newer", 0.5),
+        of_published("levels", "older_newer", -2.0, details={"less_heldout": {"minkpp(0.2)": 0.25}}),
+    )["published"]
+    table = block(found, "published")
+    assert text(table, "LLM-DI", "older against newer") == "+1.000 (+0.500 to +1.500)"  # a low t speaks for reading
+    assert text(table, "LLM-DI", "newer against newer") == "\u22120.500 (\u22120.500 to \u22120.500)"
+    assert text(table, "LLM-DI", "older against older") == "–"
+    assert text(table, "Min-K%++ less held-out", "older against newer") == "+0.250 (+0.250 to +0.250)"
+    assert any("1 of 2 (older against newer); 0 of 1 (newer against newer)" in note for note in table.notes)
