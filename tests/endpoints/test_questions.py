@@ -76,8 +76,10 @@ def test_scores_of_whole_texts_are_those_of_the_model(real, shop, folder, view, 
     assert set(found.token_id) == {-1}
 
 
-def test_a_server_that_must_write_a_token(real, shop, folder):
-    real.setup(model="tiny", refuses=["max_tokens=0"])
+@pytest.mark.parametrize("settings", [{"refuses": ["max_tokens=0"]}, {"zero_tokens": 9}, {"refuses": ["max_tokens=1"]}])
+def test_servers_that_must_write_a_token_or_none(real, shop, folder, settings):
+    """Or take none for as many as they like, whose scores are not the text's."""
+    real.setup(model="tiny", **settings)
     try:
         found = shop.get(TokenStatistics(endpoint(real), DOCUMENTS, view="original", max_tokens=512))
     finally:
@@ -85,6 +87,25 @@ def test_a_server_that_must_write_a_token(real, shop, folder):
     local = shop.get(TokenStatistics(Pretrained(str(folder)), DOCUMENTS, view="original", max_tokens=512))
     assert found.num_tokens.tolist() == local.num_tokens.tolist()
     np.testing.assert_allclose(found.log_prob, local.log_prob, atol=1e-4)
+
+
+def test_what_was_written_unasked_is_never_scored(real, shop):
+    real.setup(model="tiny", refuses=["max_tokens=1"], zero_tokens=9)
+    try:
+        with pytest.raises(EndpointError, match=r"and tiny .* does not give it"):
+            shop.get(TokenStatistics(endpoint(real), DOCUMENTS, view="original", max_tokens=512))
+    finally:
+        real.setup(model="tiny")
+
+
+def test_scores_beside_the_wrong_tokens_are_refused(real, shop):
+    """As llama-cpp-python 0.3.36 gives them for models whose texts begin with no token of their own."""
+    real.setup(model="tiny", shifted=True)
+    try:
+        with pytest.raises(EndpointError, match=r"scores of a text that are not its own: a token that it wrote with"):
+            shop.get(TokenStatistics(endpoint(real), DOCUMENTS, view="original", max_tokens=512))
+    finally:
+        real.setup(model="tiny")
 
 
 @pytest.mark.parametrize("score", [scores.Loss(), scores.Zlib(), scores.Lowercase(), scores.MinK(0.2)])

@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
-import subprocess
-import sys
-import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -22,8 +15,8 @@ from nonmember.endpoints.capabilities import require
 from nonmember.endpoints.endpoint import EndpointClient, Session
 from nonmember.endpoints.errors import EndpointError
 from nonmember.endpoints.models import Endpoint
+from real_servers import TRANSFORMERS, transformers_serve
 
-COMMAND = Path(sys.executable).with_name("transformers")
 LIMITS = Limits(
     concurrency=2, requests_per_minute=None, tokens_per_minute=None, timeout=60, max_retries=1, max_requests=50,
     max_tokens=None, max_cost=None, input_price=None, output_price=None,
@@ -32,7 +25,7 @@ TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not COMMAND.exists(), reason="the command `transformers` is not installed beside Python"),
+    pytest.mark.skipif(not TRANSFORMERS.exists(), reason="the command `transformers` is not installed beside Python"),
 ]
 
 
@@ -42,32 +35,8 @@ def served(make_model, tmp_path_factory) -> Iterator[tuple[str, Path]]:
     folder = tmp_path_factory.mktemp("served") / "tiny"
     shutil.copytree(make_model(1), folder)
     (folder / "chat_template.jinja").write_text(TEMPLATE)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    command = [str(COMMAND), "serve", str(folder), "--device", "cpu", "--host", "127.0.0.1", "--port", str(port)]
-    with subprocess.Popen(
-        command, env=os.environ | {"HF_HUB_OFFLINE": "1"}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    ) as server:
-        try:
-            wait_for(port, server)
-            yield f"http://127.0.0.1:{port}/v1", folder
-        finally:
-            server.kill()
-
-
-def wait_for(port: int, server: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 240
-    while time.monotonic() < end:
-        assert server.poll() is None, "the server came to its end"
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5):
-                return
-        except urllib.error.HTTPError:
-            return
-        except OSError:
-            time.sleep(0.5)
-    raise AssertionError("the server did not start")
+    with transformers_serve(folder) as url:
+        yield url, folder
 
 
 @pytest.mark.parametrize("form", ["chat", "completions"])

@@ -150,12 +150,16 @@ class Lab:
     def _refuses(self, body: dict[str, Any], what: str) -> bool:
         if what == "system":
             return any(turn["role"] == "system" for turn in body.get("messages", ()))
-        if what == "max_tokens=0":
-            return body.get("max_tokens") == 0
+        if what.startswith("max_tokens="):
+            return body.get("max_tokens") == int(what.partition("=")[2])
         return what in body
 
     def _as_read(self, body: dict[str, Any], name: str) -> dict[str, Any]:
-        """Without the request for log-probabilities, where they are to be missing."""
+        """As the server is set to take it: without the request for log-probabilities, say."""
+        if body.get("max_tokens") == 0:
+            body = body | {"max_tokens": self.settings.zero_tokens}
+        if self.settings.shifted and body.get("echo"):
+            body = body | {"shifted": True}
         logprobs = self.settings.logprobs
         ignored = logprobs == "ignored" or (
             not isinstance(logprobs, str) and uniform(self.settings.seed, "logprobs", name) < logprobs

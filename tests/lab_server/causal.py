@@ -18,6 +18,8 @@ class CausalMind:
     def __init__(self, folder: str) -> None:
         self._tokenizer: Any = AutoTokenizer.from_pretrained(folder)
         self._model: Any = AutoModelForCausalLM.from_pretrained(folder).eval()
+        texts = [self._tokenizer.decode([token]) for token in range(self._model.config.vocab_size)]
+        self._half = torch.tensor(["\ufffd" in text for text in texts])
         self._most = self._model.config.get_text_config().max_position_embeddings
 
     def completion(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -38,6 +40,8 @@ class CausalMind:
             }
             if body.get("logprobs") is not None:
                 choice["logprobs"] = self._legacy(ids, new, bool(body.get("echo")), int(body["logprobs"]))
+                if body.get("shifted"):
+                    choice["logprobs"] = self._shifted(choice["logprobs"], [*ids, *new])
             choices.append(choice)
         return {"object": "text_completion", "choices": choices, "usage": _usage(num_prompt, num_new)}
 
@@ -84,6 +88,12 @@ class CausalMind:
             "text_offset": offsets[first:],
         }
 
+    def _shifted(self, listed: dict[str, Any], ids: list[int]) -> dict[str, Any]:
+        """Each token scored by what is likely after it; after the last, nothing is known."""
+        rows = self._logprobs(ids)
+        values = [float(rows[place][token]) if place else None for place, token in enumerate(ids[:-1])]
+        return {**listed, "token_logprobs": values, "tokens": listed["tokens"][: len(values)]}
+
     def _top(self, row: torch.Tensor, number: int) -> list[tuple[str, float]]:
         values, tokens = row.topk(number)
         return [
@@ -102,7 +112,7 @@ class CausalMind:
         generator = torch.Generator().manual_seed(int(body.get("seed") or 0))
         temperature, whole = float(body.get("temperature", 1.0)), list(ids)
         for _ in range(number):
-            last = self._logprobs(whole)[-1]
+            last = self._logprobs(whole)[-1].masked_fill(self._half, -math.inf)  # no half characters are written
             if temperature == 0:
                 whole.append(int(last.argmax()))
             else:

@@ -19,6 +19,8 @@ class Settings:
     `retry_after` where given), "400", "cut" (half an answer, not charged), "stall" (`stall` seconds, then the answer).
     latency: seconds of every answer.   quota: answers after which the account is empty.
     logprobs: given, ignored (as if not asked for), or a number: of the answers from which they are missing.
+    zero_tokens: how many are written where none are wanted.   shifted: scores of a text stand one token too early, as
+    those of llama-cpp-python do for models without a token that begins a text.
     most_alternatives: more are refused.   refuses: fields of a request that are.   context: characters that it reads.
     served: [[name, from the so-many-th answer on], ...].   echoes_key: its errors and answers repeat the secret.
     knows_keys: a request with an idempotency key that it has answered gets that answer once more, for nothing.
@@ -40,6 +42,8 @@ class Settings:
     latency: float = 0.0
     quota: int | None = None
     logprobs: str | float = "given"
+    zero_tokens: int = 0
+    shifted: bool = False
     most_alternatives: int = 20
     refuses: list[str] = field(default_factory=list)
     context: int | None = None

@@ -17,7 +17,9 @@ from nonmember.endpoints.protocol import (
     Sent,
     Unusable,
     are_log_probabilities,
+    continued,
     echoed,
+    listed_tokens,
     read_completion,
     read_prompt_scores,
     sent,
@@ -26,7 +28,11 @@ from nonmember.models.access import Access
 from nonmember.records.answers import Completion, Request
 
 ALTERNATIVES = (20, 5, 1)  # what the protocol's chat form allows at most, its older form, and some servers
-NEW_TOKENS_WITH_ECHO = (0, 1)  # some servers cannot but write one
+# Tokens asked for beside the scores of a text. Not 0 at first: llama-cpp-python takes it for as many as fit.
+NEW_TOKENS_WITH_ECHO = (1, 0)
+NUM_CHECKED = 4  # written tokens whose scores are compared
+HALF = "\N{REPLACEMENT CHARACTER}"
+LARGEST_GAP = 1.0  # nats between two scores of one token: ten deviations of a server that calculates in 8 bits
 PROBE = Request(
     doc_id="", name="probe", instruction="Answer in one word.",
     question="Which colour has the sky on a clear day?", plain="The colour of the sky on a clear day is",
@@ -157,8 +163,39 @@ def _find_echo(client: EndpointClient) -> int | None:
                 raise
             return None  # a server of chat alone
         if not isinstance(answer, Refused):
+            _check_alignment(client, number)
             return number
     return None
+
+
+def _check_alignment(client: EndpointClient, number: int) -> None:
+    """Raises EndpointError where the scores of a text are not those with which the server wrote its tokens: where they
+    stand beside the wrong tokens, say, which the scores alone do not show."""
+
+    def read(_: Sent, response: Mapping[str, Any], date: str) -> list[tuple[str, float]]:
+        return listed_tokens(response)
+
+    def asked(one: Sent) -> list[tuple[str, float]]:
+        (answer,) = client.exchange([one], read, "probing", probing=True)
+        return [] if isinstance(answer, Refused) else answer
+
+    # Where text that was written is read as other tokens, or holds half characters, nothing can be compared.
+    before = [token for token, _ in asked(echoed(client.endpoint, TEXT, number))]
+    written = asked(continued(client.endpoint, TEXT, NUM_CHECKED))
+    tokens = [token for token, _ in written]
+    scored = asked(echoed(client.endpoint, TEXT + "".join(tokens), number))
+    for start in (len(before) - 1, len(before)):  # one was written beside the text's own, and is listed or not
+        there = scored[start : start + len(written)]
+        same_tokens = [token for token, _ in scored[: start + len(written)]] == [*before[:start], *tokens]
+        if written and same_tokens and HALF not in "".join(tokens):
+            gap, one, other = max((abs(a - b), a, b) for (_, a), (_, b) in zip(written, there, strict=True))
+            if gap > LARGEST_GAP:
+                raise EndpointError(
+                    f"{client.name} gives scores of a text that are not its own: a token that it wrote with "
+                    f"log-probability {one:.2f} it scores {other:.2f}. Ask another server, or a model whose weights "
+                    "are at hand."
+                )
+            return
 
 
 def _asked(client: EndpointClient, one: Sent, *, needs_logprobs: bool) -> Completion | Refused:

@@ -70,16 +70,18 @@ def sent(endpoint: Endpoint, request: Request, quirks: Sequence[Quirk]) -> Sent:
 
 
 def echoed(endpoint: Endpoint, text: str, num_new_tokens: int) -> Sent:
-    """Ask for the log-probability of each token of a text. num_new_tokens: 0, or 1 where a server must write one."""
-    body = {
-        "model": endpoint.model,
-        "prompt": text,
-        "echo": True,
-        "logprobs": 1,
-        "max_tokens": num_new_tokens,
-        "temperature": 0.0,
-    }
-    return Sent(_address(endpoint), ROUTES["completions"], body)
+    """Ask for the log-probability of each token of a text. num_new_tokens: 1, or 0 where a server writes none."""
+    return _scored(endpoint, text, num_new_tokens, {"echo": True})
+
+
+def continued(endpoint: Endpoint, text: str, num_new_tokens: int) -> Sent:
+    """Ask for the likeliest continuation of a text, with the log-probability of each token of it."""
+    return _scored(endpoint, text, num_new_tokens, {})
+
+
+def _scored(endpoint: Endpoint, text: str, num_new_tokens: int, more: Mapping[str, Any]) -> Sent:
+    body = {"model": endpoint.model, "prompt": text, "logprobs": 1, "max_tokens": num_new_tokens, "temperature": 0.0}
+    return Sent(_address(endpoint), ROUTES["completions"], {**body, **more})
 
 
 def _address(endpoint: Endpoint) -> str:
@@ -167,13 +169,23 @@ def read_prompt_scores(response: Mapping[str, Any], text: str, num_new_tokens: i
         raise Unusable("the log-probabilities of the text were left out")
     if not _same_text(str(choice.get("text") or ""), text):
         raise Unusable("the text was not repeated")
-    # Some servers write a token although none was wanted, and nobody shows an end of text.
-    num_new = min(num_new_tokens, usage(response)[1]) if response.get("usage") else num_new_tokens
-    num_own = len(values) - num_new
-    scores = values[1:num_own]
+    num_new = usage(response)[1] if response.get("usage") else num_new_tokens  # nobody shows an end of text
+    if num_new > max(1, num_new_tokens):  # llama-cpp-python takes 0 for as many as it can
+        raise Unusable(f"{num_new:,} tokens were written and {num_new_tokens} wanted")
+    scores = values[1 : len(values) - num_new]
     if any(value is None or not math.isfinite(value) or value > 1e-6 for value in scores):
         raise Unusable("not every token of the text has a log-probability")
     return [float(value) for value in scores]
+
+
+def listed_tokens(response: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Text and log-probability of each token that an answer of the completions route lists; those without a number
+    (the first of a text) left out. Empty where it lists none."""
+    logprobs = _choice(response).get("logprobs")
+    if not isinstance(logprobs, Mapping):
+        return []
+    tokens, values = (logprobs.get(name) or [] for name in ("tokens", "token_logprobs"))
+    return [(str(token), float(value)) for token, value in zip(tokens, values, strict=False) if value is not None]
 
 
 def _same_text(answer: str, text: str) -> bool:
