@@ -92,8 +92,14 @@
       : String(one).localeCompare(String(other), "en", { numeric: true });
     return state.dir === "descending" ? -order : order;
   }
+  function inColumn({ question, statistics, verdict }, name) {
+    if (name === "statistic") return statistics.value;
+    if (name === "verdict") return verdict.decision;
+    return name in question ? question[name] : statistics[name];
+  }
   function sort() {
-    const sorted = state.sort ? [...entries].sort((one, other) => compareValues(one.run[state.sort], other.run[state.sort])) : entries;
+    const by = (one, other) => compareValues(inColumn(one.run, state.sort), inColumn(other.run, state.sort));
+    const sorted = state.sort ? [...entries].sort(by) : entries;
     const fragment = document.createDocumentFragment();
     for (const entry of sorted) fragment.append(entry.row, ...(entry.more ? [entry.more] : []));
     body.append(fragment);
