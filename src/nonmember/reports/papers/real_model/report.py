@@ -124,10 +124,10 @@ PARTS = (
     ),
     Part(
         "published", "What the published model had read",
-        "Documentation of releases of 2019 to 2021, of which copies lie all over the web, against what releases of "
-        "2026 alone have. That the older texts were read is likely, and not known. The classes differ in date: what "
-        "the blind baseline tells apart needs no reading, and what lies between older and older, or newer and newer "
-        "text, is chance.",
+        "Documentation of releases of 2020 and 2021, of which copies lie all over the web, against what the newest "
+        "releases (November 2026) alone have. That the older texts were read is likely, and not known. The classes "
+        "differ in date: what the blind baseline tells apart needs no reading, and what lies between older and older, "
+        "or newer and newer text, is chance.",
         fill=comparisons, made_by=(PUBLISHED,),
     ),
 )  # fmt: skip
