@@ -199,6 +199,7 @@ def measured(folder: Path, repeats: int) -> list[dict[str, Any]]:
     pairs = in_turn(lambda: bare_forward(model, batches), lambda: statistics_of(model, batches), repeats)
     results.append(faster("observing against the bare forward pass", pairs, 0.9))
 
+    observing(model, documents[:8], compute)  # warms up
     for number in (8, 40, 500):
         some = documents[:number]
         pairs = in_turn(
