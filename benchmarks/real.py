@@ -45,7 +45,6 @@ from nonmember.config.roots import config_directory, register
 from nonmember.corpora import LibraryDocs
 from nonmember.models.forward import split_forward
 from nonmember.observations.passes.tokens import observe
-from nonmember.observations.passes.vocabulary import Workspace, token_statistics
 from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.quiet import quieten
 from nonmember.training.batches import StepLoader, plan_steps
@@ -53,6 +52,7 @@ from nonmember.training.losses import distillation_terms, sum_over_chunks
 from nonmember.training.modules import learning_rate_factor
 from nonmember.training.recipes import Distillation
 from nonmember.training.run import Teacher, train
+from observing import bare_forward, published_loop, statistics_of
 
 FILE, NUM_WORDS, MAX_TOKENS, SEED = "SmolLM2-135M-Instruct.Q4_1.gguf", 60, 256, 1
 NUM_DISTILLED = 24
@@ -68,34 +68,6 @@ def seconds(call: Callable[[], object]) -> float:
 def in_turn(theirs: Callable[[], object], ours: Callable[[], object], repeats: int) -> list[tuple[float, float]]:
     """Seconds of both, run in turn so that a busy moment hits both."""
     return [(seconds(theirs), seconds(ours)) for _ in range(repeats)]
-
-
-@torch.inference_mode()
-def bare_forward(model: Any, batches: list[Tensor]) -> None:
-    for ids_BT in batches:
-        _ = model(input_ids=ids_BT, use_cache=False).logits
-
-
-@torch.inference_mode()
-def statistics_of(model: Any, batches: list[Tensor]) -> None:
-    split, workspace = split_forward(model), Workspace()
-    for ids_BT in batches:
-        features_ND = split.body(ids_BT)[:, :-1].flatten(0, 1)
-        token_statistics(features_ND, split.head, ids_BT[:, 1:].flatten(), workspace=workspace)
-
-
-@torch.no_grad()
-def one_at_a_time(model: Any, documents: list[list[int]]) -> None:
-    """As the published programs have it: mean and variance from the whole table of one document."""
-    for ids in documents:
-        ids_1T = torch.tensor([ids])
-        logits_TV = model(ids_1T).logits[0, :-1]
-        log_probs_TV = torch.log_softmax(logits_TV, dim=-1)
-        probs_TV = log_probs_TV.exp()
-        token_T = log_probs_TV.gather(-1, ids_1T[0, 1:, None]).squeeze(-1)
-        mean_T = (probs_TV * log_probs_TV).sum(-1)
-        variance_T = (probs_TV * log_probs_TV.square()).sum(-1) - mean_T.square()
-        ((token_T - mean_T) / variance_T.sqrt()).numpy()
 
 
 def observing(model: Any, documents: list[list[int]], compute: Compute) -> None:
@@ -195,15 +167,16 @@ def measured(folder: Path, repeats: int) -> list[dict[str, Any]]:
     results = []
 
     batches = [torch.randint(49_000, (8, length)) for length in (64, 96, 128)]
-    in_turn(lambda: bare_forward(model, batches), lambda: statistics_of(model, batches), 1)  # warms up
-    pairs = in_turn(lambda: bare_forward(model, batches), lambda: statistics_of(model, batches), repeats)
+    passes = partial(bare_forward, model, batches), partial(statistics_of, split_forward(model), batches)
+    in_turn(*passes, 1)  # warms up
+    pairs = in_turn(*passes, repeats)
     results.append(faster("observing against the bare forward pass", pairs, 0.9))
 
     observing(model, documents[:8], compute)  # warms up
     for number in (8, 40, 500):
         some = documents[:number]
         pairs = in_turn(
-            partial(one_at_a_time, model, some),
+            partial(published_loop, model, some, "cpu"),
             partial(observing, model, some, compute),
             repeats if number < 100 else 1,
         )
