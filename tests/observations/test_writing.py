@@ -10,6 +10,7 @@ import lightning
 import numpy as np
 import pytest
 import torch
+from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaForCausalLM
 
 import tiny
 from nonmember.models.loading import train_tokenizer
@@ -37,7 +38,7 @@ def prompts(tokenizer):
 
 def write(model, tokenizer, prompts, folder, make_trainer=one_process, **changes):
     folder.mkdir(exist_ok=True)
-    settings = {"temperature": 1.0, "max_new_tokens": 12, "seed": 1, "max_batch_tokens": 300} | changes
+    settings = {"temperature": 1.0, "max_new_tokens": 12, "seed": 1, "cache_bytes": 2**20} | changes
     return write_texts(model, tokenizer, prompts, folder, make_trainer, description="writing", **settings)
 
 
@@ -46,11 +47,22 @@ def test_neither_order_nor_batches_nor_processes_matter(model, tokenizer, prompt
     assert list(written) == list(prompts)
     assert len(set(written.values())) > 5
     backwards = dict(reversed(prompts.items()))
-    assert write(model, tokenizer, backwards, tmp_path / "b", max_batch_tokens=1) == written
+    assert write(model, tokenizer, backwards, tmp_path / "b", cache_bytes=1) == written
     two = functools.partial(lightning.Trainer, accelerator="cpu", devices=2, strategy="ddp_fork")
     assert write(model, tokenizer, prompts, tmp_path / "c", two) == written
     assert write(model, tokenizer, {"d3": prompts["d3"]}, tmp_path / "d") == {"d3": written["d3"]}
     assert write(model, tokenizer, prompts, tmp_path / "e", seed=2) != written
+
+
+@pytest.mark.parametrize("heads", [None, 2, 1])
+def test_keys_and_values_take_what_they_are_said_to(heads):
+    given = {"vocab_size": 60, "hidden_size": 16, "intermediate_size": 32, "num_attention_heads": 4}
+    given["num_hidden_layers"] = 3
+    grouped = LlamaForCausalLM(LlamaConfig(**given, num_key_value_heads=heads))
+    for model in (grouped, grouped.to(torch.bfloat16), GPTNeoXForCausalLM(GPTNeoXConfig(**given))):
+        cache = model(torch.zeros(2, 5, dtype=torch.long), use_cache=True).past_key_values
+        stored = [table for layer in cache.layers for table in (layer.keys, layer.values)]
+        assert sum(one.numel() * one.itemsize for one in stored) == 10 * writing.cache_bytes_of_token(model)
 
 
 def test_at_temperature_0_it_is_the_likeliest_continuation(model, tokenizer, prompts, tmp_path):
@@ -74,7 +86,8 @@ def test_draws_have_the_models_probabilities():
 
 def test_a_killed_run_goes_on_where_it_was(model, tokenizer, prompts, tmp_path, monkeypatch):
     whole = write(model, tokenizer, prompts, tmp_path / "whole")
-    write(model, tokenizer, prompts, tmp_path / "killed", max_batch_tokens=30)
+    one_by_one = 30 * writing.cache_bytes_of_token(model)
+    write(model, tokenizer, prompts, tmp_path / "killed", cache_bytes=one_by_one)
     (part,) = (tmp_path / "killed").glob(".written-*")
     lines = part.read_text().splitlines(keepends=True)
     part.write_text("".join(lines[:5]) + lines[5][:9])  # killed while writing the sixth
@@ -86,7 +99,7 @@ def test_a_killed_run_goes_on_where_it_was(model, tokenizer, prompts, tmp_path, 
         return step(self, batch, batch_idx)
 
     monkeypatch.setattr(writing.Writer, "predict_step", counted)
-    assert write(model, tokenizer, prompts, tmp_path / "killed", max_batch_tokens=30) == whole
+    assert write(model, tokenizer, prompts, tmp_path / "killed", cache_bytes=one_by_one) == whole
     assert sum(written) == 4
     assert [json.loads(line)[0] for line in part.read_text().splitlines()].count("d0") == 1
 

@@ -15,7 +15,7 @@ from nonmember.models.prompting import Said, said_ids
 from nonmember.observations.passes.writing import longest_context, write
 from nonmember.observations.passes.written import Written
 from nonmember.records.answers import Completion, Request
-from nonmember.runtime.compute import Compute
+from nonmember.runtime.compute import MIB, Compute
 
 _WORKING = ".asked-{}"  # what was written of the requests of one decoding
 
@@ -47,7 +47,7 @@ def complete_locally(
             loaded.model, loaded.tokenizer, {str(place): prompts[place] for place in places},
             {str(place): _seed(requests[place]) for place in places}, working, compute.trainer,
             temperature=temperature, max_new_tokens=max_new_tokens, top_logprobs=top_logprobs,
-            max_batch_tokens=compute.max_batch_tokens, description=description,
+            cache_bytes=compute.cache_mib * MIB, description=description,
         )  # fmt: skip
         completions |= {place: _completion(written[str(place)], len(prompts[place])) for place in places}
     return [completions[place] for place in range(len(requests))]

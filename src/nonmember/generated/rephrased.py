@@ -15,6 +15,7 @@ from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec, require_count
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document, Prompt
+from nonmember.runtime.compute import MIB
 from nonmember.runtime.processes import process_rank
 
 
@@ -80,7 +81,7 @@ class Written(CorpusSpec):
             written = write_texts(
                 builder.model_for_trainer(loaded.model), loaded.tokenizer, prompts, folder, builder.compute.trainer,
                 temperature=self.temperature, max_new_tokens=self.max_new_tokens, seed=self.seed,
-                max_batch_tokens=builder.compute.max_batch_tokens, description=f"writing with {self.model.readable}",
+                cache_bytes=builder.compute.cache_mib * MIB, description=f"writing with {self.model.readable}",
             )  # fmt: skip
         except ValueError as error:
             raise ValueError(f"{self.model.readable} cannot write. {error}") from error

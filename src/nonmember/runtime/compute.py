@@ -29,6 +29,7 @@ class Compute:
     max_batch_tokens: most tokens of a batch in observing, padding included.
     logits_budget_mib: bound on the largest [tokens, vocabulary] table in training.
     block_mib: the same in observing; best when it fits the processor's cache.
+    cache_mib: bound on the keys and values of texts that a model writes side by side.
     checkpoint_seconds: training saves a point to resume from this often, or less often where that takes long.
     num_workers: processes that read and encode streamed text while the model trains; 0: it is done in between.
     measure_health: whether cross-entropy and divergence of a distilled reference are measured before and after its
@@ -46,10 +47,11 @@ class Compute:
     gradient_checkpointing: bool
     measure_health: bool = True
     num_workers: int = 0
+    cache_mib: int = 256
 
     def __post_init__(self) -> None:
         require_text(self.precision, "trainer.precision", hint="Lightning's names, such as 32-true or bf16-mixed.")
-        for name in ("micro_batch_size", "max_batch_tokens", "logits_budget_mib", "block_mib"):
+        for name in ("micro_batch_size", "max_batch_tokens", "logits_budget_mib", "block_mib", "cache_mib"):
             require_count(getattr(self, name), 1, f"trainer.{name}")
         require_count(self.num_workers, 0, "trainer.num_workers", at_most=MOST_WORKERS)
         require_number(self.checkpoint_seconds, "[0, inf)", "trainer.checkpoint_seconds")

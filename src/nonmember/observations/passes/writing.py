@@ -37,7 +37,7 @@ def write_texts(
     temperature: float,
     max_new_tokens: int,
     seed: int,
-    max_batch_tokens: int,
+    cache_bytes: int,
     description: str,
 ) -> dict[str, str]:
     """What `model` writes after each prompt, without special tokens. prompts: document id -> ids.
@@ -46,7 +46,7 @@ def write_texts(
     """
     written = write(
         model, tokenizer, prompts, {doc_id: f"{seed}\0{doc_id}" for doc_id in prompts}, folder, make_trainer,
-        temperature=temperature, max_new_tokens=max_new_tokens, top_logprobs=0, max_batch_tokens=max_batch_tokens,
+        temperature=temperature, max_new_tokens=max_new_tokens, top_logprobs=0, cache_bytes=cache_bytes,
         description=description,
     )  # fmt: skip
     return {doc_id: one.text for doc_id, one in written.items()}
@@ -63,15 +63,16 @@ def write(
     temperature: float,
     max_new_tokens: int,
     top_logprobs: int,
-    max_batch_tokens: int,
+    cache_bytes: int,
     description: str,
 ) -> dict[str, Written]:
     """What `model` writes after each prompt, up to its end of text or `max_new_tokens`.
 
     prompts: name -> ids.   seeds: name -> seed of its draws, so that neither order nor batches matter (up to the
     rounding of padded batches).   temperature: 0 takes the likeliest token.   top_logprobs: how many of the likeliest
-    tokens are kept at each place, with their log-probabilities at temperature 1.   max_batch_tokens: most tokens of a
-    batch, padding and those to come included.   folder: what an earlier call wrote there is kept.
+    tokens are kept at each place, with their log-probabilities at temperature 1.   cache_bytes: of keys and values of a
+    batch, padding and tokens to come included; by it, prompts are written side by side.   folder: what an earlier call
+    wrote there is kept.
 
     Raises ValueError for prompts that leave the model no room to write, and for trainer=fsdp.
     """
@@ -82,9 +83,7 @@ def write(
             f"The longest prompt has {longest} tokens and {max_new_tokens} are to come, but the model reads at most "
             f"{most}. Lower max_new_tokens or max_tokens, or choose a model with a longer context."
         )
-    writer = Writer(
-        model, tokenizer, prompts, seeds, folder, temperature, max_new_tokens, top_logprobs, max_batch_tokens
-    )
+    writer = Writer(model, tokenizer, prompts, seeds, folder, temperature, max_new_tokens, top_logprobs, cache_bytes)
     trainer = make_trainer(
         callbacks=[StageProgress(description, "texts", after_each(writer.sizes()), shared=True)], logger=False,
         enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
@@ -114,12 +113,21 @@ def longest_context(model: Any) -> int | None:
     return None if most is None else int(most)
 
 
+def cache_bytes_of_token(model: Any) -> int:
+    """Keys and values of all layers; of a kind of model without attention heads, as if it had as many as its width."""
+    config = model.config.get_text_config()
+    heads = getattr(config, "num_attention_heads", None) or 1
+    width = getattr(config, "head_dim", None) or config.hidden_size // heads
+    stored = getattr(config, "num_key_value_heads", None) or heads
+    return int(2 * config.num_hidden_layers * stored * width * model.dtype.itemsize)
+
+
 class Writer(Held, lightning.LightningModule):
     """The predict side of a model that writes: batches of prompts in, lines of a file out."""
 
     def __init__(
         self, model: Any, tokenizer: Any, prompts: Mapping[str, Sequence[int]], seeds: Mapping[str, str], folder: Path,
-        temperature: float, max_new_tokens: int, top_logprobs: int, max_batch_tokens: int,
+        temperature: float, max_new_tokens: int, top_logprobs: int, cache_bytes: int,
     ) -> None:  # fmt: skip
         super().__init__()
         self.hold(model)
@@ -130,12 +138,12 @@ class Writer(Held, lightning.LightningModule):
         self._temperature = temperature
         self._max_new_tokens = max_new_tokens
         self._top_logprobs = top_logprobs
-        self._max_batch_tokens = max_batch_tokens
+        self._cache_bytes = cache_bytes
 
     def batches(self) -> list[list[int]]:
         """Indices of the prompts."""
         sizes = [len(ids) + self._max_new_tokens for ids in self._prompts]
-        return length_buckets(sizes, self._max_batch_tokens)
+        return length_buckets(sizes, max(1, self._cache_bytes // cache_bytes_of_token(self.model)))
 
     def sizes(self) -> list[int]:
         """Texts of each batch that no earlier run has written."""

@@ -56,6 +56,7 @@ class Part:
 
     def section(self, scopes: Sequence[Scope]) -> Section:
         """World by world, the published tables last."""
+        scopes = [scope for scope in scopes if scope.can_fill(self.made_by)]
         filled = [(scope.world.title, self.fill(scope)) for scope in scopes] if self.fill is not None else []
         published = tuple(self.published()) if self.published is not None else ()
         found = published or self.notes or any(one.blocks or one.figures or one.notes for _, one in filled)

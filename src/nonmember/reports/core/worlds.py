@@ -18,6 +18,7 @@ class World:
     untouched, member: labels of the targets that stand for the paper's plain and trained model.
     published: the printed names are the paper's, so that its numbers stand beside ours.
     domains_of, targets_of, references_of: table -> the labels it shows, where not all.   command: makes a sweep.
+    fills: tables whose sweeps it can run, where not all; sections of the others leave it out.
     """
 
     name: str
@@ -33,6 +34,7 @@ class World:
     domains_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     targets_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     references_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    fills: Sequence[str] = ()
 
     def found(self, kind: str, runs: Iterable[Run], of: str = "") -> dict[str, str]:
         """Labels to print for `kind` (domain, target or reference): the configured ones, then others the runs have."""
@@ -54,7 +56,7 @@ def unknown_world(name: str, runs: Sequence[Run], like: World) -> World:
     return replace(
         like, name=name, title=name, about="Results of no world that conf/report describes; labels as they are.",
         domains={}, targets={}, references={}, domains_of={}, targets_of={}, references_of={}, published=False,
-        untouched=others[0] if others else "", member=members[0] if members else "",
+        fills=(), untouched=others[0] if others else "", member=members[0] if members else "",
     )  # fmt: skip
 
 
@@ -93,6 +95,9 @@ class Scope:
 
     def of(self, table: str, **wanted: Any) -> list[Run]:
         return select(self.by_sweep.get(self.sweep_of(table), ()), **wanted)
+
+    def can_fill(self, tables: Sequence[str]) -> bool:
+        return not (tables and self.world.fills) or any(table in self.world.fills for table in tables)
 
     def command(self, table: str) -> str:
         """What makes the results of a table here."""

@@ -52,11 +52,12 @@ def _cell(found: Sequence[tuple[Run, float]], comparison: str, world: str) -> Ce
 
 
 def spread(values: Sequence[float], anchors: tuple[str, ...], world: str) -> Cell:
-    """Mean, lowest and highest."""
+    """Mean, lowest and highest; of one value that alone."""
     if not values:
-        return Cell(tuple(dash(world) for _ in range(3)), (), RANGE)
-    ends = (sum(values) / len(values), min(values), max(values))
-    return Cell(tuple(Number(formats.signed(one), one, world, anchors) for one in ends), (), RANGE)
+        return Cell((dash(world),))
+    ends = (sum(values) / len(values), min(values), max(values)) if len(values) > 1 else tuple(values)
+    numbers = tuple(Number(formats.signed(one), one, world, anchors) for one in ends)
+    return Cell(numbers, (), RANGE if len(values) > 1 else "{}")
 
 
 def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
