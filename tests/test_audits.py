@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import tiny
+from marks import slow
 from nonmember.artifacts import Builder, Memory
 from nonmember.audits import run as run_module
 from nonmember.audits.keys import audit_keys
@@ -231,7 +232,13 @@ def with_short_texts(audit: Audit, folder: Path, number: int, of: int = 60) -> A
 
 @pytest.mark.parametrize(
     ("number", "warns", "invalid"),
-    [(1, False, False), (3, False, False), (4, True, False), (12, True, False), (13, True, True)],
+    [
+        slow(1, False, False),
+        slow(12, True, False),
+        (3, False, False),
+        (4, True, False),
+        (13, True, True),
+    ],
 )
 def test_documents_without_a_scored_token_leave_all_roles_with_a_reason(untrained, tmp_path, number, warns, invalid):
     result = run(with_short_texts(untrained, tmp_path, number), tmp_path)

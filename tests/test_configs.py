@@ -191,6 +191,7 @@ MODELS = options_elsewhere("model")
 DISTILLATIONS = [name for name in options("training") if "distillation" in name]
 ADAPTERS = [name for name in options("training") if "fsd" in name]
 DATA = options_elsewhere("data")
+PYTHIA = options_of("pythia", "experiment")
 LABELLED = [name for name in options("labelled") if name not in LABELLED_BY_NAME]
 # What can stand anywhere, side by side in one config, which is far cheaper than a config for each.
 SHELVES = [
@@ -274,8 +275,13 @@ PLACES = [
     *deck("audit", {"training@method.training": ADAPTERS[:1]}, "method=fsd", "data=micro_fsd"),
     *deck("audit", {"labelled@data.sets": LABELLED[:1]}, "method=fsd", "data=benchmark"),
     *deck("audit", {"world": [name for name in options("world") if name != "own"]}),
-    *deck("audit", {"experiment": [name for name in options("experiment") if not name.startswith("red_")]}),
+    *deck(
+        "audit", {"experiment": [name for name in options("experiment") if not name.startswith(("red_", "pythia_"))]}
+    ),
     *slowly(deck("audit", {"experiment": [name for name in options("experiment") if name.startswith("red_")]})),
+    # Rows of one table, of which the first is composed soonest; `nonmember check` composes them too.
+    *deck("audit", {"experiment": PYTHIA[:1]}),
+    *slowly(deck("audit", {"experiment": PYTHIA[1:]})),
     *deck(
         "audit",
         {
@@ -355,9 +361,10 @@ def is_group(key: str) -> bool:
 
 
 SWEEPS_IN_WORLDS = [(name, world) for name in SWEEP_NAMES for world in WORLDS_OF_SWEEP.get(name, WORLDS)]
-# The first world of each sweep, which is composed soonest; all with -m slow. What sweeps put into a world: CELLS.
+# Of each sweep that builds on no other the first world, which is composed soonest; all with -m slow. What sweeps put
+# into a world: CELLS.
 EVERY_SWEEP = [
-    pytest.param(name, world, marks=() if world == worlds[0] else pytest.mark.slow)
+    pytest.param(name, world, marks=() if world == worlds[0] and len(chain_of(name)) == 1 else pytest.mark.slow)
     for name in SWEEP_NAMES
     for worlds in [WORLDS_OF_SWEEP.get(name, WORLDS)]
     for world in worlds

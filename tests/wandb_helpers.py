@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,15 +131,24 @@ def wandb_without_home(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def inspect(run: Path) -> dict[str, list[dict]]:
-    """The records of an offline run by type, read by W&B's own reader: what `wandb leet inspect --json` starts."""
+    """The records of an ended offline run by type, read by W&B's own reader: what `wandb leet inspect --json` starts.
+
+    A process of W&B's writes them, which may be a moment behind on a machine that has much to do."""
+    end = time.monotonic() + 20
+    while "exit" not in (records := _records(run)):
+        assert time.monotonic() < end, f"{run.name} has no end, only {sorted(records)}"
+        time.sleep(0.2)
+    return records
+
+
+def _records(run: Path) -> dict[str, list[dict]]:
     from wandb.util import get_core_path
 
     (log,) = run.glob("run-*.wandb")
     options = ["--no-observability", "--json", "--run-file", str(log)]
     command = [get_core_path(), "leet", "inspect", *options, str(run.parent)]
-    lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     records: dict[str, list[dict]] = {}
-    for line in lines:
+    for line in subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines():
         record = json.loads(line)
         records.setdefault(record["type"], []).append(record[record["type"]])
     return records

@@ -20,6 +20,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from command_line import numbers, only, rows_of, write_rows
+from marks import slow
 
 
 def refused(said, *parts: str) -> str:
@@ -245,7 +246,7 @@ def test_weights_of_another_model(nonmember, ask, damaged_model, change):
     refused(nonmember(*ask(target=damaged_model(change))), "1 weights are missing or of another shape", INNER)
 
 
-@pytest.mark.parametrize(("role", "value"), [("target", "nan"), ("reference", "inf")])
+@pytest.mark.parametrize(("role", "value"), [("target", "nan"), slow("reference", "inf")])
 def test_logits_that_are_not_finite(nonmember, ask, damaged_model, nothing_is_lost, role, value):
     def spoil(weights):
         weights[INNER][0, 0] = float(value)

@@ -153,6 +153,7 @@ def test_a_model_behind_a_server_is_asked_and_found_to_have_read(nonmember, book
     assert lab.ledger() == before, "nothing is asked twice"
 
 
+@pytest.mark.slow  # each is tested without a server
 def test_letters_probabilities_and_calibration_over_a_server(nonmember, books):
     said = nonmember(
         *books("method.reading=probabilities", "method.top_logprobs=8", "method.calibrate=true",

@@ -48,6 +48,7 @@ def answers_kept(tmp_path: Path) -> int:
         return int(connection.execute("SELECT count(*) FROM completions").fetchone()[0])
 
 
+@pytest.mark.slow  # ranks over an endpoint go the same way
 def test_an_audit_over_an_endpoint(nonmember, lab, pacost, tmp_path):
     said: Said = nonmember(*pacost, "asking.input_price=1", "asking.output_price=2", "asking.max_cost=1")
     assert said.status == 0, said.err

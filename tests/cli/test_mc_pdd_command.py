@@ -68,12 +68,14 @@ def test_games_that_were_read_are_found(nonmember, steam, lab, tmp_path):
     assert lab.ledger()["paid"] == paid
 
 
+@pytest.mark.slow  # the claim is that of the outcome in test_mc_pdd.py
 def test_against_members(nonmember, steam, tmp_path):
     said = nonmember(*steam, "method.reference=member", "data.candidate=unread", "data.against=read")
     assert said.status == 0, said.err
     assert result(tmp_path)["verdict"]["decision"] == "evidence_of_non_membership"
 
 
+@pytest.mark.slow  # the same
 def test_two_unread_halves_are_inconclusive(nonmember, steam, tmp_path):
     halves = ("data.candidate=unread_1", "data.against=unread_2", "method.stop_words=english")
     assert nonmember(*steam, *halves).status == 0

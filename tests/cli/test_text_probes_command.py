@@ -111,6 +111,7 @@ def test_titles_are_named_and_needed(nonmember, asked):
     assert "no document of the suspect set has a title" in error
 
 
+@pytest.mark.slow  # tests/methods/test_pacost_qa.py goes nearly as far
 def test_pacost_for_questions(nonmember, asked, lab, tmp_path):
     """The model is surer of what it has read, and its rephrasings of that are not what it has read."""
     rephraser = [one.replace("target", "method.rephraser") for one in asked if "target" in one]

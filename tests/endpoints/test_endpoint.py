@@ -289,6 +289,7 @@ def test_a_budget_of_requests_stops_before_it_is_passed(lab, client):
     assert lab.ledger()["received"] == 30
 
 
+@pytest.mark.slow  # a budget of money is kept in the same way
 def test_a_budget_of_tokens_stops_before_it_is_passed(lab, client):
     lab.setup(latency=0.005)
     with pytest.raises(EndpointError, match=r"budget of 2,000 tokens \(asking.max_tokens\)"):
@@ -553,6 +554,7 @@ def test_killed_twice_and_nothing_lost(lab, start, client):
     check_kills(lab, start, client, number=400, concurrency=16, kills=[100, 250])
 
 
+@pytest.mark.slow  # two processes share such answers below
 def test_killed_and_nothing_paid_twice_where_the_server_knows_keys(lab, start, client):
     lab.setup(latency=0.02, knows_keys=True)
     ledger = check_kills(lab, start, client, number=200, concurrency=16, kills=[80])

@@ -12,6 +12,7 @@ import pytest
 
 import tiny
 from lab_server.running import KEY_VARIABLE, RunningLab, running_model
+from marks import slow
 from nonmember import scores
 from nonmember.artifacts import Builder
 from nonmember.endpoints import Limits
@@ -62,8 +63,15 @@ def endpoint(lab: RunningLab) -> Endpoint:
 DOCUMENTS = tiny.texts(*tiny.random_texts(20, seed=4, words=30), "moss", "", "Fern und Farn: déjà vu – 雨")
 
 
-@pytest.mark.parametrize("max_tokens", [512, 10])
-@pytest.mark.parametrize("view", ["original", "lowercase"])
+@pytest.mark.parametrize(
+    ("view", "max_tokens"),
+    [
+        ("original", 512),
+        ("lowercase", 10),
+        slow("lowercase", 512),
+        slow("original", 10),
+    ],
+)
 def test_scores_of_whole_texts_are_those_of_the_model(real, shop, folder, view, max_tokens):
     local = shop.get(TokenStatistics(Pretrained(str(folder)), DOCUMENTS, view=view, max_tokens=max_tokens))
     found = shop.get(TokenStatistics(endpoint(real), DOCUMENTS, view=view, max_tokens=max_tokens))
@@ -108,7 +116,15 @@ def test_scores_beside_the_wrong_tokens_are_refused(real, shop):
         real.setup(model="tiny")
 
 
-@pytest.mark.parametrize("score", [scores.Loss(), scores.Zlib(), scores.Lowercase(), scores.MinK(0.2)])
+@pytest.mark.parametrize(
+    "score",
+    [
+        slow(scores.Loss()),
+        slow(scores.Zlib()),
+        scores.Lowercase(),
+        scores.MinK(0.2),
+    ],
+)
 def test_scores_that_need_no_more(real, shop, folder, score):
     def values(model):
         return score(Scored("target", model, DOCUMENTS, score, 64).inputs(shop)).values

@@ -278,6 +278,7 @@ def test_a_third_text_that_was_drawn_by_a_salt_of_its_own_has_two_halves():
 # From specs to a result ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow  # test_shams.py goes the same way
 def test_an_audit_end_to_end(tmp_path):
     """Noise for a test: what counts is that everything is made, measured, told, and found again."""
     method = replace(METHOD, controls=replace(CONTROLS, readings=[NONE, OFTEN]), exclude=OFTEN)

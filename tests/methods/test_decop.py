@@ -370,9 +370,8 @@ def test_calibration_raises_what_bias_hid():
     assert details["uncalibrated"]["mean_suspect"] != details["mean_suspect"]
 
 
-@pytest.mark.parametrize(
-    ("probabilities", "num_draws"), [(False, 300), pytest.param(True, 150, marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize(("probabilities", "num_draws"), [(False, 300), (True, 150)])
+@pytest.mark.slow  # the same is asked of Welch's test
 def test_where_nothing_was_read_it_rejects_as_often_as_it_says(probabilities, num_draws):
     """Two groups that the model has not read, with position bias, drawn anew each time; a claim only in one direction.
     The bounds hold with a probability above .999."""

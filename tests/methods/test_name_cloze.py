@@ -261,6 +261,7 @@ def test_a_control_that_finds_a_difference_is_told():
     assert warning.startswith("The suspect group's words are easier for who has not read it: the masked language model")
 
 
+@pytest.mark.slow  # worlds by the hundred
 def test_five_in_a_hundred_worlds_without_a_difference_are_rejected():
     """At 5% two-sided, half of it in the direction that counts. Books differ, and their passages with them."""
     rng = np.random.default_rng(11)

@@ -247,6 +247,7 @@ def test_a_threshold_is_a_bound_that_must_be_passed():
     )
 
 
+@pytest.mark.slow  # worlds by the hundred
 def test_books_are_compared_and_not_their_passages():
     """Where books differ in how often they are quoted and the two sets do not differ, single passages deceive."""
     rejected, deceived, number = 0, 0, 200

@@ -86,8 +86,8 @@ def test_draws_have_the_models_probabilities():
 
 def test_a_killed_run_goes_on_where_it_was(model, tokenizer, prompts, tmp_path, monkeypatch):
     whole = write(model, tokenizer, prompts, tmp_path / "whole")
-    one_by_one = 30 * writing.cache_bytes_of_token(model)
-    write(model, tokenizer, prompts, tmp_path / "killed", cache_bytes=one_by_one)
+    few_at_once = 30 * writing.cache_bytes_of_token(model)
+    write(model, tokenizer, prompts, tmp_path / "killed", cache_bytes=few_at_once)
     (part,) = (tmp_path / "killed").glob(".written-*")
     lines = part.read_text().splitlines(keepends=True)
     part.write_text("".join(lines[:5]) + lines[5][:9])  # killed while writing the sixth
@@ -99,7 +99,7 @@ def test_a_killed_run_goes_on_where_it_was(model, tokenizer, prompts, tmp_path, 
         return step(self, batch, batch_idx)
 
     monkeypatch.setattr(writing.Writer, "predict_step", counted)
-    assert write(model, tokenizer, prompts, tmp_path / "killed", cache_bytes=one_by_one) == whole
+    assert write(model, tokenizer, prompts, tmp_path / "killed", cache_bytes=few_at_once) == whole
     assert sum(written) == 4
     assert [json.loads(line)[0] for line in part.read_text().splitlines()].count("d0") == 1
 

@@ -197,6 +197,7 @@ def test_figures_show_means_ends_and_rises(kds_paper):
     assert [row.name for row in rises.numbers.rows] == ["scipy, KDS", "scipy, zlib"]
 
 
+@pytest.mark.slow  # tests/stats/test_contamination.py has it too
 def test_noise_correlates_as_the_control_says():
     """The numbers in its text: worlds of noise, nested mixtures of two pools of one distribution."""
     rng, levels, pool, num = np.random.default_rng(0), np.linspace(0, 1, 21), 150, 100

@@ -6,6 +6,7 @@ from sklearn.model_selection import StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 
+from marks import slow
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, blind_baseline
 from nonmember.stats.classification import roc_auc
 
@@ -180,7 +181,7 @@ def plain_interval(dated, labels, ids, splitter, num_resamples):
     return np.quantile(aucs, [0.05, 0.95])
 
 
-@pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.parametrize("clustered", [slow(False), True])
 def test_interval_is_a_plain_bootstrap_over_out_of_fold_scores(clustered) -> None:
     """Of 30 + 30 members the first are dated; clusters of two or four documents, some in both groups."""
     members, nonmembers = some_texts(0, 30, planted="2001") + some_texts(1, 30), some_texts(2, 60)

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from marks import slow
 from nonmember.stats.bootstrap import difference_of_dependent_correlations
 
 NUM_WORLDS = 500
 
 
-@pytest.fixture(scope="module", params=["spearman", "kendall"])
+@pytest.fixture(scope="module", params=["spearman", slow("kendall")])
 def p_values(request) -> np.ndarray:
     rng = np.random.default_rng(20)
     p_values = []

@@ -284,6 +284,7 @@ LOW, HIGH = stats.binom.interval(0.999, NUM_WORLDS, 0.05)
 WORLD = {"clusters": 30, "size": 10, "within": 0.7, "num_seeds": 3, "margin": 0.1, "seed_sd": 0.05, "own": 0.2}
 
 
+@pytest.mark.slow  # its parts are tested above
 def test_rejects_a_true_margin_as_often_as_it_says():
     assert LOW <= rejected(NUM_WORLDS, **WORLD) <= HIGH
 

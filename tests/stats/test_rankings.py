@@ -57,6 +57,7 @@ def test_clusters_widen_the_interval() -> None:
     assert width(clusters.tolist()) > 1.8 * width(range(100))
 
 
+@pytest.mark.slow  # worlds by the hundred
 def test_the_interval_covers() -> None:
     """Members N(1, 1), others N(0, 1): AUC = Phi(1 / sqrt 2) = .7602."""
     rng = np.random.default_rng(5)

@@ -17,6 +17,7 @@ from transformers import AutoModelForCausalLM
 
 import tiny
 from command_line import rows_of, write_rows
+from marks import slow
 from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import canonical_json, key_hash
 from nonmember.models import Pretrained
@@ -43,6 +44,8 @@ ADAPTERS = {
     "ia3": Ia3(target_modules=None, feedforward_modules=None),
 }  # fmt: skip
 each_adapter = pytest.mark.parametrize("kind", ADAPTERS)
+# What they share is LoRA's, which AdaLoRA is too.
+mostly_adalora = pytest.mark.parametrize("kind", [name if name == "adalora" else slow(name) for name in ADAPTERS])
 
 
 def tuning(adapter=LORA, *, max_tokens: int = 64, drop_last: bool = True, **changes) -> AdapterTuning:
@@ -150,7 +153,7 @@ def test_it_is_the_plain_loop(tmp_path):
     tiny.assert_equal_weights(adapter_of(model), adapter_of(expected), atol=2e-4)
 
 
-@pytest.mark.parametrize("kind", ["lora", "adalora"])  # what IA3 loses is what LoRA loses
+@pytest.mark.parametrize("kind", [slow("lora"), "adalora"])  # what IA3 loses is what LoRA loses
 def test_however_a_step_is_divided(tmp_path, kind):
     adapter = replace(ADAPTERS[kind], dropout=0.0)
     one, other = (
@@ -179,7 +182,7 @@ def test_first_weights_and_dropout_come_from_the_seed_alone(whole, tmp_path):
     tiny.assert_equal_weights(adapter_of(one), adapter_of(tuned(recipe, tmp_path)[0]))
 
 
-@each_adapter
+@mostly_adalora
 def test_beside_a_bfloat16_model_an_adapter_is_float32(tmp_path, kind):
     base = tiny.model(1, VOCAB).to(torch.bfloat16)
     before = tiny.weights(base)
@@ -240,7 +243,7 @@ def test_adalora_needs_steps_to_cut_in(tmp_path):
 
 
 # Three micro-batches of at most two to a step: within a step, after the last, after one (both also in test_resume.py).
-@pytest.mark.parametrize("stop_after", [11, *(pytest.param(at, marks=pytest.mark.slow) for at in (36, 3))])
+@pytest.mark.parametrize("stop_after", [11, slow(36), slow(3)])
 def test_goes_on_to_the_last_bit(whole, tmp_path, stop_after):
     recipe, model, facts, _ = whole
     weights = adapter_of(model)
@@ -511,7 +514,7 @@ def test_an_adapter_on_an_adapter_is_on_the_merged_model(stocked):
     assert all(parameter.requires_grad for parameter in shop.get(distilled).model.parameters())
 
 
-@each_adapter
+@mostly_adalora
 def test_a_merged_model_needs_no_adapter(stocked, tmp_path, kind):
     shop = tiny.builder(stocked)
     spec = replace(TUNED, training=tuning(ADAPTERS[kind], batch_size=8))

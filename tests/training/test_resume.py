@@ -18,6 +18,7 @@ import pytest
 import torch
 
 import tiny
+from marks import slow
 from nonmember.runtime.interruption import Interrupted, interruptible, interruption_of
 from nonmember.training import resume
 from nonmember.training.points import ResumePoints
@@ -132,7 +133,10 @@ def uninterrupted(request, tmp_path_factory):
     return recipe, weights, facts, num_batches
 
 
-@pytest.mark.parametrize("place", ["after a step", "within a step", "last but one", "last"])
+@pytest.mark.parametrize(
+    "place",
+    ["after a step", "within a step", slow("last but one"), slow("last")],
+)
 def test_to_the_last_bit(uninterrupted, tmp_path, place):
     recipe, weights, facts, num_batches = uninterrupted
     stop_after = {
@@ -251,7 +255,7 @@ def test_the_teacher_is_neither_in_the_checkpoint_nor_changed(tmp_path):
 
 @pytest.mark.parametrize(
     ("place", "number", "step"),
-    [(5, 15, 1), (11, 2, 3), *(pytest.param(*at, marks=pytest.mark.slow) for at in ((3, 2, 1), (6, 15, 2)))],
+    [(11, 2, 3), slow(5, 15, 1), slow(3, 2, 1), slow(6, 15, 2)],
 )
 def test_a_signal_leaves_the_point_of_the_last_step(uninterrupted, tmp_path, place, number, step):
     """Also within a step, after some of its micro-batches, with dropout; and twice."""

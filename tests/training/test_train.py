@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import tiny
+from marks import slow
 from nonmember.tracking.curves import CurveLogger
 from nonmember.tracking.trackers import CsvLogging, RunInfo
 from nonmember.training import run
@@ -83,7 +84,10 @@ def by_hand(student, sequences, recipe: Optimization, *, lambda_=0.0, tau=1.0, t
 
 
 # 18 documents twice in batches of 4: nine whole steps. 19 documents: nine whole ones and one of two.
-@pytest.mark.parametrize(("number", "micro_batch_size"), [(18, 1), (19, 3), (18, 4), (19, 64)])
+@pytest.mark.parametrize(
+    ("number", "micro_batch_size"),
+    [slow(18, 1), slow(18, 4), (19, 3), (19, 64)],
+)
 def test_distillation_is_the_plain_loop_however_divided(tmp_path, monkeypatch, number, micro_batch_size):
     documents = tiny.sequences_of_ids(number, seed=3, vocab_size=VOCAB)
     recipe = tiny.distillation(lambda_=0.6, tau=2.0, **RECIPE)
@@ -286,7 +290,7 @@ def test_few_steps_have_a_learning_rate_too(num_steps, warmup):
     assert max(values) == 1
 
 
-@pytest.mark.parametrize("logits_budget_mib", [16, 1])
+@pytest.mark.parametrize("logits_budget_mib", [slow(16), 1])
 def test_mixed_precision_keeps_float32_weights_and_nearly_the_same_numbers(tmp_path, monkeypatch, logits_budget_mib):
     monkeypatch.setattr(run, "MIB", 1000)
     recipe = tiny.distillation(batch_size=4, epsilon=1e-3)
