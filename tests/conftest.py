@@ -34,6 +34,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shel
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: tests of servers and of the browser mostly wait."""
+    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else 1 + (os.cpu_count() or 1)
+
+
 def pytest_collection_finish() -> None:
     """What the imports have made lives as long as the process: the garbage collector need not visit it again, and
     need not look so often for the little that tests leave in cycles."""

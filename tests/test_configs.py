@@ -35,6 +35,7 @@ CONF = config_directory()
 SWEEPS = CONF.parent / "sweeps"
 PRESETS = presets_directory()
 GROUPS = groups()
+ROWS = load_presets(PRESETS)
 COMMANDS = ("audit", "score", "train", "report", "plan")
 STUDIES = ["study", "dose_study", "releases", "published"]  # made for a sweep of their own, with axes of their own
 SAME_MODELS = ["smollm_kinds"]  # worlds of other text, by the presets of another
@@ -320,10 +321,11 @@ PLACES = [
 ]
 
 
+@functools.cache
 def option(group: str, name: str) -> DictConfig:
     """A file, or a row of the presets, by itself."""
     file = CONF / group / f"{name}.yaml"
-    return OmegaConf.load(file) if file.is_file() else OmegaConf.create(load_presets(PRESETS)[group][name])
+    return OmegaConf.load(file) if file.is_file() else OmegaConf.create(ROWS[group][name])
 
 
 @functools.cache
@@ -333,6 +335,7 @@ def axes_of_world(world: str) -> Any:
     return OmegaConf.merge(*bases, own).axes
 
 
+@functools.cache
 def chain_of(sweep: str) -> list[DictConfig]:
     """A sweep's file after those it builds on."""
     own = OmegaConf.load(SWEEPS / f"{sweep}.yaml")
