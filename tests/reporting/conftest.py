@@ -74,6 +74,11 @@ def arena_paper():
 
 
 @pytest.fixture(scope="session")
+def dated_paper():
+    return configured("dated")
+
+
+@pytest.fixture(scope="session")
 def real_model_paper():
     return configured("smollm")
 

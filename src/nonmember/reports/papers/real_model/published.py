@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from nonmember.reports.core.grid import RANGE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
-from nonmember.reports.papers.arena.contestants import LEVELS, SCORES, sign_of
-from nonmember.reports.render import formats
+from nonmember.reports.papers.arena.compared import SIGNED, compared
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 
@@ -24,40 +23,14 @@ MEMBERSHIP = "evidence_of_membership"
 def comparisons(scope: Scope) -> Filled:
     """Rows: methods, then single scores less those of the other text. Columns: what is compared with what."""
     runs = scope.of(PUBLISHED)
-    told: dict[str, list[tuple[Run, float]]] = {}
-    for method, name in scope.names["methods"].items():
-        told[name] = [
-            (run, sign_of(method) * run.statistics.value)
-            for run in select(runs, method=method)
-            if run.statistics.value is not None
-        ]
-    for score, single in SCORES.items():
-        told[f"{single.name} less held-out"] = [
-            (run, value)
-            for run in select(runs, method=LEVELS)
-            if (value := run.statistics.details.get("less_heldout", {}).get(score)) is not None
-        ]
-    world = scope.world.name
-    rows = tuple(
-        Row(name, tuple(_cell(found, one, world) for one in COMPARISONS)) for name, found in told.items() if found
-    )
-    block = Block("published", world, "Older and newer text under the model as it was published", "statistic, compared",
-                  tuple(COMPARISONS.values()), rows, ("value", "lowest", "highest"))  # fmt: skip
-    return tables(filled(block, _notes(runs)) if rows else None)
+    columns = {name: partial(_is_of, classes) for classes, name in COMPARISONS.items()}
+    title = "Older and newer text under the model as it was published"
+    block = compared("published", title, "statistic, compared", scope, runs, ("less_heldout",), columns)
+    return tables(filled(block, _notes(runs)) if block else None)
 
 
-def _cell(found: Sequence[tuple[Run, float]], comparison: str, world: str) -> Cell:
-    values = [(value, run.anchor) for run, value in found if run.get("classes") == comparison]
-    return spread([value for value, _ in values], tuple(anchor for _, anchor in values), world)
-
-
-def spread(values: Sequence[float], anchors: tuple[str, ...], world: str) -> Cell:
-    """Mean, lowest and highest; of one value that alone."""
-    if not values:
-        return Cell((dash(world),))
-    ends = (sum(values) / len(values), min(values), max(values)) if len(values) > 1 else tuple(values)
-    numbers = tuple(Number(formats.signed(one), one, world, anchors) for one in ends)
-    return Cell(numbers, (), RANGE if len(values) > 1 else "{}")
+def _is_of(classes: str, run: Run) -> bool:
+    return run.get("classes") == classes
 
 
 def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
@@ -68,7 +41,5 @@ def _notes(runs: Sequence[Run]) -> tuple[str, ...]:
         if (here := select(decided, classes=classes))
     ]
     libraries = len({run.domain for run in runs})
-    notes = (
-        f"Mean over {libraries} libraries, lowest and highest. Signs are such that a higher number speaks for reading.",
-    )
+    notes = (f"Mean over {libraries} libraries, lowest and highest. {SIGNED}",)
     return (*notes, f"LLM-DI by its own rule takes for read: {'; '.join(accused)}.") if accused else notes

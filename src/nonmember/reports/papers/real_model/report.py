@@ -8,16 +8,16 @@ from typing import ClassVar
 from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
 from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.papers.arena.compared import SIGNED, spread
 from nonmember.reports.papers.arena.contestants import ARENA, Entry, contestants, doses
 from nonmember.reports.papers.arena.report import AT_A_GLANCE, cells_of_glance
 from nonmember.reports.papers.arena.tables import USUAL, power, verdicts
 from nonmember.reports.papers.dose.cells import dose_of, estimate_of, invalid, named
-from nonmember.reports.papers.real_model.published import PUBLISHED, comparisons, spread
+from nonmember.reports.papers.real_model.published import PUBLISHED, comparisons
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 
-SIGNED = "Signs are such that a higher number speaks for reading."
 ASKED = "asked"  # of conf/report/smollm.yaml
 
 
