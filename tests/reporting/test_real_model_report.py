@@ -53,7 +53,7 @@ def test_estimated_readings_of_each_set(sections):
 def test_what_a_model_too_weak_to_be_asked_gives_is_invalid_with_the_reason(sections):
     found = block(sections["asked"], "asked")
     assert text(found, "pacost", "1x") == "invalid"
-    assert found.notes == ("pacost: Half of the answers were no list.",)
+    assert found.notes == ("pacost, 1x: Half of the answers were no list.",)
 
 
 def of_published(method, classes, statistic, *, domain="scipy", verdict="score_only", details=None):

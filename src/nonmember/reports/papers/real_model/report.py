@@ -83,7 +83,12 @@ def _asked(scope: Scope) -> Filled:
     )
     block = Block(ASKED, world, "Verdicts of methods that ask", "method, set read", tuple(map(named, every)), rows,
                   ("verdict",))  # fmt: skip
-    reasons = dict.fromkeys(f"{run.question.method}: {' '.join(run.verdict.warnings)}" for run in runs if invalid(run))
+    reasons = dict.fromkeys(
+        f"{run.question.method}, {named(dose)}: {' '.join(run.verdict.warnings)}"
+        for dose in every
+        for run in runs
+        if dose_of(run) == dose and invalid(run)
+    )
     return tables(filled(block, tuple(reasons)))
 
 
