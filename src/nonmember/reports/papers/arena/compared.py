@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nonmember.reports.core.grid import RANGE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.worlds import Scope, select
-from nonmember.reports.papers.arena.contestants import BESIDE, LEVELS, SCORES, SHORT, sign_of
+from nonmember.reports.papers.arena.contestants import BESIDE, LEVELS, SCORES, SHORT, sign_of, tests_of
 from nonmember.reports.render import formats
 from nonmember.results.load import Run
 
@@ -34,13 +34,8 @@ def compared(
 
 def _rows(scope: Scope, runs: Sequence[Run], beside: Sequence[str]) -> Iterator[tuple[str, list[tuple[Run, float]]]]:
     """Printed name, and the results with their numbers."""
-    for method, name in scope.names["methods"].items():
-        by_score: dict[str, list[tuple[Run, float]]] = {}
-        for run in select(runs, method=method):
-            if run.statistics.value is not None:
-                by_score.setdefault(run.question.score, []).append((run, sign_of(method) * run.statistics.value))
-        for score, values in by_score.items():
-            yield f"{name}, {SCORES[score].name}" if len(by_score) > 1 else name, values
+    for method, _, name, of_test in tests_of(scope, runs):
+        yield name, [(run, sign_of(method) * value) for run in of_test if (value := run.statistics.value) is not None]
     for score, single in SCORES.items():
         for told in beside:
             yield (

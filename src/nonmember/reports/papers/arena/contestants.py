@@ -142,18 +142,14 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
              if run.question.target is not None and (dose := dose_of(run)) is not None}  # fmt: skip
     situation = situation_of_set(number or 100, TOKENS)
     found = []
-    for method, name in scope.names["methods"].items():
-        by_score: dict[str, list[Run]] = {}
-        for run in select(audited, method=method):
-            by_score.setdefault(run.question.score, []).append(run)
-        for score, runs in by_score.items():
-            entries = tuple(_entries(runs, asked, sign_of(method)))
-            if not entries:
-                continue
-            called, needs = name, needs_of_method(method, situation)
-            if len(by_score) > 1:  # the same test of several scores
-                called, needs = f"{name}, {SCORES[score].name}", replace(needs, access=ACCESS[SCORES[score].access])
-            found.append(Contestant(called, method, needs, entries))
+    for method, tested, name, runs in tests_of(scope, audited):
+        entries = tuple(_entries(runs, asked, sign_of(method)))
+        if not entries:
+            continue
+        needs = needs_of_method(method, situation)
+        if tested is not None:
+            needs = replace(needs, access=ACCESS[tested.access])
+        found.append(Contestant(name, method, needs, entries))
     levels = select(audited, method=LEVELS)
     for score, single in SCORES.items():
         for told, beside in BESIDE.items():
@@ -164,6 +160,17 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
                 less = f" less {' and '.join(SHORT[one] for one in beside)}" if beside else ""
                 found.append(Contestant(single.name + less, LEVELS, needs, entries, is_score=True))
     return tuple(found)
+
+
+def tests_of(scope: Scope, runs: Sequence[Run]) -> Iterator[tuple[str, SingleScore | None, str, list[Run]]]:
+    """Method, score, printed name and results, in printed order. The score is told where results have several."""
+    for method, name in scope.names["methods"].items():
+        by_score: dict[str, list[Run]] = {}
+        for run in select(runs, method=method):
+            by_score.setdefault(run.question.score, []).append(run)
+        for key, of_test in by_score.items():
+            score = SCORES[key] if len(by_score) > 1 else None
+            yield method, score, name if score is None else f"{name}, {score.name}", of_test
 
 
 def sign_of(method: str) -> int:

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 from nonmember.reports.core.grid import FALSE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
-from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.arena.compared import SIGNED, compared
-from nonmember.reports.papers.arena.contestants import READS_NO_MODEL, SCORES
+from nonmember.reports.papers.arena.contestants import READS_NO_MODEL, tests_of
 from nonmember.reports.papers.dose.cells import dose_of, named
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
@@ -26,22 +26,15 @@ def _verdicts(scope: Scope) -> Filled:
     world, columns = scope.world.name, _columns(runs)
     rows = tuple(
         Row(name, tuple(_accused(list(filter(is_in, found)), world) for is_in in columns.values()))
-        for name, found in _with_verdicts(scope, runs)
+        for _, _, name, found in tests_of(scope, _decided(runs))
     )
     block = Block("verdicts", world, "Taken for read", "method, set read, beside text of", tuple(columns), rows,
                   ("count", "of"))  # fmt: skip
     return tables(block if rows else None)
 
 
-def _with_verdicts(scope: Scope, runs: Sequence[Run]) -> Iterator[tuple[str, list[Run]]]:
-    for method, name in scope.names["methods"].items():
-        of_method = [run for run in select(runs, method=method) if run.verdict.decision != "score_only"]
-        scores = dict.fromkeys(run.question.score for run in of_method)
-        for score in scores:
-            yield (
-                f"{name}, {SCORES[score].name}" if len(scores) > 1 else name,
-                [run for run in of_method if run.question.score == score],
-            )
+def _decided(runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if run.verdict.decision != "score_only"]
 
 
 def _accused(runs: Sequence[Run], world: str) -> Cell:
@@ -77,10 +70,9 @@ def _is_of(dose: int, against: str, run: Run) -> bool:
 
 
 def _cells_of_glance(scope: Scope) -> Iterator[Cell]:
-    decided = [run for run in scope.of(DATED) if run.verdict.decision != "score_only"]
-    unread = [run for run in decided if dose_of(run) == 0]
-    for runs in (unread, [run for run in decided if dose_of(run)]):
-        yield _accused(runs, scope.world.name)
+    decided = _decided(scope.of(DATED))
+    for was_read in (False, True):
+        yield _accused([run for run in decided if bool(dose_of(run)) == was_read], scope.world.name)
 
 
 PARTS = (
