@@ -15,7 +15,7 @@ from nonmember.feasibility.sizes import bound_of, words_in
 from nonmember.feasibility.table import CheckedCell, hours, rows_of, short, summary, to_csv
 from nonmember.feasibility.verdict import Checked, fitting
 
-SETTINGS = Settings(4, 16384, 1024, 256, mixed=True, gradient_checkpointing=False)
+SETTINGS = Settings(4, 16384, 1024, 256, 4096, mixed=True, gradient_checkpointing=False)
 MIMIR = Hub("iamgroot42/mimir", None, "test", "0" * 40, "text", None, data_files="test/arxiv.jsonl", domain="arxiv")
 CLEANED = Cleaned(MIMIR, 100, 200, "cut", None, 64)
 HALF = Part(CLEANED, take="a", sizes={"a": 400}, by="document", per="corpus", salt="x")

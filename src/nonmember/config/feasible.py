@@ -64,6 +64,7 @@ def settings_of_trainer(config: DictConfig) -> Settings:
     return Settings(
         micro_batch_size=trainer.micro_batch_size,
         max_batch_tokens=trainer.max_batch_tokens,
+        cache_mib=trainer.cache_mib,
         logits_budget_mib=trainer.logits_budget_mib,
         block_mib=trainer.block_mib,
         mixed=not str(trainer.precision).startswith("32"),

@@ -45,6 +45,7 @@ class Settings:
     max_batch_tokens: int
     logits_budget_mib: int
     block_mib: int
+    cache_mib: int
     mixed: bool
     gradient_checkpointing: bool
 
@@ -77,9 +78,11 @@ def observing(shape: Shape, weights: float, settings: Settings) -> Memory:
 
 
 def writing(shape: Shape, weights: float, settings: Settings) -> Memory:
-    """Keys and values of all tokens of a batch are kept."""
-    kept = settings.max_batch_tokens * 2 * shape.num_layers * shape.width_of_keys * 4
-    return replace(at := observing(shape, weights, settings), fixed=at.fixed + kept)
+    """A batch has as many tokens as the memory for keys and values holds, at 16 bits each."""
+    kept = settings.cache_mib * MIB
+    num_tokens = kept // (2 * shape.num_layers * shape.width_of_keys * 2)
+    at = observing(shape, weights, replace(settings, max_batch_tokens=num_tokens))
+    return replace(at, fixed=at.fixed + kept)
 
 
 def training(

@@ -138,7 +138,7 @@ def _spread(jobs: Sequence[Job], number: int, machine: Machine, settings: Sequen
 
 
 def _too_large(job: Job, machine: Machine) -> bool:
-    least = Settings(1, 2048, 64, 64, mixed=True, gradient_checkpointing=True)
+    least = Settings(1, 2048, 64, 64, 1024, mixed=True, gradient_checkpointing=True)
     return job.needs is not None and job.needs(least).total > machine.usable
 
 
