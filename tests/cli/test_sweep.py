@@ -9,11 +9,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from hydra.core.global_hydra import GlobalHydra
+from hydra.core.singleton import Singleton
 
 from nonmember.artifacts.costs import Cost, Work
 from nonmember.artifacts.planner import Node
 from nonmember.cli.in_jobs import levels
-from nonmember.cli.in_order import Order, keep_grown_worker, shared
+from nonmember.cli.in_order import Order, keep_grown_worker, shared, state_for_workers
 from nonmember.cli.sweep_bar import SweepBar
 from nonmember.results.result import AuditResult
 
@@ -71,6 +73,22 @@ def test_a_worker_that_keeps_models_is_not_replaced():
         grow = "import time, builtins; builtins.kept = b'x' * 400_000_000; time.sleep(1.1)"  # looked at once a second
         workers.submit(exec, grow).result()
         assert workers.submit(os.getpid).result() == before
+
+
+def test_workers_are_not_sent_the_loader_which_gives_configs_away_meanwhile(monkeypatch):
+    cloudpickle = pytest.importorskip("cloudpickle")
+
+    class Loader:
+        def __deepcopy__(self, _):
+            return self
+
+        def __reduce__(self):
+            raise RuntimeError("dictionary changed size during iteration")
+
+    monkeypatch.setitem(Singleton._instances, GlobalHydra, Loader())
+    with pytest.raises(RuntimeError):
+        cloudpickle.dumps(Singleton.get_state())
+    cloudpickle.dumps(state_for_workers())
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -9,11 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from hydra.core.singleton import Singleton
 from hydra.core.utils import JobReturn
 from omegaconf import DictConfig
 
-from nonmember.cli.in_order import count, make_artifact, shared
+from nonmember.cli.in_order import count, make_artifact, shared, state_for_workers
 from nonmember.config.jobs import LostJob, cancel, returned
 from nonmember.runtime.interruption import hand_back, interruption_of
 
@@ -58,7 +57,7 @@ def launch(
     assert sweep.config is not None
     executors: Any = submitit.AutoExecutor
     waits, nodes = shared(sweep.outlook, work), sweep.outlook.graph.nodes
-    make = Make(sweep.config, Singleton.get_state())
+    make = Make(sweep.config, state_for_workers())
     makers: list[tuple[Chain, Any]] = []
     map_array = executors.map_array
 

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import TYPE_CHECKING, Any
 
+from hydra.core.global_hydra import GlobalHydra
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobReturn, run_job, setup_globals
 from hydra.types import HydraContext
@@ -77,7 +78,7 @@ def launch(
 
     assert sweep.outlook is not None
     setup_globals()
-    number, state, context = num_workers(launcher), Singleton.get_state(), launcher.hydra_context
+    number, state, context = num_workers(launcher), state_for_workers(), launcher.hydra_context
     workers = workers_of(number)
     order, nodes = Order(sweep.outlook, work), sweep.outlook.graph.nodes
     running: dict[Future[Any], tuple[Item, float]] = {}
@@ -109,6 +110,14 @@ def launch(
     share = busy / max(1e-9, number * (time.monotonic() - started))
     log.info("%d workers were given work for %.0f%% of the time.", number, 100 * share)
     return [returned[place] for place in sorted(returned)]
+
+
+def state_for_workers() -> Any:
+    """Hydra's singletons but for its loader, which nothing is composed by there: the one here holds the configs of all
+    cells, and gives them away while joblib's thread pickles what is sent."""
+    state = Singleton.get_state()
+    state["instances"].pop(GlobalHydra, None)
+    return state
 
 
 def workers_of(number: int) -> Any:

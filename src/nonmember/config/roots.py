@@ -28,6 +28,7 @@ from nonmember.config.jobs import all_awaited
 from nonmember.config.presets import store_presets
 from nonmember.config.run_names import cell_name
 from nonmember.config.safety import checked_composition, environment
+from nonmember.config.shared_files import shared_files
 from nonmember.config.sweeping import Watcher, shown_composition
 from nonmember.runtime.interruption import Interrupted, check, hand_back, interruption_of, worker
 from nonmember.runtime.naming import folder_name, label_of_path, place
@@ -280,7 +281,7 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
 
     if any(word.startswith("--experimental-rerun") for word in sys.argv[1:]):
         raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")
-    with checked_composition(), shown_composition(watcher), all_awaited():
+    with shared_files(), checked_composition(), shown_composition(watcher), all_awaited():
         run()
     check()
     if errors:
