@@ -77,18 +77,15 @@ class Sweep:
         return Launching(self, work, launcher)
 
     def _begin(self, config: DictConfig) -> None:
-        from nonmember.artifacts.planner import Planner
-        from nonmember.audits.needs import Outlook
-        from nonmember.cli.audit import shared
-
         self.config, self.name, self._is_dry = config, config.name, config.dry_run
-        planner = runs.builder_of(config, *shared(Path(config.store).absolute()), kind=Planner)
-        assert isinstance(planner, Planner)
-        self.outlook = Outlook.by(planner)
-        if not self._is_dry and has_workers(self._launcher, planner):
+        if not self._is_dry and is_joblib(self._launcher) and num_workers(self._launcher) > 1:
             from nonmember.cli.in_order import start_workers
 
             start_workers(num_workers(self._launcher))
+        from nonmember.audits.needs import Outlook
+        from nonmember.cli.audit import shared
+
+        self.outlook = Outlook.by(runs.planner_of(config, *shared(Path(config.store).absolute())))
 
 
 class NothingToLaunch(Launcher):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
@@ -13,11 +13,13 @@ from nonmember.config.roots import plain, require_complete
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder, Memory
+    from nonmember.artifacts.planner import Planner
     from nonmember.artifacts.store import Store
     from nonmember.audits.cell import Cell
     from nonmember.evidence.seal import Seal
     from nonmember.scoring.question import Scoring
 
+AnyBuilder = TypeVar("AnyBuilder", bound="Builder")
 IN_MEMORY = "nonmember.corpora.InMemory"  # texts of the calling program
 COSTLY = ("neighbourhood", "grad_norm")
 
@@ -98,18 +100,28 @@ def costly_of(names: Iterable[str]) -> list[str]:
     return wanted
 
 
-def builder_of(
-    config: DictConfig, store: Store | None = None, memory: Memory | None = None, kind: type[Builder] | None = None
-) -> Builder:
-    """Of the config's store and trainer. store, memory: those that several runs of a process share.   kind: of builder;
-    None: one that makes what is missing."""
-    from nonmember.artifacts import Builder, Memory
-    from nonmember.artifacts.store import Store
-    from nonmember.config.build import build
+def builder_of(config: DictConfig, store: Store | None = None, memory: Memory | None = None) -> Builder:
+    """Of the config's store and trainer. store, memory: those that several runs of a process share."""
+    from nonmember.artifacts import Builder
     from nonmember.runtime.quiet import quieten
-    from nonmember.tracking.trackers import NoTracker
 
     quieten()  # before the trainer imports Lightning
+    return _of_config(Builder, config, store, memory)
+
+
+def planner_of(config: DictConfig, store: Store, memory: Memory) -> Planner:
+    """As `builder_of`, of what makes nothing. It needs no Lightning, and does not wait for its import."""
+    from nonmember.artifacts.planner import Planner
+
+    return _of_config(Planner, config, store, memory)
+
+
+def _of_config(kind: type[AnyBuilder], config: DictConfig, store: Store | None, memory: Memory | None) -> AnyBuilder:
+    from nonmember.artifacts import Memory
+    from nonmember.artifacts.store import Store
+    from nonmember.config.build import build
+    from nonmember.tracking.trackers import NoTracker
+
     compute, asking = build(config.trainer), build(config.asking)
     store = store or Store(Path(config.store).absolute())
-    return (kind or Builder)(store, compute, NoTracker(), memory or Memory(), asking=asking)
+    return kind(store, compute, NoTracker(), memory or Memory(), asking=asking)

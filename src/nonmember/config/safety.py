@@ -27,7 +27,8 @@ ALLOW_VARIABLE = "NONMEMBER_ALLOW_TARGETS"  # module prefixes, separated by comm
 OWN = "nonmember"
 FURTHER = (
     "nonmember.training.planting.planted",
-    "lightning.Trainer",
+    "nonmember.runtime.compute.lightning_trainer",
+    "lightning.Trainer",  # in a user's own YAML
     "lightning.pytorch.strategies.ModelParallelStrategy",
 )
 FOR_HYDRA = ("hydra._internal.core_plugins", "hydra_plugins")  # where its launchers and sweepers are

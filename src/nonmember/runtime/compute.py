@@ -20,11 +20,18 @@ MIB = 2**20
 MOST_WORKERS = 1024
 
 
+def lightning_trainer(**settings: Any) -> lightning.Trainer:
+    """`lightning.Trainer`, imported when the first is made: planning a sweep needs none, and it takes seconds."""
+    import lightning
+
+    return lightning.Trainer(**settings)
+
+
 @dataclass(frozen=True)
 class Compute:
     """The `trainer=` group.
 
-    make_trainer: `lightning.Trainer` with the devices and strategy of the config; the rest is added here.
+    make_trainer: `lightning_trainer` with the devices and strategy of the config; the rest is added here.
     micro_batch_size: sequences per forward pass in training, over all devices.
     max_batch_tokens: most tokens of a batch in observing, padding included.
     logits_budget_mib: bound on the largest [tokens, vocabulary] table in training.
