@@ -50,6 +50,8 @@ WORLDS_OF_SWEEP = {
     "smollm_kinds_asked": ["smollm_kinds"],
     "smollm_published": ["published"],
     "smollm_asked": ["smollm"],
+    "smollm_later": ["smollm"],
+    "smollm_lora": ["smollm"],
     "pile": ["pile"],
     "years_pile": ["pile"],
     "weak_references": ["micro"],

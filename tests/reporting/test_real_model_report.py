@@ -56,6 +56,28 @@ def test_what_a_model_too_weak_to_be_asked_gives_is_invalid_with_the_reason(sect
     assert found.notes == ("pacost, 1x: Half of the answers were no list.",)
 
 
+def test_settings_of_prism_and_other_training(real_model_paper):
+    def prism(reading, statistic, p, verdict, *, sweep, **settings):
+        made = of_continuation("prism", reading, statistic, sweep=sweep, verdict=verdict, p_value=p)
+        question = dataclasses.replace(made.question, world="smollm_kinds", settings=settings)
+        return dataclasses.replace(made, question=question)
+
+    sections = built(
+        real_model_paper,
+        prism("never", 0.3, 0.01, "cleared", sweep="k", score={"k": 0.1}),
+        prism("once", 0.25, 0.02, "cleared", sweep="k", score={"k": 0.1}),
+        prism("once", 0.1, 0.2, "inconclusive", sweep="k", score={"k": 0.5}),
+        prism("four_times", -0.1, 0.9, "invalid", sweep="smollm_later"),
+    )
+    by_k = block(sections["settings"], "k")
+    assert text(by_k, "scipy, nothing", "K = 0.1") == "+0.300 (0.010)"
+    assert text(by_k, "scipy, 1x", "K = 0.1") == "+0.250 (0.020)†"
+    assert text(by_k, "scipy, 1x", "K = 0.5") == "+0.100 (0.200)"
+    assert text(by_k, "scipy, nothing", "K = 0.5") == "–"
+    trained = block(sections["trained"], "trained")
+    assert text(trained, "PRISM, then other text", "4x") == "+0.100 (0.900)⊘", "a low Delta speaks for reading"
+
+
 def of_published(method, classes, statistic, *, domain="scipy", verdict="score_only", details=None):
     made = rival(method, 0, statistic, name=f"{domain}-{classes}", sweep="smollm_published", verdict=verdict,
                  classes=classes)  # fmt: skip

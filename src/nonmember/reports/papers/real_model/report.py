@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, Row, dash
+from nonmember.reports.core.grid import FALSE, INVALID, RANGE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.papers.arena.compared import SIGNED, spread
@@ -14,6 +14,7 @@ from nonmember.reports.papers.arena.report import AT_A_GLANCE, cells_of_glance
 from nonmember.reports.papers.arena.tables import USUAL, power, verdicts
 from nonmember.reports.papers.dose.cells import dose_of, estimate_of, invalid, named
 from nonmember.reports.papers.real_model.published import PUBLISHED, comparisons
+from nonmember.reports.papers.real_model.settings import LAMBDA, LATER, LORA, K, by_setting, by_training
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
@@ -123,6 +124,17 @@ PARTS = (
         fill=_verdicts, made_by=(ARENA,),
     ),
     Part(
+        "settings", "PRISM at other settings",
+        "K of Min-K%++, and lambda of the distillation. All else as above: K = 0.2 and lambda = 0.7.",
+        fill=by_setting, made_by=(K, LAMBDA),
+    ),
+    Part(
+        "trained", "Read in other training",
+        "The same sets under targets that went on training on other text after them, half as much again, and under "
+        "targets that read them by LoRA, a document at a time. References and controls are as above.",
+        fill=by_training, made_by=(LATER, LORA),
+    ),
+    Part(
         "asked", "Methods that ask in words",
         "What a model too weak for a method gives is invalid; why stands below.",
         fill=_asked, made_by=(ASKED,),
@@ -149,4 +161,4 @@ class RealModelReport(Report):
         "Readings are those of the continuation. What the published model had read before, nobody knows.",
         "A dash is a cell without a result. It is never a zero.",
     )
-    marks: ClassVar = {FALSE: "what was planted says otherwise"}
+    marks: ClassVar = {FALSE: "what was planted says otherwise", INVALID: "invalid"}
