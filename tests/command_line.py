@@ -25,9 +25,10 @@ class Said:
 
 
 def numbers(result: dict) -> dict:
-    """All that `result.json` says but what the run made, found and took, and what it is called."""
+    """All that `result.json` says but what the run made, found and took, what it is called, and whether somebody was
+    changing the code meanwhile."""
     question = {name: value for name, value in result["question"].items() if name not in ("sweep", "cell", "data")}
-    provenance = {name: value for name, value in result["provenance"].items() if name not in ("made", "seconds")}
+    provenance = {name: value for name, value in result["provenance"].items() if name not in ("made", "seconds", "commit")}
     others = {name: value for name, value in result.items() if name != "seal"}
     return {**others, "question": question, "provenance": provenance}
 
