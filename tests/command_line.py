@@ -28,7 +28,8 @@ def numbers(result: dict) -> dict:
     """All that `result.json` says but what the run made, found and took, what it is called, and whether somebody was
     changing the code meanwhile."""
     question = {name: value for name, value in result["question"].items() if name not in ("sweep", "cell", "data")}
-    provenance = {name: value for name, value in result["provenance"].items() if name not in ("made", "seconds", "commit")}
+    of_run = ("made", "seconds", "commit")
+    provenance = {name: value for name, value in result["provenance"].items() if name not in of_run}
     others = {name: value for name, value in result.items() if name != "seal"}
     return {**others, "question": question, "provenance": provenance}
 
