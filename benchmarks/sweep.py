@@ -1,10 +1,10 @@
 """What two workers make of a sweep whose cells share models: `python benchmarks/sweep.py [--json PATH] [--pairs N]`.
 
-A grid of 24 audits of small models (six sets, four lambdas; with --full the micro world's own, which take four times
-as long) is run by one process and by joblib with two workers, one
-after the other and with a thread each, in pairs. Ratio: the time of two workers against half that of one (least of the
-pairs, since whatever else the machine does can only add to it). Beside it the processor's seconds, the share of the
-time in which each worker had been given work, how often one waited for another, and whether all was made once.
+A grid of 24 audits of small models (six sets, four lambdas; with --full the micro world's own, which take three times
+as long) is run by one process and by joblib with two workers, one after the other and with a thread each, in pairs.
+Ratio: the time of two workers against half that of one (least of the pairs, since whatever else the machine does can
+only add to it). Beside it the processor's seconds, the share of the time in which each worker had been given work, how
+often one waited for another, and whether all was made once.
 The prepared corpora are taken from the store of $NONMEMBER_OUTPUTS (default: outputs) if they are there.
 """
 

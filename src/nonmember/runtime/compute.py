@@ -21,7 +21,7 @@ MOST_WORKERS = 1024
 
 
 def lightning_trainer(**settings: Any) -> lightning.Trainer:
-    """`lightning.Trainer`, imported when the first is made: planning a sweep needs none, and it takes seconds."""
+    """`lightning.Trainer`, imported when the first is made: planning a sweep needs none, and waits for none."""
     import lightning
 
     return lightning.Trainer(**settings)

@@ -130,8 +130,8 @@ PARTS = (
     ),
     Part(
         "trained", "Read in other training",
-        "The same sets under targets that went on training on other text after them, half as much again, and under "
-        "targets that read them by LoRA, a document at a time. References and controls are as above.",
+        "The same sets under targets that went on training on other text after them, two fifths as much again (then "
+        "other text), or that read them by LoRA, a document at a time. References and controls are as above.",
         fill=by_training, made_by=(LATER, LORA),
     ),
     Part(
