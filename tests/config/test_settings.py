@@ -23,7 +23,7 @@ from nonmember.corpora import LibraryDocs
 from nonmember.endpoints.models import Endpoint, MaskedModel, Recorded
 from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods.clearance.shams import Damaged, OnOtherText
-from nonmember.models import Noised, PerturbedOutputs, Pretrained, TrainedTokenizer
+from nonmember.models import Noised, PerturbedOutputs, Pretrained, RoundedWeights, TrainedTokenizer
 from nonmember.records import Prompt
 from nonmember.records.exposure import Exposure
 from nonmember.runtime.compute import Compute
@@ -87,6 +87,7 @@ def sound(name: str) -> Any:
         "model": lambda: MODEL,
         "masked": lambda: MaskedModel("a-model"),
         "noised": lambda: Noised(MODEL, 0.2, 1),
+        "rounded": lambda: RoundedWeights(MODEL, 4),
         "served": lambda: PerturbedOutputs(MODEL, 0.1, None, 1),
         "trained": lambda: Trained(MODEL, sound("distillation"), DOCUMENTS, 1),
         "tokenizer": lambda: TrainedTokenizer(DOCUMENTS, 2048),
@@ -284,6 +285,7 @@ REFUSED = {
         ("scale", -1, "scale of the noise must be a number above 0; got -1."),
         ("seed", -1, "seed must be a whole"),
     ],
+    "rounded": [("bits", 16, "bits of the rounded weights must be a whole number from 2 to 8; got 16.")],
     "served": [
         ("noise", -1, "noise of perturbed outputs must be a number of at least 0; got -1."),
         ("decimals", -1, "decimals of perturbed outputs must be a whole number of at least 0 or null; got -1."),

@@ -75,6 +75,19 @@ def test_shared_runs_say_what_they_read_of_the_sibling():
     assert read == {0: [1, 4], 4: [0], 1: [0]}  # the sibling a stands one place before
 
 
+def test_near_duplicates_are_read_in_place_of_the_sets():
+    """As often as these would be; the recipe then names none of the sets' documents."""
+    own = {document.doc_id: document.text for document in tiny.build(SETS["b"]).documents}
+    same = {}
+    for exchanged in (None, 0.2):
+        made = planted(BASE, tiny.pretraining(), tiny.GENERAL, SETS, READINGS, "b", 1, 7, exchanged=exchanged)
+        read = [document for document in tiny.build(made.corpus).documents if document.doc_id in own]
+        assert len(read) == 4 * len(own)
+        same[exchanged] = sum(document.text == own[document.doc_id] for document in read) / len(read)
+    assert same[None] == 1
+    assert same[0.2] < 0.5  # of some ten words a document keeps all once in ten times
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

@@ -69,6 +69,11 @@ def dose_paper():
 
 
 @pytest.fixture(scope="session")
+def dose_beyond_paper():
+    return configured("dose_beyond")
+
+
+@pytest.fixture(scope="session")
 def arena_paper():
     return configured("arena")
 

@@ -7,6 +7,7 @@ from nonmember.models.kinds.in_memory import InMemory
 from nonmember.models.kinds.noised import Noised
 from nonmember.models.kinds.perturbed import PerturbedOutputs
 from nonmember.models.kinds.pretrained import Pretrained
+from nonmember.models.kinds.rounded import RoundedWeights
 from nonmember.models.kinds.scratch import Scratch, TrainedTokenizer
 
 __all__ = [
@@ -18,6 +19,7 @@ __all__ = [
     "PackagedGguf",
     "PerturbedOutputs",
     "Pretrained",
+    "RoundedWeights",
     "Scratch",
     "TrainedTokenizer",
     "Whole",

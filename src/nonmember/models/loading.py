@@ -60,6 +60,17 @@ def add_noise(model: Any, scale: float, seed: int) -> None:
             parameter.add_(noise * (scale * parameter.float().std(correction=0)).to(parameter))
 
 
+def round_weights(model: Any, bits: int) -> None:
+    """Each row of every weight matrix in place to the nearest of 2^bits - 1 values that lie evenly about 0."""
+    largest = 2 ** (bits - 1) - 1
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.dim() >= 2:
+                rows = parameter.float()
+                scale = rows.abs().amax(dim=-1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny) / largest
+                parameter.copy_((rows / scale).round() * scale)
+
+
 def train_tokenizer(corpus: Corpus, vocab_size: int) -> PreTrainedTokenizerFast:
     """Byte-level BPE without added beginning-of-text token, like GPT-NeoX's."""
     tokenizer = Tokenizer(models.BPE())

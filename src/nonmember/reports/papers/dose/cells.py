@@ -119,8 +119,13 @@ def estimate_of(run: Run) -> float | None:
 
 
 def covered(run: Run) -> bool:
-    """Whether the interval holds what was read; an end that is not given is open."""
-    dose, low, high = dose_of(run), run.statistics.ci_low, run.statistics.ci_high
+    """Whether the interval holds what was read."""
+    return holds(run, dose_of(run))
+
+
+def holds(run: Run, dose: float | None) -> bool:
+    """Whether so many readings are in the interval; an end that is not given is open."""
+    low, high = run.statistics.ci_low, run.statistics.ci_high
     return dose is not None and low is not None and low <= dose <= (math.inf if high is None else high)
 
 

@@ -24,6 +24,7 @@ from nonmember.reports.papers.dose.cells import (
     doses,
     estimate_of,
     found,
+    holds,
     invalid,
     median_cell,
     named,
@@ -155,15 +156,17 @@ def attacks(scope: Scope) -> Filled:
 
 
 def _attacks(scope: Scope, key: str, title: str) -> Block | None:
-    runs, known = runs_of(scope, key), scope.names.get("attacks", {})
-    labels = [*known, *sorted({_attack(run) for run in runs} - set(known))]
-    by_label = {label: [run for run in runs if _attack(run) == label] for label in labels}
-    by_name = {known.get(label, label): here for label, here in by_label.items() if here}
-    return _verdicts(scope, key, title, "what was done, target has read", by_name)
+    kinds = by_label(runs_of(scope, key), "attack", scope.names.get("attacks", {}))
+    return verdicts(scope, key, title, "what was done, target has read", kinds)
 
 
-def _attack(run: Run) -> str:
-    return str(run.get("attack") or "none")
+def by_label(runs: Sequence[Run], fact: str, known: Mapping[str, str]) -> dict[str, list[Run]]:
+    """Printed name of a label -> the runs that have it; in printed order, those that are not known last."""
+    found: dict[str, list[Run]] = {}
+    for run in runs:
+        found.setdefault(str(run.get(fact) or "none"), []).append(run)
+    labels = [*known, *sorted(set(found) - set(known))]
+    return {known.get(label, label): found[label] for label in labels if label in found}
 
 
 def stand_ins(scope: Scope) -> Filled:
@@ -173,10 +176,14 @@ def stand_ins(scope: Scope) -> Filled:
     by_base = {base: [run for run in runs if str(run.get("base")) == base] for base in bases}
     if len(bases) > 1:
         by_base["all of these"] = runs
-    return tables(_verdicts(scope, "stand-in", "Verdicts on targets of other bases", "base, target has read", by_base))
+    return tables(verdicts(scope, "stand-in", "Verdicts on targets of other bases", "base, target has read", by_base))
 
 
-def _verdicts(scope: Scope, key: str, title: str, corner: str, kinds: Mapping[str, Sequence[Run]]) -> Block | None:
+def verdicts(
+    scope: Scope, key: str, title: str, corner: str, kinds: Mapping[str, Sequence[Run]],
+    read: Callable[[Run], int | None] = dose_of,
+) -> Block | None:  # fmt: skip
+    """A row for each kind of target and number of readings. read: how often the target has read the set."""
     world = scope.world.name
     columns = ("audits", "not read", "read", "no verdict", "invalid", "median estimate", "interval holds it")
 
@@ -186,16 +193,21 @@ def _verdicts(scope: Scope, key: str, title: str, corner: str, kinds: Mapping[st
         undecided = [run for run in runs if run.verdict.decision not in (CLEARED, FOUND, INVALID)]
         estimates = [value for run in runs if (value := estimate_of(run)) is not None]
         counts = (count_cell(one, world) for one in (undecided, [run for run in runs if invalid(run)]))
-        known = [run for run in runs if dose_of(run) is not None]
-        held = (median_cell(estimates, runs, world), rate_cell(rate(known, covered), world))
+        known = [run for run in runs if read(run) is not None]
+        held = (median_cell(estimates, runs, world), rate_cell(rate(known, lambda run: holds(run, read(run))), world))
         return Row(name, (count_cell(runs, world), *shown, *counts, *held))
 
     rows = []
     for name, runs in kinds.items():
-        rows += [row(f"{name}, {named(dose)}", with_dose(runs, dose), dose) for dose in doses(runs)]
-        if len(doses(runs, least=1)) > 1:
-            rows.append(row(f"{name}, once or more", readers(runs), 1))
-        if unknown := [run for run in runs if dose_of(run) is None]:
+        by_dose: dict[int | None, list[Run]] = {}
+        for run in runs:
+            by_dose.setdefault(read(run), []).append(run)
+        unknown = by_dose.pop(None, [])
+        planted = sorted(dose for dose in by_dose if dose is not None)
+        rows += [row(f"{name}, {named(dose)}", by_dose[dose], dose) for dose in planted]
+        if sum(dose > 0 for dose in planted) > 1:
+            rows.append(row(f"{name}, once or more", [run for run in runs if (read(run) or 0) >= 1], 1))
+        if unknown:
             rows.append(row(f"{name}, a part or unknown", unknown, None))
     notes = (
         "Not read: evidence of non-membership, false where the set was read once or more. Read: evidence of "
