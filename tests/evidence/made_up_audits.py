@@ -31,6 +31,7 @@ from nonmember.models.exposure import Exposures
 from nonmember.observations import Diverged, Embedded
 from nonmember.observations.orders import OrderLikelihoods
 from nonmember.observations.tokens import TokenStatistics
+from nonmember.observations.weights import WeightChange
 from nonmember.records import Embeddings, TokenTable
 from nonmember.records.orders import OrderTable
 from nonmember.reports.audit_page import write as pages
@@ -105,7 +106,7 @@ class MadeUp(Builder):
     def get(self, spec: Any) -> Any:
         for kind, make in (
             (TokenStatistics, self._tokens), (Diverged, self._divergence), (Embedded, self._embeddings),
-            (OrderLikelihoods, self._orders),
+            (OrderLikelihoods, self._orders), (WeightChange, lambda _, rng: 0.3 + 0.01 * rng.random()),
         ):  # fmt: skip
             if isinstance(spec, kind) and spec.model.has_weights:
                 name = f"made up {key_hash(spec.key(self))}"

@@ -140,8 +140,8 @@ DOSE = Dose(
     ),
     third=THIRD, exclude=2, exceed=0.25,
     gates=DoseGates(
-        min_separation=0.5, min_order=0.1, min_fit=0.0, max_shift=50.0, max_base_distance=9.0, max_layout_auc=None,
-        num_folds=3, seed=0,
+        min_separation=0.5, min_order=0.1, min_fit=0.0, max_shift=50.0, max_weight_ratio=9.0,
+        max_base_distance=9.0, max_layout_auc=None, num_folds=3, seed=0,
     ),
     num_resamples=100, alpha=0.05, max_tokens=64,
 )  # fmt: skip

@@ -37,8 +37,8 @@ PANEL = Panel(
     origin="a test",
 )  # fmt: skip
 GATES = DoseGates(
-    min_separation=4.0, min_order=0.8, min_fit=0.01, max_shift=5.0, max_base_distance=1.5, max_layout_auc=None,
-    num_folds=3, seed=0,
+    min_separation=4.0, min_order=0.8, min_fit=0.01, max_shift=5.0, max_weight_ratio=1.15, max_base_distance=1.5,
+    max_layout_auc=None, num_folds=3, seed=0,
 )  # fmt: skip
 METHOD = Dose(
     controls=CONTROLS, panel=PANEL, third=tiny.texts(*tiny.random_texts(60, seed=9), name="third"), exclude=2,
@@ -274,6 +274,20 @@ def test_a_target_that_read_much_other_text_is_not_read_off_these_controls():
     assert any("make controls that read as much" in warning for warning in outcome.warnings)
 
 
+def test_weights_that_moved_otherwise_than_the_controls_refuse_a_verdict():
+    """By an adapter, say, or at half the rate: then as many readings leave a smaller trace."""
+    outcome = judged(0.0)
+    controls = {"one": 0.30, "two": 0.33}
+    for target, passed in ((0.31, True), (0.37, True), (0.39, False), (0.25, False), (0.0, False), (np.nan, False)):
+        found = METHOD.judged_by_weights(outcome, target, controls)
+        assert found.details["gates"]["weights"]["passed"] is passed
+        assert found.verdict == (outcome.verdict if passed else "invalid")
+        assert any("weights have moved" in one for one in found.warnings) is not passed
+    (*_, warning) = METHOD.judged_by_weights(outcome, None, {}).warnings
+    assert warning.startswith("The target's weights are not at hand")
+    assert METHOD.judged_by_weights(outcome, None, {}).verdict == outcome.verdict
+
+
 @pytest.mark.parametrize(
     ("found", "said"),
     [
@@ -313,3 +327,10 @@ def test_an_audit_from_models_to_result(tmp_path):
     assert {one.related for one in controls.values()} == {NOT_READ, Exposure(1.0, 8)}
     assert result.statistics.name == "readings"
     assert (tmp_path / "audit" / "audit.html").exists()
+    changes = result.statistics.details["weight_changes"]
+    assert set(changes) == {"target", *controls}
+    others = [changes[role] for role in controls]
+    ratio = max(changes["target"] / max(others), min(others) / changes["target"])
+    assert result.statistics.details["gates"]["weights"] == {
+        "value": pytest.approx(ratio), "bound": 1.15, "upper": True, "passed": ratio < 1.15
+    }  # fmt: skip

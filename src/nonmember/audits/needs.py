@@ -15,6 +15,7 @@ from nonmember.audits.record import finished
 from nonmember.endpoints.asked import Asked
 from nonmember.methods import Prism
 from nonmember.methods.prism.ladder import rung
+from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.results.result import RESULT
 
 
@@ -28,6 +29,10 @@ def needed(audit: Audit) -> Iterator[Spec[Any]]:
     for one in measured:
         yield one.model
         yield from one.needs()
+    compared = method.moved_from(audit.roles)
+    if compared is not None and weights_at_hand(audit.target):
+        base, others = compared
+        yield from (WeightChange(model, base) for model in (audit.target, *others.values()))
 
 
 @dataclass

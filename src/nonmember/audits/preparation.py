@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from nonmember.artifacts import Builder
+from nonmember.audits.question import Audit
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
 from nonmember.models.reading import texts_read
 from nonmember.observations import Scored
 from nonmember.observations.base import texts_of
+from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.stats.layout import layout_auc
 
 COMPARED_WITH = {"heldout": "held-out", "unseen": "unseen"}  # groups of documents beside the suspect ones
@@ -46,6 +48,18 @@ def require_one_layout(
     if not reasons:
         return outcome
     return replace(outcome, verdict="invalid", allowed_claim=CLAIM, warnings=(*outcome.warnings, *reasons))
+
+
+def compare_weights(outcome: TestOutcome, audit: Audit, builder: Builder) -> TestOutcome:
+    """What the method makes of how far the target's weights have moved, where it looks at them."""
+    compared = audit.method.moved_from(audit.roles)
+    if compared is None:
+        return outcome
+    base, others = compared
+    at_hand = weights_at_hand(audit.target)
+    target = builder.get(WeightChange(audit.target, base)) if at_hand else None
+    changes = {role: builder.get(WeightChange(model, base)) for role, model in others.items()} if at_hand else {}
+    return audit.method.judged_by_weights(outcome, target, changes)
 
 
 def cut_warnings(groups: Mapping[str, DocumentGroup], builder: Builder) -> list[str]:

@@ -18,7 +18,7 @@ from nonmember.artifacts.store import key_hash
 from nonmember.audits.assembly import answer_rows, result_of, training_health
 from nonmember.audits.keys import audit_keys, sources
 from nonmember.audits.measuring import MeasuredGroup, measure
-from nonmember.audits.preparation import require_one_layout
+from nonmember.audits.preparation import compare_weights, require_one_layout
 from nonmember.audits.preparing import prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions, write
@@ -55,6 +55,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
         outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
     outcome = prepared.judged(outcome, training_health(audit.models, builder))
     outcome = require_one_layout(outcome, documents, audit.max_layout_auc, audit.seed)
+    outcome = compare_weights(outcome, audit, builder)
     outcome = _after_exclusions(outcome, measured, audit, builder)
     keys = {**keys, **{role: key_hash(model.key(builder)) for role, model in audit.models.items()}}
     provenance = Provenance(

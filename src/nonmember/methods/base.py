@@ -228,6 +228,18 @@ class Method(ABC):
         """Pairs of models that must cut texts into the same tokens for the method to compare them."""
         return ()
 
+    def moved_from(self, roles: Roles) -> tuple[ModelSpec, Mapping[str, ModelSpec]] | None:
+        """A model from whose weights those of the target should have moved as far as those of others have, and these by
+        role; None where weights are not looked at."""
+        return None
+
+    def judged_by_weights(
+        self, outcome: TestOutcome, target: float | None, others: Mapping[str, float]
+    ) -> TestOutcome:  # fmt: skip
+        """The outcome, once it is known how far the weights have moved, as shares of those of that model. target: None
+        where its weights are not at hand."""
+        return outcome
+
     def related(self, roles: Roles) -> CorpusSpec | None:
         """Text related to the suspect set; how often each model has read it is told in the result."""
         return None

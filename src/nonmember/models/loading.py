@@ -50,27 +50,6 @@ class LoadedModel:
         return sum(parameter.numel() for parameter in self.model.parameters())
 
 
-def add_noise(model: Any, scale: float, seed: int) -> None:
-    """Gaussian noise on every weight in place, of `scale` times the standard deviation of its tensor; a tensor whose
-    values are all alike (a norm's weights at first) stays."""
-    generator = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            noise = torch.randn(parameter.shape, generator=generator).to(parameter)
-            parameter.add_(noise * (scale * parameter.float().std(correction=0)).to(parameter))
-
-
-def round_weights(model: Any, bits: int) -> None:
-    """Each row of every weight matrix in place to the nearest of 2^bits - 1 values that lie evenly about 0."""
-    largest = 2 ** (bits - 1) - 1
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() >= 2:
-                rows = parameter.float()
-                scale = rows.abs().amax(dim=-1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny) / largest
-                parameter.copy_((rows / scale).round() * scale)
-
-
 def train_tokenizer(corpus: Corpus, vocab_size: int) -> PreTrainedTokenizerFast:
     """Byte-level BPE without added beginning-of-text token, like GPT-NeoX's."""
     tokenizer = Tokenizer(models.BPE())

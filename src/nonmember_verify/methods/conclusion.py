@@ -28,6 +28,7 @@ BOUNDS: Mapping[str, tuple[tuple[str, bool], ...]] = {
     "fit": (("min_fit", False),),
     "base": (("max_base_distance", True),),
     "shift": (("max_shift", True),),
+    "weights": (("max_weight_ratio", True),),
     "layout": (("max_layout_auc", True),),
 }
 INVALID = "A precondition of the test failed; nothing may be concluded."

@@ -19,7 +19,10 @@ MIN_DOCUMENTS = 30
 TAIL, WITHIN = 0.1, 1.92
 GRID = 0.01  # of the shares of partial use
 TOLERANCE = 1e-6
-READS_TEXT = {"layout": "it looks at the layout of the documents, and the bundle holds no text"}
+TAKEN = {
+    "layout": "it looks at the layout of the documents, and the bundle holds no text",
+    "weights": "it looks at weights, and the bundle holds none",
+}
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
@@ -91,10 +94,13 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         )
     if settings["controls"]["own_base"]:
         gates |= _of_base(audit, list(told))
-    holds, taken = gates_hold(audit, gates, report, READS_TEXT)
+    holds, taken = gates_hold(audit, gates, report, TAKEN)
     expected = _expected(settings, reading, heaviest) - set(details["gates"])
     if expected:
         report.failed("gates", f"{', '.join(sorted(expected))} is missing, though the question has its bound.")
+    asks_weights = settings["controls"]["own_base"] and settings["gates"].get("max_weight_ratio") is not None
+    if asks_weights and "weights" not in details["gates"]:
+        report.unchecked("gate weights", "the target's weights were not at hand, so it was not asked")
     knows_related = any(one.related and not one.dose for one in controls.values())
     decision = _decision(audit, reading, holds, knows_related)
     return Conclusion(decision, claim_of(decision, reading, wanted, exceed, heaviest), taken)

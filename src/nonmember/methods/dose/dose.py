@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -35,7 +35,7 @@ from nonmember.methods.base import (
 from nonmember.methods.dose.controls import ControlModel, DoseControls
 from nonmember.methods.dose.gates import DoseGates, Finding, as_details, failures
 from nonmember.methods.dose.panel import Panel, Scores
-from nonmember.methods.dose.words import claim_of, readings_of
+from nonmember.methods.dose.words import INVALID, claim_of, readings_of
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
@@ -44,6 +44,10 @@ from nonmember.stats.partial_use import PartialUse, partial_use
 
 TARGET, REFERENCE = "target", "reference"
 SUSPECT, THIRD = "suspect", "third"
+UNSEEN_WEIGHTS = (
+    "The target's weights are not at hand, so how far they moved from the base was not compared with the controls'. A "
+    "target that was trained at a lower rate, by an adapter, or on other text afterwards has read more often than told."
+)
 
 
 @dataclass(frozen=True)
@@ -116,6 +120,25 @@ class Dose(Method):
     def alike_tokenized(self, roles: Roles) -> Sequence[tuple[ModelSpec, ModelSpec]]:
         """A level is a mean over tokens, and so comparable over the same tokens only."""
         return [(self.controls.base, roles.target), (self.controls.base, roles.reference)]
+
+    def moved_from(self, roles: Roles) -> tuple[ModelSpec, Mapping[str, ModelSpec]] | None:
+        if not self.controls.own_base or self.gates.max_weight_ratio is None:
+            return None
+        return self.controls.base, {control.role: control.model for control in self._controls(roles.suspect)}
+
+    def judged_by_weights(
+        self, outcome: TestOutcome, target: float | None, others: Mapping[str, float]
+    ) -> TestOutcome:  # fmt: skip
+        if target is None:
+            return replace(outcome, warnings=(*outcome.warnings, UNSEEN_WEIGHTS))
+        finding = self.gates.of_weights(target, list(others.values()))
+        gates = {**outcome.details["gates"], **as_details([finding])}
+        changes = {TARGET: target, **others}
+        outcome = replace(outcome, details={**outcome.details, "weight_changes": changes, "gates": gates})
+        if not (reasons := failures([finding])):
+            return outcome
+        warnings = (*outcome.warnings, *reasons) if outcome.verdict == "invalid" else tuple(reasons)
+        return replace(outcome, verdict="invalid", allowed_claim=INVALID, warnings=warnings)
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         suspect = {document.text for document in corpora[SUSPECT].documents}

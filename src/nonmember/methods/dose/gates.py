@@ -26,6 +26,9 @@ class DoseGates:
     max_shift: how far the target's mean score on the third text may lie from the controls', in standard deviations of
     one more control; a target that read much more or less other text than they stands elsewhere on their curve;
     null: any.
+    max_weight_ratio: how many times further than those of any control, or less far, the target's weights may have moved
+    from the base, where they are at hand; one that was trained at another rate, by an adapter, or on more text, before
+    or after, counts otherwise than they; null: not looked at.
     max_base_distance: how far the target's profile on the third text may lie from the controls', as a multiple of how
     far these lie from one another at most; both where the base is said to be the target's own.   max_layout_auc: how
     well suspect and third text may be told apart by layout; null: any.   num_folds, seed: of that classifier.
@@ -35,6 +38,7 @@ class DoseGates:
     min_order: float
     min_fit: float
     max_shift: float | None
+    max_weight_ratio: float | None
     max_base_distance: float
     max_layout_auc: float | None
     num_folds: int
@@ -45,6 +49,7 @@ class DoseGates:
         require_number(self.min_order, "[-1, 1)", "min_order")
         require_number(self.min_fit, "[0, 1)", "min_fit")
         require_number(self.max_shift, "(0, inf)", "max_shift", or_null=True)
+        require_number(self.max_weight_ratio, "(1, inf)", "max_weight_ratio", or_null=True)
         require_number(self.max_base_distance, "(0, inf)", "max_base_distance")
         require_number(self.max_layout_auc, "[0.5, 1]", "max_layout_auc", or_null=True)
         require_count(self.num_folds, 2, "num_folds")
@@ -95,6 +100,18 @@ class DoseGates:
             shift = abs(float(target.mean() - means.mean())) / spread
             found.append(Finding("shift", shift, self.max_shift, True, moved))
         return found
+
+    def of_weights(self, target: float, controls: Sequence[float]) -> Finding:
+        """Whether the target was trained as the controls were.   target, controls: how far their weights have moved
+        from the base, as shares of its own; NaN where they have no matrix in common with it."""
+        assert self.max_weight_ratio is not None
+        ratio = max(target / max(controls), min(controls) / target) if target > 0 else math.inf
+        what = (
+            "How many times further from the base than any control's, or less far, the target's weights have moved "
+            "(was it trained at another rate, by an adapter, or on other text before or after? Then train controls "
+            "like it; were its weights rounded, do it to theirs)"
+        )
+        return Finding("weights", ratio, self.max_weight_ratio, True, what)
 
     def of_texts(self, suspect: Sequence[str], third: Sequence[str]) -> list[Finding]:
         if self.max_layout_auc is None:

@@ -48,7 +48,7 @@ class Noised(ModelSpec):
         return ((Access.WEIGHTS, self.base),)
 
     def weights(self, builder: Builder) -> LoadedModel:
-        from nonmember.models.loading import add_noise
+        from nonmember.models.weights import add_noise
 
         self.base.require_changeable()
         noised = self.base.weights(builder)

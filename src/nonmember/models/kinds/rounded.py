@@ -47,7 +47,7 @@ class RoundedWeights(ModelSpec):
         return ((Access.WEIGHTS, self.base),)
 
     def weights(self, builder: Builder) -> LoadedModel:
-        from nonmember.models.loading import round_weights
+        from nonmember.models.weights import round_weights
 
         self.base.require_changeable()
         rounded = self.base.weights(builder)

@@ -1,0 +1,58 @@
+"""How far the weights of one model lie from those of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nonmember.artifacts import Builder, Spec
+from nonmember.artifacts.store import Entry
+from nonmember.models.base import ModelSpec, Whole
+
+FORMAT = 1  # as that of other observations
+
+
+@dataclass(frozen=True)
+class WeightChange(Spec[float]):
+    """||W - W_base|| / ||W_base||, Frobenius norms over all weight matrices that both models have in one shape; NaN
+    where there are none. An adapter counts as merged."""
+
+    model: ModelSpec
+    base: ModelSpec
+
+    kind = "observations"
+
+    @property
+    def readable(self) -> str:
+        return f"{self.model.readable}-weights"
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"format": FORMAT, "weights": self.model.key(builder), "less": self.base.key(builder)}
+
+    def parents(self) -> Iterable[Spec[Any]]:
+        return (self.base, self.model)
+
+    def alike(self) -> str:
+        return f"{type(self).__name__} of {self.model.shape}"
+
+    def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
+        from nonmember.models.weights import relative_change
+
+        base, model = builder.get(Whole(self.base)), builder.get(Whole(self.model))
+        change = relative_change(model.model, base.model)
+        return {"change": change, "matrices_in_common": change is not None}
+
+    def load(self, builder: Builder, entry: Entry) -> float:
+        change = entry.facts["change"]
+        return float("nan") if change is None else float(change)
+
+
+def weights_at_hand(model: ModelSpec) -> bool:
+    """Whether its own weights can be looked at: not those behind an endpoint, nor such as are kept packed."""
+    try:
+        model.require_changeable()
+    except ValueError:
+        return False
+    return model.has_weights

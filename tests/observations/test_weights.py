@@ -1,0 +1,47 @@
+"""How far weights have moved, against the same by hand."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import tiny
+from nonmember.models import PerturbedOutputs, RoundedWeights
+from nonmember.models.weights import relative_change
+from nonmember.observations.weights import WeightChange, weights_at_hand
+from nonmember.training import AdapterTuning, Lora, Trained
+
+BASE = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="base")
+ADAPTED = Trained(BASE, AdapterTuning(tiny.optimization(), Lora(None, 4, 8.0, 0.0), 64, False), tiny.SUSPECT, seed=5)
+
+
+def test_it_is_the_norm_of_what_moved_over_all_matrices(tmp_path):
+    builder = tiny.builder(tmp_path)
+    rounded = RoundedWeights(BASE, 3)
+    before, after = (builder.get(one).model.state_dict() for one in (BASE, rounded))
+    matrices = [name for name, weights in before.items() if weights.dim() >= 2]
+    flat = [torch.cat([one[name].flatten() for name in matrices]) for one in (before, after)]
+    expected = ((flat[1] - flat[0]).norm() / flat[0].norm()).item()
+    assert builder.get(WeightChange(rounded, BASE)) == pytest.approx(expected, rel=1e-5)
+    assert builder.get(WeightChange(BASE, BASE)) == 0
+
+
+def test_an_adapter_counts_as_merged_and_is_kept(tmp_path):
+    builder = tiny.builder(tmp_path)
+    change = builder.get(WeightChange(ADAPTED, BASE))
+    assert 0 < change < 0.5
+    again = tiny.builder(tmp_path)
+    assert again.get(WeightChange(ADAPTED, BASE)) == change
+    assert again.counters.models_trained == 0
+
+
+def test_models_without_a_matrix_in_common():
+    other = torch.nn.Module()
+    other.inner = tiny.model(1)  # whose names are others
+    assert relative_change(other, tiny.model(1)) is None
+
+
+def test_what_is_served_has_no_weights_to_look_at():
+    assert weights_at_hand(BASE)
+    assert weights_at_hand(ADAPTED)
+    assert not weights_at_hand(PerturbedOutputs(BASE, 0.1, None, 1))
