@@ -64,6 +64,21 @@ def test_a_changed_target_had_read_what_the_unchanged_one_has(dose_beyond_paper)
     assert counted(found, found.rows[3].name, "not read") == "1 of 1"
 
 
+def test_what_would_be_cleared_were_weights_not_looked_at(dose_beyond_paper):
+    def refused(p_value, **gates):
+        made = audit(4, attack="slower", verdict="invalid", sweep="dose_attacks_more", run=304)
+        told = {name: {"value": 1.0, "bound": 0.5, "upper": True, "passed": passed} for name, passed in gates.items()}
+        details = made.statistics.details | {"gates": told, "p_value_of_exceeded": 0.9}
+        return dataclasses.replace(
+            made, statistics=dataclasses.replace(made.statistics, details=details, p_value=p_value)
+        )
+
+    results = [refused(0.01, weights=False, fit=True), refused(0.01, weights=False, fit=False), refused(0.2, fit=True)]
+    found = block(built(dose_beyond_paper, *results)["attacks"], "changes")
+    assert counted(found, "half the learning rate, 4x", "not read, but for weights") == f"1{FALSE} of 3"
+    assert counted(found, "half the learning rate, 4x", "invalid") == "3"
+
+
 def test_rows_by_the_text_beside(dose_beyond_paper):
     results = [audit(1, sweep="dose_dilution", beside=one, verdict="cleared") for one in ("more", "little")]
     found = block(built(dose_beyond_paper, *results)["dilution"], "dilution")

@@ -13,6 +13,7 @@ from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.dose import again
 from nonmember.reports.papers.dose.cells import (
     cleared,
+    cleared_but_for_weights,
     count_cell,
     dose_of,
     estimate_of,
@@ -115,7 +116,8 @@ def changes(scope: Scope) -> Filled:
 
     kinds = by_label(runs, "attack", scope.names.get("attacks", {}))
     title = "Verdicts on changed targets"
-    return tables(verdicts(scope, "changes", title, "what was done, target had read", kinds, read))
+    further = {"not read, but for weights": cleared_but_for_weights}
+    return tables(verdicts(scope, "changes", title, "what was done, target had read", kinds, read, further))
 
 
 def _place(run: Run) -> tuple[Any, ...]:
@@ -144,7 +146,8 @@ PARTS = (
         "attacks", "Targets that were changed",
         "What could hide that a set was read, done to targets that read it and to some that did not; and a reference "
         "that has read it. How often a changed target had read the set is what the unchanged one had; of near "
-        "duplicates how often these were read, the documents themselves never.",
+        "duplicates how often these were read, the documents themselves never. Not read, but for weights: what would "
+        "be cleared, were it not asked how far the target's weights have moved.",
         fill=changes, made_by=("attacks",),
     ),
 )  # fmt: skip

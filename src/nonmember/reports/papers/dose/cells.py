@@ -109,6 +109,14 @@ def invalid(run: Run) -> bool:
     return run.verdict.decision == INVALID
 
 
+def cleared_but_for_weights(run: Run) -> bool:
+    """Whether it would be, were the gate that looks at weights not asked."""
+    details, p_value = run.statistics.details, run.statistics.p_value
+    others = all(gate["passed"] for name, gate in details.get("gates", {}).items() if name != "weights")
+    p_exceeded = details.get("p_value_of_exceeded", 1.0)
+    return others and p_value is not None and p_value < run.question.alpha <= p_exceeded
+
+
 def near(estimate: float, dose: float) -> bool:
     """Within a factor of 1.5 of what was read."""
     return dose / FACTOR <= estimate <= dose * FACTOR

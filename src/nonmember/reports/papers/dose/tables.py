@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from nonmember.reports.core.grid import FALSE, Block, Cell, Row, dash
 from nonmember.reports.core.report import Filled, tables
@@ -181,18 +182,20 @@ def stand_ins(scope: Scope) -> Filled:
 
 def verdicts(
     scope: Scope, key: str, title: str, corner: str, kinds: Mapping[str, Sequence[Run]],
-    read: Callable[[Run], int | None] = dose_of,
+    read: Callable[[Run], int | None] = dose_of, further: Mapping[str, Callable[[Run], bool]] = MappingProxyType({}),
 ) -> Block | None:  # fmt: skip
-    """A row for each kind of target and number of readings. read: how often the target has read the set."""
+    """A row for each kind of target and number of readings. read: how often the target has read the set.   further:
+    columns of clearances by other rules."""
     world = scope.world.name
-    columns = ("audits", "not read", "read", "no verdict", "invalid", "median estimate", "interval holds it")
+    columns = ("audits", "not read", "read", "no verdict", "invalid", *further, "median estimate", "interval holds it")
 
     def row(name: str, runs: list[Run], dose: int | None) -> Row:
         decisions = ((cleared, FALSE if dose else ""), (found, FALSE if dose == 0 else ""))
         shown = [rate_cell(rate(runs, decides), world, mark) for decides, mark in decisions]
         undecided = [run for run in runs if run.verdict.decision not in (CLEARED, FOUND, INVALID)]
         estimates = [value for run in runs if (value := estimate_of(run)) is not None]
-        counts = (count_cell(one, world) for one in (undecided, [run for run in runs if invalid(run)]))
+        counts = [count_cell(one, world) for one in (undecided, [run for run in runs if invalid(run)])]
+        counts += [rate_cell(rate(runs, decides), world, FALSE if dose else "") for decides in further.values()]
         known = [run for run in runs if read(run) is not None]
         held = (median_cell(estimates, runs, world), rate_cell(rate(known, lambda run: holds(run, read(run))), world))
         return Row(name, (count_cell(runs, world), *shown, *counts, *held))
