@@ -97,6 +97,10 @@ def test_near_duplicates_are_read_in_place_of_the_sets():
         ({"seeds": [1]}, "two or more"),
         ({"seeds": [1, 1]}, "different whole numbers"),
         ({"own_base": "yes"}, "own_base"),
+        (
+            {"training": replace(tiny.pretraining(), optimization=replace(tiny.optimization(), epochs=3))},
+            r"would read the set 3 times as often .* Set method\.controls\.training\.optimization\.epochs=1",
+        ),
     ],
 )
 def test_controls_that_cannot_be(changes, message):

@@ -15,12 +15,12 @@ from nonmember.corpora.planted import planted_part
 from nonmember.models.base import ModelSpec, label_of
 from nonmember.records.exposure import Exposure
 from nonmember.training import Trained
-from nonmember.training.recipes import Pretraining
+from nonmember.training.recipes import AdapterTuning, Pretraining
 
 
 def planted(
     base: ModelSpec,
-    training: Pretraining,
+    training: Pretraining | AdapterTuning,
     general: CorpusSpec,
     sets: Mapping[str, CorpusSpec | None],
     readings: Sequence[Exposure],

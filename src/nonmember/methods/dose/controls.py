@@ -11,7 +11,7 @@ from nonmember.models import ModelSpec
 from nonmember.records.exposure import NOT_READ, Exposure
 from nonmember.training import Trained
 from nonmember.training.planting import planted
-from nonmember.training.recipes import Pretraining
+from nonmember.training.recipes import AdapterTuning, Pretraining
 
 SUSPECT, RELATED = "suspect", "related"
 
@@ -29,13 +29,13 @@ class ControlModel:
 @dataclass(frozen=True)
 class DoseControls:
     """base: model that has read nothing of the set; of it all controls are made.   own_base: whether the target was
-    continued from it as well.   training: how it is continued, on `general` and what is planted in it.   seeds: of the
-    training; one control per dose and seed.
+    continued from it as well.   training: how it is continued, on `general` and what is planted in it: as the target
+    was, in full or by an adapter, in one epoch.   seeds: of the training; one control per dose and seed.
     """
 
     base: ModelSpec
     own_base: bool
-    training: Pretraining
+    training: Pretraining | AdapterTuning
     general: CorpusSpec
     seeds: Sequence[int]
 
@@ -44,6 +44,11 @@ class DoseControls:
         for seed in self.seeds:
             require_seed(seed, "each of the controls' seeds")
         require_flag(self.own_base, "own_base of the controls")
+        if (epochs := self.training.optimization.epochs) != 1:
+            raise ValueError(
+                f"The controls' training must have one epoch, or they would read the set {epochs} times as often as "
+                "their doses say. Set method.controls.training.optimization.epochs=1."
+            )
 
     @property
     def doses(self) -> list[int]:
