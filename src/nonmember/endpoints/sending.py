@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import os
 import random
@@ -258,11 +259,19 @@ def _client(endpoint: Endpoint, secret: str, limits: Limits) -> openai.AsyncOpen
     pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=limits.concurrency)
     http = openai.DefaultAsyncHttpxClient(
         limits=pool, timeout=limits.timeout, follow_redirects=False, headers={"Accept-Encoding": "identity"},
-        event_hooks={"response": [limit_size]},
+        event_hooks={"response": [limit_size]}, verify=_certificates(),
     )  # fmt: skip
     return openai.AsyncOpenAI(
         api_key=secret or NO_SECRET, base_url=endpoint.url, max_retries=0, timeout=limits.timeout, http_client=http
     )
+
+
+@functools.cache
+def _certificates() -> Any:
+    """Whom to trust, read once a process: a client is made for each run of requests."""
+    import httpx2
+
+    return httpx2.create_ssl_context()
 
 
 def _pause(again: Again, num_failed: int) -> float:
