@@ -52,6 +52,7 @@ WORLDS_OF_SWEEP = {
     "smollm_asked": ["smollm"],
     "smollm_later": ["smollm"],
     "smollm_lora": ["smollm"],
+    "smollm_lora_controls": ["smollm"],
     "pile": ["pile"],
     "years_pile": ["pile"],
     "weak_references": ["micro"],

@@ -14,7 +14,15 @@ from nonmember.reports.papers.arena.report import AT_A_GLANCE, cells_of_glance
 from nonmember.reports.papers.arena.tables import USUAL, power, verdicts
 from nonmember.reports.papers.dose.cells import dose_of, estimate_of, invalid, named
 from nonmember.reports.papers.real_model.published import PUBLISHED, comparisons
-from nonmember.reports.papers.real_model.settings import LAMBDA, LATER, LORA, K, by_setting, by_training
+from nonmember.reports.papers.real_model.settings import (
+    LAMBDA,
+    LATER,
+    LORA,
+    LORA_CONTROLS,
+    K,
+    by_setting,
+    by_training,
+)
 from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
@@ -131,8 +139,9 @@ PARTS = (
     Part(
         "trained", "Read in other training",
         "The same sets under targets that went on training on other text after them, two fifths as much again (then "
-        "other text), or that read them by LoRA, a document at a time. References and controls are as above.",
-        fill=by_training, made_by=(LATER, LORA),
+        "other text), or that read them by LoRA, a document at a time. References and controls are as above, but for "
+        "the last row's controls, which were trained as the target was.",
+        fill=by_training, made_by=(LATER, LORA, LORA_CONTROLS),
     ),
     Part(
         "asked", "Methods that ask in words",

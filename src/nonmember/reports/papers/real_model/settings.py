@@ -14,9 +14,9 @@ from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 
-K, LAMBDA, LATER, LORA = "k", "lambda", "later", "lora"  # of conf/report/smollm.yaml
+K, LAMBDA, LATER, LORA, LORA_CONTROLS = "k", "lambda", "later", "lora", "lora_controls"  # of conf/report/smollm.yaml
 SETTINGS = {K: ("score.k", "K"), LAMBDA: ("distillation.lambda_", "lambda")}
-TRAINED = {LATER: "then other text", LORA: "by LoRA"}
+TRAINED = {LATER: "then other text", LORA: "by LoRA", LORA_CONTROLS: "by LoRA, as its controls"}
 
 
 def by_setting(scope: Scope) -> Filled:
