@@ -75,7 +75,10 @@ WORLDS_OF_SWEEP = {
     "dose_reported": ["dose_study"],
     "dose_aligned": ["dose_study"],
     "dose_attacks": ["dose_study"],
-    **{f"dose_{name}": ["dose_study"] for name in ("shares", "attacks_more", "read_reference", "large", "dilution")},
+    **{
+        f"dose_{name}": ["dose_study"]
+        for name in ("shares", "attacks_more", "read_reference", "after_chat", "large", "dilution")
+    },
     "dose_rivals": ["dose_study"],
     "dose_rivals_heldout": ["dose_study"],
     "arena": ["dose_study"],

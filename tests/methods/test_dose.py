@@ -13,7 +13,7 @@ from nonmember.audits.keys import settings_of_method
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import Dose, ScoredDocuments
-from nonmember.methods.dose.controls import PlantedDoses, RotatedDoses
+from nonmember.methods.dose.controls import Afterwards, PlantedDoses, RotatedDoses
 from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import BetweenBases, Feature, Panel, Scores
 from nonmember.methods.dose.words import readings_of
@@ -59,13 +59,15 @@ def test_controls_of_one_set_read_it_or_related_text():
     assert sum(one.startswith("related") for one in ids) == 8 * 30
 
 
+SHARED = RotatedDoses(
+    base=BASE, own_base=True, training=tiny.pretraining(), general=tiny.GENERAL, seeds=[3], sets=SETS, audited="b",
+    readings=READINGS, family=2
+)  # fmt: skip
+
+
 def test_shared_runs_say_what_they_read_of_the_sibling():
-    rotated = RotatedDoses(
-        base=BASE, own_base=True, training=tiny.pretraining(), general=tiny.GENERAL, seeds=[3], sets=SETS, audited="b",
-        readings=READINGS, family=2
-    )  # fmt: skip
-    read = {one.exposure.exposures: [] for one in rotated.models(SETS["b"])}
-    for place, one in enumerate(rotated.models(SETS["b"])):
+    read = {one.exposure.exposures: [] for one in SHARED.models(SETS["b"])}
+    for place, one in enumerate(SHARED.models(SETS["b"])):
         read[one.exposure.exposures].append(one.related.exposures)
         corpus = tiny.build(one.model.corpus)
         counts = {name: sum(doc.doc_id.startswith(name) for doc in corpus.documents) // 20 for name in SETS}
@@ -73,6 +75,17 @@ def test_shared_runs_say_what_they_read_of_the_sibling():
         run = planted(BASE, tiny.pretraining(), tiny.GENERAL, SETS, READINGS, "b", place, seed=3)
         assert one.model.corpus.identity() == run.corpus.identity()
     assert read == {0: [1, 4], 4: [0], 1: [0]}  # the sibling a stands one place before
+
+
+def test_controls_go_on_as_the_target_did():
+    after = Afterwards(tiny.pretraining(), tiny.GENERAL, seed=8)
+    for controls in (CONTROLS, SHARED):
+        plain, then = controls.models(tiny.SUSPECT), replace(controls, afterwards=after).models(tiny.SUSPECT)
+        assert [one.role for one in plain] == [one.role for one in then]
+        assert [one.model.base for one in then] == [one.model for one in plain]
+        assert {(one.model.training, one.model.corpus, one.model.seed) for one in then} == {
+            (after.training, after.corpus, 8)
+        }
 
 
 def test_near_duplicates_are_read_in_place_of_the_sets():

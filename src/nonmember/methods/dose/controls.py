@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from nonmember.checks import require_choice, require_count, require_distinct, require_flag, require_seed, wrong
 from nonmember.corpora import Component, CorpusSpec, Mixture
@@ -27,10 +27,26 @@ class ControlModel:
 
 
 @dataclass(frozen=True)
+class Afterwards:
+    """What models were trained on after they had read the set, such as questions with their answers."""
+
+    training: Pretraining | AdapterTuning
+    corpus: CorpusSpec
+    seed: int
+
+    def __post_init__(self) -> None:
+        require_seed(self.seed)
+
+    def of(self, model: Trained) -> Trained:
+        return Trained(model, self.training, self.corpus, self.seed, label=f"{model.label}+after")
+
+
+@dataclass(frozen=True)
 class DoseControls:
     """base: model that has read nothing of the set; of it all controls are made.   own_base: whether the target was
     continued from it as well.   training: how it is continued, on `general` and what is planted in it: as the target
     was, in full or by an adapter, in one epoch.   seeds: of the training; one control per dose and seed.
+    afterwards: what they are trained on then, as the target was; null: nothing.
     """
 
     base: ModelSpec
@@ -38,6 +54,7 @@ class DoseControls:
     training: Pretraining | AdapterTuning
     general: CorpusSpec
     seeds: Sequence[int]
+    afterwards: Afterwards | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         require_distinct(self.seeds, "seeds of the controls", "different whole numbers")
@@ -62,6 +79,12 @@ class DoseControls:
 
     def models(self, suspect: CorpusSpec) -> list[ControlModel]:
         raise NotImplementedError
+
+    def trained(self, sets: Mapping[str, CorpusSpec], readings: Sequence[Exposure], audited: str, place: int,
+                seed: int) -> Trained:  # fmt: skip
+        """One of them (see `training.planting.planted`)."""
+        model = planted(self.base, self.training, self.general, sets, readings, audited, place, seed)
+        return model if self.afterwards is None else self.afterwards.of(model)
 
 
 @dataclass(frozen=True)
@@ -108,9 +131,8 @@ class PlantedDoses(DoseControls):
 
     def _model(self, suspect: CorpusSpec, own: Exposure, related: Exposure, seed: int) -> Trained:
         if self.related is None or not related.exposures:
-            return planted(self.base, self.training, self.general, {SUSPECT: suspect}, [own], SUSPECT, 0, seed)
-        sets = {RELATED: self.related}
-        return planted(self.base, self.training, self.general, sets, [related], RELATED, 0, seed)
+            return self.trained({SUSPECT: suspect}, [own], SUSPECT, 0, seed)
+        return self.trained({RELATED: self.related}, [related], RELATED, 0, seed)
 
 
 @dataclass(frozen=True)
@@ -150,9 +172,7 @@ class RotatedDoses(DoseControls):
         return [
             ControlModel(
                 reading, related := self._related(place), f"{_role(reading, related, seed)}-{place}",
-                planted(
-                    self.base, self.training, self.general, self.sets, self.readings, self.audited, place, seed
-                ),
+                self.trained(self.sets, self.readings, self.audited, place, seed),
             )
             for place, reading in enumerate(self.readings)
             for seed in self.seeds

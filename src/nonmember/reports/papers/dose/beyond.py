@@ -120,6 +120,13 @@ def changes(scope: Scope) -> Filled:
     return tables(verdicts(scope, "changes", title, "what was done, target had read", kinds, read, further))
 
 
+def after(scope: Scope) -> Filled:
+    """Verdicts where controls were taught to answer too, by whether the target was."""
+    kinds = by_label(runs_of(scope, "after"), "attack", {"chat": "target taught too", NO_ATTACK: "target not taught"})
+    title = "Verdicts by controls that were taught to answer"
+    return tables(verdicts(scope, "after", title, "target has read", kinds))
+
+
 def _place(run: Run) -> tuple[Any, ...]:
     """Set and target before any change: targets of one run and place are planted alike."""
     return run.question.corpus, run.get("run"), run.get("place"), run.get("base")
@@ -149,6 +156,12 @@ PARTS = (
         "duplicates how often these were read, the documents themselves never. Not read, but for weights: what would "
         "be cleared, were it not asked how far the target's weights have moved.",
         fill=changes, made_by=("attacks",),
+    ),
+    Part(
+        "after", "Controls that were changed alike",
+        "What a target was trained on after it had read makes it forget, and controls that were trained on it too "
+        "forget as much (`method.controls.afterwards`). Here targets and controls were taught to answer.",
+        fill=after, made_by=("after",),
     ),
 )  # fmt: skip
 NOTES = (
