@@ -59,6 +59,7 @@ WORLDS_OF_SWEEP = {
     "fsd_protocol": ["micro"],
     "fsd_releases": ["releases"],
     "releases_rivals": ["releases"],
+    "releases_later_reference": ["releases"],
     "calibration": ["study"],
     "calibration_more": ["study"],
     "calibration_own": ["study"],

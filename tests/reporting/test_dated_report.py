@@ -9,8 +9,9 @@ from made_up_dose import rival
 from reading import block, built, text
 
 
-def of_release(method, dose, against, statistic, *, domain="scipy", verdict="score_only", details=None):
-    made = rival(method, dose, statistic, name=f"{domain}-{against}", model=f"m-{dose}", sweep="releases_rivals",
+def of_release(method, dose, against, statistic, *, domain="scipy", verdict="score_only", details=None,
+               sweep="releases_rivals"):  # fmt: skip
+    made = rival(method, dose, statistic, name=f"{domain}-{against}", model=f"m-{dose}", sweep=sweep,
                  verdict=verdict, against=against)  # fmt: skip
     statistics = dataclasses.replace(made.statistics, details=details or {})
     return dataclasses.replace(
@@ -30,11 +31,12 @@ def sections(dated_paper):
         of_release("llm_di", 1, "older", -3.0, verdict="inconclusive"),
         of_release("levels", 1, "older", -3.0, details={"less_both": {"loss": 0.25}, "means": {"loss": -3.0}}),
         dataclasses.replace(blind, question=of_no_model),
+        of_release("llm_di", 0, "newer", -9.0, verdict="found", sweep="releases_later_reference"),
     )
 
 
 def test_who_is_accused(sections):
-    verdicts = block(sections["verdicts"], "verdicts")
+    verdicts = block(sections["verdicts"], "verdicts-dated")
     assert text(verdicts, "LLM-DI", "nothing, a newer one") == "1† of 2"
     assert text(verdicts, "LLM-DI", "nothing, its own release") == "–"
     assert text(verdicts, "LLM-DI", "1x, a newer one") == "1 of 1"
@@ -42,8 +44,15 @@ def test_who_is_accused(sections):
 
 
 def test_numbers_lie_apart_by_the_date(sections):
-    numbers = block(sections["numbers"], "numbers")
+    numbers = block(sections["numbers"], "numbers-dated")
     assert text(numbers, "LLM-DI", "nothing, a newer one") == "+0.500 (−1.000 to +2.000)"  # a low t speaks for reading
     assert text(numbers, "loss less reference and held-out", "1x, its own release") == "+0.250"
     assert text(numbers, "blind baseline", "1x, a newer one") == text(numbers, "blind baseline", "nothing, a newer one")
     assert text(numbers, "blind baseline", "1x, its own release") == "–"
+
+
+def test_a_reference_of_a_later_date_stands_apart(sections):
+    """Its audits are none of those above."""
+    verdicts, numbers = (block(sections["later"], f"{name}-later_reference") for name in ("verdicts", "numbers"))
+    assert text(verdicts, "LLM-DI", "nothing, a newer one") == "1† of 1"
+    assert text(numbers, "LLM-DI", "nothing, a newer one") == "+9.000"

@@ -15,22 +15,27 @@ from nonmember.reports.papers.dose.cells import dose_of, named
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 
-DATED = "dated"  # of conf/report/dated.yaml
+DATED, LATER_REFERENCE = "dated", "later_reference"  # of conf/report/dated.yaml
 AGAINST = {"older": "its own release", "newer": "a newer one"}  # data.against, in world=releases
 MEMBERSHIP = "evidence_of_membership"
 
 
-def _verdicts(scope: Scope) -> Filled:
+def _verdicts(scope: Scope, key: str) -> Filled:
     """Rows: methods with a verdict. Columns: readings and what stands beside."""
-    runs = scope.of(DATED)
+    runs = scope.of(key)
     world, columns = scope.world.name, _columns(runs)
     rows = tuple(
         Row(name, tuple(_accused(list(filter(is_in, found)), world) for is_in in columns.values()))
         for _, _, name, found in tests_of(scope, _decided(runs))
     )
-    block = Block("verdicts", world, "Taken for read", "method, set read, beside text of", tuple(columns), rows,
+    block = Block(f"verdicts-{key}", world, "Taken for read", "method, set read, beside text of", tuple(columns), rows,
                   ("count", "of"))  # fmt: skip
     return tables(block if rows else None)
+
+
+def _by_later_reference(scope: Scope) -> Filled:
+    told, numbers = _verdicts(scope, LATER_REFERENCE), _numbers(scope, LATER_REFERENCE)
+    return tables(*told.blocks, *numbers.blocks)
 
 
 def _decided(runs: Sequence[Run]) -> list[Run]:
@@ -48,11 +53,11 @@ def _accused(runs: Sequence[Run], world: str) -> Cell:
     ), (), "{} of {}")  # fmt: skip
 
 
-def _numbers(scope: Scope) -> Filled:
+def _numbers(scope: Scope, key: str) -> Filled:
     """Rows: methods, then single scores. Columns: readings and what stands beside."""
-    runs = scope.of(DATED)
+    runs = scope.of(key)
     beside = ("less_reference", "less_heldout", "less_both")
-    block = compared("numbers", "Statistics by what was read", "statistic, set read, beside text of", scope,
+    block = compared(f"numbers-{key}", "Statistics by what was read", "statistic, set read, beside text of", scope,
                      runs, beside, _columns(runs))  # fmt: skip
     return tables(filled(block, (f"Mean over the sets, lowest and highest. {SIGNED}",)) if block else None)
 
@@ -80,12 +85,18 @@ PARTS = (
         "verdicts", "Who is accused",
         "Sets of an older release, read never to four times, beside unread text of the same release and beside text "
         "that a newer release alone has. At the left every claim of membership is false.",
-        fill=_verdicts, made_by=(DATED,),
+        fill=partial(_verdicts, key=DATED), made_by=(DATED,),
     ),
     Part(
         "numbers", "Every method by what was read",
         "What lies between the two columns of one reading is the date.",
-        fill=_numbers, made_by=(DATED,),
+        fill=partial(_numbers, key=DATED), made_by=(DATED,),
+    ),
+    Part(
+        "later", "By a reference of a later date",
+        "The same by a reference that has also read other text of the newer releases, as one would have that was "
+        "trained after the target.",
+        fill=_by_later_reference, made_by=(LATER_REFERENCE,),
     ),
 )  # fmt: skip
 
