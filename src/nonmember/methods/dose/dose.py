@@ -35,7 +35,7 @@ from nonmember.methods.base import (
 from nonmember.methods.dose.controls import ControlModel, DoseControls
 from nonmember.methods.dose.gates import DoseGates, Finding, as_details, failures
 from nonmember.methods.dose.panel import Panel, Scores
-from nonmember.methods.dose.words import INVALID, claim_of, readings_of
+from nonmember.methods.dose.words import INVALID, claim_of, part_of, readings_of
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
@@ -137,8 +137,7 @@ class Dose(Method):
         outcome = replace(outcome, details={**outcome.details, "weight_changes": changes, "gates": gates})
         if not (reasons := failures([finding])):
             return outcome
-        warnings = (*outcome.warnings, *reasons) if outcome.verdict == "invalid" else tuple(reasons)
-        return replace(outcome, verdict="invalid", allowed_claim=INVALID, warnings=warnings)
+        return replace(outcome, verdict="invalid", allowed_claim=INVALID, warnings=(*reasons, *outcome.warnings))
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         suspect = {document.text for document in corpora[SUSPECT].documents}
@@ -177,6 +176,8 @@ class Dose(Method):
         reasons = [*failures(findings), *self._reasons(len(suspect.doc_ids))]
         knows_related = any(one.related and not one.dose for one in controls.values())
         verdict = self._verdict(reading, bool(reasons), knows_related)
+        parts = self._partial_use(suspect, third, models, rng)
+        warnings = reasons or list(self._warnings(reading, knows_related))
         return TestOutcome(
             statistic=reading.estimate,
             p_value=reading.p_at_least,
@@ -185,7 +186,7 @@ class Dose(Method):
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=claim_of(verdict, reading, self.exclude, self.exceed, curve.doses[-1]),
-            warnings=tuple(reasons) if reasons else tuple(self._warnings(reading, knows_related)),
+            warnings=tuple(filter(None, [*warnings, part_of(parts)])),
             details={
                 "readings": readings_of(reading, curve.doses[-1]),
                 "cleared_dose": reading.cleared_dose,
@@ -205,7 +206,7 @@ class Dose(Method):
                      "features": features[role]}
                     for role, control in controls.items()
                 ],
-                "partial_use": [asdict(one) for one in self._partial_use(suspect, third, models, rng)],
+                "partial_use": [asdict(one) for one in parts],
                 "gates": as_details(findings),
             },
         )  # fmt: skip

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from nonmember.methods.base import Verdict
 from nonmember.stats.dose_curve import DoseReading
+from nonmember.stats.partial_use import PartialUse
 
 INVALID = "A precondition of the test failed; nothing may be concluded."
 
@@ -17,6 +20,19 @@ def readings_of(reading: DoseReading, heaviest: float) -> str:
     upper = "more" if reading.high is None else _told(reading.high)
     unit = "reading" if _told(reading.estimate) == "1" else "readings"
     return f"about {_told(reading.estimate)} {unit} ({_told(reading.low)} {'or' if upper == 'more' else 'to'} {upper})"
+
+
+def part_of(regions: Sequence[PartialUse]) -> str:
+    """Which part of the set was read, where every number of readings that fits the documents says a part; or empty."""
+    fitting = [one for one in regions if one.compatible]
+    if not (fitting and all(one.low > 0 and one.high < 1 for one in fitting)):
+        return ""
+    best = max(fitting, key=lambda one: one.log_likelihood)
+    times = "once" if best.dose == 1 else f"{best.dose:g} times"
+    return (
+        f"Document by document it looks as if a part of the set was read: about {best.share:.0%} of it ({best.low:.0%} "
+        f"to {best.high:.0%}), {times} (partial_use)."
+    )
 
 
 def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, exceed: float, heaviest: float) -> str:
