@@ -50,7 +50,7 @@ def parts_of_sets(scope: Scope) -> Filled:
         readings = exposure.share * exposure.exposures
         estimates = [value for run in runs if (value := estimate_of(run)) is not None]
         yield count_cell(runs, world)
-        yield rate_cell(rate(runs, cleared), world)
+        yield rate_cell(rate(runs, cleared), world, FALSE if readings and exposure.share == 1 else "")
         yield rate_cell(rate(runs, found), world, "" if readings else FALSE)
         yield count_cell([run for run in runs if invalid(run)], world)
         yield median_cell([readings] * len(runs), runs, world)
@@ -67,7 +67,7 @@ def parts_of_sets(scope: Scope) -> Filled:
                "interval holds them", "told to be a part", "its share told")  # fmt: skip
     notes = (
         "Readings per document: the share that was read times how often. Not read: the whole set was not read once or "
-        "more, which is true of all of these.",
+        "more, which is true of a part as well.",
         "Told to be a part: at every planted number of readings that fits best, or as well, the interval of the share "
         "ends below the whole (`partial_use`). Its share told: at the number of readings that was planted, the "
         "interval holds the share that was.",
@@ -166,8 +166,8 @@ PARTS = (
 )  # fmt: skip
 NOTES = (
     "Truth is known in this world: every model was trained here, on text that its recipe names.",
-    "These came after the study's two protocols and stand in neither; features, weights and gates are those of the "
-    "second.",
+    "These came after the study's two protocols and stand in neither. Features and gates are those of the second, and "
+    "a gate on how far the target's weights have moved.",
     CLUSTERED,
     "A dash is a cell without a result. It is never a zero.",
 )
