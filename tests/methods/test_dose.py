@@ -122,6 +122,13 @@ def test_controls_that_cannot_be(changes, message):
         replace(CONTROLS, **changes)
 
 
+def test_one_control_of_each_dose_is_refused_before_it_is_trained():
+    different = [Exposure(1.0, dose) for dose in (0, 1, 4)]
+    with pytest.raises(ValueError, match=r"got 1 seed for 3 different readings\. Add a seed"):
+        replace(SHARED, readings=different)
+    assert len(replace(SHARED, readings=different, seeds=[3, 4]).models(SETS["b"])) == 6
+
+
 def test_what_is_excluded_must_have_been_planted():
     with pytest.raises(ValueError, match=r"exclude must be a number in \(0, 8\]"):
         replace(METHOD, exclude=9)

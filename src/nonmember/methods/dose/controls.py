@@ -157,6 +157,11 @@ class RotatedDoses(DoseControls):
         if not all(reading.share == 1 for reading in self.readings):
             raise ValueError("readings of the controls must be of whole sets; leave out those with a share.")
         _require_doses(self.doses, "readings of the controls")
+        if len(self.readings) * len(self.seeds) <= len(self.doses):
+            raise ValueError(
+                f"Some controls must have read the set equally often, since one of each does not tell how much they "
+                f"differ; got {len(self.seeds)} seed for {len(self.readings)} different readings. Add a seed."
+            )
 
     @property
     def doses(self) -> list[int]:
