@@ -37,6 +37,17 @@ def test_a_quarter_read_often_is_not_all_read_once():
     assert by_dose[4.0].compatible
 
 
+@pytest.mark.filterwarnings("error")
+def test_controls_that_scarcely_scatter_leave_numbers():
+    """A document then lies a hundred standard deviations from one of the two, whose likelihood is no float."""
+    gain = np.r_[np.zeros(30), np.full(10, 1.5)]
+    (entry,) = partial_use(gain, {4.0: np.full(40, 1.5)}, np.full(40, 0.01), [str(i) for i in range(40)],
+                           num_resamples=200, alpha=0.05, rng=np.random.default_rng(0))  # fmt: skip
+    assert entry.share == 0.25
+    assert 0.1 < entry.low < 0.25 < entry.high < 0.42
+    assert np.isfinite(entry.log_likelihood)
+
+
 def test_intervals_cover_and_shrink_with_clusters_held_together():
     rng = np.random.default_rng(1)
     read = np.repeat(rng.random(30) < 0.5, 10)

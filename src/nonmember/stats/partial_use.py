@@ -79,4 +79,8 @@ def _log_likelihoods(gain_D: FloatArray, expected_D: FloatArray, scatter_D: Floa
     unread = -0.5 * (gain_D / scatter_D) ** 2
     top = np.maximum(read, unread)[:, None]
     mixed = SHARES * np.exp(read[:, None] - top) + (1 - SHARES) * np.exp(unread[:, None] - top)
-    return np.asarray(top + np.log(mixed) - np.log(scatter_D)[:, None])
+    # None are left where all or nothing is said to be read of a document far from either: exp gave 0.
+    alone = np.where(SHARES == 0, unread[:, None], read[:, None])
+    with np.errstate(divide="ignore"):
+        found = np.where(mixed > 0, top + np.log(mixed), alone)
+    return np.asarray(found - np.log(scatter_D)[:, None])
