@@ -320,6 +320,7 @@ def test_weights_that_moved_otherwise_than_the_controls_refuse_a_verdict():
     for target, passed in ((0.31, True), (0.37, True), (0.39, False), (0.25, False), (0.0, False), (np.nan, False)):
         found = METHOD.judged_by_weights(outcome, target, controls)
         assert found.details["gates"]["weights"]["passed"] is passed
+        json.dumps(found.details, allow_nan=False)
         assert found.verdict == (outcome.verdict if passed else "invalid")
         assert any("weights have moved" in one for one in found.warnings) is not passed
     (*_, warning) = METHOD.judged_by_weights(outcome, None, {}).warnings

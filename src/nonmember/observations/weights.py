@@ -41,8 +41,7 @@ class WeightChange(Spec[float]):
         from nonmember.models.weights import relative_change
 
         base, model = builder.get(Whole(self.base)), builder.get(Whole(self.model))
-        change = relative_change(model.model, base.model)
-        return {"change": change, "matrices_in_common": change is not None}
+        return {"change": relative_change(model.model, base.model)}
 
     def load(self, builder: Builder, entry: Entry) -> float:
         change = entry.facts["change"]

@@ -133,7 +133,7 @@ class Dose(Method):
             return replace(outcome, warnings=(*outcome.warnings, UNSEEN_WEIGHTS))
         finding = self.gates.of_weights(target, list(others.values()))
         gates = {**outcome.details["gates"], **as_details([finding])}
-        changes = {TARGET: target, **others}
+        changes = {role: None if math.isnan(one) else one for role, one in {TARGET: target, **others}.items()}
         outcome = replace(outcome, details={**outcome.details, "weight_changes": changes, "gates": gates})
         if not (reasons := failures([finding])):
             return outcome

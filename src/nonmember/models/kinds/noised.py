@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nonmember.artifacts import Builder
 from nonmember.checks import require_number, require_seed
-from nonmember.corpora import Component
-from nonmember.models.access import Access
-from nonmember.models.base import ModelSpec
-
-if TYPE_CHECKING:
-    from nonmember.models.loading import LoadedModel
+from nonmember.models.kinds.changed import Changed
 
 
 @dataclass(frozen=True)
-class Noised(ModelSpec):
+class Noised(Changed):
     """`base` with Gaussian noise on its weights.
 
     scale: standard deviation of the noise, as a share of that of each weight tensor.
     """
 
-    base: ModelSpec
     scale: float
     seed: int
 
@@ -41,25 +34,7 @@ class Noised(ModelSpec):
     def key(self, builder: Builder) -> dict[str, Any]:
         return {"noised": self.base.key(builder), "scale": self.scale, "seed": self.seed}
 
-    def parents(self) -> Iterable[ModelSpec]:
-        return (self.base,)
-
-    def made_of(self) -> Iterable[tuple[Access, ModelSpec]]:
-        return ((Access.WEIGHTS, self.base),)
-
-    def weights(self, builder: Builder) -> LoadedModel:
+    def change(self, model: Any) -> None:
         from nonmember.models.weights import add_noise
 
-        self.base.require_changeable()
-        noised = self.base.weights(builder)
-        add_noise(noised.model, self.scale, self.seed)
-        return noised
-
-    def load_tokenizer(self, builder: Builder) -> Any:
-        return self.base.load_tokenizer(builder)
-
-    def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
-        return self.base.corpora_read()
-
-    def continued_from(self) -> ModelSpec:
-        return self.base
+        add_noise(model, self.scale, self.seed)

@@ -139,8 +139,8 @@ PARTS = (
     Part(
         "trained", "Read in other training",
         "The same sets under targets that went on training on other text after them, two fifths as much again (then "
-        "other text), or that read them by LoRA, a document at a time. References and controls are as above, but for "
-        "the last row's controls, which were trained as the target was.",
+        "other text), or that read them by LoRA, a document at a time. References and controls are as above; where a "
+        "row says so, controls were trained as the target was.",
         fill=by_training, made_by=(LATER, LORA, LORA_CONTROLS),
     ),
     Part(
