@@ -78,7 +78,7 @@ WORLDS_OF_SWEEP = {
     "dose_attacks": ["dose_study"],
     **{
         f"dose_{name}": ["dose_study"]
-        for name in ("shares", "attacks_more", "read_reference", "after_chat", "large", "dilution")
+        for name in ("shares", "attacks_more", "read_reference", "after_chat", "large", "dilution", "paraphrases")
     },
     "dose_rivals": ["dose_study"],
     "dose_rivals_heldout": ["dose_study"],

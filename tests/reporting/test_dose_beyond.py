@@ -84,3 +84,13 @@ def test_rows_by_the_text_beside(dose_beyond_paper):
     found = block(built(dose_beyond_paper, *results)["dilution"], "dilution")
     assert [row.name for row in found.rows] == ["1/20 of what is read, 1x", "1/100, 1x"]
     assert counted(found, "1/100, 1x", "not read") == f"1{FALSE} of 1"
+
+
+def test_what_was_read_of_paraphrases_is_what_fellows_read_of_the_set(dose_beyond_paper):
+    more = {"sweep": "dose_paraphrases", "run": 310, "place": 4}
+    results = [
+        audit(4, attack="none", verdict="found", **more), audit(0, attack="paraphrases", verdict="cleared", **more)
+    ]  # fmt: skip
+    found = block(built(dose_beyond_paper, *results)["paraphrases"], "paraphrases")
+    assert [row.name for row in found.rows] == ["the passages, 4x", "paraphrases of them, 4x"]
+    assert counted(found, "paraphrases of them, 4x", "not read") == f"1{FALSE} of 1"

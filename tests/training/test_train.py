@@ -15,7 +15,7 @@ from nonmember.tracking.trackers import CsvLogging, RunInfo
 from nonmember.training import run
 from nonmember.training.batches import packed_sequences, plan_steps
 from nonmember.training.modules import learning_rate_factor
-from nonmember.training.recipes import Optimization
+from nonmember.training.recipes import GradientAscent, Optimization
 from nonmember.training.run import Teacher, train
 
 VOCAB, END, SEED = 60, 0, 7
@@ -111,6 +111,18 @@ def test_distillation_is_the_plain_loop_however_divided(tmp_path, monkeypatch, n
         for one, other in zip(student.parameters(), tiny.model(1, VOCAB).parameters(), strict=True)
     )
     assert moved > 1e-3  # else equal weights say nothing
+
+
+def test_gradient_ascent_is_the_plain_loop_uphill(tmp_path):
+    """By the sign of its gradients alone, as Adam's steps and their clipping are odd in them."""
+    one_step = RECIPE | {"epochs": 1, "batch_size": 64, "weight_decay": 0.0, "warmup": 0}
+    down = tiny.pretraining(10, **one_step)
+    up = GradientAscent(down.optimization, down.sequence_length)
+    base = tiny.weights(tiny.model(1, VOCAB))
+    fallen, risen = (tiny.weights(trained(recipe, tmp_path / name)[0]) for recipe, name in ((down, "d"), (up, "u")))
+    assert any((fallen[name] - base[name]).abs().max() > 1e-4 for name in base)
+    for name in base:
+        torch.testing.assert_close(risen[name] - base[name], base[name] - fallen[name], atol=1e-6, rtol=1e-4)
 
 
 @pytest.mark.parametrize("micro_batch_size", [1, 3, 64])

@@ -146,7 +146,9 @@ def _training(model: Trained) -> Job:
     num_tuned, frozen = shape.num_parameters, teacher.num_bytes if teacher else 0.0
     if isinstance(recipe, AdapterTuning):
         num_tuned, frozen = _tuned(model), base.num_bytes
-    kind = {Distillation: "distilling", Pretraining: "training"}.get(type(recipe), "tuning")
+    kind = "tuning"
+    if not isinstance(recipe, AdapterTuning):
+        kind = "distilling" if isinstance(recipe, Distillation) else "training"
     return Job(
         kind, model.readable, _identity(kind, model), tokens, None if tokens is None else operations * tokens,
         lambda settings: memory.training(shape, frozen, num_tuned, recipe.optimization.optimizer, length, settings),

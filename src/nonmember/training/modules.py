@@ -152,6 +152,13 @@ class CausalLMModule(ShardableModule):
         return sum_over_chunks(terms, rows, vocab_size=self._split.head.vocab_size, budget_bytes=self.budget)
 
 
+class AscendingModule(CausalLMModule):
+    """Unlearning by gradient ascent: L = -CE (Jang et al., arXiv 2210.01504)."""
+
+    def combine(self, terms: Mapping[str, Tensor]) -> Tensor:
+        return -terms["ce"]
+
+
 class DistilledReferenceModule(CausalLMModule):
     """PRISM's distilled reference: L = (1 - lambda) CE + lambda tau^2 KL(teacher || student) (PRISM, section 3).
 

@@ -5,12 +5,12 @@ One run can carry many sets at once, each at a reading of its own, so that the a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from nonmember.checks import wrong
-from nonmember.corpora import Component, CorpusSpec, Mixture, NearDuplicates
+from nonmember.corpora import Component, CorpusSpec, Mixture
 from nonmember.corpora.planted import planted_part
 from nonmember.models.base import ModelSpec, label_of
 from nonmember.records.exposure import Exposure
@@ -28,7 +28,7 @@ def planted(
     reading: int,
     seed: int,
     order: int | None = None,
-    exchanged: float | None = None,
+    rewritten: Callable[[CorpusSpec], CorpusSpec] | None = None,
 ) -> Trained:
     """`base` continued on `general`, into which all sets are mixed, each by another reading.
 
@@ -40,7 +40,7 @@ def planted(
 
     order: the sets are gone round in an order drawn by this number; None: in their own.
 
-    exchanged: near duplicates of the sets are read in their place, in which so large a share of the words are others.
+    rewritten: of a set, what is read in its place: near duplicates, paraphrases, another layout. None: the set itself.
     """
     planted_sets = {name: one for name, one in sets.items() if one is not None}
     if order is not None:
@@ -51,8 +51,8 @@ def planted(
     if not 0 <= reading < len(readings):
         raise ValueError(wrong("reading", f"the place of one of {len(readings)} readings, from 0", reading))
     rotation = reading - list(planted_sets).index(audited)
-    if exchanged is not None:
-        planted_sets = {name: NearDuplicates(one, exchanged, "planted") for name, one in planted_sets.items()}
+    if rewritten is not None:
+        planted_sets = {name: rewritten(one) for name, one in planted_sets.items()}
     components = [
         planted_part(one, readings[(place + rotation) % len(readings)])
         for place, one in enumerate(planted_sets.values())

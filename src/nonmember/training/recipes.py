@@ -92,6 +92,12 @@ class Pretraining:
 
 
 @dataclass(frozen=True)
+class GradientAscent(Pretraining):
+    """As `Pretraining`, but each step raises the loss where that lowers it: what was read is to be unlearned (Jang et
+    al., arXiv 2210.01504)."""
+
+
+@dataclass(frozen=True)
 class Distillation:
     """PRISM's distilled reference: (1 - lambda) CE + lambda tau^2 KL(teacher || student), one document a sequence.
 

@@ -21,8 +21,21 @@ from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
 from nonmember.training.batches import StepLoader, packed_sequences, plan_steps
 from nonmember.training.data import Loader, TrainingData
-from nonmember.training.modules import AdapterTuningModule, CausalLMModule, DistilledReferenceModule
-from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining, RuinedWeights
+from nonmember.training.modules import (
+    AdapterTuningModule,
+    AscendingModule,
+    CausalLMModule,
+    DistilledReferenceModule,
+)
+from nonmember.training.recipes import (
+    AdaLora,
+    AdapterTuning,
+    Distillation,
+    GradientAscent,
+    Optimization,
+    Pretraining,
+    RuinedWeights,
+)
 from nonmember.training.resume import RandomState, ResumePoint
 from nonmember.training.streaming import StreamLoader, TokenStream
 
@@ -73,6 +86,8 @@ def train(
 
     def module_to_work_on() -> CausalLMModule:
         split = split_forward(copy.deepcopy(model) if compute.alters_models else model)
+        if isinstance(recipe, GradientAscent):
+            return AscendingModule(split, loader, optimization, **settings)
         if isinstance(recipe, Pretraining):
             return CausalLMModule(split, loader, optimization, **settings)
         if teacher is None:

@@ -109,15 +109,26 @@ def dilution(scope: Scope) -> Filled:
 def changes(scope: Scope) -> Filled:
     """Verdicts on targets that were changed, by what these had read before."""
     runs = runs_of(scope, "attacks")
-    planted = {_place(run): dose_of(run) for run in runs if run.get("attack") == NO_ATTACK}
-
-    def read(run: Run) -> int | None:
-        return planted.get(_place(run), dose_of(run))
-
     kinds = by_label(runs, "attack", scope.names.get("attacks", {}))
     title = "Verdicts on changed targets"
     further = {"not read, but for weights": cleared_but_for_weights}
-    return tables(verdicts(scope, "changes", title, "what was done, target had read", kinds, read, further))
+    return tables(
+        verdicts(scope, "changes", title, "what was done, target had read", kinds, read_unchanged(runs), further)
+    )
+
+
+def paraphrases(scope: Scope) -> Filled:
+    """Verdicts by whether the target has read the documents or a model's paraphrases of them."""
+    runs = runs_of(scope, "paraphrases")
+    kinds = by_label(runs, "attack", {NO_ATTACK: "the passages", "paraphrases": "paraphrases of them"})
+    title = "Verdicts by what was read in place of the set"
+    return tables(verdicts(scope, "paraphrases", title, "target has read", kinds, read_unchanged(runs)))
+
+
+def read_unchanged(runs: Sequence[Run]) -> Callable[[Run], int | None]:
+    """Of an audit: how often the target of the same place that was not changed has read the set."""
+    planted = {_place(run): dose_of(run) for run in runs if run.get("attack") == NO_ATTACK}
+    return lambda run: planted.get(_place(run), dose_of(run))
 
 
 def after(scope: Scope) -> Filled:
@@ -156,6 +167,12 @@ PARTS = (
         "duplicates how often these were read, the documents themselves never. Not read, but for weights: what would "
         "be cleared, were it not asked how far the target's weights have moved.",
         fill=changes, made_by=("attacks",),
+    ),
+    Part(
+        "paraphrases", "Paraphrases",
+        "Passages of novels, of which a model has written paraphrases; targets read these, as often as their fellows "
+        "read the passages. What is audited are the passages, which targets of the second kind never saw.",
+        fill=paraphrases, made_by=("paraphrases",),
     ),
     Part(
         "after", "Controls that were changed alike",
