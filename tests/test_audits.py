@@ -203,6 +203,7 @@ def test_a_method_beside_another_shares_its_distilled_reference(untrained, tmp_p
     assert not (tmp_path / "paired" / "distribution.parquet").exists()
 
 
+@pytest.mark.slow
 def test_another_seed_trains_the_distilled_reference_anew_and_nothing_else(audit, tmp_path):
     one = run(audit, tmp_path)
     other = run(replace(audit, seed=6), tmp_path, "other")
@@ -273,7 +274,7 @@ def test_nothing_to_score_at_all(untrained, tmp_path):
         run(with_short_texts(untrained, tmp_path, 40, of=40), tmp_path)
 
 
-@pytest.mark.parametrize(("hidden_size", "warns"), [(8, True), (16, False), (32, False)])
+@pytest.mark.parametrize(("hidden_size", "warns"), [(8, True), (16, False), slow(32, False)])
 def test_a_reference_smaller_than_the_target_warns(untrained, tmp_path, hidden_size, warns):
     smaller = replace(untrained.reference, architecture=untrained.reference.architecture | {"hidden_size": hidden_size})
     result = run(replace(untrained, reference=smaller), tmp_path)

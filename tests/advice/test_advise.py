@@ -67,6 +67,7 @@ def test_claims_are_data_of_the_method(contestant):
         assert contestant.method.claim in contestant.says
 
 
+@pytest.mark.slow
 def test_every_command_composes(tmp_path):
     """With files and models in the places of the words in capitals, the question is complete."""
     (tmp_path / "text.jsonl").write_text('{"text": "moss fern", "TITLE": "a", "WORK": "b"}\n')

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from marks import slow
 from nonmember.config.grid import cells_of, sweeps_for
 from nonmember.config.roots import published_sweeps, register
 
@@ -59,7 +60,7 @@ def page() -> str:
     return PAGE.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("sweep", ["decop_sizes", "fsd_books", "table3"])
+@pytest.mark.parametrize("sweep", ["decop_sizes", slow("fsd_books"), slow("table3")])
 def test_the_page_is_what_the_command_says_today(page, sweep):
     """Of some sweeps; all of them take minutes. Made again by the command in its first line."""
     from nonmember.cli.check import checked

@@ -149,6 +149,7 @@ def test_what_differs_shares_what_does_not(nonmember, answered, tmp_path, monkey
     assert len({result_of(name)["provenance"]["keys"]["audit"] for name in ("audits", "two", "three")}) == 3
 
 
+@pytest.mark.slow
 def test_the_paired_t_baseline(nonmember, ask):
     arguments = [argument for argument in ask("method=paired_t") if not argument.startswith("method.num_resamples")]
     said = nonmember(*arguments)
@@ -227,6 +228,7 @@ def test_wandb_offline(nonmember, ask, texts, monkeypatch, tmp_path):
 # ------------------------------------------------------------------------------- held-out text
 
 
+@pytest.mark.slow
 def test_methods_that_compare_take_held_out_text(nonmember, ask, tmp_path):
     from tiny import random_texts
 

@@ -68,6 +68,7 @@ def test_bad_documents_get_one_sentence(nonmember, ask_fsd, unseen, more, told):
     assert not list(Path("outputs").glob("store/models/*"))
 
 
+@pytest.mark.slow
 def test_the_leak_is_counted_and_printed(nonmember, ask_fsd):
     said = nonmember(*ask_fsd("method.compat=true", unseen=tiny.random_texts(40, seed=3)[:16]))
     assert said.status == 0, said.err

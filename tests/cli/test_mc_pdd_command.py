@@ -49,6 +49,7 @@ def result(tmp_path: Path) -> dict:
     return json.loads(only(tmp_path, "outputs/audits/audits/*/result.json").read_text())
 
 
+@pytest.mark.slow
 def test_games_that_were_read_are_found(nonmember, steam, lab, tmp_path):
     said = nonmember(*steam)
     assert said.status == 0, said.err
@@ -82,6 +83,7 @@ def test_two_unread_halves_are_inconclusive(nonmember, steam, tmp_path):
     assert result(tmp_path)["verdict"]["decision"] == "inconclusive"
 
 
+@pytest.mark.slow
 def test_a_model_that_knows_every_word_fails_the_control(nonmember, steam, tmp_path):
     """The server's model knows common words of what it has read as well."""
     assert nonmember(*steam, "method.control=true").status == 0

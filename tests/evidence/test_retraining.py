@@ -59,6 +59,7 @@ def lines(one: Gathered, root: Path, path: Path, **given: Any) -> dict[str, Any]
     return {line.what: line for line in checked(path, **plain | given).lines if line.what.startswith("reference")}
 
 
+@pytest.mark.slow
 def test_the_same_recipe_gives_the_same_scores(world, tmp_path):
     said = lines(world.one, world.root, tmp_path / "bundle")["reference"]
     assert said.kind == "ok", said

@@ -222,6 +222,7 @@ def test_with_the_order_test(tmp_path):
     assert result.statistics.num_documents == 34
 
 
+@pytest.mark.slow
 def test_dropout_in_the_second_pass_is_noise_of_the_seed(tmp_path):
     plain, noisy = run(audit(), tmp_path), run(audit(replace(KDS, compat=True)), tmp_path, "noisy")
     assert noisy.statistics.value < plain.statistics.value, "noise moves the documents too"

@@ -114,6 +114,7 @@ def test_the_other_side_is_never_the_opposite_claim(reference, read):
     assert (found.verdict, found.p_value > 0.9) == ("inconclusive", True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("reference", ["non_member", pytest.param("member", marks=pytest.mark.slow)])
 def test_where_both_or_neither_were_read_there_are_few_false_alarms(reference):
     """300 models of which each has read all or nothing; the binomial error of .05 is .013."""
@@ -128,6 +129,7 @@ def test_where_both_or_neither_were_read_there_are_few_false_alarms(reference):
     assert verdicts.count(alarm) / 300 == pytest.approx(0.05, abs=0.035)
 
 
+@pytest.mark.slow
 def test_random_words_show_no_gap_between_what_was_read_and_what_was_not():
     method = replace(METHOD, strategy="random", control=False, sizes=[], num_resamples=499)
     p_values = [outcome(method, ROLES, model(SUSPECT, seed=seed), seed).p_value for seed in range(60)]

@@ -77,6 +77,7 @@ def test_groups_tell_more_than_documents():
     assert (found.verdict, np.isnan(found.p_value)) == ("score_only", True)
 
 
+@pytest.mark.slow
 def test_a_score_that_knows_nothing_is_at_chance_and_one_that_knows_is_not():
     seen = [outcome(seed=seed).details["scores"]["loss"] for seed in range(8)]
     assert np.mean([one["auc"] for one in seen]) == pytest.approx(0.5, abs=0.06)

@@ -157,6 +157,7 @@ def audited(exposures: int, folder, shop, **changes):
     return run_audit(audit, shop, folder)
 
 
+@pytest.mark.slow
 def test_an_audit_finds_who_read_the_file_in_its_order(tmp_path, monkeypatch):
     results = {
         name: audited(exposures, tmp_path / name, tiny.builder(tmp_path / "store"), examples_per_document=size)

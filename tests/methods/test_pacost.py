@@ -194,6 +194,7 @@ def with_given(audit: Audit, path: Path, texts: list[str]) -> Audit:
     return replace(audit, method=replace(method, min_length_ratio=0.5, max_length_ratio=2.0))
 
 
+@pytest.mark.slow
 def test_with_a_rephraser(audit, tmp_path, monkeypatch):
     result = run(audit, tmp_path)
     assert (result.question.method, result.statistics.num_documents + result.exclusions.num_documents) == ("pacost", 40)
@@ -285,6 +286,7 @@ def test_a_context_too_short_for_the_prompt_is_one_sentence(audit, tmp_path):
         run(replace(audit, method=method), tmp_path)
 
 
+@pytest.mark.slow
 def test_documents_of_a_subset_are_rephrased_as_in_the_whole(audit, tmp_path):
     shop = tiny.builder(tmp_path / "store")
     some = Select(audit.suspect, num_documents=11, salt="some")

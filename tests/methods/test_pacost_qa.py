@@ -110,6 +110,7 @@ def run(audit: Audit, folder: Path, name: str = "one") -> AuditResult:
     return run_audit(audit, tiny.builder(folder / "store"), folder / name)
 
 
+@pytest.mark.slow
 def test_on_tiny_models(audit, tmp_path, monkeypatch):
     result = run(audit, tmp_path)
     assert (result.question.method, result.statistics.num_documents + result.exclusions.num_documents) == (

@@ -84,6 +84,7 @@ def test_what_a_sham_is():
     assert Damaged(0.3)(honest) == Noised(honest, 0.3, honest.seed)
 
 
+@pytest.mark.slow
 def test_clearance_refuses_a_sham_and_says_why(tmp_path):
     """End to end: noise larger than the weights."""
     method = replace(given(ShamClearance, Damaged(5.0)), distillation_seeds=[1], shams=False)

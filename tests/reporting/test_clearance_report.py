@@ -211,6 +211,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "out"
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_the_command_writes_everything_and_every_link_leads_somewhere(folder):
     listing = json.loads((folder / "manifest.json").read_text())

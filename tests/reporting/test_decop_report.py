@@ -135,6 +135,7 @@ def test_published_means_are_means_of_the_published_numbers():
     assert published.of_decop(published.TABLE_11, "GPT-3") == ("3.07e-9",)
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_the_command_writes_page_text_tables_and_pictures(tmp_path, monkeypatch):
     from nonmember.cli import report as entry

@@ -123,6 +123,7 @@ def test_every_number_leads_to_its_result(drawn):
         assert anchors[True] != anchors[False]
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_pictures_are_sound_and_the_same_every_time(drawn):
     one, two = (drawn(result()).figures for _ in range(2))

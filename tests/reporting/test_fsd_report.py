@@ -359,6 +359,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "out"
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_the_command_writes_page_text_tables_and_pictures(folder):
     listing = json.loads((folder / "manifest.json").read_text())
@@ -373,6 +374,7 @@ def test_the_command_writes_page_text_tables_and_pictures(folder):
         ElementTree.fromstring(path.read_text().replace("xlink:href", "href"))
 
 
+@pytest.mark.slow
 def test_every_link_of_the_page_leads_somewhere(folder):
     html = (folder / "report.html").read_text()
     ids = re.findall(r'\bid="([^"]+)"', html)

@@ -169,6 +169,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path / "out"
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_the_command_writes_page_text_tables_and_pictures(folder):
     listing = json.loads((folder / "manifest.json").read_text())

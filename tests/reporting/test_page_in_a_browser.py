@@ -228,6 +228,7 @@ def test_dark_systems_and_the_switch(page, browser):
     browser.execute_script("localStorage.clear()")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_the_report_of_another_paper(browser, fsd_address, scheme):
     """Its histograms fit a phone and follow the system; the explorer speaks of its statistic."""
@@ -250,6 +251,7 @@ def test_the_report_of_another_paper(browser, fsd_address, scheme):
     assert browser.get_log("browser") == []
 
 
+@pytest.mark.slow
 def test_filtering_is_smooth(page):
     browser = page()
     seconds = browser.execute_script("""

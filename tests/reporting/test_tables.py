@@ -240,6 +240,7 @@ def test_controls_stand_under_the_columns_they_qualify(paper):
     assert any("controls" in one.key for one in sections["controls"].blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.pictures
 def test_figures_from_a_whole_world(paper):
     sections = built(paper, *made_up.everything())

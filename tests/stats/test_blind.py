@@ -181,6 +181,7 @@ def plain_interval(dated, labels, ids, splitter, num_resamples):
     return np.quantile(aucs, [0.05, 0.95])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clustered", [slow(False), True])
 def test_interval_is_a_plain_bootstrap_over_out_of_fold_scores(clustered) -> None:
     """Of 30 + 30 members the first are dated; clusters of two or four documents, some in both groups."""
@@ -199,6 +200,7 @@ def test_interval_is_a_plain_bootstrap_over_out_of_fold_scores(clustered) -> Non
     assert (result.num_resamples, result.alpha) == (500, 0.1)
 
 
+@pytest.mark.slow
 def test_folds_without_a_kind_in_a_resample_are_left_out_of_its_mean() -> None:
     members, nonmembers = some_texts(0, 6, planted="2001") + some_texts(1, 2), some_texts(2, 8)
     result = measure(members, nonmembers, seed=4, num_folds=4, num_resamples=500, alpha=0.1)

@@ -43,6 +43,7 @@ def test_a_longer_original_is_noticed_and_in_which_group():
     assert found.second == pytest.approx(0.25, abs=0.1)
 
 
+@pytest.mark.slow
 def test_where_nothing_is_it_warns_as_often_as_it_says():
     """Texts of which nothing tells the original; Holm over all rules and groups."""
     rng = np.random.default_rng(1)

@@ -34,6 +34,7 @@ def p_values(request) -> np.ndarray:
     return np.array(p_values)
 
 
+@pytest.mark.slow
 def test_rejects_as_often_as_it_says(p_values) -> None:
     low, high = stats.binom.interval(0.999, NUM_WORLDS, 0.05)
     assert low <= np.sum(p_values <= 0.05) <= high

@@ -98,6 +98,7 @@ def test_one_draw_has_no_spread():
         consistency([0, 1], [[1.0, 2]], alpha=0.05)
 
 
+@pytest.mark.slow
 def test_worlds_of_noise_are_as_the_report_of_kds_says():
     """Two pools of 150 documents of one distribution; 100 a set, 5 draws of 21 nested shares."""
     rng = np.random.default_rng(0)

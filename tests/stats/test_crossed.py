@@ -125,6 +125,7 @@ def test_distribution_is_a_plain_loop_over_the_same_draws(metric):
     assert (result.num_resamples, result.num_undefined) == (40, 0)
 
 
+@pytest.mark.slow
 def test_many_documents_are_done_in_blocks():
     reference, target, distilled = scores_of(4, num_documents=1200)
     clusters = [f"book {place % 600}" for place in range(1200)]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy
 
+from marks import slow
 from nonmember.stats.dose_curve import Between, Control, dose_curve, residual_covariance
 
 LADDER = [0, 0, 0, 1, 1, 2, 2, 4, 4, 8, 8]
@@ -79,7 +80,7 @@ def test_the_curve_never_turns_and_meets_monotone_means():
 
 
 @pytest.mark.parametrize("dose", [0, 1, 8])
-@pytest.mark.parametrize("related", [0.0, 4.0, 12.0])
+@pytest.mark.parametrize("related", [0.0, slow(4.0), 12.0])
 def test_coverage_and_error_rates(dose: int, related: float):
     """Whatever related text was read: a true hypothesis is rejected about as seldom as alpha says."""
     rng = np.random.default_rng(17)

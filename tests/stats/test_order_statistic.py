@@ -77,6 +77,7 @@ def p_values_of_worlds_without_reading(worlds: int, shards: int, examples: int, 
     return np.array(p_values)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("shards", "examples"), [slow(50, 6), (20, 2)])
 def test_p_is_uniform_where_nobody_has_read(shards, examples):
     p_values = p_values_of_worlds_without_reading(1500, shards, examples, orders=20)

@@ -58,6 +58,7 @@ def test_both_figures_of_a_resample_are_scikit_learns():
         assert few[name] == pytest.approx((np.mean(values), np.std(values, ddof=1)), rel=1e-12), name
 
 
+@pytest.mark.slow
 def test_the_interval_covers_the_difference_as_often_as_it_says():
     rng = np.random.default_rng(0)
     covered = 0

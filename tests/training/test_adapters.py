@@ -162,6 +162,7 @@ def test_however_a_step_is_divided(tmp_path, kind):
     tiny.assert_equal_weights(adapter_of(one), adapter_of(other), atol=1e-4)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`gradient_checkpointing_enable` is deprecated")
 def test_gradient_checkpointing_changes_nothing(tmp_path):
     recipe = tuning(replace(LORA, dropout=0.0))

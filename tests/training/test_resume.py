@@ -155,6 +155,7 @@ def test_to_the_last_bit(uninterrupted, tmp_path, place):
     assert facts_again == facts
 
 
+@pytest.mark.slow
 def test_interrupted_again_and_again(uninterrupted, tmp_path):
     recipe, weights, facts, num_batches = uninterrupted
     for stop_after in range(2, num_batches, 5):
@@ -228,6 +229,7 @@ def test_it_does_not_start_over(tmp_path):
     assert see.steps == facts["num_steps"] - 3
 
 
+@pytest.mark.slow
 def test_a_run_that_divides_its_steps_otherwise_starts_over(tmp_path):
     """After running out of memory one lowers micro_batch_size; a checkpoint counts micro-batches."""
     recipe = RECIPES["distillation"]

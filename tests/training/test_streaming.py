@@ -16,6 +16,7 @@ import pytest
 import torch
 
 import tiny
+from marks import slow
 from nonmember.corpora import Cleaning, Component, Hub, Mixture, Streamed
 from nonmember.models.reading import encode_beginnings
 from nonmember.records import streams
@@ -104,7 +105,7 @@ def test_every_document_is_read_as_often_as_it_is_said_to_be(tmp_path):
 
 
 @pytest.mark.filterwarnings("ignore:This DataLoader will create 3 worker processes")
-@pytest.mark.parametrize("num_workers", [1, 2, 3])
+@pytest.mark.parametrize("num_workers", [slow(1), 2, slow(3)])
 def test_workers_change_nothing(tmp_path, num_workers):
     assert rows(loader(tmp_path, num_workers=num_workers)[1]) == reference(tmp_path, 0)
 
