@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nonmember.methods import Auto, Dose, Prism
+from nonmember.methods import Auto, Decop, Dose, Prism
 from nonmember.methods.auto import PartResult
 from nonmember.stats.merging import harmonic_mean_p
 
@@ -17,12 +17,16 @@ SETTINGS = {
 AUTO = Auto(**SETTINGS)
 
 
-def not_used(method, p, decision="inconclusive"):
-    return PartResult(method, decision, {"non_membership": p})
+def not_used(method, p, decision=None):
+    return PartResult(method, decision or said(p, "non_membership"), {"non_membership": p})
 
 
-def used(method, p, decision="inconclusive"):
-    return PartResult(method, decision, {"membership": p})
+def used(method, p, decision=None):
+    return PartResult(method, decision or said(p, "membership"), {"membership": p})
+
+
+def said(p, claim):
+    return f"evidence_of_{claim}" if p < SETTINGS["alpha"] else "inconclusive"
 
 
 def test_claims_are_joined_apart():
@@ -51,6 +55,23 @@ def test_an_invalid_part_counts_against():
     assert beside.details["families"]["non_membership"]["parts"]["clearance"] == 1.0
 
 
+@pytest.mark.parametrize(
+    "part",
+    [
+        not_used("prism", 1e-4, "inconclusive"),  # a gate on the least Delta
+        not_used("paired_t", 1e-9, "score_only"),
+        used("decop", 5e-17, "inconclusive"),  # the clean works are guessed better
+        PartResult("dose", "evidence_of_membership", {"non_membership": 0.001, "membership": 0.03}),
+    ],
+    ids=lambda part: part.method,
+)
+def test_nothing_is_said_that_no_part_says(part):
+    """Of half a reading the dose meter rules out one reading and more, and none."""
+    joined = AUTO.join([part, used("llm_di", 0.4), not_used("clearance", 0.3)])
+    assert joined.verdict == "inconclusive"
+    assert joined.details["families"][next(iter(part.p_values))]["parts"][part.method] == 1.0
+
+
 def test_a_contradiction_is_invalid_and_says_so():
     found = AUTO.join([not_used("prism", 1e-4), used("llm_di", 1e-4)])
     assert found.verdict == "invalid"
@@ -77,6 +98,8 @@ def test_the_error_of_each_verdict_is_kept():
 def test_p_values_of_a_result_by_claim():
     assert Prism.p_values({}, 0.2, {}) == {"non_membership": 0.2}
     assert Prism.p_values({}, None, {}) == {}
+    two_sided = {"p_value_greater": 0.97}
+    assert Decop.p_values({"calibrate": False}, 0.06, two_sided) == {"membership": 0.97}
     known = {"p_value_of_exceeded": 0.4, "controls": [{"dose": 0, "related": 4}]}
     assert Dose.p_values({}, 0.2, known) == {"non_membership": 0.2, "membership": 0.4}
     assert Dose.p_values({}, 0.2, known | {"controls": [{"dose": 0, "related": 0}]}) == {"non_membership": 0.2}

@@ -13,7 +13,7 @@ import tiny
 from nonmember.audits.keys import settings_of_method
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
-from nonmember.corpora import NearDuplicates
+from nonmember.corpora import Component, Mixture, NearDuplicates
 from nonmember.methods import Dose, ScoredDocuments
 from nonmember.methods.dose.controls import Afterwards, PlantedDoses, RotatedDoses
 from nonmember.methods.dose.gates import DoseGates
@@ -25,6 +25,7 @@ from nonmember.stats.dose_curve import DoseReading
 from nonmember.stats.partial_use import PartialUse
 from nonmember.training import Trained
 from nonmember.training.planting import planted
+from nonmember.training.recipes import GradientAscent
 
 BASE = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="base")
 REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, label="reference")
@@ -110,6 +111,9 @@ def test_near_duplicates_are_read_in_place_of_the_sets():
     [
         ({"exposures": [1, 2]}, "0 and one or more heavier doses"),
         ({"exposures": [0]}, "0 and one or more heavier doses"),
+        ({"exposures": [0, 0, 2]}, "different whole numbers"),
+        ({"related_exposures": [4, 4]}, "different whole numbers"),
+        ({"training": GradientAscent(tiny.optimization(), 32)}, "gradient ascent, which unlearns it"),
         ({"seeds": [1]}, "two or more"),
         ({"seeds": [1, 1]}, "different whole numbers"),
         ({"own_base": "yes"}, "own_base"),
@@ -128,7 +132,15 @@ def test_one_control_of_each_dose_is_refused_before_it_is_trained():
     different = [Exposure(1.0, dose) for dose in (0, 1, 4)]
     with pytest.raises(ValueError, match=r"got 1 seed for 3 different readings\. Add a seed"):
         replace(SHARED, readings=different)
-    assert len(replace(SHARED, readings=different, seeds=[3, 4]).models(SETS["b"])) == 6
+    alone = replace(SHARED, readings=different, seeds=[3, 4], family=1)
+    assert len(alone.models(SETS["b"])) == 6
+
+
+def test_controls_whose_related_text_goes_with_the_dose_are_refused_before_they_are_trained():
+    """0 beside 4, 1 beside 0, 4 beside 1: of two seeds too each effect could be the other's."""
+    readings = [Exposure(1.0, dose) for dose in (0, 1, 4)]
+    with pytest.raises(ValueError, match="what they read of one tells what they read of the other"):
+        replace(SHARED, readings=readings, seeds=[3, 4], family=2)
 
 
 def test_what_is_excluded_must_have_been_planted():
@@ -276,7 +288,8 @@ def test_a_part_is_told_where_no_number_of_readings_allows_the_whole():
 
 
 def test_without_related_controls_membership_is_not_claimed():
-    alone = replace(METHOD, controls=replace(CONTROLS, related=None))
+    gates = replace(METHOD.gates, min_fit=0.001)  # few controls, which lie close together
+    alone = replace(METHOD, controls=replace(CONTROLS, related=None), gates=gates)
     outcome = judged(8 * EFFECT, method=alone)
     assert outcome.verdict == "score_only"
     assert any("related" in warning for warning in outcome.warnings)
@@ -352,6 +365,24 @@ def test_a_target_of_another_tokenizer_is_refused(tmp_path):
     builder = tiny.builder(tmp_path / "store")
     with pytest.raises(ValueError, match=r"tokenizers of both base and stranger; dose needs"):
         run_audit(audit, builder, tmp_path / "audit")
+    assert builder.counters.models_trained == 0
+
+
+def test_controls_that_read_otherwise_than_is_said_are_refused_before_they_are_trained(tmp_path):
+    """The set in the general text, as where a laboratory gives the very text of its training."""
+    with_set = Mixture((Component(tiny.GENERAL, 1), Component(tiny.SUSPECT, 1)))
+    method = replace(
+        METHOD,
+        controls=replace(CONTROLS, general=with_set),
+        third=tiny.texts(*tiny.random_texts(40, seed=9), name="third"),
+    )
+    builder = tiny.builder(tmp_path / "store")
+    audit = Audit(BASE, REFERENCE, tiny.SUSPECT, method, seed=1, corpus_label="suspect")
+    with pytest.raises(ValueError, match=r"to have read nothing of the suspect set, but .*world\.general"):
+        run_audit(audit, builder, tmp_path / "audit")
+    another = replace(method, controls=SHARED)  # of which none is the suspect set
+    with pytest.raises(ValueError, match=r"0 of its .* documents are in what it is made from\. Name the planted set"):
+        run_audit(replace(audit, method=another), builder, tmp_path / "audit")
     assert builder.counters.models_trained == 0
 
 

@@ -41,6 +41,13 @@ def test_models_without_a_matrix_in_common():
     assert relative_change(other, tiny.model(1)) is None
 
 
+def test_rows_of_added_tokens_are_no_difference():
+    base, moved = tiny.model(1), tiny.model(2)
+    change = relative_change(moved, base)
+    moved.resize_token_embeddings(base.config.vocab_size + 3)
+    assert relative_change(moved, base) == pytest.approx(change)
+
+
 def test_what_is_served_has_no_weights_to_look_at():
     assert weights_at_hand(BASE)
     assert weights_at_hand(ADAPTED)

@@ -50,6 +50,30 @@ def test_p_values_of_one_feature_are_the_two_sample_t_test_with_one_observation(
     assert reading.p_none == pytest.approx(scipy.stats.t.sf(none, 3), rel=1e-3)
 
 
+def test_more_than_the_heaviest_dose_lies_along_the_last_rise_and_not_beside_it():
+    rng = np.random.default_rng(3)
+    curve = dose_curve(controls(rng), COVARIANCE)
+    heavier = curve.at(np.array([8.0]))[0] + 4 * (curve.monotone[-1] - curve.monotone[-2])
+    reading = curve.read(heavier, wanted=1, alpha=0.05)
+    assert reading.estimate == 8
+    assert reading.p_fit > 0.2
+    beside = curve.read(heavier + np.array([0, 0, 1.0]), wanted=1, alpha=0.05)
+    assert (beside.estimate, beside.p_fit < 1e-4) == (8, True)
+
+
+def test_to_deny_a_dose_is_to_deny_all_heavier_ones():
+    """With features that all but go together a heavier dose may fit better than a lighter one."""
+    rng = np.random.default_rng(11)
+    together = np.array([[1.0, 0.97], [0.97, 1.0]])
+    for _ in range(40):
+        rises = {dose: rng.normal(size=2) * math.log1p(dose) for dose in (0, 1, 8)}
+        planted = [Control(dose, 0.0, rises[dose] + 0.05 * rng.normal(size=2)) for dose in (0, 0, 0, 1, 1, 8, 8)]
+        curve, target = dose_curve(planted, together), rng.normal(size=2)
+        denied = [curve.read(target, wanted=dose, exceeded=dose / 2, alpha=0.05) for dose in (0.5, 1, 2, 8)]
+        assert (np.diff([one.p_at_least for one in denied]) <= 1e-12).all()
+        assert (np.diff([one.p_at_most for one in denied]) >= -1e-12).all()
+
+
 def test_the_fit_is_that_of_least_squares():
     planted = controls(np.random.default_rng(3))
     curve = dose_curve(planted, COVARIANCE)

@@ -50,6 +50,24 @@ def test_under_the_null_it_rejects_as_often_as_it_says_and_documents_alone_far_t
     assert alone > 70
 
 
+def test_the_error_is_that_of_leaving_each_cluster_out():
+    clusters = [0] * 20 + [1] * 9 + [*range(2, 13)]
+    without = np.array([HIGH[np.array(clusters) != one].mean() for one in range(13)])
+    error = math.sqrt(12 / 13 * ((without - HIGH.mean()) ** 2).sum())
+    found = compared(HIGH, np.full(25, 0.2), clusters)
+    assert found.t == pytest.approx((HIGH.mean() - 0.2) / error)
+    assert found.degrees_of_freedom == pytest.approx(40**2 / (20**2 + 9**2 + 11) - 1)
+
+
+def test_one_large_cluster_among_small_ones_is_not_taken_for_many():
+    """By the number of clusters every fourth such world is rejected at 5%."""
+    rng, sizes, rejected = np.random.default_rng(8), np.array([1] * 9 + [91]), 0
+    for _ in range(400):
+        group = rng.normal(size=10).repeat(sizes) + 0.5 * rng.normal(size=100)
+        rejected += compared(group, rng.normal(size=100), np.arange(10).repeat(sizes).tolist()).p_value < 0.05
+    assert rejected <= 32  # 20 expected at most
+
+
 def test_what_cannot_be_compared():
     constant = compared([1.0, 1.0, 1.0], [0.5, 0.5])
     assert (constant.difference, math.isnan(constant.p_value), math.isnan(constant.ci_low)) == (0.5, True, True)

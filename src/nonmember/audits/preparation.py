@@ -8,6 +8,7 @@ from dataclasses import replace
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
+from nonmember.models.exposure import Exposures
 from nonmember.models.reading import texts_read
 from nonmember.observations import Scored
 from nonmember.observations.base import texts_of
@@ -48,6 +49,26 @@ def require_one_layout(
     if not reasons:
         return outcome
     return replace(outcome, verdict="invalid", allowed_claim=CLAIM, warnings=(*outcome.warnings, *reasons))
+
+
+def require_planted(audit: Audit, builder: Builder) -> None:
+    """Raises ValueError where the recipe of a control names text that it is not said to have read, or does not name
+    what it is: controls that read nothing of the set must not find it in their general text."""
+    exposures = Exposures(builder, audit.suspect)
+    for role, said in audit.method.control_exposures().items():
+        read = exposures.occurrences(audit.models[role])
+        if not said.exposures and any(read):
+            raise ValueError(
+                f"{role} is to have read nothing of the suspect set, but {sum(map(bool, read))} of its {len(read)} "
+                "documents are in what it is made from (world.general, related text, or the base's own text). Leave "
+                "them out of it: else a target that read the set looks like one that did not."
+            )
+        if said.share == 1 and min(read) < said.exposures:
+            raise ValueError(
+                f"{role} is to have read the suspect set {said.exposures} times, but {sum(map(bool, read))} of its "
+                f"{len(read)} documents are in what it is made from. Name the planted set that is audited "
+                "(controls.audited), or plant this one."
+            )
 
 
 def compare_weights(outcome: TestOutcome, audit: Audit, builder: Builder) -> TestOutcome:

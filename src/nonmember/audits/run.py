@@ -18,7 +18,7 @@ from nonmember.artifacts.store import key_hash
 from nonmember.audits.assembly import answer_rows, result_of, training_health
 from nonmember.audits.keys import audit_keys, sources
 from nonmember.audits.measuring import MeasuredGroup, measure
-from nonmember.audits.preparation import compare_weights, require_one_layout
+from nonmember.audits.preparation import compare_weights, require_one_layout, require_planted
 from nonmember.audits.preparing import prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions, write
@@ -46,6 +46,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     before = replace(builder.counters)
     _require_access(audit, builder)
     _require_documents(audit, builder)
+    require_planted(audit, builder)
     keys = keys or audit_keys(audit, builder)
     prepared = prepare(audit, builder)
     audit = prepared.audit

@@ -115,7 +115,7 @@ class Auto(Method):
         )
 
     def join(self, parts: Sequence[PartResult]) -> TestOutcome:
-        """What follows from all parts. A part that is `invalid` counts as a test with p = 1."""
+        """What follows from all parts, as far as each may say it (`_counted`)."""
         families = [self._family(claim, parts) for claim in VERDICTS if any(claim in one.p_values for one in parts)]
         rejecting = [one for one in families if one.p < self.alpha]
         verdict, claim_text = self._decided(families, rejecting)
@@ -132,13 +132,16 @@ class Auto(Method):
         )
 
     def _family(self, claim: Claim, parts: Sequence[PartResult]) -> Family:
-        p_values = {
-            one.method: 1.0 if one.decision == "invalid" else one.p_values[claim]
-            for one in parts
-            if claim in one.p_values
-        }
+        p_values = {one.method: self._counted(claim, one) for one in parts if claim in one.p_values}
         adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
         return Family(claim, MERGES[self.combination](list(p_values.values())), p_values, adjusted)
+
+    def _counted(self, claim: Claim, part: PartResult) -> float:
+        """The part's p, or 1 where it is below alpha and the part itself does not decide so: a gate failed, the number
+        has no verdict, or it speaks for the opposite. So no joined test rejects for what no part would say."""
+        p = part.p_values[claim]
+        says_nothing = part.decision in ("invalid", "score_only")
+        return 1.0 if says_nothing or (p < self.alpha and part.decision != VERDICTS[claim]) else p
 
     def _decided(self, families: Sequence[Family], rejecting: Sequence[Family]) -> tuple[Verdict, str]:
         if not families:

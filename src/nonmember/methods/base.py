@@ -204,8 +204,10 @@ class Method(ABC):
     def p_values(
         cls, settings: Mapping[str, Any], p_value: float | None, details: Mapping[str, Any]
     ) -> Mapping[Claim, float]:
-        """The p-values of a result by what they speak for; empty where there is no test."""
+        """The p-values of a result by what they speak for, one-sided; empty where there is no test."""
         claim, _ = cls.hypothesis(settings)
+        if (greater := details.get("p_value_greater")) is not None:  # where that of the result is two-sided
+            p_value = greater
         return {} if claim is None or p_value is None else {claim: p_value}
 
     @abstractmethod

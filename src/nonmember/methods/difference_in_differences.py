@@ -8,7 +8,7 @@ itself leaves the other in.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -127,6 +127,16 @@ class DifferenceInDifferences(Method):
                 "num_heldout": len(heldout),
             },
         )
+
+    def _too_few(self, groups: Sequence[ScoredDocuments], num_clusters: Sequence[int]) -> str:
+        """What is left where documents could not be scored."""
+        for name, group, number in zip((SUSPECT, HELDOUT), groups, num_clusters, strict=True):
+            if len(group.doc_ids) < self.min_documents or number < MIN_CLUSTERS:
+                return (
+                    f"{len(group.doc_ids)} documents of {number} clusters are left of the {name} set; the test needs "
+                    f"{self.min_documents} documents and {MIN_CLUSTERS} clusters."
+                )
+        return ""
 
 
 def _gains(documents: ScoredDocuments) -> FloatArray:

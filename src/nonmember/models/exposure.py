@@ -31,6 +31,10 @@ class Exposures:
     documents: CorpusSpec
     _found: dict[str, Found] = field(default_factory=dict)
 
+    def occurrences(self, model: ModelSpec) -> list[int]:
+        """[documents] how often the recipe says that each was read."""
+        return self._times_D(model.corpora_read()[0])
+
     def truth(self, model: ModelSpec) -> Literal["member", "non_member"] | None:
         """member where the recipe says that the model has read all the documents; non_member where it says all that
         the model has read, and none of them is among it or begins one that is; None elsewhere."""

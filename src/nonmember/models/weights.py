@@ -30,13 +30,15 @@ def round_weights(model: Any, bits: int) -> None:
 
 
 def relative_change(model: Any, base: Any) -> float | None:
-    """||W - W_base|| / ||W_base|| over the weight matrices that both have by one name in one shape; None where there
-    are none. One matrix at a time is copied to the processor."""
+    """||W - W_base|| / ||W_base|| over the weight matrices that both have by one name in one shape, but for rows that
+    one of them has further, as those of added tokens; None where there are none. One matrix at a time is copied to the
+    processor."""
     before = {name: weights for name, weights in base.named_parameters() if weights.dim() >= 2}
     moved, whole = [], []
     for name, weights in model.named_parameters():
-        if name in before and before[name].shape == weights.shape:
-            own, other = weights.detach().float().cpu(), before[name].detach().float().cpu()
+        if name in before and before[name].shape[1:] == weights.shape[1:]:
+            rows = min(len(weights), len(before[name]))
+            own, other = (one.detach()[:rows].float().cpu() for one in (weights, before[name]))
             moved.append(float((own - other).square().sum(dtype=torch.float64)))
             whole.append(float(other.square().sum(dtype=torch.float64)))
     if not math.fsum(whole):

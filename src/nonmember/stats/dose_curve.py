@@ -32,6 +32,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import scipy
 from scipy.interpolate import PchipInterpolator
 
@@ -147,29 +148,42 @@ class DoseCurve:
         kept = np.nonzero((p_at_least > alpha / 2) & (p_at_most > alpha / 2))[0]
         place = int(distances[best].argmin())  # an end is no free choice: nothing lies beyond it
         free = int(0 < best < len(self.grid) - 1) + int(0 < place < len(self._related_grid) - 1)
-        spare = max(1, len(values) - free)
+        beyond = self._beyond(values, place, between) if best == len(self.grid) - 1 else 0.0
+        spare = max(1, len(values) - free - (beyond > 0))
         return DoseReading(
             estimate=float(self.grid[best]),
             related=float(self._related_grid[place]),
             low=float(self.grid[kept[0]]),
             high=None if kept[-1] == len(self.grid) - 1 else float(self.grid[kept[-1]]),
             cleared_dose=_least_rejected(self.grid, p_at_least, alpha),
-            p_at_least=float(np.interp(wanted, self.grid, p_at_least)),
-            p_at_most=float(np.interp(exceeded, self.grid, p_at_most)),
+            p_at_least=_largest(self.grid, p_at_least, wanted, self.grid >= wanted),
+            p_at_most=_largest(self.grid, p_at_most, exceeded, self.grid <= exceeded),
             p_none=float(p_at_most[0]),
-            p_fit=float(scipy.stats.f.sf(by_dose[best] / spare, spare, df)),
+            p_fit=float(scipy.stats.f.sf((by_dose[best] - beyond) / spare, spare, df)),
         )
+
+    def _beyond(self, values: FloatArray, place: int, between: Between | None) -> float:
+        """What of D2 at the heaviest dose is owed to having read more than that: lying further along the last rise."""
+        dose, related = self.grid[-1:], self._related_grid[place : place + 1]
+        error, rise = values - self.at(dose, related)[0], self.monotone[-1] - self.monotone[-2]
+        solved = np.linalg.solve(self._covariance_at(dose, related, between)[0], rise)
+        along = float(solved @ error)
+        return along**2 / float(solved @ rise) if along > 0 else 0.0
 
     def distances(self, values: FloatArray, between: Between | None) -> FloatArray:
         """[doses, related] D2."""
         doses, related = np.meshgrid(self.grid, self._related_grid, indexing="ij")
         errors = values - self.at(doses, related)
+        solved = np.linalg.solve(self._covariance_at(doses, related, between), errors[..., None])[..., 0]
+        return np.asarray((errors * solved).sum(axis=-1))
+
+    def _covariance_at(self, doses: FloatArray, related: FloatArray, between: Between | None) -> FloatArray:
+        """[..., F, F] of one more model that read so."""
         covariance = self.covariance * (1 + self._leverage(doses, related))[..., None, None]
         if between is not None:
             rise = self.at(doses) - self.at(np.zeros(1))[0]
             covariance += between.covariance + between.relative**2 * rise[..., :, None] * rise[..., None, :]
-        solved = np.linalg.solve(covariance, errors[..., None])[..., 0]
-        return np.asarray((errors * solved).sum(axis=-1))
+        return np.asarray(covariance)
 
     def _leverage(self, dose: FloatArray, related: FloatArray) -> FloatArray:
         """Of the estimated mean, on the straight line between the planted doses beside it."""
@@ -186,7 +200,7 @@ def dose_curve(controls: Sequence[Control], shape: FloatArray | None = None) -> 
     """Fit the curve. shape: [F, F] C, or None to estimate it.
 
     Raises ValueError without controls of dose 0, with fewer than two doses, where no dose has two controls or they do
-    not differ, and for a shape of other features.
+    not differ, where what they read of related text goes with the dose, and for a shape of other features.
 
     >>> points = [(0, 0.0), (0, 0.02), (1, 0.1), (1, 0.12), (4, 0.4)]
     >>> curve = dose_curve([Control(dose, 0, np.array([value])) for dose, value in points])
@@ -203,6 +217,7 @@ def dose_curve(controls: Sequence[Control], shape: FloatArray | None = None) -> 
         )
     if not np.isfinite(values_CF).all():
         raise ValueError("Expected all features of every control; one is missing or infinite. Leave that control out.")
+    require_told_apart(dose_C, related_C)
     most_related = float(related_C.max())
     design, inverse, df = _designed(dose_C, related_C, doses, most_related)
     estimates = inverse @ design.T @ values_CF
@@ -229,6 +244,18 @@ def _designed(
 ) -> tuple[FloatArray, FloatArray, int]:
     design = np.column_stack([dose_C[:, None] == doses, related_share(dose_C, related_C, most)]).astype(float)
     return design, np.linalg.pinv(design.T @ design), len(dose_C) - int(np.linalg.matrix_rank(design))
+
+
+def require_told_apart(dose_C: FloatArray, related_C: FloatArray) -> None:
+    """Raises ValueError where what controls read of related text goes with what they read of the set."""
+    doses, most = np.unique(dose_C), float(related_C.max())
+    design, _, free = _designed(dose_C, related_C, doses, most)
+    if most and len(dose_C) - free < design.shape[1]:
+        raise ValueError(
+            "Some controls must have read the set equally often and related text not; here what they read of one tells "
+            "what they read of the other, so its effect cannot be told from that of readings. Add a reading to those "
+            "of the controls, or change their order."
+        )
 
 
 def related_share(dose: FloatArray, related: float | FloatArray, most: float) -> FloatArray:
@@ -274,6 +301,11 @@ def _monotone(mean_X: FloatArray, counts: FloatArray) -> FloatArray:
 def _to(most: float, number: int) -> FloatArray:
     """From 0 to `most`, evenly in log(1 + x)."""
     return np.asarray(np.minimum(np.expm1(np.linspace(0, math.log1p(most), number)), most))
+
+
+def _largest(grid: FloatArray, p_values: FloatArray, bound: float, of_null: npt.NDArray[np.bool_]) -> float:
+    """Over all doses of the null hypothesis, of which the bound is one."""
+    return float(p_values[of_null].max(initial=np.interp(bound, grid, p_values)))
 
 
 def _least_rejected(grid: FloatArray, p_at_least: FloatArray, alpha: float) -> float | None:

@@ -19,7 +19,7 @@ from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
 from nonmember.records import Stream
 from nonmember.runtime.processes import process_rank
 from nonmember.tracking.trackers import CURVES
-from nonmember.training.recipes import AdapterTuning, Pretraining, TrainingRecipe
+from nonmember.training.recipes import AdapterTuning, GradientAscent, Pretraining, TrainingRecipe
 
 if TYPE_CHECKING:
     from lightning.pytorch.loggers.logger import Logger
@@ -107,6 +107,8 @@ class Trained(ModelSpec):
 
     def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
         before, is_all = self.base.corpora_read()
+        if isinstance(self.training, GradientAscent):  # what is unlearned is not read once more
+            return before, is_all
         epochs = self.training.optimization.epochs
         read = [Component(one.corpus, one.exposures * epochs) for one in components_of(self.corpus)]
         return (*before, *read), is_all

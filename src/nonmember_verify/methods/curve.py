@@ -95,23 +95,36 @@ class Curve:
         after = cleared[-1] + 1 if cleared else 0
         place = int(squared[best].argmin())
         free = (0 < best < DOSES - 1) + (0 < place < len(self.related_grid) - 1)
-        spare = max(1, len(features) - free)
+        beyond = 0.0
+        if best == DOSES - 1:
+            error = features - means[-1] - float(self.share(self.grid[-1:], self.related_grid[place])[0]) * self.effect
+            rise = self.monotone[-1] - self.monotone[-2]
+            inverse = np.linalg.inv(self._covariances(means, between)[-1, place])
+            along = float(rise @ inverse @ error)
+            beyond = along**2 / float(rise @ inverse @ rise) if along > 0 else 0.0
+        spare = max(1, len(features) - free - (beyond > 0))
         return Reading(
             float(self.grid[best]),
             float(self.related_grid[place]),
             float(self.grid[kept[0]]),
             None if kept[-1] == DOSES - 1 else float(self.grid[kept[-1]]),
             float(self.grid[after]) if after < DOSES else None,
-            float(np.interp(wanted, self.grid, at_least)),
-            float(np.interp(exceeded, self.grid, at_most)),
+            max([float(np.interp(wanted, self.grid, at_least)), *at_least[self.grid >= wanted].tolist()]),
+            max([float(np.interp(exceeded, self.grid, at_most)), *at_most[self.grid <= exceeded].tolist()]),
             float(at_most[0]),
-            f_above(float(by_dose[best]) / spare, spare, df),
+            f_above((float(by_dose[best]) - beyond) / spare, spare, df),
         )
 
     def _distances(self, features: FloatArray, means: FloatArray, between: Between | None) -> FloatArray:
         """[doses, related]"""
         share = self.share(self.grid[:, None], self.related_grid[None])
         errors = features - means[:, None] - share[..., None] * self.effect
+        inverse = np.linalg.inv(self._covariances(means, between))
+        return np.asarray((errors[..., None, :] @ inverse @ errors[..., None])[..., 0, 0])
+
+    def _covariances(self, means: FloatArray, between: Between | None) -> FloatArray:
+        """[doses, related, F, F] of one more model."""
+        share = self.share(self.grid[:, None], self.related_grid[None])
         right = np.clip(np.searchsorted(self.doses, self.grid, side="right"), 1, len(self.doses) - 1)
         part = (self.grid - self.doses[right - 1]) / (self.doses[right] - self.doses[right - 1])
         weights = np.zeros((*share.shape, len(self.doses) + 1))
@@ -124,7 +137,7 @@ class Curve:
             rise = means - means[0]
             more = between.covariance + between.relative**2 * rise[:, :, None] * rise[:, None, :]
             covariance = covariance + more[:, None]
-        return np.asarray((errors[..., None, :] @ np.linalg.inv(covariance) @ errors[..., None])[..., 0, 0])
+        return np.asarray(covariance)
 
 
 def _even(most: float, number: int) -> FloatArray:

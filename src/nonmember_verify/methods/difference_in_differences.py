@@ -22,6 +22,7 @@ CLAIMS = {
     ),
     "invalid": INVALID,
 }
+MIN_DOCUMENTS, MIN_CLUSTERS = 30, 10
 ROUNDING = 1e-15  # of scores near 1: standard errors below this many times the largest are none
 
 
@@ -31,13 +32,13 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     stated, details = audit.stated, audit.details
     parts = [_mean(gain, group.by_appearance) for gain, group in zip(gains, groups, strict=True)]
     difference = parts[0][0] - parts[1][0]
-    variance = sum(share for _, share, _ in parts)
+    variance = sum(share for _, share, _, _ in parts)
     told = {
         "difference": (stated["value"], difference),
-        "means": ([details["mean"][group.name] for group in groups], [mean for mean, _, _ in parts]),
+        "means": ([details["mean"][group.name] for group in groups], [mean for mean, *_ in parts]),
         "clusters": (
             [float(details["num_clusters"][group.name]) for group in groups],
-            [float(number) for _, _, number in parts],
+            [float(number) for *_, number in parts],
         ),
     }
     if math.sqrt(variance) <= ROUNDING * max(float(np.abs(gain).max()) for gain in gains):
@@ -45,7 +46,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         report.require("p", stated["p_value"] is None, "none, as nothing varies.", "one is stated, and nothing varies.")
         return Conclusion("invalid", CLAIMS["invalid"])
     t = difference / math.sqrt(variance)
-    df = variance**2 / sum(share**2 / (number - 1) for _, share, number in parts)
+    df = variance**2 / sum(share**2 / free for _, share, free, _ in parts)
     p, reach = t_above(t, df), t_quantile(1 - audit.alpha / 2, df) * math.sqrt(variance)
     spread = math.sqrt(sum(_variance(gain) for gain in gains) / 2)
     report.numbers(
@@ -60,20 +61,27 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         },
         "from the scores, by exact sums over clusters and the incomplete beta function",
     )
-    decision = MEMBERSHIP if p < audit.alpha else "inconclusive"
+    enough = all(
+        len(gain) >= MIN_DOCUMENTS and number >= MIN_CLUSTERS for gain, (*_, number) in zip(gains, parts, strict=True)
+    )
+    decision = ("inconclusive", MEMBERSHIP)[p < audit.alpha] if enough else "invalid"
     return Conclusion(decision, CLAIMS[decision])
 
 
-def _mean(values: FloatArray, clusters: np.ndarray) -> tuple[float, float, int]:
-    """Mean of the documents, its variance by clusters, and the number of these; from sums without rounding."""
+def _mean(values: FloatArray, clusters: np.ndarray) -> tuple[float, float, float, int]:
+    """Mean of the documents, its variance by leaving out each cluster in turn, that one's degrees of freedom, and the
+    number of clusters; without rounding."""
     numbers = [Fraction(one) for one in values.tolist()]
-    mean = sum(numbers, Fraction(0)) / len(numbers)
-    sums: dict[int, Fraction] = {}
+    whole = sum(numbers, Fraction(0))
+    mean = whole / len(numbers)
+    members: dict[int, list[Fraction]] = {}
     for number, cluster in zip(numbers, clusters.tolist(), strict=True):
-        sums[cluster] = sums.get(cluster, Fraction(0)) + number - mean
-    squares = sum((one**2 for one in sums.values()), Fraction(0))
-    count = len(sums)
-    return float(mean), float(squares * count / (count - 1) / len(numbers) ** 2), count
+        members.setdefault(cluster, []).append(number)
+    without = [(whole - sum(one, Fraction(0))) / (len(numbers) - len(one)) for one in members.values()]
+    squares = sum(((one - mean) ** 2 for one in without), Fraction(0))
+    count = len(members)
+    free = Fraction(len(numbers) ** 2, sum(len(one) ** 2 for one in members.values())) - 1
+    return float(mean), float(squares * (count - 1) / count), float(free), count
 
 
 def _variance(values: FloatArray) -> float:

@@ -95,7 +95,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     if settings["controls"]["own_base"]:
         gates |= _of_base(audit, list(told))
     holds, taken = gates_hold(audit, gates, report, TAKEN)
-    expected = _expected(settings, reading, heaviest) - set(details["gates"])
+    expected = _expected(settings) - set(details["gates"])
     if expected:
         report.failed("gates", f"{', '.join(sorted(expected))} is missing, though the question has its bound.")
     asks_weights = settings["controls"]["own_base"] and settings["gates"].get("max_weight_ratio") is not None
@@ -106,8 +106,8 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     return Conclusion(decision, claim_of(decision, reading, wanted, exceed, heaviest), taken)
 
 
-def _expected(settings: Mapping[str, Any], reading: Reading, heaviest: float) -> set[str]:
-    names = {"separation"} | ({"fit"} if reading.estimate < heaviest else set())
+def _expected(settings: Mapping[str, Any]) -> set[str]:
+    names = {"separation", "fit"}
     if settings["controls"]["own_base"]:
         names |= {"base"} | ({"shift"} if settings["gates"]["max_shift"] is not None else set())
     return names | ({"layout"} if settings["gates"]["max_layout_auc"] is not None else set())
@@ -289,8 +289,8 @@ def claim_of(decision: str, reading: Reading, exclude: float, exceed: float, hea
         ),
         MEMBERSHIP: (
             "There is statistical evidence that the target read this dataset, or text that is more closely related to "
-            f"it than the related text the controls read: {said} (p = {reading.p_at_most:.2g} for {fewest}). It says "
-            "nothing about single documents."
+            f"it than the related text the controls read, or such text more often: {said} "
+            f"(p = {reading.p_at_most:.2g} for {fewest}). It says nothing about single documents."
         ),
         "score_only": f"None beyond the number: {said}.",
         "inconclusive": (

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from nonmember.checks import require_choice, require_count, require_distinct, require_flag, require_seed, wrong
 from nonmember.corpora import Component, CorpusSpec, Mixture
 from nonmember.models import ModelSpec
 from nonmember.records.exposure import NOT_READ, Exposure
+from nonmember.stats.dose_curve import require_told_apart
 from nonmember.training import Trained
 from nonmember.training.planting import planted
-from nonmember.training.recipes import AdapterTuning, Pretraining
+from nonmember.training.recipes import AdapterTuning, GradientAscent, Pretraining
 
 SUSPECT, RELATED = "suspect", "related"
 
@@ -61,6 +64,10 @@ class DoseControls:
         for seed in self.seeds:
             require_seed(seed, "each of the controls' seeds")
         require_flag(self.own_base, "own_base of the controls")
+        if isinstance(self.training, GradientAscent):
+            raise ValueError(
+                "The controls' training must make them read the set; got gradient ascent, which unlearns it."
+            )
         if (epochs := self.training.optimization.epochs) != 1:
             raise ValueError(
                 f"The controls' training must have one epoch, or they would read the set {epochs} times as often as "
@@ -103,6 +110,10 @@ class PlantedDoses(DoseControls):
     def __post_init__(self) -> None:
         super().__post_init__()
         _require_doses(self.exposures, "exposures of the controls")
+        require_distinct(self.exposures, "exposures of the controls", "different whole numbers")
+        require_distinct(
+            self.related_exposures, "related_exposures of the controls", "different whole numbers", may_be_empty=True
+        )
         if len(self.seeds) < 2:
             raise ValueError(
                 f"seeds of the controls must be two or more, since one does not tell how much controls differ; got "
@@ -162,6 +173,9 @@ class RotatedDoses(DoseControls):
                 f"Some controls must have read the set equally often, since one of each does not tell how much they "
                 f"differ; got {len(self.seeds)} seed for {len(self.readings)} different readings. Add a seed."
             )
+        places = range(len(self.readings))
+        read = [(self.readings[place].exposures, self._related(place).exposures) for place in places]
+        require_told_apart(*np.array(read * len(self.seeds), dtype=np.float64).T)
 
     @property
     def doses(self) -> list[int]:

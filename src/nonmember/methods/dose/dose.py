@@ -49,6 +49,12 @@ UNSEEN_WEIGHTS = (
     "target that was trained at a lower rate, by an adapter, or on other text afterwards has read more often than told."
 )
 
+OTHER_BASE = (
+    "Controls are of another base than the target, and nothing shows whether it was trained as they were. A target "
+    "that was trained at a lower rate, by an adapter, on more text, or on other text afterwards has read more often "
+    "than told."
+)
+
 
 @dataclass(frozen=True)
 class Dose(Method):
@@ -170,7 +176,7 @@ class Dose(Method):
                 curve.separation, [(one.dose, self._estimate(curve, one)) for one in controls.values()]
             ),
             *(self._of_base(third, models) if self.controls.own_base else ()),
-            *self.gates.of_fit(reading, curve.doses[-1]),
+            self.gates.of_fit(reading),
             *self.gates.of_texts(suspect.texts, third.texts),
         ]
         reasons = [*failures(findings), *self._reasons(len(suspect.doc_ids))]
@@ -295,6 +301,8 @@ class Dose(Method):
                 "The target shows more than models that read nothing, but no control read related text and not the "
                 "set, so related text may be the reason. Give some as method.controls.related."
             )
+        if not self.controls.own_base:
+            yield OTHER_BASE
         if reading.p_at_most < self.alpha and reading.p_at_least < self.alpha:
             yield (
                 f"Both '{self.exceed:g} readings or fewer' and '{self.exclude:g} or more whole readings' are rejected: "

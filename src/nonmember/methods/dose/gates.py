@@ -68,16 +68,13 @@ class DoseGates:
                     "The rank correlation of what the controls have read with what the meter says of them"),
         ]  # fmt: skip
 
-    def of_fit(self, reading: DoseReading, heaviest: float) -> list[Finding]:
-        """Whether the target is like any model that read so or so often. One that read more than the heaviest dose is
-        like none of these, and is let through."""
-        if reading.estimate >= heaviest:
-            return []
+    def of_fit(self, reading: DoseReading) -> Finding:
+        """Whether the target is like any model that read so or so often, or more often than the heaviest dose."""
         what = (
             "The p-value of the target's being like a model that read the set, or nothing of it (else it was changed "
             "on these texts: unlearning, noise in what is served, another layout; that is no sign of innocence)"
         )
-        return [Finding("fit", reading.p_fit, self.min_fit, False, what)]
+        return Finding("fit", reading.p_fit, self.min_fit, False, what)
 
     def of_base(self, target: FloatArray, controls: Sequence[FloatArray]) -> list[Finding]:
         """Whether the target, document by document of the third text, is one more continuation of the controls' base,

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_kind, require_text
+from nonmember.checks import require_choice, require_kind, require_number, require_text
 from nonmember.methods.base import require_score
 from nonmember.records import FloatArray
 from nonmember.scores import Score
@@ -66,6 +66,10 @@ class Panel:
             raise ValueError("The panel must have a feature or more.")
         if self.shape is not None:
             self._require_matrix("shape", self.shape)
+            if np.linalg.eigvalsh(np.asarray(self.shape, dtype=np.float64))[0] <= 0:
+                raise ValueError(
+                    "shape of the panel must have an inverse; one of its features follows from the others."
+                )
         if self.between is not None:
             self._require_matrix("covariance", self.between.covariance)
         require_text(self.version, "version of the panel")
@@ -104,6 +108,10 @@ class BetweenBases:
     covariance: Sequence[Sequence[float]]
     relative: float
     df: float
+
+    def __post_init__(self) -> None:
+        require_number(self.relative, "[0, inf)", "relative of the panel's between")
+        require_number(self.df, "(0, inf)", "df of the panel's between")
 
 
 def quantity_of(quantity: Quantity, suspect: Scores, third: Scores) -> float:

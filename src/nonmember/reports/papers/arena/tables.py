@@ -133,8 +133,8 @@ def verdicts(scope: Scope) -> list[Block | None]:
     second = Block("verdicts-sizes", world, "Verdicts by what was read and number of documents", "verdict, documents",
                    tuple(map(named, every)), tuple(rows), QUANTITIES)  # fmt: skip
     note = (
-        "Methods without a verdict are not shown. PRISM with its world's gates, of which micro worlds have none, as its "
-        "paper; LLM-DI at its paper's level; the dose meter's claim is of one reading or more."
+        "Methods without a verdict are not shown. PRISM with its world's gates, of which micro worlds have none, as "
+        "its paper; LLM-DI at its paper's level; the dose meter's claim is of one reading or more."
     )
     return [filled(first, (note, CLUSTERED)), filled(second, (note, CLUSTERED))]
 
