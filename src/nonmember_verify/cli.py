@@ -17,7 +17,7 @@ DESCRIPTION = """\
 Check a bundle of audits: its signature, every hash, every score from the token statistics, statistic, interval and
 p-value from the scores (with the same seed, and by a second implementation), the verdict from the numbers, and that the
 seal was obeyed. A line for each check, and for what could not be checked. Exit status 0 where nothing failed, 1 where
-something did."""
+something did or an option asked for what could not be done, 2 where a file could not be read."""
 
 
 def main(
@@ -44,9 +44,18 @@ def main(
     given = parser.parse_args(arguments)
     if given.issuer and not given.identity:
         parser.error("--issuer says who knows the --identity; give that as well")
+    for name in ("model", "reference"):
+        folder = getattr(given, name)
+        if folder is not None and not folder.is_dir():
+            parser.error(f"--{name} must be the folder of a model; there is none at {folder}")
     try:
         report = _report(given, observe, retrain, confirm)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        sys.stderr.write(
+            f"nonmember verify: {error.filename or given.bundle} cannot be read: {error.strerror or error}\n"
+        )
+        return 2
+    except ValueError as error:
         sys.stderr.write(f"nonmember verify: {error}\n")
         return 2
     if given.json:
@@ -58,7 +67,7 @@ def main(
     kinds = [line.kind for line in report.lines]
     sys.stdout.write(
         f"{'FAILED' if report.failures else 'Verified'}: {kinds.count('ok')} checks hold, {kinds.count('FAILED')} "
-        f"failed, {kinds.count('not checked')} things could not be checked.\n"
+        f"failed, {kinds.count('not checked')} things were not checked.\n"
     )
     return 1 if report.failures else 0
 

@@ -169,7 +169,9 @@ def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[
             for name, value in told.items()
             if one[name] != value
         ]
-    report.require("statement", not wrong, f"of {len(audits)} audits, which are those in the files.",
+    described = [f"{one['cell']} by {one['method']}, {one['decision']}" for one in listed]
+    told = f"of {len(audits)} audits, which are those in the files ({_some(described)})."
+    report.require("statement", not wrong, told,
                    f"{'; '.join(wrong[:3])}.")  # fmt: skip
     json_of(files, "observations.json")
     return audits
@@ -178,10 +180,12 @@ def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[
 def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, report: Report) -> None:
     from nonmember_verify.questions import check_opened
 
-    if not given.documents:
+    if not given.documents and given.secret is None:
         report.unchecked("text of the documents", "needs --documents and --secret")
-    elif given.secret is None:
-        report.unchecked("text of the documents", "needs the secret of the commitments as well (--secret FILE)")
+    elif not given.documents or given.secret is None:
+        report.failed(
+            "text of the documents", "not looked at as was asked: it needs --documents and --secret together."
+        )
     else:
         for audit in audits:
             own = report.under(audit.described["cell"] if len(audits) > 1 else "")
@@ -191,10 +195,12 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
         if folder is None:
             continue
         if check is None:
-            report.unchecked(name, f"--{name} needs the whole package nonmember, which is not installed here")
+            report.failed(
+                name, f"not looked at: --{name} needs the whole package nonmember, which is not installed here."
+            )
         elif not given.documents or given.secret is None:
-            report.unchecked(name, f"--{name} needs --documents and --secret")
+            report.failed(name, f"not looked at: --{name} needs --documents and --secret.")
         elif given.model is None:
-            report.unchecked(name, "--reference needs the folder of the target as well (--model)")
+            report.failed(name, "not looked at: --reference needs the folder of the target as well (--model).")
         else:
             check(files, audits, given, report)

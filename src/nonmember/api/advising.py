@@ -33,6 +33,7 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     from nonmember.api.work import at_work, ready
     from nonmember.config.build import build
     from nonmember.config.compose import composed, explained
+    from nonmember.config.inputs import check_places
     from nonmember.config.runs import builder_of
 
     found: dict[str, Any] = {} if not isinstance(documents, int) else {"documents": documents}
@@ -47,7 +48,9 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
         if target is not None or texts is not None:
             builder = ready(builder_of(config), inputs)
             if target is not None:
-                found["access"] = offered(builder, build(config.model))
+                model = build(config.model)
+                check_places(model)
+                found["access"] = offered(builder, model)
             if texts is not None:
                 found |= about_texts(builder.get(build(config.data.corpus)))
         past = past_audits(Path(config.outputs) / "audits")

@@ -168,7 +168,8 @@ def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
         kinds.setdefault(re.sub(r"[\d.,]+", "#", text), []).append(text)
     for texts in kinds.values():
         such = "" if len(set(texts)) == 1 else " such as"
-        told = f"warning ({len(texts)} of {len(results)}){such}: {texts[0]}"
+        where = f" (in {len(texts)} of {len(results)} audits)" if len(results) > 1 else ""
+        told = f"warning{where}{such}: {texts[0]}"
         console.print(for_rich(told), soft_wrap=True, highlight=False)
 
 

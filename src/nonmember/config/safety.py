@@ -130,6 +130,11 @@ def _found(target: str, key: str) -> Callable[..., Any]:
         except (ImportError, AttributeError) as error:
             module, _, name = module.rpartition(".")
             names.append(name)
+            if not module and isinstance(error, ImportError):
+                raise ValueError(
+                    f"{key} must name a class; of {target!r} no module {names[-1]} can be imported ({error}). Correct "
+                    "the name, or put the folder that has it into PYTHONPATH."
+                ) from error
             if not module or isinstance(error, AttributeError):
                 raise ValueError(f"{key} must name a class; there is none {target!r}. Correct the name.") from error
     if not callable(found):

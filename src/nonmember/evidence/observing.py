@@ -55,7 +55,7 @@ def observer(make_builder: Any) -> Any:
                 try:
                     _observe(audit, tables, given, named, builder, own)
                 except ValueError as error:  # of the folder, and not of the bundle
-                    own.unchecked("model", f"it could not be observed ({error})")
+                    own.failed("model", f"not looked at as was asked: it could not be observed ({error})")
 
     return observe
 

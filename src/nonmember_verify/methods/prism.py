@@ -18,7 +18,8 @@ MAX_UNDEFINED = 0.01
 SENSITIVITY_MARGIN = 0.1
 CLAIMS = {
     NON_MEMBERSHIP: (
-        "There is statistical evidence that the target was not trained on this dataset as a whole. It says nothing "
+        "There is statistical evidence that the target was not trained on this dataset as a whole. Sets that were read "
+        "once or twice often pass as well: the test's error on read sets is measured, not guaranteed. It says nothing "
         "about single documents, and partial inclusion is outside the test's model."
     ),
     "inconclusive": (

@@ -92,7 +92,8 @@ class PrismGates(HealthBounds):
         ]
         what = (
             "What the reference gains on the target in cross-entropy on the suspect set, less the same on the third "
-            "text (has the reference read the set, or were the two models swapped?)"
+            "text (has the reference read the set, were the two models swapped, or is the third text of another kind "
+            "than the set? Then give world.general.path=FILE)"
         )
         return [Finding("reference_gain", lead[0] - lead[1], self.max_reference_gain, True, what)]
 

@@ -54,12 +54,16 @@ def truth(result: AuditResult) -> str:
     return f"{known} This verdict is a {wrong}." if wrong else known
 
 
+SMALL_P = {"non_membership": "; small where it was not used", "membership": "; small where it was used"}
+
+
 def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
     """Name -> (value, what belongs to it): the few numbers to see first."""
     result = evidence.result
     shown: dict[str, tuple[str, str]] = {}
     if result.statistics.p_value is not None:
-        shown["p"] = (formats.p_value(result.statistics.p_value), f"alpha {result.question.alpha:g}")
+        meaning = SMALL_P.get(result.question.claim or "", "")
+        shown["p"] = (formats.p_value(result.statistics.p_value), f"alpha {result.question.alpha:g}{meaning}")
     if result.statistics.value is not None:
         interval = formats.interval(result.statistics.ci_low, result.statistics.ci_high)
         told = "" if interval == formats.DASH else f"{1 - result.question.alpha:.0%} interval {interval}"
