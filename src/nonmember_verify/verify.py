@@ -170,8 +170,8 @@ def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[
             if one[name] != value
         ]
     described = [f"{one['cell']} by {one['method']}, {one['decision']}" for one in listed]
-    told = f"of {len(audits)} audits, which are those in the files ({_some(described)})."
-    report.require("statement", not wrong, told,
+    those = f"of {len(audits)} audits, which are those in the files ({_some(described)})."
+    report.require("statement", not wrong, those,
                    f"{'; '.join(wrong[:3])}.")  # fmt: skip
     json_of(files, "observations.json")
     return audits

@@ -55,12 +55,15 @@ def test_the_whole_way(nonmember, sealed):
     assert "recipes" not in said.out.partition("training")[2], "no line is left about how it was trained"
     said = nonmember("verify", "one.zip", *more, "--model", other, "--reference", target)
     assert (said.status, "folder of the reference holds other files" in said.out) == (1, True), said.out
-    said = nonmember("verify", "one.zip", *more, "--model", "nowhere", "--reference", other)
-    assert "not checked  model: it could not be observed" in said.out
-    assert "not checked  reference: a model cannot be read" in said.out
+    assert nonmember("verify", "one.zip", *more, "--model", "nowhere").status == 2
+    Path("empty").mkdir()
+    said = nonmember("verify", "one.zip", *more, "--model", "empty", "--reference", other)
+    assert said.status == 1, "what was asked for was not checked"
+    assert "FAILED       model: not looked at as was asked: it could not be observed" in said.out
+    assert "the target holds other files than the recipe names" in said.out
     assert "bundle:" not in said.out, "nothing is wrong with the bundle"
     said = nonmember("verify", "one.zip", *more, "--reference", other)
-    assert (said.status, "--reference needs the folder of the target" in said.out) == (0, True), said.out
+    assert (said.status, "--reference needs the folder of the target" in said.out) == (1, True), said.out
 
 
 def test_the_audit_refuses_another_question_and_says_which(nonmember, sealed, tmp_path):

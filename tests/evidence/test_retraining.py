@@ -110,16 +110,16 @@ def test_another_recipe_is_found(world, tmp_path):
 
 
 def test_what_cannot_be_trained_again_is_said(world, tmp_path):
-    def why(one: Gathered, **given: Any) -> str:
+    def why(one: Gathered, kind: str = "not checked", **given: Any) -> str:
         (said, *_) = lines(one, world.root, tmp_path / "bundle", **given).values()
-        assert said.kind == "not checked"
+        assert said.kind == kind
         return said.told
 
     few = dict(list(world.one.texts.items())[:-2])
     assert "2 of them were not given" in why(world.one, documents=few)
-    assert "needs the whole package" in why(world.one, retrain=None)
-    assert "needs the folder of the target" in why(world.one, model=None)
-    assert "needs --documents and --secret" in why(world.one, secret=None)
+    assert "needs the whole package" in why(world.one, "FAILED", retrain=None)
+    assert "needs the folder of the target" in why(world.one, "FAILED", model=None)
+    assert "needs --documents and --secret" in why(world.one, "FAILED", secret=None)
     described = copy.deepcopy(world.one.described)
     described["recipes"]["distilled"]["recipe"]["of tomorrow"] = 1
     assert "none that this version knows" in why(replace(world.one, described=described))

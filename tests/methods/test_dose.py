@@ -380,7 +380,8 @@ def test_controls_that_read_otherwise_than_is_said_are_refused_before_they_are_t
     audit = Audit(BASE, REFERENCE, tiny.SUSPECT, method, seed=1, corpus_label="suspect")
     with pytest.raises(ValueError, match=r"to have read nothing of the suspect set, but .*world\.general"):
         run_audit(audit, builder, tmp_path / "audit")
-    another = replace(method, controls=SHARED)  # of which none is the suspect set
+    others = {name: SETS[name] for name in "abd"}
+    another = replace(method, controls=replace(SHARED, sets=others))  # of which none is the suspect set
     with pytest.raises(ValueError, match=r"0 of its .* documents are in what it is made from\. Name the planted set"):
         run_audit(replace(audit, method=another), builder, tmp_path / "audit")
     assert builder.counters.models_trained == 0
