@@ -17,8 +17,9 @@ NOTE = (
 )
 
 
-def is_own(run: Run, published_sweeps: Collection[str]) -> bool:
-    return run.question.world == OWN and run.question.sweep not in published_sweeps
+def is_own(run: Run, sweeps: Collection[str]) -> bool:
+    """sweeps: those that have tables of their own."""
+    return run.question.world == OWN and run.question.sweep not in sweeps
 
 
 def table_of_own(runs: Sequence[Run]) -> Block | None:
