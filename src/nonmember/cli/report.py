@@ -37,7 +37,7 @@ def report(config: DictConfig) -> Path:
     from nonmember.results.load import Collection, load_runs
 
     collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
-    known = published_sweeps().union(*paper.sweeps.values())
+    known = published_sweeps().union(*paper.sweeps.values()) if paper.methods else published_sweeps()
     own = [run for run in collection.runs if is_own(run, known)]
     others = [run for run in collection.runs if not is_own(run, known)]
     document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))
