@@ -35,7 +35,7 @@ def test_a_row_per_audit(make_model, texts):
         )
     assert sorted(runs["seed"].dropna()) == [1, 2]
     assert runs.loc["failed", "error"] == "no room"
-    assert {"settings.max_tokens", "data.label"} <= set(runs)
+    assert {"settings.max_tokens", "settings.distillation.lambda_", "data.label"} <= set(runs)
     assert len(nm.load_results([one.folder for one in found])) == 2
 
 

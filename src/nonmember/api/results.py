@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,7 +136,8 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
     score), what the target has read of the set where that is known (exposures: how often, share: of the documents),
     what the audit found (verdict, statistic, p_value, ci_low, ci_high, num_documents, num_excluded, allowed_claim,
     warnings, seconds), `folder`, and `error`: why an audit has no result, or why it cannot be read; else None. Then,
-    with a dot, the plain values of its data config and of its method's settings: data.half, settings.margin ...
+    with dots, the plain values of its data config and of its method's settings: data.half, settings.margin,
+    settings.distillation.lambda_ ...
 
     Raises ValueError where there is no result at all.
 
@@ -162,9 +163,14 @@ def _row(path: Path) -> dict[str, Any]:
     if isinstance(outcome, Failure):
         return {"cell": outcome.cell, "error": outcome.error, **beside}
     plain: dict[str, object] = {f"data.{name}": value for name, value in outcome.question.data.items()}
-    plain |= {f"settings.{name}": value for name, value in outcome.question.settings.items() if _is_plain(value)}
+    plain |= dict(_plain_values(outcome.question.settings, "settings"))
     return {**facts_of(outcome), "error": None, **beside, **plain}
 
 
-def _is_plain(value: object) -> bool:
-    return value is None or isinstance(value, str | int | float | bool)
+def _plain_values(settings: Mapping[str, Any], key: str) -> Iterator[tuple[str, object]]:
+    """By dotted keys; lists are left out."""
+    for name, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _plain_values(value, f"{key}.{name}")
+        elif value is None or isinstance(value, str | int | float | bool):
+            yield f"{key}.{name}", value
