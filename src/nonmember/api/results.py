@@ -137,7 +137,7 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
     what the audit found (verdict, statistic, p_value, ci_low, ci_high, num_documents, num_excluded, allowed_claim,
     warnings, seconds), `folder`, and `error`: why an audit has no result, or why it cannot be read; else None. Then,
     with dots, the plain values of its data config and of its method's settings: data.half, settings.margin,
-    settings.distillation.lambda_ ...
+    settings.distillation.tau ...
 
     Raises ValueError where there is no result at all.
 
