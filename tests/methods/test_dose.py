@@ -11,6 +11,7 @@ import pytest
 
 import tiny
 from nonmember.audits.keys import settings_of_method
+from nonmember.audits.preparation import require_planted
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Component, Mixture, NearDuplicates
@@ -384,6 +385,9 @@ def test_controls_that_read_otherwise_than_is_said_are_refused_before_they_are_t
     another = replace(method, controls=replace(SHARED, sets=others))  # of which none is the suspect set
     with pytest.raises(ValueError, match=r"0 of its .* documents are in what it is made from\. Name the planted set"):
         run_audit(replace(audit, method=another), builder, tmp_path / "audit")
+    one = tiny.texts(tiny.build(tiny.SUSPECT).documents[0].text, name="one")
+    with_one = Mixture((Component(tiny.GENERAL, 1), Component(one, 1)))
+    require_planted(replace(audit, method=replace(method, controls=replace(CONTROLS, general=with_one))), builder)
     assert builder.counters.models_trained == 0
 
 

@@ -17,6 +17,7 @@ from nonmember.stats.layout import layout_auc
 
 COMPARED_WITH = {"heldout": "held-out", "unseen": "unseen"}  # groups of documents beside the suspect ones
 NUM_FOLDS = 5
+FEW_DOCUMENTS = 0.05  # share of the set that controls may have read otherwise than is said
 CLAIM = "A precondition of the test failed; nothing may be concluded."
 
 
@@ -52,18 +53,20 @@ def require_one_layout(
 
 
 def require_planted(audit: Audit, builder: Builder) -> None:
-    """Raises ValueError where the recipe of a control names text that it is not said to have read, or does not name
-    what it is: controls that read nothing of the set must not find it in their general text."""
+    """Raises ValueError where the recipe of a control names more than a few documents of the set that it is not said to
+    have read, or does not name those that it is: controls that read nothing of the set must not find it in their
+    general text. A few are let pass, since short documents and their like stand in much text."""
     exposures = Exposures(builder, audit.suspect)
     for role, said in audit.method.control_exposures().items():
         read = exposures.occurrences(audit.models[role])
-        if not said.exposures and any(read):
+        few = FEW_DOCUMENTS * len(read)
+        if not said.exposures and sum(map(bool, read)) > few:
             raise ValueError(
                 f"{role} is to have read nothing of the suspect set, but {sum(map(bool, read))} of its {len(read)} "
                 "documents are in what it is made from (world.general, related text, or the base's own text). Leave "
                 "them out of it: else a target that read the set looks like one that did not."
             )
-        if said.share == 1 and min(read) < said.exposures:
+        if said.share == 1 and sum(times < said.exposures for times in read) > few:
             raise ValueError(
                 f"{role} is to have read the suspect set {said.exposures} times, but {sum(map(bool, read))} of its "
                 f"{len(read)} documents are in what it is made from. Name the planted set that is audited "
