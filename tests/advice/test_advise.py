@@ -158,6 +158,8 @@ def test_what_can_be_looked_up_is(make_model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     found = nm.advise(target=make_model(0), documents=["moss fern reed pine"] * 40, reference=True)
     assert (found.situation.access, found.situation.documents, found.situation.tokens) == ("weights", 40, 5)
+    assert f"target.path={make_model(0)}" in found.concluding[0].command
+    assert "data.path=FILE" in found.concluding[0].command, "texts in memory have no place"
     assert names(found.concluding) == ["prism"]
     assert not list(tmp_path.glob("outputs/audits"))
 

@@ -77,12 +77,15 @@ class Advice:
         return as_text(self)
 
 
-def advise(situation: Situation, past: Mapping[str, Past] | None = None) -> Advice:
+def advise(
+    situation: Situation, past: Mapping[str, Past] | None = None, given: Mapping[str, str] | None = None
+) -> Advice:
     """Ranked by measured power less error; what was not measured comes after, the cheapest first.
 
-    past: method -> what audits by it took before.
+    past: method -> what audits by it took before.   given: key of the config, such as target.path -> the word of the
+    commands that gives it, in place of the one to fill in.
     """
-    options = [_option(one, situation) for one in CONTESTANTS]
+    options = [_with_given(_option(one, situation), given or {}) for one in CONTESTANTS]
     possible = [one for one in options if not one.missing]
     return Advice(
         situation,
@@ -107,6 +110,11 @@ def _option(contestant: Contestant, situation: Situation) -> Option:
     found = {one: by_dose for one, by_dose in cells.items() if by_dose}
     cost, command = contestant.cost(situation), _command(contestant, situation)
     return Option(contestant, says, cost, command, found, tuple(missing))
+
+
+def _with_given(option: Option, given: Mapping[str, str]) -> Option:
+    words = [given.get(word.partition("=")[0], word) for word in option.command.split(" ")]
+    return replace(option, command=" ".join(words))
 
 
 _ACCESS = {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,4 +57,18 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
             if texts is not None:
                 found |= about_texts(builder.get(build(config.data.corpus)))
         past = past_audits(Path(config.outputs) / "audits")
-    return advise(Situation.of(found | situation), past)
+    return advise(Situation.of(found | situation), past, _words(target, texts))
+
+
+def _words(target: Any, texts: Any) -> dict[str, str]:
+    """What commands may repeat of what was given: key of the config -> word for a shell."""
+    from nonmember.config.compose import override
+
+    given: dict[str, Any] = {}
+    if isinstance(target, str | os.PathLike):
+        target = {"path": os.fspath(target)}
+    if isinstance(target, Mapping):
+        given |= {f"{place}.{name}": value for place in ("target", "model") for name, value in target.items()}
+    if isinstance(texts, str | os.PathLike):
+        given["data.path"] = os.fspath(texts)
+    return {key: shlex.quote(override(key, value)) for key, value in given.items()}
