@@ -46,8 +46,6 @@ def overview(scope: Scope) -> Block | None:
         "with it finds the date (the sweeps years and releases_rivals).",
         "Top log-probabilities: contestants by top-k loss see of each place what its k largest log-probabilities fix, "
         "cut from whole distributions; an endpoint would be asked once for each token, which no client here does.",
-        "A real model (world=smollm) can be put to all that reads weights or log-probabilities, on sets of 60 texts; "
-        "it is not in this comparison.",
     )
     had = dict.fromkeys(entry for row in rows for entry in row.cells[1].ours[0].text.split(", ") if entry != NOTHING)
     choices = (

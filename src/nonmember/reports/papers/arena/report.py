@@ -80,7 +80,7 @@ PARTS = (
     ),
     Part(
         "kinds", "By kind of text",
-        "The libraries whose documentation the sets are from.",
+        "Libraries whose documentation the sets are from, or kinds of prose.",
         fill=_kinds, made_by=(ARENA,),
     ),
     Part(

@@ -106,13 +106,14 @@ def by_size(scope: Scope) -> Block | None:
 
 
 def by_kind(scope: Scope, of: Sequence[int]) -> Block | None:
-    """By library, over the doses at which contestants differ."""
+    """By library or kind of prose, over the doses at which contestants differ."""
     world, entered = scope.world.name, shown(contestants(scope))
     every = kinds(entered)
     rows = tuple(Row(one.name, tuple(found_cell(one, of, USUAL, world, kind) for kind in every)) for one in entered)
-    title = f"Found at {USUAL:.0%} false positives, by library, read {formats.listed([named(one) for one in of])}"
-    block = Block("kinds", world, title, "contestant, library", tuple(every), rows, QUANTITIES)
-    return filled(block, ("The threshold is that of the unread sets of all libraries together.", CLUSTERED))
+    title = f"Found at {USUAL:.0%} false positives, by kind of text, read {formats.listed([named(one) for one in of])}"
+    columns = tuple(scope.world.domains.get(kind, kind) for kind in every)
+    block = Block("kinds", world, title, "contestant, kind of text", columns, rows, QUANTITIES)
+    return filled(block, ("The threshold is that of the unread sets of all kinds together.", CLUSTERED))
 
 
 # -------------------------------------------------------------------------------------------------- verdicts
@@ -188,7 +189,7 @@ def costs(scope: Scope) -> Block | None:
     note = (
         "Of 100 documents where no number is named. Medians over the audits that trained or observed something "
         "themselves, wall clock on one core that other work shares. Targets are not in it, nor the dose meter's "
-        "fifteen controls, some minute each for all sets together; the paired t finds PRISM's distilled reference. "
+        "controls, which serve all sets together; the paired t finds PRISM's distilled reference. "
         "Scores are observed together, by an audit of all of them."
     )
     return filled(Block("costs", world, "What an audit took", "method", columns, tuple(rows), ("count", "seconds")),
