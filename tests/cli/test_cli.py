@@ -132,7 +132,7 @@ def test_unknown_command(nonmember):
         (["target.path"], "'target.path' cannot be read: write key=value"),
         (["name='a b"], "cannot be read: write key=value, with quotes"),
         (["seed=1,2"], "To sweep over it, add --multirun"),
-        (["--config-name", "no_such"], "Cannot find primary config 'no_such'"),
+        (["--config-name", "tabel2"], "There is no sweep tabel2; did you mean table2"),
     ],
 )  # fmt: skip
 def test_a_slip_gets_a_sentence_with_the_nearest(nonmember, tmp_path, overrides, expected):

@@ -24,7 +24,7 @@ from omegaconf.errors import (
     ValidationError,
 )
 
-from nonmember.config.choices import groups
+from nonmember.config.choices import descriptions, groups
 from nonmember.config.roots import config_directory
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -60,6 +60,9 @@ def explain(error: BaseException) -> str:
         case MissingConfigException(missing_cfg_file=str(wanted), options=list(known)):
             group, _, option = wanted.rpartition("/")
             return f"There is no {group}={option}{_meant(option, known)} {group} can be {_listed(known)}."
+        case MissingConfigException(missing_cfg_file=str(wanted)) if not error.options and str(wanted):
+            known = list(descriptions("sweep"))
+            return f"There is no sweep {wanted}{_meant(wanted, known)} `nonmember list sweeps` has all."
         case ConfigKeyError() | ConfigAttributeError() if error.parent_node is not None:
             known = [str(key) for key in error.parent_node if key != "hydra"]
             above = str(error.full_key).rpartition(".")[0]

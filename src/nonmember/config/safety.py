@@ -21,7 +21,7 @@ from hydra.errors import InstantiationException
 from hydra.experimental.callback import Callback
 from hydra.plugins.plugin import Plugin
 from omegaconf import MISSING, Container, DictConfig, ListConfig, OmegaConf
-from omegaconf.errors import OmegaConfBaseException
+from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
 ALLOW_VARIABLE = "NONMEMBER_ALLOW_TARGETS"  # module prefixes, separated by commas
 OWN = "nonmember"
@@ -46,6 +46,7 @@ BY_WORD_ALONE = ("job.env_set", "launcher.setup", "launcher.python", "launcher.s
 SECRET_IN_ADDRESS = re.compile(r"://[^/\s]*@|(^|[.+ ])url=\S*[?#]")  # of `https://user:password@host`, and in a query
 GRID = ("hydra.sweeper.params", "${grid}")  # what conf/sweep.yaml makes of the grid of a sweep
 ONLY_HYDRAS_VALUES = re.compile(r"([^$]|\$\{hydra[.:][\w.]+\})*")
+OF_THE_WORLD = re.compile(r"\$\{world\.[\w.]+\}")
 
 
 def instantiate(node: Any) -> Any:
@@ -280,7 +281,9 @@ def _leaves(node: Any, key: str) -> Iterator[tuple[str, str, Any]]:
 def _is_plain(interpolation: Any) -> bool:
     try:
         return not isinstance(interpolation._dereference_node(), Container)
-    except OmegaConfBaseException:  # known only when the job runs
+    except OmegaConfBaseException as error:  # known only when the job runs
+        if isinstance(error, InterpolationKeyError) and OF_THE_WORLD.fullmatch(str(interpolation._value())):
+            raise  # the sweep is of another world, which the message will name
         return ONLY_HYDRAS_VALUES.fullmatch(str(interpolation._value())) is not None
 
 

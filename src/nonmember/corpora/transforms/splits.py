@@ -84,7 +84,8 @@ class Part(CorpusSpec):
         groups = self._groups(base)
         taken: set[str] = set()
         for domain, documents in groups.items():
-            where = f"domain {domain!r}" if self.per == "domain" else "the corpus"
+            name = self.base.readable
+            where = f"domain {domain!r} of {name}" if self.per == "domain" else name
             taken |= self._taken(documents, where)
         if self.per == "domain" and self.take == REST:
             taken |= {document.doc_id for document in base.documents if document.domain not in groups}
@@ -153,8 +154,8 @@ class Part(CorpusSpec):
                     wanted = " + ".join(f"{number} ({part})" for part, number in self._sizes)
                     whole = " in whole clusters" if self.by == "cluster" else ""
                     raise ValueError(
-                        f"Part needs {wanted} documents{whole} of {where}, which has {sum(counts.values())}; "
-                        "lower the sizes, or use a larger corpus."
+                        f"{wanted} documents{whole} are needed of {where}, which has {sum(counts.values())}; give more "
+                        f"of that text, or lower {name!r} in the `sizes` of this part."
                     )
                 part_of[unit] = name
                 num_taken += counts[unit]
