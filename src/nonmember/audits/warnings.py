@@ -13,6 +13,8 @@ from nonmember.models.exposure import truth_about
 from nonmember.results import answers
 from nonmember.results.result import Health
 
+AS_LARGE = 0.95  # of the target's parameters; an adapter adds less than the rest
+
 
 def warnings_about(
     audit: Audit, measured: Mapping[str, MeasuredGroup], health: Health, rows: Iterable[answers.Row], builder: Builder
@@ -34,7 +36,7 @@ def _capability_warnings(capability: Mapping[str, Mapping[str, float]]) -> Itera
     target, reference = capability["target"], capability["reference"]
     if not {"num_parameters"} <= reference.keys() & target.keys():  # one can only be asked
         return
-    if reference["num_parameters"] < target["num_parameters"]:
+    if reference["num_parameters"] < AS_LARGE * target["num_parameters"]:
         yield (
             f"The reference is smaller than the target ({reference['num_parameters']:,.0f} against "
             f"{target['num_parameters']:,.0f} parameters): weak references clear models that did read the documents "
