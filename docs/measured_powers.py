@@ -24,12 +24,14 @@ ARENA, DOSE, CALIBRATION, ORDER = (
     "docs/results/order/tables/duplication.csv",
 )
 COUNT = re.compile(r"(\d+)†? of (\d+)(?: \\\[([\d.]+)%, ([\d.]+)%\\\])?")
+SIZES = (50, 150, 500)
 READINGS = {"nothing": 0, "1x": 1, "2x": 2, "4x": 4, "8x": 8, "12x": 12}
 MICRO = "models of about a million parameters, docstrings of libraries"
 MADE = {
     "own base": f"dose study, reported half, second protocol: sets of 100 texts, {MICRO}",
     "another base": f"dose study, targets of other bases: sets of 100 texts, {MICRO}",
     "arena": f"the arena: sets of 100 texts, {MICRO}",
+    "sizes": f"the arena by number of documents: sets of {{}} texts, {MICRO}",
     "calibration": f"study of calibrated clearance, reported half: sets of 100 texts (power also of 500), {MICRO}",
     "order": f"order test in the micro world: files of at most 300 lines of 20 words, 50 orders, {MICRO}",
 }
@@ -57,14 +59,16 @@ def _leading(lines: list[str]) -> Iterator[str]:
         yield line
 
 
-def cell(method: str, setting: str, says: str, dose: int, text: str, made: str, where: str) -> Iterator[dict[str, Any]]:
+def cell(
+    method: str, setting: str, says: str, dose: int, text: str, made: str, where: str, documents: int = 100
+) -> Iterator[dict[str, Any]]:
     """A measured share, where the cell of the report has one."""
     if match := COUNT.match(text):
         count, of, low, high = match.groups()
         yield {
             "method": method, "setting": setting, "says": says, "dose": dose, "count": int(count), "of": int(of),
             "low": round(float(low) / 100, 4) if low else None, "high": round(float(high) / 100, 4) if high else None,
-            "num_documents": 300 if made == "order" else 100, "study": MADE[made], "cell": where,
+            "num_documents": documents, "study": MADE[made].format(documents), "cell": where,
         }  # fmt: skip
 
 
@@ -108,6 +112,14 @@ def collected() -> Iterator[dict[str, Any]]:
         for reading, text in verdicts[f"{name}: read"].items():
             where = f"{ARENA}, Verdicts by what was read: {name}, {reading}"
             yield from cell(method, setting, "membership", READINGS[reading], text, "arena", where)
+    title = "Verdicts by what was read and number of documents"
+    sizes = table(ARENA, title, "LLM-DI: read, 50")
+    named = {(*key, "membership"): f"{name}: read" for key, name in rows.items()}
+    for (method, setting, says), name in {**named, ("prism", "", "non_membership"): "PRISM: not read"}.items():
+        for documents in SIZES:
+            for reading, text in sizes[f"{name}, {documents}"].items():
+                where = f"{ARENA}, {title}: {name}, {documents}, {reading}"
+                yield from cell(method, setting, says, READINGS[reading], text, "sizes", where, documents)
 
     ranked = {
         "fsd": "FSD", "kds": "KDS", "score": "Min-K%++", "score with a reference": "Min-K%++ less reference",
@@ -131,7 +143,7 @@ def _order() -> Iterator[dict[str, Any]]:
             p_values.setdefault(int(row["column"]), []).append(float(row["value"]))
     for dose, values in sorted(p_values.items()):
         text, where = f"{sum(p < 0.05 for p in values)} of {len(values)}", f"{ORDER}: read {dose} times"
-        yield from cell("order", "", "membership", dose, text, "order", where)
+        yield from cell("order", "", "membership", dose, text, "order", where, 300)
 
 
 def made() -> str:

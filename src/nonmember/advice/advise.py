@@ -57,6 +57,12 @@ class Option:
         there = [one for one in found if one is not None]
         return max(there) if there else None
 
+    @property
+    def found_once(self) -> float:
+        """How many of the sets that were read once it says were read; of equal methods the more sensitive is better."""
+        cells = self.measured.get("membership", {})
+        return cells[1].share if 1 in cells else 0.0
+
 
 @dataclass(frozen=True)
 class Advice:
@@ -80,7 +86,8 @@ class Advice:
 def advise(
     situation: Situation, past: Mapping[str, Past] | None = None, given: Mapping[str, str] | None = None
 ) -> Advice:
-    """Ranked by measured power less error; what was not measured comes after, the cheapest first.
+    """Ranked by measured power less error, of equal ones by what they find of sets read once; what was not measured
+    comes after, the cheapest first.
 
     past: method -> what audits by it took before.   given: key of the config, such as target.path -> the word of the
     commands that gives it, in place of the one to fill in.
@@ -106,7 +113,8 @@ def _option(contestant: Contestant, situation: Situation) -> Option:
         missing.append(f"{contestant.least_documents} texts")
     says = contestant.may_say(situation)
     kinds: tuple[Says, ...] = says or ("ranking",)
-    cells = {one: measured(_measured_as(contestant, situation), contestant.setting, one) for one in kinds}
+    name = _measured_as(contestant, situation)
+    cells = {one: measured(name, contestant.setting, one, situation.documents) for one in kinds}
     found = {one: by_dose for one, by_dose in cells.items() if by_dose}
     cost, command = contestant.cost(situation), _command(contestant, situation)
     return Option(contestant, says, cost, command, found, tuple(missing))
@@ -169,7 +177,7 @@ def _difference(cells: Mapping[int, Measured], says: Says, excludes: int) -> flo
 
 
 def _rank(option: Option) -> tuple[Any, ...]:
-    return (option.value is None, -(option.value or 0.0), *option.cost.in_order())
+    return (option.value is None, -(option.value or 0.0), -option.found_once, *option.cost.in_order())
 
 
 def _next_things(situation: Situation, possible: list[Option]) -> list[tuple[str, Option]]:
@@ -189,7 +197,7 @@ def _next_things(situation: Situation, possible: list[Option]) -> list[tuple[str
         ]
         if better:
             found.append((what, min(better, key=_rank)))
-    return sorted(found, key=lambda one: _rank(one[1])[:2])
+    return sorted(found, key=lambda one: _rank(one[1])[:3])
 
 
 def _says_more(option: Option, possible: list[Option]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -50,7 +51,9 @@ def all_measured() -> tuple[Measured, ...]:
     return tuple(Measured(**one) for one in held["cells"])
 
 
-def measured(method: str, setting: str, says: Says) -> dict[int, Measured]:
-    """By how often the target had read the set, rising; empty: not measured."""
-    found = (one for one in all_measured() if (one.method, one.setting, one.says) == (method, setting, says))
-    return {one.dose: one for one in sorted(found, key=lambda one: one.dose)}
+def measured(method: str, setting: str, says: Says, documents: int = 100) -> dict[int, Measured]:
+    """By how often the target had read the set, rising, of sets of the nearest size by ratio; empty: not measured."""
+    found = [one for one in all_measured() if (one.method, one.setting, one.says) == (method, setting, says)]
+    sizes = sorted({one.num_documents for one in found})
+    nearest = min(sizes, key=lambda size: abs(math.log(size / documents)), default=None)
+    return {one.dose: one for one in sorted(found, key=lambda one: one.dose) if one.num_documents == nearest}
