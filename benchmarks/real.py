@@ -193,8 +193,8 @@ def measured(folder: Path, repeats: int) -> list[dict[str, Any]]:
 
     some = documents[:NUM_DISTILLED]
     pairs = []
-    for _ in range(repeats):  # each from the same weights
-        first, second = copy.deepcopy(model), copy.deepcopy(model)
+    for _ in range(repeats):  # each from the same weights; as a teacher the model takes no gradients
+        first, second = (copy.deepcopy(model).requires_grad_(True) for _ in range(2))
         pairs += in_turn(
             partial(bare_steps, first, model, some, recipe, compute),
             partial(distilling, second, model, some, recipe, compute),
