@@ -45,11 +45,13 @@ def test_the_measured_numbers_are_those_of_the_reports():
 
 
 def test_numbers_that_were_read_by_eye():
-    """Three cells of docs/results, typed from the tables."""
+    """Cells of docs/results, typed from the tables."""
     dose = measured("dose", "own base", "non_membership")
     assert (dose[0].count, dose[0].of, dose[1].count, dose[1].of) == (35, 35, 0, 55)
     prism = measured("prism", "", "non_membership")
     assert (prism[0].count, prism[0].of, prism[1].count, prism[1].of, prism[0].low) == (75, 94, 3, 6, 0.7)
+    small = measured("prism", "", "non_membership", 60)  # 50 is nearer than 100
+    assert (small[0].count, small[0].of, small[1].count, small[1].of) == (8, 12, 6, 8)
     assert [(one.count, one.of) for one in measured("llm_di", "", "membership").values()] == [
         (0, 24), (0, 24), (0, 12), (5, 12), (12, 12),
     ]  # fmt: skip
