@@ -132,7 +132,7 @@ def test_unknown_command(nonmember):
         (["target.path"], "'target.path' cannot be read: write key=value"),
         (["name='a b"], "cannot be read: write key=value, with quotes"),
         (["seed=1,2"], "To sweep over it, add --multirun"),
-        (["-m", "--config-name", "table2", "world=own"], "This needs world.axes.domains, which the chosen world has not"),
+        (["-m", "--config-name", "table2", "world=own"], "needs world.axes.domains, which the chosen world has not"),
         (["--config-name", "tabel2"], "There is no sweep tabel2; did you mean table2"),
     ],
 )  # fmt: skip
