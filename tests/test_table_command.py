@@ -86,6 +86,17 @@ def test_no_verdict_is_cut_at_80_columns(terminal):
     assert "…" not in text
 
 
+def test_audits_in_folders_with_a_hash_are_told_apart_by_their_settings():
+    alike = [
+        made_up.result(corpus="docs", cell=f"prism-docs-{mark}", settings={"distillation": {"lambda_": value}, "k": 0.2})
+        for mark, value in (("1a2b", 0.3), ("3c4d", 0.7))
+    ]
+    text = said(*alike)
+    assert [line.split("│")[1].strip() for line in text.splitlines() if line.startswith("│")] == [
+        "lambda=0.3", "lambda=0.7",
+    ]  # fmt: skip
+
+
 def test_labels_with_markup_stay_what_they_are():
     text = said(made_up.result(corpus="[/x] [draft] docs", allowed_claim="[/y]"))
     assert "[/x] [draft] docs under target" in text

@@ -70,6 +70,18 @@ def test_the_budget_leaves_out_what_exceeds_it(auto):
     assert "non_membership" not in details["families"]
 
 
+def test_a_dry_run_counts_the_parts(auto):
+    said, folder = auto("method.methods=[prism,llm_di,order]", "method.max_models=0", "dry_run=true")
+    assert (said.status, folder) == (0, None), said.err
+    assert "method=auto: to be run blind, llm_di." in said.out
+    assert "prism is not: over the budget (max_models 0; with it 1)" in said.out
+    assert "order is not: " in said.out
+    assert "models" not in said.out.split("Audits: 1;")[0].replace("models trained", ""), "no distilled reference"
+    none, _ = auto("method.methods=[prism]", "method.max_models=0", "dry_run=true")
+    assert none.status == 1
+    assert "No method would be run by method=auto. prism: over the budget" in none.err
+
+
 def test_a_seal_of_several_questions_is_refused_when_it_is_written(nonmember):
     refused = nonmember("seal", "--new-key", "k.key", "--out", "seal.json", "world=micro", "method=auto")
     assert refused.status == 1

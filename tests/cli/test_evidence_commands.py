@@ -84,6 +84,9 @@ def test_a_seal_for_what_was_answered_before_is_refused(nonmember, sealed):
     assert nonmember("audit", *sealed).status == 0
     said = nonmember("audit", *sealed, "seal=seal.json")
     assert (said.status, "was answered without this seal" in said.err) == (1, True)
+    said = nonmember("seal", "--key", "my.key", "--out", "late.json", *sealed, "name=other")
+    assert (said.status, "has its answer already" in said.err) == (1, True)
+    assert not Path("late.json").exists()
 
 
 def test_a_seal_is_not_written_twice(nonmember, sealed):

@@ -12,12 +12,14 @@ import pytest
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.singleton import Singleton
 
+from command_line import rows_of, write_rows
 from nonmember.artifacts.costs import Cost, Work
 from nonmember.artifacts.planner import Node
 from nonmember.cli.in_jobs import levels
 from nonmember.cli.in_order import Order, keep_grown_worker, shared, state_for_workers
 from nonmember.cli.sweep_bar import SweepBar
 from nonmember.results.result import AuditResult
+from tiny import random_texts
 
 
 def made_up(seed: int, num_cells: int = 12, num_artifacts: int = 20) -> tuple[SimpleNamespace, Work, dict]:
@@ -151,11 +153,14 @@ def test_a_dry_run_tells_what_is_then_made_and_makes_nothing(nonmember, ask, tmp
 
 
 def test_a_dry_run_names_what_could_not_be_carried_out(nonmember, ask, tmp_path):
+    write_rows(tmp_path / "few.jsonl", rows_of(random_texts(3, seed=1)))
     command, *arguments = ask("name=dry", documents=tmp_path / "absent.jsonl")
     told = nonmember(command, *arguments, "dry_run=true")
     assert told.status == 1
     assert "1 of 1 audits cannot be told about" in told.err
     assert "absent.jsonl" in told.err
+    few = nonmember(command, *ask("name=dry", documents=tmp_path / "few.jsonl")[1:], "dry_run=true")
+    assert "has 3 documents and prism needs at least 30" in few.err
 
 
 def test_the_store_command_knows_what_a_result_needs(nonmember, ask, tmp_path):

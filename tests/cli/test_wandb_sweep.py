@@ -186,6 +186,14 @@ def test_groups_get_names_that_wandb_allows():
     check_schema(sweep)
 
 
+def test_sweeps_of_the_project_are_found_from_any_folder(call, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    sweep = yaml.safe_load(call("known_truth"))
+    assert sweep["command"][:5] == ["${env}", "${program}", "audit", "--config-name", "known_truth"]
+    grouped = yaml.safe_load(call("known_truth", "model@target=micro_target,micro_target_high"))
+    assert grouped["command"][:6] == ["${env}", "${program}", "wandb-sweep", "known_truth", "--run", "${args_json}"]
+
+
 def test_what_does_not_vary_stands_in_the_command():
     overrides = ["model@target=micro_target", "hydra.job.num=1", "+data.more=1"]
     sweep = as_wandb("known_truth", "sweeps", grid_of("known_truth", SWEEPS, overrides))

@@ -18,7 +18,7 @@ from nonmember.audits.cell import Cell, run_cell
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.measuring import measure
 from nonmember.audits.record import versions, write
-from nonmember.methods import Auto, Blind, method_named
+from nonmember.methods import Auto, Blind, Method, method_named
 from nonmember.methods.auto import NULL_HYPOTHESIS, PartResult
 from nonmember.reports.audit_page.write import try_to_write_page
 from nonmember.results.mirror import SUSPECT, mirror
@@ -96,6 +96,19 @@ def _run(parts: Sequence[Part], method: Auto, builder: Builder) -> Iterator[Done
                 f"text alone tells the suspect from the held-out set (blind AUC {auc:.3f}, above {INTERPRETABLE_UP_TO})"
             )
         yield Done(part, result)
+
+
+def foreseen(parts: Sequence[Part], method: Method) -> list[tuple[Part, str]]:
+    """Each part and why it will be left out, as far as that is known before any is run; empty: it is to be run."""
+    assert isinstance(method, Auto)
+    models, tokens, requests, told = 0, 0, 0, []
+    for part in parts:
+        costs = models + part.models, tokens + part.tokens, requests + part.requests
+        reason = part.reason or _over(method, *costs)
+        if not reason:
+            models, tokens, requests = costs
+        told.append((part, reason))
+    return told
 
 
 def _over(method: Auto, models: int, tokens: int, requests: int) -> str:

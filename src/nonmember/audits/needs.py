@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from nonmember.artifacts import Spec
 from nonmember.artifacts.planner import Graph, NotMade, Planner
 from nonmember.audits.cell import Cell
+from nonmember.audits.joined import Part
 from nonmember.audits.keys import audit_keys
+from nonmember.audits.preparation import require_documents
+from nonmember.audits.preparing import obstacle_of
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.endpoints.asked import Asked
@@ -17,6 +21,8 @@ from nonmember.methods import Prism
 from nonmember.methods.prism.ladder import rung
 from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.results.result import RESULT
+
+ENDED = "it has its result"
 
 
 def needed(audit: Audit) -> Iterator[Spec[Any]]:
@@ -40,31 +46,68 @@ class Outlook:
     """The cells of a sweep and what they need, seen one by one.
 
     ended: places of the cells that have their result.   refused: place -> why nothing can be told of it.   asking:
-    those that ask a model which is not here.   climbing: those with a ladder of learning rates.
+    those that ask a model which is not here.   climbing: those with a ladder of learning rates.   is_dry: nothing will be
+    run, so documents and gates are looked at here: invalid: place -> why its verdict would be `invalid`.   parts: of
+    method=auto, by place: the methods, and why one would not be run.
     """
 
     planner: Planner
     graph: Graph
+    is_dry: bool = False
     num_cells: int = 0
     ended: set[int] = field(default_factory=set)
     refused: dict[int, str] = field(default_factory=dict)
     asking: set[int] = field(default_factory=set)
     climbing: set[int] = field(default_factory=set)
+    invalid: dict[int, str] = field(default_factory=dict)
+    parts: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
 
     @classmethod
-    def by(cls, planner: Planner) -> Outlook:
-        return cls(planner, Graph(planner))
+    def by(cls, planner: Planner, is_dry: bool = False) -> Outlook:
+        return cls(planner, Graph(planner), is_dry)
 
     def see(self, place: int, cell: Cell) -> None:
-        self.num_cells += 1
         if self._has_ended(cell):
             self.ended.add(place)
-            return
+        else:
+            self._add(place, cell)
+        self.num_cells += 1
+
+    def see_parts(self, place: int, parts: Iterable[tuple[Part, str]]) -> None:
+        """An audit by method=auto: its parts, each with why it will be left out, if it will be."""
+        told = [(part.method, reason or self._see_part(place, part)) for part, reason in parts]
+        if all(reason not in ("", ENDED) for _, reason in told):
+            why = "; ".join(f"{method}: {reason.rstrip('.')}" for method, reason in told) or "none is advised for what is given"
+            raise ValueError(f"No method would be run by method=auto. {why}")
+        self.parts[place] = told
+        self.num_cells += 1
+
+    def _see_part(self, place: int, part: Part) -> str:
+        """Why it would not be run; empty: it would."""
+        assert part.cell is not None
+        if self._has_ended(part.cell):
+            return ENDED
+        try:
+            self._add(place, part.cell)
+        except ValueError as error:  # for which it would be left out
+            return str(error)
+        return ""
+
+    def _add(self, place: int, cell: Cell) -> None:
+        if self.is_dry:
+            self._look(place, cell)
         if any(isinstance(one, Asked) and not one.model.has_weights for one in cell.audit.measurements):
             self.asking.add(place)
         if getattr(cell.audit.method, "ladder", None) is not None:
             self.climbing.add(place)
         self.graph.add(place, needed(cell.audit))
+
+    def _look(self, place: int, cell: Cell) -> None:
+        """Raises ValueError where the documents are too few."""
+        with contextlib.suppress(NotMade):
+            require_documents(cell.audit, self.planner)
+            if obstacle := obstacle_of(cell.audit, self.planner):
+                self.invalid[place] = obstacle
 
     def refuse(self, place: int, why: str) -> None:
         """A cell that cannot be carried out, or of which nothing is known."""

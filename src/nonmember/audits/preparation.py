@@ -1,4 +1,4 @@
-"""Checks of every audit's documents: same preparation in all groups, and how many are truncated."""
+"""Checks of every audit's documents: enough of them, prepared alike in all groups, and how many are truncated."""
 
 from __future__ import annotations
 
@@ -19,6 +19,20 @@ COMPARED_WITH = {"heldout": "held-out", "unseen": "unseen"}  # groups of documen
 NUM_FOLDS = 5
 FEW_DOCUMENTS = 0.05  # share of the set that controls may have read otherwise than is said
 CLAIM = "A precondition of the test failed; nothing may be concluded."
+
+
+def require_documents(audit: Audit, builder: Builder) -> None:
+    """Raises ValueError where a set has fewer documents than the method needs, or not the documents it needs."""
+    method = audit.method
+    corpora = {name: builder.get(group.corpus) for name, group in audit.groups.items()}
+    for name, corpus in corpora.items():
+        if len(corpus) < method.least(name):
+            what = f"{name} set {audit.labels.get(name, '')}".rstrip()
+            raise ValueError(
+                f"The {what} has {len(corpus)} documents and {method.name} needs at least {method.least(name)} "
+                f"(dropped on the way: {dict(corpus.dropped) or 'none'}). Give more documents or loosen the cleaning."
+            )
+    method.check(corpora)
 
 
 def require_one_layout(

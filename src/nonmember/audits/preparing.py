@@ -60,17 +60,26 @@ def prepare(audit: Audit, builder: Builder) -> Prepared:
     method = audit.method
     if not isinstance(method, Prism) or method.gates is None:
         return Prepared(audit)
-    if weights := _same_weights(audit.reference, audit.target, builder):
-        obstacle = (
-            f"The reference is the target: {audit.reference.readable} and {audit.target.readable} have the same "
-            f"weights ({weights}). Give a reference that has not read the documents and is another model."
-        )
+    if obstacle := obstacle_of(audit, builder):
         return Prepared(replace(audit, obstacle=obstacle))
     if method.ladder is None:
         return Prepared(audit)
     climbed = climb(method, audit.roles, lambda group: measure(group, builder).documents)
     chosen = method if climbed.rate is None else with_rate(method, climbed.rate)
     return Prepared(replace(audit, method=chosen, obstacle=climbed.obstacle), {"ladder": climbed.as_details()})
+
+
+def obstacle_of(audit: Audit, builder: Builder) -> str:
+    """What makes PRISM's gates refuse the audit before anything is made; empty: nothing."""
+    if not isinstance(audit.method, Prism) or audit.method.gates is None:
+        return ""
+    weights = _same_weights(audit.reference, audit.target, builder)
+    if not weights:
+        return ""
+    return (
+        f"The reference is the target: {audit.reference.readable} and {audit.target.readable} have the same "
+        f"weights ({weights}). Give a reference that has not read the documents and is another model."
+    )
 
 
 def _same_weights(one: ModelSpec, other: ModelSpec, builder: Builder) -> str:

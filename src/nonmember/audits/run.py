@@ -18,7 +18,7 @@ from nonmember.artifacts.store import key_hash
 from nonmember.audits.assembly import answer_rows, result_of, training_health
 from nonmember.audits.keys import audit_keys, sources
 from nonmember.audits.measuring import MeasuredGroup, measure
-from nonmember.audits.preparation import compare_weights, require_one_layout, require_planted
+from nonmember.audits.preparation import compare_weights, require_documents, require_one_layout, require_planted
 from nonmember.audits.preparing import prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions, write
@@ -45,7 +45,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     started = time.monotonic()
     before = replace(builder.counters)
     _require_access(audit, builder)
-    _require_documents(audit, builder)
+    require_documents(audit, builder)
     require_planted(audit, builder)
     keys = keys or audit_keys(audit, builder)
     prepared = prepare(audit, builder)
@@ -103,19 +103,6 @@ def _made_of(model: ModelSpec) -> Iterator[tuple[Access, ModelSpec]]:
     for access, parent in model.made_of():
         yield access, parent
         yield from _made_of(parent)
-
-
-def _require_documents(audit: Audit, builder: Builder) -> None:
-    method = audit.method
-    corpora = {name: builder.get(group.corpus) for name, group in audit.groups.items()}
-    for name, corpus in corpora.items():
-        if len(corpus) < method.least(name):
-            what = f"{name} set {audit.labels.get(name, '')}".rstrip()
-            raise ValueError(
-                f"The {what} has {len(corpus)} documents and {method.name} needs at least {method.least(name)} "
-                f"(dropped on the way: {dict(corpus.dropped) or 'none'}). Give more documents or loosen the cleaning."
-            )
-    method.check(corpora)
 
 
 # The result ----------------------------------------------------------------------------------------------------------

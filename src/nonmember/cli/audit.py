@@ -97,13 +97,13 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
         from nonmember.audits.joined import run_joined
 
         builder = builder_of(config)
-        return run_joined(cell, parts.parts_of(config, folder, _composed_again(), builder), builder)
+        return run_joined(cell, parts.parts_of(config, folder, composed_again(), builder), builder)
     from nonmember.audits.cell import run_cell
 
     return run_cell(cell, builder_of(config))
 
 
-def _composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tuple[DictConfig, Path]]]:
+def composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tuple[DictConfig, Path]]]:
     """This run's words with another method, composed."""
     from hydra.core.hydra_config import HydraConfig
 

@@ -80,6 +80,14 @@ def _partly(values: list[float | None], told: object) -> str:
 def _about_audits(outlook: Outlook) -> Iterable[str]:
     to_run = outlook.num_cells - len(outlook.ended) - len(outlook.refused)
     yield f"Audits: {outlook.num_cells}; with a result {len(outlook.ended)}, to be run {to_run}."
+    for parts in outlook.parts.values():
+        run = [method for method, reason in parts if not reason]
+        yield f"method=auto: to be run {', '.join(run) or 'none'}."
+        for method, reason in parts:
+            if reason:
+                yield f"  {method} is not: {reason}"
+    for why, number in Counter(outlook.invalid.values()).most_common():
+        yield f"{number} would be invalid, and the distilled reference that is counted here not trained: {why}"
     if outlook.asking:
         yield f"{len(outlook.asking)} of them ask a model that is not here; requests and money are not told here."
     if outlook.climbing:

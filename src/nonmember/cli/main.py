@@ -13,6 +13,7 @@ from nonmember.runtime.interruption import interruptible, interruption_of, watch
 from nonmember.runtime.processes import process_rank
 
 INTERRUPTED = (130, 143)  # exit status after Ctrl-C and SIGTERM
+NO_READER = 141  # as after SIGPIPE
 COMMANDS = {
     "audit": "one audit, or a grid of them (-m): was the dataset used to train the model?",
     "advise": "which method could say what with what you have",
@@ -46,9 +47,10 @@ usage: nonmember COMMAND [key=value ...]
 def main() -> None:
     """Entry of the console script."""
     status = run(sys.argv[1:])
-    if status in INTERRUPTED:  # at once: taking the libraries apart needs seconds
+    if status in (*INTERRUPTED, NO_READER):  # at once: taking the libraries apart needs seconds
         logging.shutdown()
-        sys.stdout.flush()
+        if status != NO_READER:
+            sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
@@ -56,7 +58,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run a command and return the exit status: 0 done, 1 an error (explained in a sentence), 2 no such command,
-    130 after Ctrl-C and 143 after SIGTERM."""
+    130 after Ctrl-C, 143 after SIGTERM, 141 where nothing reads what is printed any more."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         sys.stdout.write(HELP)
         return 0
@@ -91,6 +93,8 @@ def run(arguments: list[str]) -> int:
                 return interruption.status
             if isinstance(error, SystemExit):
                 raise
+            if isinstance(error, BrokenPipeError):  # as in `nonmember store list | head`
+                return NO_READER
             from nonmember.config.explain import explain, is_for_the_user
             from nonmember.runtime.terminal import visible
 

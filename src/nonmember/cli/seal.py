@@ -54,7 +54,9 @@ def main() -> None:
             raise ValueError(SEVERAL)
         cell = runs.cell_of(config, folder)
         builder = runs.builder_of(config)
-        cells.append(cell_of_seal(cell.audit, builder, audit_keys(cell.audit, builder), folder.name, secret))
+        keys = audit_keys(cell.audit, builder)
+        _require_unanswered(keys["audit"], folder.parents[1])
+        cells.append(cell_of_seal(cell.audit, builder, keys, folder.name, secret))
 
     from nonmember.config.roots import run_with_hydra
 
@@ -67,6 +69,18 @@ def main() -> None:
         f"Sealed {len(cells)} audit{'s' if len(cells) > 1 else ''} with {number} documents, signed by "
         f"{key.fingerprint}.\n{given.out}  sha256 {digest}\n"
     )
+
+
+def _require_unanswered(audit: str, audits: Path) -> None:
+    """Raises ValueError where the question has a result below `audits`, under whatever name it was put."""
+    from nonmember.cli.store import keys_of_results
+
+    for path, keys in keys_of_results([audits])[0].items():
+        if keys.get("audit") == audit:
+            raise ValueError(
+                f"This question has its answer already, {path}, so a seal could not show that it was fixed before. "
+                "Seal a question that was not put yet."
+            )
 
 
 def add_key(parser: argparse.ArgumentParser) -> None:

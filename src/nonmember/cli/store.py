@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
         if results:
             one.add_argument(
                 "--results", type=Path, nargs="+", default=[outputs / "audits"], metavar="FOLDER",
-                help="folders of results that rest on it; default: %(default)s",
+                help=f"folders of results that rest on it; default: {outputs / 'audits'}",
             )  # fmt: skip
         one.set_defaults(run=run)
         return one
@@ -101,21 +101,28 @@ def remove(given: argparse.Namespace) -> None:
         listed = ", ".join(map(str, given.results))
         raise ValueError(f"There are no results below {listed}, so nothing would stay. Name their folder (--results).")
     users, now = keeping.users_of(kept, results), time.time()
-    old = [one for one in kept if now - one.made_at > given.keep_days * DAY]
-    unneeded = [(one.path, one.size) for one in old if not users[one.path]]
+    unused = [one for one in kept if not users[one.path]]
+    young = [one for one in unused if now - one.made_at <= given.keep_days * DAY]
+    unneeded = [(one.path, one.size) for one in unused if one not in young]
     if given.unfinished:
         paths = [path for path in keeping.unfinished(given.store) if now - path.stat().st_mtime > given.keep_days * DAY]
         unneeded += [(path, keeping.size_of(path)) for path in paths]
     for path, size in unneeded:
         _say(f"{_size(size):>9}  {path.parent.name}/{path.name}")
     total = f"{len(unneeded)} entries, {_size(sum(size for _, size in unneeded))}"
+    stay = (
+        f" {len(young)} more, {_size(sum(one.size for one in young))}, that no result needs are younger than "
+        f"{given.keep_days:g} days and stay (--keep-days)."
+        if young
+        else ""
+    )
     if not given.yes:
-        _say(f"{total}, would be removed: none of {len(results)} results needs them. Add --yes to do it.")
+        _say(f"{total}, would be removed: none of {len(results)} results needs them. Add --yes to do it.{stay}")
         return
     for path, _ in tracked(unneeded, "removing", "entries"):
         keeping.remove(path)
     keeping.remove_leftovers(given.store)
-    _say(f"{total}, were removed.")
+    _say(f"{total}, were removed.{stay}")
 
 
 def merge(given: argparse.Namespace) -> None:

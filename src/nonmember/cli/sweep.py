@@ -11,7 +11,7 @@ from hydra.core.utils import JobReturn
 from hydra.plugins.launcher import Launcher
 from omegaconf import DictConfig, OmegaConf
 
-from nonmember.config import runs
+from nonmember.config import parts, runs
 from nonmember.config.explain import explain
 from nonmember.config.roots import FOLDER_VARIABLE
 from nonmember.runtime.interruption import check
@@ -20,6 +20,7 @@ from nonmember.runtime.processes import process_rank
 if TYPE_CHECKING:
     from nonmember.artifacts.costs import Work
     from nonmember.artifacts.planner import Planner
+    from nonmember.audits.cell import Cell
     from nonmember.audits.needs import Outlook
     from nonmember.cli.cells import Cells
 
@@ -54,10 +55,23 @@ class Sweep:
         try:
             if _where(config) != _where(self.config):
                 raise ValueError(ANOTHER)
-            self.outlook.see(place, runs.cell_of(config, folder))
+            cell = runs.cell_of(config, folder)
+            if self._is_dry and parts.is_auto(config):
+                self._see_parts(place, config, cell)
+            else:
+                self.outlook.see(place, cell)
         except Exception as error:  # which the audit itself will meet again, and tell
             check()
             self.outlook.refuse(place, explain(error))
+
+    def _see_parts(self, place: int, config: DictConfig, cell: Cell) -> None:
+        """What the parts of method=auto will need. Told only: whether one is run rests on the results of those before."""
+        from nonmember.audits.joined import foreseen
+        from nonmember.cli.audit import composed_again
+
+        assert self.outlook is not None
+        found = parts.parts_of(config, cell.folder, composed_again(), self.outlook.planner)
+        self.outlook.see_parts(place, foreseen(found, cell.audit.method))
 
     def hands_out(self, launcher: Launcher) -> bool:
         return self.outlook is not None and has_workers(launcher, self.outlook.planner)
@@ -85,7 +99,8 @@ class Sweep:
         from nonmember.audits.needs import Outlook
         from nonmember.cli.audit import shared
 
-        self.outlook = Outlook.by(runs.planner_of(config, *shared(Path(config.store).absolute())))
+        planner = runs.planner_of(config, *shared(Path(config.store).absolute()))
+        self.outlook = Outlook.by(planner, self._is_dry)
 
 
 class NothingToLaunch(Launcher):

@@ -27,7 +27,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from nonmember.config.roots import config_directory, register
+from nonmember.config.roots import config_directory, register, sweeps_directory
 
 Value = str | int | float
 
@@ -55,14 +55,14 @@ def main() -> None:
         prog="nonmember wandb-sweep", description="A sweep file as a W&B sweep: wandb sweep --project P FILE."
     )
     parser.add_argument("sweep", help="the name of a file in the sweeps folder, for example demo")
-    parser.add_argument("--sweeps", default="sweeps", metavar="DIR", help="default: %(default)s")
+    parser.add_argument("--sweeps", metavar="DIR", help="a folder of your own; default: the project's sweeps")
     parser.add_argument("--run", metavar="JSON", help="run one cell; for agents, where names had to be rewritten")
     parser.add_argument("overrides", nargs="*", help="key=value or key=value,value, as on the command line of a sweep")
     given = parser.parse_intermixed_args()
     if given.run is not None:
         run(given.sweep, given.sweeps, [*given.overrides, *words_of_json(given.run)])
         return
-    grid = grid_of(given.sweep, Path(given.sweeps), given.overrides)
+    grid = grid_of(given.sweep, Path(given.sweeps or sweeps_directory()), given.overrides)
     number = math.prod(len(values) for values in grid.axes.values())
     head = f"# {number} audits. Made by: nonmember wandb-sweep {' '.join(sys.argv[1:])}\n"
     sys.stdout.write(head + OmegaConf.to_yaml(as_wandb(given.sweep, given.sweeps, grid)))
@@ -112,16 +112,19 @@ def _composed(sweep: str, folder: Path, overrides: Sequence[str]) -> DictConfig:
         return compose(sweep, [path, *overrides], return_hydra_config=True)
 
 
-def as_wandb(sweep: str, folder: str, grid: Grid) -> dict[str, Any]:
-    """W&B's description of the grid. Values keep their words: numbers only where they are written the same way."""
+def as_wandb(sweep: str, folder: str | None, grid: Grid) -> dict[str, Any]:
+    """W&B's description of the grid. Values keep their words: numbers only where they are written the same way.
+
+    folder: of the sweep's file; None: the project's own, which is found wherever an agent is started."""
     constant = {key: values[0] for key, values in grid.axes.items() if len(values) == 1 and not ALLOWED.fullmatch(key)}
     axes = {key: values for key, values in grid.axes.items() if key not in constant}
     fixed = [*grid.fixed, *(f"{key}={value}" for key, value in constant.items())]
     names = {key: name_of(key) for key in axes}
     if names == {key: key for key in axes}:
-        command = ["audit", "--config-dir", folder, "--config-name", sweep, *RUN_WORDS, *fixed, "${args_no_hyphens}"]
+        command = ["audit", *_config_dir(folder), "--config-name", sweep, *RUN_WORDS, *fixed, "${args_no_hyphens}"]
     else:
-        command = ["wandb-sweep", sweep, "--sweeps", folder, *fixed, "--run", "${args_json}"]
+        own = [] if folder is None else ["--sweeps", folder]
+        command = ["wandb-sweep", sweep, *own, *fixed, "--run", "${args_json}"]
     return {
         "name": sweep,
         "program": "nonmember",
@@ -132,6 +135,10 @@ def as_wandb(sweep: str, folder: str, grid: Grid) -> dict[str, Any]:
             for key, values in axes.items()
         },
     }
+
+
+def _config_dir(folder: str | None) -> list[str]:
+    return [] if folder is None else ["--config-dir", folder]
 
 
 def value_of(word: str) -> Value:
@@ -166,8 +173,8 @@ def words_of_json(text: str) -> list[str]:
     return words
 
 
-def run(sweep: str, folder: str, words: Sequence[str]) -> None:
+def run(sweep: str, folder: str | None, words: Sequence[str]) -> None:
     """Run one cell in this process, as `nonmember audit` would."""
-    sys.argv[1:] = ["--config-dir", folder, "--config-name", sweep, *RUN_WORDS, *words]
+    sys.argv[1:] = [*_config_dir(folder), "--config-name", sweep, *RUN_WORDS, *words]
     os.environ["NONMEMBER_COMMAND"] = "audit"
     importlib.import_module("nonmember.cli.audit").main()
