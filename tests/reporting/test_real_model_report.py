@@ -56,6 +56,17 @@ def test_what_a_model_too_weak_to_be_asked_gives_is_invalid_with_the_reason(sect
     assert found.notes == ("pacost, 1x: Half of the answers were no list.",)
 
 
+def test_one_method_by_two_readings_of_answers_is_two_rows(real_model_paper):
+    def decop(reading, value):
+        made = of_continuation("decop", "once", value, sweep="smollm_asked")
+        question = dataclasses.replace(made.question, settings={"reading": reading})
+        return dataclasses.replace(made, question=question)
+
+    found = block(built(real_model_paper, decop("text", 0.1), decop("probabilities", 0.3))["asked"], "asked")
+    assert text(found, "decop", "1x") == "score only, difference in accuracy 0.100"
+    assert text(found, "decop, by probabilities of letters", "1x") == "score only, difference in accuracy 0.300"
+
+
 def test_settings_of_prism_and_other_training(real_model_paper):
     def prism(reading, statistic, p, verdict, *, sweep, **settings):
         made = of_continuation("prism", reading, statistic, sweep=sweep, verdict=verdict, p_value=p)

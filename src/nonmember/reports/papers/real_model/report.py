@@ -13,6 +13,7 @@ from nonmember.reports.papers.arena.contestants import ARENA, Entry, contestants
 from nonmember.reports.papers.arena.report import AT_A_GLANCE, cells_of_glance
 from nonmember.reports.papers.arena.tables import USUAL, power, verdicts
 from nonmember.reports.papers.dose.cells import dose_of, estimate_of, invalid, named
+from nonmember.reports.papers.order.tables import duplication
 from nonmember.reports.papers.real_model.published import PUBLISHED, comparisons
 from nonmember.reports.papers.real_model.settings import (
     LAMBDA,
@@ -27,7 +28,7 @@ from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 
-ASKED = "asked"  # of conf/report/smollm.yaml
+ASKED, DUPLICATION = "asked", "duplication"  # of conf/report/smollm.yaml
 
 
 def _numbers(scope: Scope) -> Filled:
@@ -87,18 +88,24 @@ def _asked(scope: Scope) -> Filled:
     world, runs = scope.world.name, scope.of(ASKED)
     every = sorted({dose for run in runs if (dose := dose_of(run)) is not None})
     rows = tuple(
-        Row(method, tuple(_answer(select(runs, method=method), dose, world) for dose in every))
-        for method in dict.fromkeys(run.question.method for run in runs)
+        Row(method, tuple(_answer([run for run in runs if _method(run) == method], dose, world) for dose in every))
+        for method in dict.fromkeys(map(_method, runs))
     )
     block = Block(ASKED, world, "Verdicts of methods that ask", "method, set read", tuple(map(named, every)), rows,
                   ("verdict",))  # fmt: skip
     reasons = dict.fromkeys(
-        f"{run.question.method}, {named(dose)}: {' '.join(run.verdict.warnings)}"
+        f"{_method(run)}, {named(dose)}: {' '.join(run.verdict.warnings)}"
         for dose in every
         for run in runs
         if dose_of(run) == dose and invalid(run)
     )
     return tables(filled(block, tuple(reasons)))
+
+
+def _method(run: Run) -> str:
+    """And, where answers were no text, what was taken for one."""
+    by_letters = run.get("reading") == "probabilities"
+    return f"{run.question.method}, by probabilities of letters" if by_letters else run.question.method
 
 
 def _answer(runs: Sequence[Run], dose: int, world: str) -> Cell:
@@ -149,6 +156,12 @@ PARTS = (
         fill=_asked, made_by=(ASKED,),
     ),
     Part(
+        "order", "The order test",
+        "One-sided p and t of the test on a file of some 120 lines of 20 words, which the target has read so many times in its "
+        "order beside other text; several files (draws), which are the same lines in other orders.",
+        fill=duplication, made_by=(DUPLICATION,),
+    ),
+    Part(
         "published", "What the published model had read",
         "Documentation of releases of 2020 and 2021, of which copies lie all over the web, against what the newest "
         "releases (November 2026) alone have. That the older texts were read is likely, and not known. The classes "
@@ -162,7 +175,7 @@ PARTS = (
 class RealModelReport(Report):
     methods: ClassVar = (
         "dose", "prism", "paired_t", "difference_in_differences", "llm_di", "fsd", "kds", "blind", "levels",
-        "name_cloze", "prefix_completion", "mc_pdd", "pacost", "decop",
+        "name_cloze", "prefix_completion", "mc_pdd", "pacost", "decop", "order",
     )  # fmt: skip
     parts: ClassVar = PARTS
     glance: ClassVar = Glance(AT_A_GLANCE, cells_of_glance, "Of the methods that read probabilities.")
