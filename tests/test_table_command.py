@@ -88,8 +88,8 @@ def test_no_verdict_is_cut_at_80_columns(terminal):
 
 def test_audits_in_folders_with_a_hash_are_told_apart_by_their_settings():
     alike = [
-        made_up.result(corpus="docs", cell=f"prism-docs-{mark}", settings={"distillation": {"lambda_": value}, "k": 0.2})
-        for mark, value in (("1a2b", 0.3), ("3c4d", 0.7))
+        made_up.result(corpus="docs", cell=f"prism-docs-{mark}", settings={"distillation": {"lambda_": rate}, "k": 0.2})
+        for mark, rate in (("1a2b", 0.3), ("3c4d", 0.7))
     ]
     text = said(*alike)
     assert [line.split("│")[1].strip() for line in text.splitlines() if line.startswith("│")] == [

@@ -46,9 +46,9 @@ class Outlook:
     """The cells of a sweep and what they need, seen one by one.
 
     ended: places of the cells that have their result.   refused: place -> why nothing can be told of it.   asking:
-    those that ask a model which is not here.   climbing: those with a ladder of learning rates.   is_dry: nothing will be
-    run, so documents and gates are looked at here: invalid: place -> why its verdict would be `invalid`.   parts: of
-    method=auto, by place: the methods, and why one would not be run.
+    those that ask a model which is not here.   climbing: those with a ladder of learning rates.   is_dry: nothing will
+    be run, so documents and gates are looked at here.   invalid: place -> why its verdict would be `invalid`.   parts:
+    of method=auto, by place: the methods, and why one would not be run.
     """
 
     planner: Planner
@@ -77,8 +77,8 @@ class Outlook:
         """An audit by method=auto: its parts, each with why it will be left out, if it will be."""
         told = [(part.method, reason or self._see_part(place, part)) for part, reason in parts]
         if all(reason not in ("", ENDED) for _, reason in told):
-            why = "; ".join(f"{method}: {reason.rstrip('.')}" for method, reason in told) or "none is advised for what is given"
-            raise ValueError(f"No method would be run by method=auto. {why}")
+            why = "; ".join(f"{method}: {reason.rstrip('.')}" for method, reason in told)
+            raise ValueError(f"No method would be run by method=auto. {why or 'None is advised for what is given.'}")
         self.parts[place] = told
         self.num_cells += 1
 

@@ -65,7 +65,7 @@ class Sweep:
             self.outlook.refuse(place, explain(error))
 
     def _see_parts(self, place: int, config: DictConfig, cell: Cell) -> None:
-        """What the parts of method=auto will need. Told only: whether one is run rests on the results of those before."""
+        """What the parts of method=auto need. Only told, since whether one is run rests on the results before it."""
         from nonmember.audits.joined import foreseen
         from nonmember.cli.audit import composed_again
 

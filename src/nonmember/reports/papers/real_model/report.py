@@ -104,7 +104,7 @@ def _asked(scope: Scope) -> Filled:
 
 def _method(run: Run) -> str:
     """And, where answers were no text, what was taken for one."""
-    by_letters = run.get("reading") == "probabilities"
+    by_letters = run.question.settings.get("reading") == "probabilities"  # the data's `reading` is another
     return f"{run.question.method}, by probabilities of letters" if by_letters else run.question.method
 
 
@@ -157,8 +157,8 @@ PARTS = (
     ),
     Part(
         "order", "The order test",
-        "One-sided p and t of the test on a file of some 120 lines of 20 words, which the target has read so many times in its "
-        "order beside other text; several files (draws), which are the same lines in other orders.",
+        "One-sided p and t of the test on a file of some 120 lines of 20 words, which the target has read so many times in "
+        "its order beside other text; several files (draws), which are the same lines in other orders.",
         fill=duplication, made_by=(DUPLICATION,),
     ),
     Part(
