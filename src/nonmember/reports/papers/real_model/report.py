@@ -157,8 +157,8 @@ PARTS = (
     ),
     Part(
         "order", "The order test",
-        "One-sided p and t of the test on a file of some 120 lines of 20 words, which the target has read so many times in "
-        "its order beside other text; several files (draws), which are the same lines in other orders.",
+        "One-sided p and t of the test on a file of some 120 lines of 20 words, which the target has read so many "
+        "times in its order beside other text; several files (draws), which are the same lines in other orders.",
         fill=duplication, made_by=(DUPLICATION,),
     ),
     Part(
