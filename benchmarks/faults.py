@@ -216,6 +216,8 @@ def _pytest(copy: Path, arguments: Sequence[str], said: Path) -> None:
     sys.stdin = open(0, closefd=False)  # noqa: SIM115
     os.chdir(copy)
     os.environ["PYTHONPATH"] = str(copy / "src")
+    # What is compiled with a fault would be taken for the file put back within the same second, if it is as long.
+    os.environ["PYTHONDONTWRITEBYTECODE"], sys.dont_write_bytecode = "1", True
     sys.path[:0] = [str(copy / "src"), str(copy)]
     options = ["-x", "-q", "-p", "no:cacheprovider", "-n", "0", "--tb=no", "-rfE"]
     sys.exit(pytest.main([*options, *arguments]))
