@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from nonmember.cli.cell_names import names_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, num_without_seal, outcome_paths, read_outcome
@@ -65,7 +64,7 @@ def show(
     """
     console = console or Console()
     wide = console if console.is_terminal else Console(file=console.file, width=WIDTH_OF_FILES)
-    names = _names(cells)
+    names = names_of(cells)
     for sentence in against_truth([cell for cell in cells if isinstance(cell, AuditResult)]):
         console.print(for_rich(sentence), soft_wrap=True, highlight=False)
     for group in groups_of(cells, names):
@@ -238,52 +237,6 @@ def table_of(group: Group) -> Table:
     for row in group.rows:
         table.add_row(*(Text(visible(row[name])) for name in group.columns))
     return table
-
-
-def _names(cells: Sequence[Cell]) -> list[str]:
-    """What each audit is about; where that does not tell them apart, what was given for it, in short."""
-    given = [_given(cell) for cell in cells]
-    everywhere = set.intersection(*map(set, given)) if len(given) > 1 else set()
-    differing = [" ".join(part for part in parts if part not in everywhere) for parts in given]
-    subjects = [_subject(cell) or short for cell, short in zip(cells, differing, strict=True)]
-    methods = ["" if isinstance(cell, Failure) else cell.question.method for cell in cells]  # a table each
-    repeated = {name for (_, name), number in Counter(zip(methods, subjects, strict=True)).items() if number > 1}
-    told_apart = len(set(zip(methods, differing, strict=True))) == len(cells)
-    return [
-        (short if told_apart or isinstance(cell, Failure) else f"{short} {cell.question.cell}".strip())
-        if name in repeated
-        else name
-        for name, short, cell in zip(subjects, differing, cells, strict=True)
-    ]
-
-
-def _subject(cell: Cell) -> str:
-    if isinstance(cell, Failure):
-        return ""
-    return cell.question.subject
-
-
-def _given(cell: Cell) -> list[str]:
-    """["domain=scipy", "lambda=0.1"] of the folder data.domain=scipy,method.distillation.lambda_=0.1; of an audit of
-    one's own models and texts, whose folder has a hash, the same from its settings."""
-    folder = cell.cell if isinstance(cell, Failure) else cell.question.cell
-    if "=" in folder or isinstance(cell, Failure):
-        return [_short(part) for part in folder.split(",")]
-    asked = cell.question
-    every = {"seed": asked.seed, "reference": asked.reference, **asked.settings}
-    return [asked.subject, *(_short(part) for part in _flat(every))]
-
-
-def _short(setting: str) -> str:
-    return re.sub(r"^[^=]*[.@/]([^=.@/]+=)", r"\1", setting).replace("_=", "=")
-
-
-def _flat(settings: Mapping[str, Any], place: str = "") -> Iterator[str]:
-    for key, value in settings.items():
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{place}{key}.")
-        else:
-            yield f"{place}{key}={value}"
 
 
 def _name_of_p(results: Sequence[AuditResult]) -> str:
