@@ -231,4 +231,4 @@ def test_importing_loads_nothing_heavy(module, forbidden):
 def test_long_files_are_those_that_have_a_reason():
     long = {str(path.relative_to(SOURCE)) for path in MODULES if path.read_text(encoding="utf-8").count("\n") > 300}
     assert long <= LONG, "divide it, or give the reason in docs/architecture.md"
-    assert LONG <= long, "no longer long: take it off both lists"
+    assert long >= LONG, "no longer long: take it off both lists"
