@@ -1,7 +1,8 @@
 """Cells that choose the same config files share what Hydra makes of these.
 
 Hydra follows the defaults lists and merges the files anew for every cell, which is three quarters of composing it; but
-most cells of a sweep differ in values alone, and those it puts in last.
+most cells of a sweep differ in values alone, and those it puts in last. And OmegaConf parses `${...}` anew wherever it
+stands and each time it is followed.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.defaults_list import DefaultsList, Overrides
 from hydra.core.default_element import ResultDefault
 from hydra.core.override_parser.types import Override
-from omegaconf import DictConfig
+from omegaconf import DictConfig, base
 
 MOST_KEPT = 64  # merged configs, which take a megabyte or more each
 
@@ -57,10 +58,13 @@ def shared_files() -> Iterator[None]:
             defaults.merged = merge(self, defaults, repo)
         return copy.deepcopy(defaults.merged)
 
+    parse = base.parse
+    base.parse = functools.cache(parse)
     config_loader_impl.create_defaults_list = followed_once  # type: ignore[assignment]
     ConfigLoaderImpl._compose_config_from_defaults_list = merged_once  # type: ignore[method-assign]
     try:
         yield
     finally:
+        base.parse = parse
         config_loader_impl.create_defaults_list = follow
         ConfigLoaderImpl._compose_config_from_defaults_list = merge  # type: ignore[method-assign]
