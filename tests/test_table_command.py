@@ -10,10 +10,12 @@ import pytest
 from rich.console import Console
 
 from nonmember.cli.table import show
+from nonmember.records.exposure import Exposure
 from nonmember.results.result import Failure
 
 sys.path.insert(0, str(Path(__file__).parent / "reporting"))
 import made_up
+import made_up_clearance
 
 T = {"ci_low": None, "ci_high": None, "rho_reference_target": None, "rho_distilled_target": None}
 PRISM = made_up.result(corpus="docs")
@@ -53,6 +55,12 @@ def test_where_the_truth_is_known_it_is_said_first():
     right, wrong = (made_up.result(corpus=truth, truth=truth, **read) for truth in ("member", "non_member"))
     told = "llm_di took for read 1 of 1 sets that were not read (wrongly) and 1 of 1 sets that were read."
     assert said(right, wrong).startswith(f"The truth is known here: {told}")
+    # Who read less than a clearance excludes is rightly cleared of that.
+    less, as_much = (
+        made_up_clearance.clearance(read=Exposure(1.0, times), truth="member", verdict="evidence_of_non_membership")
+        for times in (1, 8)
+    )
+    assert "cleared 2 of 2 sets that were read (1 wrongly)." in said(less, as_much)
     assert "truth is known" not in said(KDS, KDS) + said(made_up.result(truth=None), made_up.result(truth=None))
 
 

@@ -70,6 +70,18 @@ def test_the_budget_leaves_out_what_exceeds_it(auto):
     assert "non_membership" not in details["families"]
 
 
+def test_the_order_test_is_taken_where_the_data_say_that_the_order_is_public(auto, tmp_path):
+    write_rows(tmp_path / "file.jsonl", rows_of(random_texts(110, seed=4)))
+
+    def run_by_auto(*more):
+        said, _ = auto(*more, "data.path=file.jsonl", "method.max_models=0", "dry_run=true")
+        return said.out.partition("method=auto: to be run ")[2].partition(".")[0].split(", ")
+
+    assert "order" not in run_by_auto()
+    assert "order" in run_by_auto("data=ordered")
+    assert "order" not in run_by_auto("data=ordered", "data.in_public_order=false")
+
+
 def test_a_dry_run_counts_the_parts(auto):
     said, folder = auto("method.methods=[prism,llm_di,order]", "method.max_models=0", "dry_run=true")
     assert (said.status, folder) == (0, None), said.err

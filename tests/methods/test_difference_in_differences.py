@@ -66,10 +66,19 @@ def test_clusters_count_once():
 
 
 def test_what_it_cannot_work_with():
-    """Nothing that varies is invalid; too few works are refused before anything is scored."""
-    same = ScoredDocuments(("a", "b"), {"target": np.ones(2), "reference": np.ones(2)}, ("", ""))
+    """Nothing that varies is invalid, and so is too little that could be scored; too few works are refused before
+    anything is scored."""
+    same = scored(1)
+    same = replace(same, values={role: np.ones(60) for role in same.values})
     outcome = concluded(same, same)
     assert (outcome.verdict, outcome.details["t"]) == ("invalid", None)
+    assert "is alike for all documents" in outcome.warnings[0]
+    for left, number in ((scored(1, read=9.0, n=12), 12), (scored(1, read=9.0, clusters=("w", "x") * 30), 2)):
+        outcome = concluded(left, scored(2))
+        assert (outcome.verdict, outcome.p_value < 0.05) == ("invalid", True), "read, but by too few documents to say"
+        assert f"of {number} clusters are left of the suspect set" in outcome.warnings[0]
+    alone = concluded(scored(1, clusters=("w",) * 60), scored(2))
+    assert (alone.verdict, np.isnan(alone.p_value)) == ("invalid", True)
     works = Corpus(tuple(Document(f"d{place}", f"text {place}", f"work{place % 4}") for place in range(40)))
     plain = Corpus(tuple(Document(f"e{place}", f"text {place}") for place in range(40)))
     METHOD.check({"suspect": plain, "heldout": plain})

@@ -8,6 +8,7 @@ from dataclasses import replace
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
+from nonmember.methods.base import INVALID_CLAIM
 from nonmember.models.exposure import Exposures
 from nonmember.models.reading import texts_read
 from nonmember.observations import Scored
@@ -18,7 +19,6 @@ from nonmember.stats.layout import layout_auc
 COMPARED_WITH = {"heldout": "held-out", "unseen": "unseen"}  # groups of documents beside the suspect ones
 NUM_FOLDS = 5
 FEW_DOCUMENTS = 0.05  # share of the set that controls may have read otherwise than is said
-CLAIM = "A precondition of the test failed; nothing may be concluded."
 
 
 def require_documents(audit: Audit, builder: Builder) -> None:
@@ -63,7 +63,7 @@ def require_one_layout(
     ]
     if not reasons:
         return outcome
-    return replace(outcome, verdict="invalid", allowed_claim=CLAIM, warnings=(*outcome.warnings, *reasons))
+    return replace(outcome, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=(*outcome.warnings, *reasons))
 
 
 def require_planted(audit: Audit, builder: Builder) -> None:

@@ -16,12 +16,12 @@ from nonmember.audits.measuring import measure
 from nonmember.audits.question import Audit
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import Prism, TestOutcome
+from nonmember.methods.base import INVALID_CLAIM
 from nonmember.methods.prism.ladder import climb, with_rate
 from nonmember.models import ModelSpec
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation
 
-INVALID = "A precondition of the test failed; nothing may be concluded."
 UNMEASURED = (
     "The health of the distilled reference was not measured (trainer.measure_health=false) and no gate was applied, so "
     "there is no verdict of non-membership. Measure it, or leave the gates on."
@@ -43,7 +43,7 @@ class Prepared:
             reasons.append(UNMEASURED)
         if reasons:
             warnings = (*reasons, *outcome.warnings)
-            outcome = replace(outcome, verdict="invalid", allowed_claim=INVALID, warnings=warnings)
+            outcome = replace(outcome, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=warnings)
         return replace(outcome, details={**outcome.details, **self.details})
 
     def _is_unmeasured(self, health: Mapping[str, float]) -> bool:

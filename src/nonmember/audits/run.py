@@ -23,6 +23,7 @@ from nonmember.audits.preparing import prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions, write
 from nonmember.methods import TestOutcome
+from nonmember.methods.base import INVALID_CLAIM
 from nonmember.models import Access, ModelSpec
 from nonmember.reports.audit_page.write import try_to_write_page
 from nonmember.results import answers
@@ -111,17 +112,25 @@ def _made_of(model: ModelSpec) -> Iterator[tuple[Access, ModelSpec]]:
 def _after_exclusions(
     outcome: TestOutcome, measured: Mapping[str, MeasuredGroup], audit: Audit, builder: Builder
 ) -> TestOutcome:
+    warnings = [
+        f"{len(group.documents.doc_ids)} documents of the {name} set could be scored, and {audit.method.name} needs at "
+        f"least {audit.method.least(name)}; see `exclusions`."
+        for name, group in measured.items()
+        if outcome.verdict != "invalid" and group.excluded and len(group.documents.doc_ids) < audit.method.least(name)
+    ]
+    invalid = bool(warnings)
     num_excluded = sum(len(group.excluded) for group in measured.values())
     num_documents = sum(len(builder.get(group.corpus)) for group in audit.groups.values())
     share = num_excluded / num_documents
-    if share <= WARN_EXCLUDED:
+    if share > WARN_EXCLUDED:
+        warnings.append(
+            f"{num_excluded} of {num_documents} documents ({share:.0%}) could not be scored; see `exclusions`."
+        )
+        invalid |= share > INVALID_EXCLUDED
+    outcome = replace(outcome, warnings=(*outcome.warnings, *warnings))
+    if not invalid:
         return outcome
-    warning = f"{num_excluded} of {num_documents} documents ({share:.0%}) could not be scored; see `excluded`."
-    outcome = replace(outcome, warnings=(*outcome.warnings, warning))
-    if share <= INVALID_EXCLUDED:
-        return outcome
-    claim = "A precondition of the test failed; nothing may be concluded."
-    return replace(outcome, verdict="invalid", allowed_claim=claim)
+    return replace(outcome, verdict="invalid", allowed_claim=INVALID_CLAIM)
 
 
 def _difference(after: Counters, before: Counters) -> dict[str, int]:

@@ -18,6 +18,7 @@ from nonmember.cli.cell_names import names_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, num_without_seal, outcome_paths, read_outcome
+from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult, Failure
 from nonmember.runtime.terminal import for_rich, visible
 
@@ -97,12 +98,19 @@ def against_truth(results: Sequence[AuditResult]) -> list[str]:
             if len(of_method) > 1 and decision in decided:
                 told = []
                 for truth, what in (("non_member", "sets that were not read"), ("member", "sets that were read")):
-                    those = [one.verdict.decision == decision for one in of_method if one.question.truth == truth]
-                    if those:
-                        wrong = sum(those) if decision.removeprefix("evidence_of_") != f"{truth}ship" else 0
-                        told.append(f"{sum(those)} of {len(those)} {what}{' (wrongly)' if wrong else ''}")
+                    audits = [one for one in of_method if one.question.truth == truth]
+                    those = [one for one in audits if one.verdict.decision == decision]
+                    if audits:
+                        told.append(f"{len(those)} of {len(audits)} {what}{_wrongly(those)}")
                 sentences.append(f"The truth is known here: {method} {verb} {' and '.join(told)}.")
     return sentences
+
+
+def _wrongly(results: Sequence[AuditResult]) -> str:
+    wrong = sum(bool(false_claim(one)) for one in results)
+    if not wrong:
+        return ""
+    return " (wrongly)" if wrong == len(results) else f" ({wrong} wrongly)"
 
 
 def _print(console: Console, group: Group) -> None:

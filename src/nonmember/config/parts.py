@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from omegaconf import DictConfig
 
-from nonmember.config.roots import plain
-
 if TYPE_CHECKING:
     from nonmember.advice.contestants import Contestant, Cost
     from nonmember.artifacts import Builder
@@ -107,6 +105,6 @@ def _situation(config: DictConfig, audit: Any, builder: Builder) -> dict[str, An
         "stand_in": True,
         "heldout": heldout,
         "unseen": config.data.get("unseen") is not None,
-        "order": str(plain(config)["data"].get("corpus", {}).get("_target_", "")).endswith("Ordered"),
+        "order": bool(config.data.get("in_public_order", False)),
         "follows": audit.method.follows,
     }

@@ -82,9 +82,10 @@ def _jobs_of(spec: Any) -> Iterator[Job]:
             times = (spec.num_orders + 1) * spec.window // spec.stride
             yield _observing(spec.model, spec, None if tokens is None else tokens * times, "orders")
         case Scored():
-            for model in (spec.model, *spec.compared_with()):
-                for view in spec.score.views:
-                    yield _observing(model, spec, bound_of(spec.corpus).tokens(spec.max_tokens), view)
+            observed: Any
+            for observed in spec.observations().values():
+                tokens = bound_of(observed.corpus).tokens(spec.max_tokens)
+                yield _observing(observed.model, observed, tokens, getattr(observed, "view", type(observed).__name__))
         case Measurement():
             limit = getattr(spec, "max_tokens", None)
             yield _observing(spec.model, spec, bound_of(spec.corpus).tokens(limit), type(spec).__name__)

@@ -25,6 +25,8 @@ from nonmember.records.exposure import Exposure
 from nonmember.scores import Score
 
 __all__ = [
+    "INVALID_CLAIM",
+    "INVALID_WITHOUT_TEST",
     "Access",
     "Asked",
     "Bounds",
@@ -60,6 +62,10 @@ Verdict = Literal["evidence_of_non_membership", "evidence_of_membership", "incon
 # pairs of values of each document; values by group, or target less reference by group; shards of an ordered file;
 # answers; changes of a score by tuning; AUCs with their intervals; a curve of readings; else histograms of the scores.
 Picture = Literal["ranks", "pairs", "groups", "gains", "shards", "answers", "changes", "aucs", "dose", "scores"]
+
+
+INVALID_CLAIM = "A precondition of the test failed; nothing may be concluded."
+INVALID_WITHOUT_TEST = "A precondition failed; nothing may be concluded."  # of FSD, KDS and MC-PDD, as bundles state it
 
 
 class NotGiven(ValueError):

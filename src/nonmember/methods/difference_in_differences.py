@@ -15,6 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from nonmember.methods.base import (
+    INVALID_CLAIM,
     Access,
     Claim,
     DocumentGroup,
@@ -48,7 +49,7 @@ CLAIMS: Mapping[Verdict, str] = {
     "inconclusive": (
         "The test found no evidence of membership. This is not evidence that the dataset was not used for training."
     ),
-    "invalid": "A precondition of the test failed; nothing may be concluded.",
+    "invalid": INVALID_CLAIM,
 }
 
 
@@ -103,12 +104,17 @@ class DifferenceInDifferences(Method):
         groups = [documents[group] for group in (SUSPECT, HELDOUT)]
         suspect, heldout = map(_gains, groups)
         clusters = [units(group, name) for group, name in zip(groups, (SUSPECT, HELDOUT), strict=True)]
+        numbers = [len(set(names)) for names in clusters]
+        few = self._too_few(groups, numbers)
+        if min(numbers) < 2:
+            return TestOutcome(np.nan, np.nan, np.nan, np.nan, self.alpha, "invalid", CLAIMS["invalid"], (few,))
         test = mean_difference(suspect, heldout, *clusters, alpha=self.alpha)
         verdict: Verdict = "evidence_of_membership" if test.p_value < self.alpha else "inconclusive"
         warnings = [SAME_DISTRIBUTION, REFERENCE_READ]
         if np.isnan(test.p_value):
-            verdict = "invalid"
-            warnings = ["The target's score less the reference's is alike for all documents, and t is undefined."]
+            few = "The target's score less the reference's is alike for all documents, and t is undefined."
+        if few:
+            verdict, warnings = "invalid", [few]
         return TestOutcome(
             statistic=test.difference,
             p_value=test.p_value,

@@ -20,6 +20,7 @@ from nonmember.corpora import CorpusSpec, View, Viewed
 from nonmember.corpora.transforms.splits import position
 from nonmember.corpora.views import YEAR
 from nonmember.methods.base import (
+    INVALID_WITHOUT_TEST,
     Access,
     Bounds,
     DocumentGroup,
@@ -53,7 +54,6 @@ CLAIM = (
     "None about a single document or the set: FSD ranks documents, and the AUC says how well on these two labelled "
     "sets. A threshold needs labelled documents of the same kind."
 )
-INVALID = "A precondition failed; nothing may be concluded."
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Fsd(Method):
             ci_high=shown.auc_high,
             alpha=self.alpha,
             verdict=verdict,
-            allowed_claim=CLAIM if verdict == "score_only" else INVALID,
+            allowed_claim=CLAIM if verdict == "score_only" else INVALID_WITHOUT_TEST,
             warnings=(
                 *self._few(smallest),
                 *_idle(nll),

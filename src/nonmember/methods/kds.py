@@ -16,6 +16,7 @@ import numpy as np
 
 from nonmember.checks import require_count, require_flag
 from nonmember.methods.base import (
+    INVALID_WITHOUT_TEST,
     Access,
     DocumentGroup,
     Embedded,
@@ -48,7 +49,6 @@ CLAIM = (
     "under the same model and the same recipe. A higher one means that tuning moved them less, as it moves documents "
     "that were read before; sets that differ in length, date or style differ in it too."
 )
-INVALID = "A precondition failed; nothing may be concluded."
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ class Kds(Method):
             ci_high=np.nan,
             alpha=self.alpha,
             verdict=verdict,
-            allowed_claim=INVALID if problem else CLAIM,
+            allowed_claim=INVALID_WITHOUT_TEST if problem else CLAIM,
             warnings=(f"There is no kernel divergence score: {problem}.",) if problem else (),
             details={
                 "normalizer": finite(found.normalizer),

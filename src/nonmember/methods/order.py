@@ -17,6 +17,7 @@ import numpy as np
 from nonmember.checks import require_count, require_flag
 from nonmember.corpora import CorpusSpec, Sharded
 from nonmember.methods.base import (
+    INVALID_CLAIM,
     Access,
     Claim,
     DocumentGroup,
@@ -46,7 +47,7 @@ CLAIMS: dict[Verdict, str] = {
         "The test found no evidence that the target was trained on the file in this order. This is not evidence that "
         "the file was not used: training on its examples in another order leaves nothing for this test to see."
     ),
-    "invalid": "A precondition of the test failed; nothing may be concluded.",
+    "invalid": INVALID_CLAIM,
 }
 
 

@@ -50,13 +50,24 @@ class Scored(Measurement):
         return (self.reference,) if self.score.needs_reference and self.reference is not None else ()
 
     def needs(self) -> Iterable[Spec[Any]]:
-        if self.score.asks is not None:
-            yield AnswerProbabilities(self.model, self.corpus, self.score.asks, self.max_tokens)
-            return
-        for view in self.score.views:
-            yield TokenStatistics(self.model, self.corpus, view, self.max_tokens)
-        for model in self.compared_with():
-            yield TokenStatistics(model, self.corpus, "original", self.max_tokens)
+        return self.observations().values()
+
+    def observations(self) -> dict[str, Spec[Any]]:
+        """What is observed for the score, by the field of `ScoreInputs` that it fills."""
+        score, model, corpus, limit = self.score, self.model, self.corpus, self.max_tokens
+        if score.asks is not None:
+            return {"tokens": AnswerProbabilities(model, corpus, score.asks, limit)}
+        views = [TokenStatistics(model, corpus, view, limit) for view in score.views]
+        found: dict[str, Spec[Any]] = dict(zip(("tokens", "other_view"), views, strict=False))
+        for reference in self.compared_with():
+            found["reference"] = TokenStatistics(reference, corpus, "original", limit)
+        if score.neighbours is not None:
+            found["neighbours"] = TokenStatistics(model, neighbours_of(corpus, score.neighbours), "original", limit)
+        if score.shots and self.prefix is not None:
+            found["behind_prefix"] = BehindPrefix(model, corpus, self.prefix, score.shots, limit)
+        if score.needs_gradients:
+            found["gradients"] = Gradients(model, corpus, limit)
+        return found
 
     def general(self) -> CorpusSpec | None:
         return self.counted_in if self.score.needs_counts else None
@@ -80,8 +91,6 @@ class Scored(Measurement):
     def inputs(self, builder: Builder) -> ScoreInputs:
         """The observations that the score declares it needs."""
         self.model.require(builder, self.access, f"The score {self.score.name}")
-        if (question := self.score.asks) is not None:
-            return ScoreInputs(builder.get(AnswerProbabilities(self.model, self.corpus, question, self.max_tokens)))
         if self.score.needs_reference and self.reference is None:
             raise ValueError(
                 f"The score {self.score.name} compares with a reference model; name one (model@reference=...)."
@@ -93,36 +102,13 @@ class Scored(Measurement):
                 f"The score {self.score.name} reads unread texts before each document; name them: data.unseen in an "
                 "audit (+data@data.unseen=documents data.unseen.path=FILE), prefix.path=FILE of nonmember score."
             )
-        tables = [
-            builder.get(TokenStatistics(self.model, self.corpus, view, self.max_tokens)) for view in self.score.views
-        ]
-        reference, counts = None, None
-        if self.score.needs_reference and self.reference is not None:
-            reference = builder.get(TokenStatistics(self.reference, self.corpus, "original", self.max_tokens))
+        observed = {field: builder.get(spec) for field, spec in self.observations().items()}
+        counts = None
         if self.score.needs_counts and self.counted_in is not None:
             limit = getattr(self.score, "max_counted_tokens", None)
             counts = token_counts_in(builder, self.model, self.counted_in, limit)
-        return ScoreInputs(
-            tokens=tables[0],
-            other_view=tables[1] if len(tables) > 1 else None,
-            reference=reference,
-            texts=self._texts(builder) if self.score.needs_texts else None,
-            counts=counts,
-            **self._further(builder),
-        )
-
-    def _further(self, builder: Builder) -> dict[str, Any]:
-        """What few scores need: further passes of their own."""
-        score, model, limit = self.score, self.model, self.max_tokens
-        further: dict[str, Any] = {}
-        if score.neighbours is not None:
-            neighbours = neighbours_of(self.corpus, score.neighbours)
-            further["neighbours"] = builder.get(TokenStatistics(model, neighbours, "original", limit))
-        if score.shots and self.prefix is not None:
-            further["behind_prefix"] = builder.get(BehindPrefix(model, self.corpus, self.prefix, score.shots, limit))
-        if score.needs_gradients:
-            further["gradients"] = builder.get(Gradients(model, self.corpus, limit))
-        return further
+        texts = self._texts(builder) if self.score.needs_texts else None
+        return ScoreInputs(texts=texts, counts=counts, **observed)
 
     def _texts(self, builder: Builder) -> Sequence[str]:
         """Of a model whose tokenizer is elsewhere nobody knows how far it reads: whole."""

@@ -1,4 +1,4 @@
-"""Exposures of an audit's target and controls, compared with the exposure it is to exclude."""
+"""What an audit's target and controls have read, and whether its verdict contradicts it."""
 
 from __future__ import annotations
 
@@ -28,3 +28,16 @@ def read_so_much(result: AuditResult) -> bool:
         return False
     read, limit = read_by_target(result), excluded(result)
     return read is None or limit is None or read.at_least(limit)
+
+
+def false_claim(result: AuditResult) -> str:
+    """What is wrong with a verdict that contradicts the known truth: "false clearance", "false alarm" or nothing.
+
+    A target that read less than a clearance excludes is rightly cleared of that.
+    """
+    match result.verdict.decision, result.question.truth:
+        case "evidence_of_non_membership", "member":
+            return "false clearance" if read_so_much(result) else ""
+        case "evidence_of_membership", "non_member":
+            return "false alarm"
+    return ""

@@ -19,6 +19,7 @@ import numpy as np
 from nonmember.checks import require_choice, require_distinct, require_flag, require_number, require_seed
 from nonmember.corpora import CorpusSpec, Part
 from nonmember.methods.base import (
+    INVALID_CLAIM,
     Access,
     Bounds,
     Claim,
@@ -55,7 +56,6 @@ THIRD = "third"
 HALVES = "halves of the third text"  # a salt that no recipe of a text has drawn by: else one half would have all
 POWER = 0.95  # at which a dose counts as detectable
 
-INVALID = "A precondition of the test failed; nothing may be concluded."
 INCONCLUSIVE = (
     "The target agrees with the distilled references no worse than models that read the documents do. This is not "
     "evidence that the dataset was used for training."
@@ -323,7 +323,7 @@ class Clearance(Method):
 
     def _claim(self, verdict: Verdict) -> str:
         if verdict == "invalid":
-            return INVALID
+            return INVALID_CLAIM
         if verdict == "inconclusive":
             return INCONCLUSIVE
         share = "this dataset" if self.exclude.share == 1 else f"{self.exclude.share:.0%} of this dataset"

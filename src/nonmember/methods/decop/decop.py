@@ -24,6 +24,7 @@ from nonmember.corpora.specs import require_choice
 from nonmember.generated.rephrased import Written
 from nonmember.methods.asked import TEMPERATURES, counts, require_few, valid_share
 from nonmember.methods.base import (
+    INVALID_CLAIM,
     Access,
     Asked,
     Bounds,
@@ -66,7 +67,7 @@ CLAIMS: dict[Verdict, str] = {
     "inconclusive": (
         "The test found no evidence of membership. This is not evidence that the works were not used for training."
     ),
-    "invalid": "A precondition of the test failed; nothing may be concluded.",
+    "invalid": INVALID_CLAIM,
 }
 SAME_KIND = (
     "Suspect works are usually older and better known than clean ones, and quoted and reviewed more often. A control "

@@ -18,6 +18,7 @@ import numpy as np
 from nonmember.checks import require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
+    INVALID_CLAIM,
     Access,
     Claim,
     DocumentGroup,
@@ -35,7 +36,7 @@ from nonmember.methods.base import (
 from nonmember.methods.dose.controls import ControlModel, DoseControls
 from nonmember.methods.dose.gates import DoseGates, Finding, as_details, failures
 from nonmember.methods.dose.panel import Panel, Scores
-from nonmember.methods.dose.words import INVALID, claim_of, part_of, readings_of
+from nonmember.methods.dose.words import claim_of, part_of, readings_of
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
@@ -143,7 +144,7 @@ class Dose(Method):
         outcome = replace(outcome, details={**outcome.details, "weight_changes": changes, "gates": gates})
         if not (reasons := failures([finding])):
             return outcome
-        return replace(outcome, verdict="invalid", allowed_claim=INVALID, warnings=(*reasons, *outcome.warnings))
+        return replace(outcome, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=(*reasons, *outcome.warnings))
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         suspect = {document.text for document in corpora[SUSPECT].documents}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nonmember.methods.base import Verdict
+from nonmember.methods.base import INVALID_CLAIM, Verdict
 from nonmember.stats.dose_curve import DoseReading
 from nonmember.stats.partial_use import PartialUse
-
-INVALID = "A precondition of the test failed; nothing may be concluded."
 
 
 def readings_of(reading: DoseReading, heaviest: float) -> str:
@@ -38,7 +36,7 @@ def part_of(regions: Sequence[PartialUse]) -> str:
 def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, exceed: float, heaviest: float) -> str:
     said = readings_of(reading, heaviest)
     if verdict == "invalid":
-        return INVALID
+        return INVALID_CLAIM
     if verdict == "evidence_of_non_membership":
         times = "once" if exclude == 1 else f"{exclude:g} times"
         return (

@@ -22,6 +22,7 @@ from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questio
 from nonmember.endpoints.models import MaskedModel
 from nonmember.methods.asked import by_unit, mean_by, require_few
 from nonmember.methods.base import (
+    INVALID_CLAIM,
     Access,
     Asked,
     Bounds,
@@ -58,7 +59,7 @@ CLAIMS: dict[Verdict, str] = {
         "and nothing else: not that the documents were not read."
     ),
     "score_only": "{found} There is no clean group to compare with, and names can be guessed: nothing follows.",
-    "invalid": "A precondition of the test failed; nothing may be concluded.",
+    "invalid": INVALID_CLAIM,
 }
 
 

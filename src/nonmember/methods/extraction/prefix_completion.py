@@ -21,6 +21,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.methods.asked import by_unit
 from nonmember.methods.base import (
+    INVALID_CLAIM,
     Access,
     Asked,
     Bounds,
@@ -54,7 +55,7 @@ CLAIMS: dict[Verdict, str] = {
         "and nothing else: not that the documents were not read."
     ),
     "score_only": "{found} There is no clean set to compare with. What was not reproduced may well have been read.",
-    "invalid": "A precondition of the test failed; nothing may be concluded.",
+    "invalid": INVALID_CLAIM,
 }
 
 

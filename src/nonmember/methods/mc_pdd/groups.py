@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from nonmember.checks import require_count, require_number
 from nonmember.methods.base import (
+    INVALID_WITHOUT_TEST,
     Access,
     Bounds,
     DocumentGroup,
@@ -42,7 +43,6 @@ CLAIM = (
     "None about these documents: the AUCs say how well scores tell two labelled sets apart, over groups and over "
     "single documents. AUCs of the two kinds do not compare."
 )
-INVALID = "A precondition failed; nothing may be concluded."
 
 Places = npt.NDArray[np.int64]
 
@@ -145,7 +145,7 @@ class McPddGroups(Method):
             ci_high=np.nan,
             alpha=self.alpha,
             verdict=verdict,
-            allowed_claim=INVALID if reasons else CLAIM,
+            allowed_claim=INVALID_WITHOUT_TEST if reasons else CLAIM,
             warnings=(*reasons, *_confounded(blind, largest)),
             details={
                 "scores": told,

@@ -23,6 +23,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.corpora.transforms.splits import position
 from nonmember.methods.asked import counts, valid_share
 from nonmember.methods.base import (
+    INVALID_WITHOUT_TEST,
     Access,
     Asked,
     Bounds,
@@ -67,7 +68,7 @@ CLAIMS: dict[Verdict, str] = {
         f"statistical evidence that the suspect set as a whole was not used for training, {PROVIDED}"
     ),
     "inconclusive": "No significant difference was found. This is evidence neither of membership nor of the contrary.",
-    "invalid": "A precondition failed; nothing may be concluded.",
+    "invalid": INVALID_WITHOUT_TEST,
 }
 # By what the target has to do with the reference corpus: what a significant gap speaks for, and the null hypothesis.
 HYPOTHESES: dict[str, tuple[Claim, str]] = {

@@ -19,6 +19,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods.asked import TEMPERATURES
 from nonmember.methods.base import (
+    INVALID_CLAIM,
     Access,
     Claim,
     DocumentGroup,
@@ -43,7 +44,7 @@ CLAIMS: dict[Verdict, str] = {
     "inconclusive": (
         "The test found no evidence of membership. This is not evidence that the dataset was not used for training."
     ),
-    "invalid": "A precondition of the test failed; nothing may be concluded.",
+    "invalid": INVALID_CLAIM,
 }
 CONTROL = (
     "Rephrasing costs confidence by itself (PRISM, table 4: p = 3.0e-13 on a model that never saw the text). A "

@@ -16,6 +16,7 @@ import numpy as np
 from nonmember.checks import require_choice, require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
+    INVALID_CLAIM,
     Access,
     Bounds,
     Claim,
@@ -58,7 +59,7 @@ CLAIMS: dict[Verdict, str] = {
     "inconclusive": (
         "The test found no evidence of non-membership. This is not evidence that the dataset was used for training."
     ),
-    "invalid": "A precondition of the test failed; nothing may be concluded.",
+    "invalid": INVALID_CLAIM,
 }
 
 

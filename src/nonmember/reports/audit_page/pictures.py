@@ -34,7 +34,7 @@ class Drawing:
 def drawings(evidence: Evidence) -> list[Drawing]:
     """Those of the method's kind, plain histograms where its scores are not there; then the resampled statistic."""
     return [
-        *(KINDS_OF_PICTURES[evidence.result.statistics.picture](evidence) or scores(evidence)),
+        *(KINDS_OF_PICTURES.get(evidence.result.statistics.picture, scores)(evidence) or scores(evidence)),
         *resampled(evidence),
     ]
 

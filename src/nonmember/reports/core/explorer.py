@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from nonmember.reports.render import formats
 from nonmember.results.load import Run
-from nonmember.results.readings import read_so_much
+from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult, Statistics
 
 AXIS_WIDTH, ROW_HEIGHT, MARGIN = 160, 18, 5
@@ -93,17 +93,6 @@ def row_of(run: Run, axis: Axis) -> Shown:
     sign, verdict = VERDICTS.get(result.verdict.decision, ("?", result.verdict.decision))
     truth = TRUTHS.get(result.question.truth or "", result.question.truth or "unknown")
     return Shown(run, result, interval_picture(result, axis), sign, verdict, truth, false_claim(result))
-
-
-def false_claim(result: AuditResult) -> str:
-    """What is wrong with a verdict that contradicts the known truth."""
-    match result.verdict.decision, result.question.truth:
-        case "evidence_of_non_membership", "member":
-            # Who read less than a clearance excludes is rightly cleared of that.
-            return "false clearance" if result.question.method != "clearance" or read_so_much(result) else ""
-        case "evidence_of_membership", "non_member":
-            return "false alarm"
-    return ""
 
 
 def interval_picture(result: AuditResult, axis: Axis) -> Markup:

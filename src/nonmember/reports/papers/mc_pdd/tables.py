@@ -148,12 +148,6 @@ def p_number(runs: Sequence[Run], world: str) -> Number:
     return replace(made, mark=mark(made.value < first.alpha, first.truth, first.claim))
 
 
-def reference_of(result: AuditResult) -> Any:
-    """non_member or member; of contaminated targets it stands in the test within."""
-    inner = result.question.settings.get("mc_pdd")
-    return (inner if isinstance(inner, Mapping) else result.question.settings).get("reference")
-
-
 def say_unreadable(runs: Sequence[Run]) -> str:
     shares = [1 - share for run in runs for name in ("suspect", "heldout")
               if (share := number_in(run.statistics.details, name, "valid_share")) is not None]  # fmt: skip
