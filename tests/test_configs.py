@@ -136,7 +136,7 @@ GIVEN = {
         *("data.candidate='2017-03'", "data.against='2025-03'"),
     ],
     "data/bbc_monthly": (BBC := [f"data.revision={SOME_COMMIT}"]),
-    "data/arxiv_monthly": (ARXIV := [*BBC, "data.text_field=abstract"]),
+    "data/arxiv_monthly": (ARXIV := BBC),
     "experiment/mc_pdd_steam": STEAM,
     "experiment/mc_pdd_bbc": BBC,
     "experiment/mc_pdd_arxiv": ARXIV,
@@ -154,7 +154,6 @@ GIVEN = {
     "model/recorded": ["PLACE.path=answers.csv", "PLACE.model=name"],
     "model/masked": ["PLACE.path=folder"],
     "model/llama_3_70b_instruct": ["PLACE.url=http://localhost:8000/v1"],
-    "model/olmo_7b_instruct": [f"PLACE.revision={SOME_COMMIT}"],
     "model/deepseek_v3": ["PLACE.url=http://localhost:8000/v1"],
     "controls/pythia_controls": ["PLACE.deviation=0.04"],
     "model/tuned": ["PLACE.base.path=folder", "PLACE.corpus.source.path=unseen.jsonl"],
@@ -781,8 +780,8 @@ def test_fsds_models_are_pinned_and_what_is_not_asks_for_its_commit():
     for name in names:
         model = option("model", name)
         assert COMMIT.fullmatch(model.revision) or (name, model.revision) == ("opt_6_7b", "refs/pr/31"), name
-    with pytest.raises(ValueError, match=r"No value was given for target\.revision; add target\.revision=VALUE"):
-        require_complete(composed("audit", ["model@target=olmo_7b_instruct"]))
+    with pytest.raises(ValueError, match=r"No value was given for data\.revision; add data\.revision=VALUE"):
+        require_complete(composed("audit", ["data=bbc_monthly"]))
 
 
 def test_pythia_and_olmo_are_pinned_and_paired():

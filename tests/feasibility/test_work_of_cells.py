@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from datetime import date
 
 import pytest
 
+from marks import slow
+from nonmember.config.grid import sweeps_for
+from nonmember.config.roots import register
 from nonmember.corpora import Cleaned, Component, Hub, Mixture, NestedMixture, Part, Select
 from nonmember.feasibility.jobs import Job
 from nonmember.feasibility.memory import GIB, Machine, Memory, Settings, training
@@ -15,6 +19,7 @@ from nonmember.feasibility.sizes import bound_of, words_in
 from nonmember.feasibility.table import CheckedCell, hours, rows_of, short, summary, to_csv
 from nonmember.feasibility.verdict import Checked, fitting
 
+AT_ONCE = ["decop_papers", "fsd_lr"]
 SETTINGS = Settings(4, 16384, 1024, 256, 4096, mixed=True, gradient_checkpointing=False)
 MIMIR = Hub("iamgroot42/mimir", None, "test", "0" * 40, "text", None, data_files="test/arxiv.jsonl", domain="arxiv")
 CLEANED = Cleaned(MIMIR, 100, 200, "cut", None, 64)
@@ -90,14 +95,13 @@ def test_cells_that_need_the_same_are_a_row_and_shared_work_counts_once():
 # ------------------------------------------------------------------------------------------------ whole cells
 
 
-def cell(*overrides: str, name: str = "audit", on: date = date(2026, 11, 22)) -> Checked:
+def cell(*overrides: str, name: str = "audit", on: date = date(2026, 11, 22), gib: float = 80) -> Checked:
     from nonmember.config.compose import composed
     from nonmember.config.feasible import check_cell
-    from nonmember.config.roots import register
 
     register()
     with composed(name, [*overrides, "trainer=gpu"]) as (config, _):
-        return check_cell(config, Machine(), on)
+        return check_cell(config, Machine(gib=gib), on)
 
 
 def test_a_cell_of_table_2():
@@ -115,7 +119,7 @@ def test_adapters_of_olmo_and_phi():
     checked = cell("world=pythia", "data=pythia_kds", "method=kds", "data.domain=cc", "model@target=olmo_1b")
     assert (checked.status, checked.num_tuned) == ("ready", 16 * 2 * 8 * 4096)
     asks = cell("world=pythia", "data=pythia_kds", "method=kds", "data.domain=cc", "model@target=phi_3_small").asks
-    assert "target.trust_remote_code=true" in asks[0]
+    assert "target.trust_remote_code=true, and install tiktoken, triton, flash-attn" in asks[0]
 
 
 def test_a_model_that_no_gpu_holds():
@@ -124,22 +128,59 @@ def test_a_model_that_no_gpu_holds():
     assert any("target.device_map=auto" in sentence for sentence in checked.asks)
 
 
+def test_an_adapter_too_large_for_a_gpu_is_not_spread_over_several():
+    """Which training refuses."""
+    checked = cell("world=pythia", "data=pythia_fsd", "method=fsd", "model@target=llama_30b", gib=40)
+    assert not any("device_map" in sentence for sentence in checked.asks)
+    assert any("target.quantization=4bit" in sentence for sentence in checked.asks)
+
+
+def test_files_that_are_read_no_times_make_one_model():
+    """Of order_null: the store knows these targets by one key."""
+    words = ["data=pythia_order", "method=pythia_order", "model@target=pythia_ordered", "world.ordered.duplication=0"]
+    jobs = [cell("world=pythia", *words, f"world.ordered.draw={draw}").jobs for draw in (0, 1)]
+    trained = [{job.identity for job in some if job.kind == "training"} for some in jobs]
+    assert trained[0] == trained[1]
+    assert len(trained[0]) == 1
+
+
+@pytest.mark.parametrize("sweep", [*AT_ONCE, *(slow(name) for name in sweeps_for("pythia") if name not in AT_ONCE)])
+def test_cells_of_every_sweep_of_the_hub_are_described(sweep):
+    """First and last: all that is needed is known, and what is asked for is asked for in a sentence."""
+    from nonmember.config.feasible import check_cell
+    from nonmember.config.grid import cells_of
+
+    register()
+    cells = sorted(cells_of(sweep, ["world=pythia", "trainer=gpu"]), key=lambda one: one.number)
+    for one in (cells[0], cells[-1]):
+        checked = check_cell(one.config, Machine(), date(2026, 11, 22), is_open=one.is_open)
+        assert checked.status not in ("unknown", "retired"), checked.asks
+        assert checked.jobs or checked.asks or not checked.hub
+
+
 def test_services_are_there_or_not_by_the_day():
     words = ["world=pythia", "data=decop_booktection", "method=decop", "model@target=gpt_4o_mini"]
-    assert cell(*words).status == "ready"
+    asked = cell(*words)
+    assert (asked.status, asked.asks[0]) == ("asks", "set OPENAI_API_KEY to a key of OpenAI")
+    assert re.search(r"asking.max_requests=\d{6} asking.max_tokens=\d{9} ", asked.asks[1]), "over the budget"
+    allowed = cell(*words, "asking.max_requests=null", "asking.max_tokens=null")
+    assert allowed.asks == asked.asks[:1]
     assert cell(*words, on=date(2027, 1, 14)).status == "retired"
     words[-1] = "model@target=gpt_3_5_turbo_instruct"
     checked = cell(*words, "method.reading=probabilities")
     assert checked.status == "retired"
     assert "take gpt_4o_mini instead" in checked.asks[0]
-    assert "add method.top_logprobs=5" in checked.asks[1]
+    assert "add method.top_logprobs=5" in " ".join(checked.asks)
 
 
 def test_what_the_user_must_supply_is_said():
     checked = cell("world=pythia", "data=arxiv_monthly", "method=mc_pdd", "model@target=olmo_7b_instruct")
     assert checked.status == "asks"
-    assert any("data.revision=COMMIT data.text_field=COLUMN" in sentence for sentence in checked.asks)
-    assert any("target.revision=COMMIT" in sentence for sentence in checked.asks)
+    assert any("both months" in sentence and "data.revision=COMMIT" in sentence for sentence in checked.asks)
+    labelled = cell("world=pythia", "data=pythia_fsd", "method=fsd", "data.domain=arxivtection").asks
+    assert any("give world.labelled.arxivtection.revision=COMMIT, all 40 digits" in sentence for sentence in labelled)
+    games = cell("world=pythia", "experiment=mc_pdd_steam", "model@target=llama_2_7b_chat").asks
+    assert any("JSON Lines: id, name, description" in one and "data.read_path=FILE" in one for one in games)
     unknown = cell(
         "world=own", "target.path=nobody/knows-it", "reference.path=EleutherAI/pythia-1b", "data.path=x.jsonl"
     )

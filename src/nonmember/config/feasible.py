@@ -21,13 +21,14 @@ SOME_ADDRESS = "http://localhost/v1"  # in the place of one that is not given
 
 def check_cell(config: DictConfig, machine: Machine, today: date, *, is_open: bool = True) -> Checked:
     """What is missing is not asked for but named. is_open: whether anything may be missing."""
-    from nonmember.feasibility.verdict import ASKS, UNKNOWN, Checked, check
+    from nonmember.feasibility.verdict import ASKS, UNKNOWN, Budget, Checked, check
 
     _mark_revisions(config)
     keys = open_keys(config) if is_open else []
     try:
         audit, missing = _question(config, keys)
-        return check(audit, settings_of_trainer(config), machine, today, missing)
+        budget = Budget(config.asking.max_requests, config.asking.max_tokens)
+        return check(audit, settings_of_trainer(config), budget, machine, today, missing)
     except ValueError as error:
         return Checked(ASKS if keys else UNKNOWN, (), (str(error).rstrip("."),))
 

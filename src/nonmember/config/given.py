@@ -37,6 +37,12 @@ TEXTS = {
     GENERAL: "general text without the documents",
 }
 
+VALUES = {  # what a key is to be given, and what stands for it in the command
+    "data.read_path": ("games from before the end of the model's training (JSON Lines: id, name, description)", "FILE"),
+    "data.unread_path": ("games from after it (JSON Lines likewise)", "FILE"),
+    "target.url": ("the address of a server that has the target", "http://HOST/v1"),
+}
+
 
 class IncompleteQuestion(ValueError):
     """An audit lacks what its method needs.
@@ -45,11 +51,11 @@ class IncompleteQuestion(ValueError):
     """
 
     def __init__(self, who: str, keys: Iterable[str]) -> None:
-        order = [*MODELS, *TEXTS]
-        self.keys = sorted(keys, key=lambda key: order.index(_place(key)) if _place(key) in order else len(order))
+        order = {place: number for number, place in enumerate((*MODELS, *TEXTS))}
+        self.keys = sorted(keys, key=lambda key: (order.get(_place(key), len(order)), key))
         self.who, self.what = (
             who,
-            _listed([(MODELS | TEXTS).get(_place(key), f"a value for {key}") for key in self.keys]),
+            _listed([_what(key) for key in self.keys]),
         )
         # prism needs a target model and documents; add target.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.
         super().__init__(f"{who} needs {self.what}; add {' '.join(map(_addition, self.keys))} to the command.")
@@ -140,7 +146,13 @@ def _place(key: str) -> str:
     return key.removesuffix(".path")
 
 
+def _what(key: str) -> str:
+    return VALUES[key][0] if key in VALUES else (MODELS | TEXTS).get(_place(key), f"a value for {key}")
+
+
 def _addition(key: str) -> str:
+    if key in VALUES:
+        return f"{key}={VALUES[key][1]}"
     if key in TEXTS:  # the config has no place for it
         place = "general" if key == GENERAL else key
         return f"+data@{place}=documents {place}.path=FILE"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import Any, Literal
@@ -23,7 +23,8 @@ class HubModel:
     configuration.   modules: of a layer, (name, inputs, outputs) each, where the code comes with the weights.
     num_parameters: as published.   special_ids: bos, eos and pad.   prepends: ids that its tokenizer puts before texts.
     terms: accept, where an account must have accepted them on the model's page.   source: where the facts are from.
-    asks: what is not known to us, and how it is given.
+    packages: that its own code imports and that are no dependencies of ours.   asks: what is not known to us, and how
+    it is given; `{key}` is the key that lacks it.
     """
 
     path: str
@@ -40,23 +41,35 @@ class HubModel:
     source: str
     asks: str = ""
     modules: Sequence[tuple[str, int, int]] = ()
+    packages: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
 class HubDataset:
     """documents: most rows of a configuration, file or split, by a part of its name; "": of any other. None: not known.
-    asks: what is not known to us of it, and how it is given."""
+    words: most words of a document, likewise.   asks: what is not known to us of it, and how it is given; `{key}` is
+    the key that lacks it."""
 
     terms: Terms
     documents: Mapping[str, int | None]
     source: str
     asks: str = ""
+    words: Mapping[str, int] = field(default_factory=dict)
 
     def most_documents(self, *names: str | None) -> int | None:
         """Of the configuration, split or file that has one of these names."""
-        wanted = " ".join(filter(None, names))
-        longest = max((part for part in self.documents if part in wanted), key=len, default=None)
-        return None if longest is None else self.documents[longest]
+        return _of_name(self.documents, names)
+
+    def most_words(self, *names: str | None) -> int | None:
+        """Of a document there."""
+        return _of_name(self.words, names)
+
+
+def _of_name(numbers: Mapping[str, Any], names: Sequence[str | None]) -> int | None:
+    """That of the longest part that the names have."""
+    wanted = " ".join(filter(None, names))
+    longest = max((part for part in numbers if part in wanted), key=len, default=None)
+    return None if longest is None else numbers[longest]
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from nonmember.audits.question import Audit
 from nonmember.audits.walk import specs_in
-from nonmember.corpora import CorpusSpec
+from nonmember.corpora import CorpusSpec, Mixture
 from nonmember.endpoints.asked import Asked
 from nonmember.feasibility import memory
 from nonmember.feasibility.memory import Memory, Settings
@@ -187,4 +187,19 @@ def _answers(
 
 
 def _identity(*parts: object) -> str:
-    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
+    return hashlib.sha256(repr(_made_of(parts)).encode()).hexdigest()[:16]
+
+
+def _made_of(part: Any) -> Any:
+    """A spec as what it is made of, where a component that is read no times is none (as in the store's keys)."""
+    match part:
+        case Mixture():
+            return [(_made_of(one.corpus), one.exposures) for one in part.components if one.exposures]
+        case Mapping():
+            return [(key, _made_of(value)) for key, value in part.items()]
+        case list() | tuple():
+            return [_made_of(one) for one in part]
+        case _ if is_dataclass(part) and not isinstance(part, type):
+            compared = [one.name for one in fields(part) if one.compare and one.name != "label"]
+            return type(part).__name__, [(name, _made_of(getattr(part, name))) for name in compared]
+    return part

@@ -44,9 +44,11 @@ def bound_of(corpus: CorpusSpec) -> Bound:
             names = (corpus.name, corpus.split, *(corpus.data_files or ()), *dict(corpus.where or ()).values())
             most = described.most_documents(*names) if described else None
             files = max(1, len(corpus.data_files or ())) if corpus.num_documents is None else 1
-            return Bound(_least(corpus.num_documents, None if most is None else most * files))
+            longest = described.most_words(*names) if described else None
+            return Bound(_least(corpus.num_documents, None if most is None else most * files), longest)
         case Cleaned():
-            return Bound(bound_of(corpus.source).documents, corpus.max_words)
+            base = bound_of(corpus.source)
+            return Bound(base.documents, _least(base.words, corpus.max_words))
         case Prepared() | Streamed():
             base = bound_of(corpus.source)
             return Bound(base.documents, _least(base.words, corpus.cleaning.max_words))

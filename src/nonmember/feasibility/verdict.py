@@ -27,9 +27,17 @@ from nonmember.feasibility.memory import Machine, Settings, smaller
 from nonmember.models import Access, Pretrained
 from nonmember.observations import Measurement
 
-READY, TERMS, GPUS, ASKS, UNKNOWN, RETIRED = (
-    "ready", "needs terms accepted", "needs {} GPUs", "asks", "unknown", "retired",
+READY, WITH_SETTINGS, TERMS, GPUS, ASKS, UNKNOWN, RETIRED = (
+    "ready", "ready with settings", "needs terms accepted", "needs {} GPUs", "asks", "unknown", "retired",
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What a process may ask of services (`asking`): requests and tokens; None for no limit."""
+
+    max_requests: int | None
+    max_tokens: int | None
 
 
 @dataclass(frozen=True)
@@ -54,7 +62,9 @@ class Checked:
         return max((job.num_tuned for job in self.jobs if job.num_tuned), default=None)
 
 
-def check(audit: Audit, trainer: Settings, machine: Machine, today: date, missing: Sequence[str] = ()) -> Checked:
+def check(
+    audit: Audit, trainer: Settings, budget: Budget, machine: Machine, today: date, missing: Sequence[str] = ()
+) -> Checked:
     """missing: what the configuration leaves to the user, a sentence each."""
     specs = list(specs_in(list(audit.groups.values())))
     retired = list(_retired(specs, today))
@@ -69,6 +79,7 @@ def check(audit: Audit, trainer: Settings, machine: Machine, today: date, missin
             unknown = [f"the sizes of {error} are not known here: nothing is told of memory and time"]
         except ValueError as error:
             asks.append(str(error))
+    asks += [*_keys(specs), *_over(jobs, budget)]
     num_gpus, gib, settings = fitting(jobs, trainer, machine)
     sentences = [*retired, *asks, *unknown]
     if terms:
@@ -84,7 +95,7 @@ def check(audit: Audit, trainer: Settings, machine: Machine, today: date, missin
         name
         for name, holds in (
             (RETIRED, retired), (UNKNOWN, unknown), (ASKS, asks), (GPUS.format(num_gpus), many), (TERMS, terms),
-            (READY, True),
+            (WITH_SETTINGS, settings), (READY, True),
         )
         if holds
     )  # fmt: skip
@@ -132,7 +143,9 @@ def _spread(jobs: Sequence[Job], number: int, machine: Machine, settings: Sequen
     ways = []
     if over & {"training", "distilling"}:
         ways.append(f"trainer=fsdp trainer.make_trainer.devices={number}")
-    if over & {"observing", "writing", "tuning"}:
+    if "tuning" in over:  # on one device, with the model that is then observed
+        ways.append("target.quantization=4bit, with which one of them may hold it")
+    elif over & {"observing", "writing"}:
         ways.append("target.device_map=auto (of another role where that model is the large one)")
     return f"with {number} GPUs of {machine.gib:g} GiB: {' and '.join(ways)}"
 
@@ -157,8 +170,36 @@ def _terms(specs: Iterable[Any]) -> list[str]:
 
 def _unpinned(specs: Iterable[Any]) -> list[str]:
     """How to pin what has no commit yet, where that is known."""
-    found = {spec.path: _known(spec) for spec in specs if ":" in str(getattr(spec, "revision", ""))}
-    return [f"{path}: {known.asks}" for path, known in sorted(found.items()) if known is not None and known.asks]
+    found = {}
+    for spec in specs:
+        _, is_open, key = str(getattr(spec, "revision", "")).partition(": ")  # a mark names its key
+        if is_open and (known := _known(spec)) is not None and known.asks:
+            found[spec.path] = f"{spec.path}: {known.asks.replace('{key}', key)}"
+    return [found[path] for path in sorted(found)]
+
+
+def _keys(specs: Iterable[Any]) -> Iterator[str]:
+    """Secrets of services that are known; a server of one's own may want none."""
+    endpoints = {(spec.model, spec.key_variable) for spec in specs if isinstance(spec, Endpoint)}
+    for name, variable in sorted(endpoints):
+        service = services().get(name)
+        if service is not None and service.provider:
+            yield f"set {variable} to a key of {service.provider}"
+
+
+def _over(jobs: Iterable[Job], budget: Budget) -> Iterator[str]:
+    """What a cell may ask of services beyond the budget of a process, which all of its cells share."""
+    asked = [job for job in jobs if job.requests is not None]
+    requests, tokens = sum(job.requests or 0 for job in asked), sum(job.tokens or 0 for job in asked)
+    words = [
+        f"asking.{name}={number}"
+        for name, number, most in (
+            ("max_requests", requests, budget.max_requests), ("max_tokens", tokens, budget.max_tokens)
+        )
+        if most is not None and number > most
+    ]  # fmt: skip
+    if words:
+        yield f"allow what it may ask: {' '.join(words)} (for each cell of one process)"
 
 
 def _known(spec: Any) -> HubModel | HubDataset | None:
@@ -174,7 +215,9 @@ def _consents(specs: Iterable[Any], audit: Audit) -> Iterator[str]:
         known = hub_models().get(path)
         if known is not None and known.remote_code and not model.trust_remote_code:
             role = "target" if audit.target == model else "reference" if audit.reference == model else "MODEL"
-            yield f"the code of {path} comes with its weights; if you trust it, add {role}.trust_remote_code=true"
+            packages = f", and install {', '.join(known.packages)}" if known.packages else ""
+            trust = f"add {role}.trust_remote_code=true"
+            yield f"the code of {path} comes with its weights; if you trust it, {trust}{packages}"
 
 
 def _files(specs: Iterable[Any]) -> Iterator[str]:
