@@ -50,18 +50,18 @@ def test_where_the_truth_is_known_it_is_said_first():
     wrong = made_up.result(corpus="b", truth="member", verdict="evidence_of_non_membership")
     right = made_up.result(corpus="c", truth="member", verdict="inconclusive")
     told = "prism cleared 1 of 1 sets that were not read and 1 of 2 sets that were read (wrongly)."
-    assert said(unread, wrong, right).startswith(f"The truth is known here: {told}")
+    assert said(unread, wrong, right).startswith(f"Ground truth: {told}")
     read = {"method": "llm_di", "verdict": "evidence_of_membership", **T}
     right, wrong = (made_up.result(corpus=truth, truth=truth, **read) for truth in ("member", "non_member"))
-    told = "llm_di took for read 1 of 1 sets that were not read (wrongly) and 1 of 1 sets that were read."
-    assert said(right, wrong).startswith(f"The truth is known here: {told}")
+    told = "llm_di flagged 1 of 1 sets that were not read (wrongly) and 1 of 1 sets that were read."
+    assert said(right, wrong).startswith(f"Ground truth: {told}")
     # Who read less than a clearance excludes is rightly cleared of that.
     less, as_much = (
         made_up_clearance.clearance(read=Exposure(1.0, times), truth="member", verdict="evidence_of_non_membership")
         for times in (1, 8)
     )
     assert "cleared 2 of 2 sets that were read (1 wrongly)." in said(less, as_much)
-    assert "truth is known" not in said(KDS, KDS) + said(made_up.result(truth=None), made_up.result(truth=None))
+    assert "Ground truth" not in said(KDS, KDS) + said(made_up.result(truth=None), made_up.result(truth=None))
 
 
 def test_readings_are_told_without_a_sign_and_p_says_of_what_it_is():

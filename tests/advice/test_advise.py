@@ -169,7 +169,7 @@ def test_what_can_be_looked_up_is(make_model, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given_words", "sentence"),
     [
-        (["acess=text"], "There is no acess to say of a situation; there are access, documents"),
+        (["acess=text"], "acess is not a key of advise; the keys are access, documents"),
         (["access=api"], "access must be one of none, text"),
         (["documents=0"], "documents must be a whole number of at least 1"),
         (["base=perhaps"], "base must be true or false"),

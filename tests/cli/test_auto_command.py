@@ -97,7 +97,7 @@ def test_a_dry_run_counts_the_parts(auto):
 def test_a_seal_of_several_questions_is_refused_when_it_is_written(nonmember):
     refused = nonmember("seal", "--new-key", "k.key", "--out", "seal.json", "world=micro", "method=auto")
     assert refused.status == 1
-    assert "method=auto puts several" in refused.err
+    assert "method=auto runs several" in refused.err
 
 
 def test_nothing_to_run_is_said(auto):

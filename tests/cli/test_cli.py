@@ -152,7 +152,11 @@ def test_a_slip_gets_a_sentence_with_the_nearest(nonmember, tmp_path, overrides,
             "prism needs a target model, a reference model that has not read the documents and documents; add "
             "target.path=FOLDER_OR_HUB_NAME reference.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.",
         ),
-        ("audit", ["model@target=endpoint"], "a value for target.url and a value for target.model; add "),
+        (
+            "audit",
+            ["model@target=endpoint"],
+            "the address of a server that has the target; add target.model=VALUE target.url=http://HOST/v1",
+        ),
         ("audit", ["model@target=micro_target", "reference.path=x", "data.path=y"], "or world=micro or world=pile"),
         ("score", [], "add model.path=VALUE data.path=VALUE to"),
         ("train", [], "model must be a recipe of a training; got a finished model. Use model=tuned"),

@@ -107,7 +107,7 @@ def test_a_wrong_key(nonmember, lab, pacost, monkeypatch, tmp_path):
         (["target.url=127.0.0.1"], "must begin with http:// or https://"),
         (["target.form=voice"], "form of an endpoint must be one of chat, completions"),
         (["asking.concurrency=0"], "asking.concurrency must be a whole number of at least 1"),
-        (["method=prism", "gates=off"], "prism needs whole next-token distributions of the model, and lab at"),
+        (["method=prism", "gates=off"], "prism needs whole next-token distributions of the model, but lab at"),
     ],
 )  # fmt: skip
 def test_mistakes(nonmember, lab, pacost, change, expected):
@@ -123,7 +123,7 @@ def test_a_reference_that_is_to_be_trained(nonmember, lab, documents, make_model
         "model@target=pretrained", f"target.path={make_model(1)}", "model@reference=endpoint",
         f"reference.url={lab.url}", "reference.model=lab",
     )  # fmt: skip
-    assert "paired_t needs weights and tokenizer of the model, and lab at" in in_one_sentence(said)
+    assert "paired_t needs weights and tokenizer of the model, but lab at" in in_one_sentence(said)
     assert not list((tmp_path / "outputs/store").glob("observations/*")), "before anything was made"
 
 

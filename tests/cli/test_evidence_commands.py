@@ -83,9 +83,9 @@ def test_the_audit_refuses_another_question_and_says_which(nonmember, sealed, tm
 def test_a_seal_for_what_was_answered_before_is_refused(nonmember, sealed):
     assert nonmember("audit", *sealed).status == 0
     said = nonmember("audit", *sealed, "seal=seal.json")
-    assert (said.status, "was answered without this seal" in said.err) == (1, True)
+    assert (said.status, "was computed without this seal" in said.err) == (1, True)
     said = nonmember("seal", "--key", "my.key", "--out", "late.json", *sealed, "name=other")
-    assert (said.status, "has its answer already" in said.err) == (1, True)
+    assert (said.status, "already has a result" in said.err) == (1, True)
     assert not Path("late.json").exists()
 
 

@@ -134,7 +134,7 @@ def test_a_dry_run_tells_what_is_then_made_and_makes_nothing(nonmember, ask, tmp
     assert rows["models"] == ["2", "0", "2"]
     assert rows["observations"] == ["4", "0", "4"]
     assert "Audits: 2; with a result 0, to be run 2." in planned.out
-    assert "Nothing on this machine tells the time" in planned.out
+    assert "No time estimate for these" in planned.out
     assert not list(tmp_path.rglob("sidecar.json"))
     assert not (tmp_path / "outputs" / "audits" / "dry").exists()
 
@@ -157,7 +157,7 @@ def test_a_dry_run_names_what_could_not_be_carried_out(nonmember, ask, tmp_path)
     command, *arguments = ask("name=dry", documents=tmp_path / "absent.jsonl")
     told = nonmember(command, *arguments, "dry_run=true")
     assert told.status == 1
-    assert "1 of 1 audits cannot be told about" in told.err
+    assert "1 of 1 audits cannot be planned" in told.err
     assert "absent.jsonl" in told.err
     few = nonmember(command, *ask("name=dry", documents=tmp_path / "few.jsonl")[1:], "dry_run=true")
     assert "has 3 documents and prism needs at least 30" in few.err

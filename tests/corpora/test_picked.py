@@ -77,5 +77,5 @@ def test_all_that_decides_is_in_its_identity():
 def test_what_cannot_be():
     with pytest.raises(ValueError, match="`by` of Picked must be one of"):
         replace(SPEC, by="luck")
-    with pytest.raises(ValueError, match="one model says of a text itself; got ref_ratio"):
+    with pytest.raises(ValueError, match="one model and the original text only; got ref_ratio"):
         replace(SPEC, score=ReferenceRatio())

@@ -102,7 +102,7 @@ def test_a_server_without_scores_of_texts(client, form):
 
 @pytest.mark.parametrize("access", [Access.FULL_LOGITS, Access.WEIGHTS])
 def test_what_no_endpoint_gives_is_refused_without_a_request(lab, client, access):
-    assert "can only be asked. Choose another method, or a model whose weights are at hand." in refused(
+    assert "can only be queried. Choose another method, or a model whose weights are at hand." in refused(
         client(), access
     )
     assert lab.ledger()["received"] == 0

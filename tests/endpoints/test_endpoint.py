@@ -232,7 +232,7 @@ def test_what_the_server_asks_for_is_waited_for(lab, client):
     questions.completions(client(concurrency=1), asked(1))
     assert time.monotonic() - started >= 2 * 0.4  # for the probe, and for the question
     lab.setup(faults={"429": 1.0}, retry_after="86400")
-    with pytest.raises(EndpointError, match="wants no request for 86400 seconds"):
+    with pytest.raises(EndpointError, match="accepts no requests for 86400 seconds"):
         questions.completions(client(), asked(2))
 
 
@@ -378,7 +378,7 @@ def test_an_unknown_model(lab, client):
 
 def test_a_wrong_path(lab, client):
     one = client(other=replace(lab.endpoint(), url=lab.url.removesuffix("/v1")))
-    assert "nothing to ask at that address (404" in refusal(lambda: questions.completions(one, asked(1)))
+    assert "no such route at that address (404" in refusal(lambda: questions.completions(one, asked(1)))
 
 
 def test_no_server(client):
@@ -394,7 +394,7 @@ def test_no_such_name(client):
 def test_an_empty_account(lab, client):
     lab.setup(quota=11)
     said = refusal(lambda: questions.completions(client(concurrency=1), asked(30)))
-    assert "no money left" in said
+    assert "no credit left" in said
     assert "11 answers are kept, and the same command goes on from there" in said
     assert len(rows(client().folder)) == lab.ledger()["paid"] == 11
 

@@ -139,7 +139,7 @@ def test_scores_that_need_no_more(real, shop, folder, score):
 def test_scores_that_need_more_are_refused_for_nothing(real, shop, score, needed):
     real.forget()
     with pytest.raises(
-        EndpointError, match=rf"The score .* needs {needed} of the model, and tiny .* can only be asked"
+        EndpointError, match=rf"The score .* needs {needed} of the model, but tiny .* can only be queried"
     ):
         Scored("target", endpoint(real), DOCUMENTS, score, 64, counted_in=DOCUMENTS).inputs(shop)
     assert real.ledger()["received"] == 0
@@ -254,5 +254,5 @@ def test_documents_keep_their_marks(lab, shop):
 
 
 def test_where_no_weights_are_at_hand(shop):
-    with pytest.raises(ValueError, match="can only be asked: its weights are not available"):
+    with pytest.raises(ValueError, match="can only be queried: its weights are not available"):
         shop.get(Endpoint("http://localhost/v1", "m", "chat", KEY_VARIABLE))

@@ -49,5 +49,5 @@ def test_the_differences():
 
 
 def test_what_cannot_be_is_refused():
-    with pytest.raises(ValueError, match=r"referenced must be some of scores; got zlib"):
+    with pytest.raises(ValueError, match=r"referenced must be a subset of scores; got zlib"):
         replace(LEVELS, scores=[Loss()], referenced=[Zlib()])

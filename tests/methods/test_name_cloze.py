@@ -211,7 +211,7 @@ def test_a_target_that_does_not_answer_as_told_is_invalid():
     groups = [played(BOOKS[15], {CLOZE: (PROBE, player)}) for player in (rambling, player_of([0.2] * 15, 1))]
     outcome = outcome_of(*groups)
     assert outcome.verdict == "invalid"
-    assert outcome.warnings[0].startswith("The target does not do as it is told: 0.0% of its answers about the suspect")
+    assert outcome.warnings[0].startswith("The target does not follow instructions: 0.0% of its answers about the")
     assert outcome_of(*groups, min_valid_share=0).verdict == "evidence_of_membership"
 
 

@@ -159,9 +159,9 @@ def test_everything_but_the_name_is_in_its_key(tmp_path):
 
 def test_what_can_only_be_asked_is_not_trained(tmp_path):
     shop = tiny.builder(tmp_path)
-    with pytest.raises(ValueError, match="target-served can only be asked"):
+    with pytest.raises(ValueError, match="target-served can only be queried"):
         shop.entry(Trained(NOISY, tiny.pretraining(), tiny.GENERAL, seed=1))
-    with pytest.raises(ValueError, match="target-served can only be asked"):
+    with pytest.raises(ValueError, match="target-served can only be queried"):
         shop.get(Noised(NOISY, 0.1, seed=1))
 
 

@@ -320,7 +320,7 @@ def test_documents_longer_than_the_model_reads(tmp_path):
 
 
 def test_a_trainer_that_would_change_the_model_for_good(tmp_path):
-    with pytest.raises(ValueError, match="Adapters are tuned beside a model that others read"):
+    with pytest.raises(ValueError, match="An adapter shares its base model with other runs"):
         tuned(tuning(), tmp_path, precision="bf16-true")
 
 

@@ -1,4 +1,4 @@
-"""Which method, when: from what somebody has to what each method could say with it, its measured power and its cost."""
+"""Method selection: which methods apply to what an auditor has, with their measured power and cost."""
 
 from nonmember.advice.advise import Advice, Option, advise
 from nonmember.advice.situation import Situation

@@ -1,4 +1,4 @@
-"""What somebody has who wants to know whether a set was used."""
+"""What an auditor has: access to the target, the documents, and further models and texts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Situation:
         """Raises ValueError for a name that is none of a situation's."""
         names = [field.name for field in fields(cls)]
         if unknown := [name for name in given if name not in names]:
-            raise ValueError(f"There is no {unknown[0]} to say of a situation; there are {', '.join(names)}.")
+            raise ValueError(f"{unknown[0]} is not a key of advise; the keys are {', '.join(names)}.")
         return cls(**given)
 
     @property

@@ -1,4 +1,4 @@
-"""What a program hands over, as the command line would say it; and beside that what no command line can carry."""
+"""Converts Python arguments to command-line overrides; models and texts in memory are passed beside them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Overrides = Sequence[str] | Mapping[str, Any]
 
 @dataclass
 class Inputs:
-    """A command in the making.
+    """The overrides of a command, collected from Python arguments.
 
     overrides: as on the command line.   replaced: key of the config -> node in its place.   hand_over: gives the
     builder the models and texts that are in memory.

@@ -1,4 +1,4 @@
-"""How a call is carried out within somebody else's program: composed, in one process, quiet, interruptible."""
+"""Runs API calls inside a host program: composes the config, one process, quiet, interruptible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What making artifacts will take, by what making others of their kind took on this machine before."""
+"""Cost estimates for artifacts, from the recorded costs of similar ones on this machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Housekeeping in a store: what is there and who needs it, whether it is sound, removing, and merging by content."""
+"""Maintenance of a store: list entries and what needs them, verify, remove, and merge by content."""
 
 from __future__ import annotations
 

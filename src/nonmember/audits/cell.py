@@ -40,7 +40,7 @@ class Sealed(Protocol):
 
 @dataclass(frozen=True)
 class Cell:
-    """An audit, where its result goes and who hears of it.
+    """An audit with its output folder and its logger.
 
     settings: the resolved config as JSON, kept beside the result and with the logged run.   labels: what the run is
     tagged with: documents and target.   logger: of the `logger=` group.   seal: of the question; None: there is none.
@@ -86,8 +86,8 @@ def run_cell(cell: Cell, builder: Builder) -> AuditResult:
     if (result := finished(folder, keys["audit"])) is not None:
         if cell.seal is not None and result.provenance.keys.get("seal") != cell.seal.hash:
             raise ValueError(
-                f"{folder / RESULT} was answered without this seal, so a seal proves nothing of it any more. Leave the "
-                "seal away, or seal a question that was not put yet."
+                f"{folder / RESULT} was computed without this seal, so the seal can no longer prove anything about it. "
+                "Omit the seal, or seal a question that has not been run yet."
             )
         (folder / ERROR).unlink(missing_ok=True)  # of an attempt before, or of another question that was put here
         log.info("%s: found.", cell.title)

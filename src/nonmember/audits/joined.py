@@ -64,7 +64,7 @@ def run_joined(cell: Cell, parts: Sequence[Part], builder: Builder) -> AuditResu
     method, started = cell.audit.method, time.monotonic()
     assert isinstance(method, Auto)
     if cell.seal is not None:
-        raise ValueError("A seal fixes the question of one method, and method=auto puts several. Seal each of them.")
+        raise ValueError("A seal covers the question of one method, but method=auto runs several. Seal each one.")
     done = list(_run(parts, method, builder))
     if not any(one.result for one in done):
         reasons = "; ".join(f"{one.part.method}: {one.reason}" for one in done) or "none is advised for what is given"
@@ -203,7 +203,7 @@ def _asked_of_the_target(joined: AuditResult, results: Mapping[str, AuditResult]
 
 
 def _tell(cell: Cell, result: AuditResult, key: str) -> None:
-    """The tracker hears of the joined result as of any other."""
+    """Logs the joined result to the tracker, as any other."""
     logger = cell.logger if process_rank() == 0 else NoLogging()
     with logger.start(cell.info(key)) as tracker:
         mirror(tracker, result, cell.folder, None)

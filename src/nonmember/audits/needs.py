@@ -1,4 +1,4 @@
-"""What audits will get from the builder, told before anything is made."""
+"""The artifacts that audits will request from the builder, found out before anything is made."""
 
 from __future__ import annotations
 

@@ -76,14 +76,14 @@ def require_planted(audit: Audit, builder: Builder) -> None:
         few = FEW_DOCUMENTS * len(read)
         if not said.exposures and sum(map(bool, read)) > few:
             raise ValueError(
-                f"{role} is to have read nothing of the suspect set, but {sum(map(bool, read))} of its {len(read)} "
-                "documents are in what it is made from (world.general, related text, or the base's own text). Leave "
-                "them out of it: else a target that read the set looks like one that did not."
+                f"{role} must not be trained on the suspect set, but {sum(map(bool, read))} of its {len(read)} "
+                "documents are in its training text (world.general, related text, or the base's own text). Remove them "
+                "there: otherwise a target that read the set looks like one that did not."
             )
         if said.share == 1 and sum(times < said.exposures for times in read) > few:
             raise ValueError(
-                f"{role} is to have read the suspect set {said.exposures} times, but {sum(map(bool, read))} of its "
-                f"{len(read)} documents are in what it is made from. Name the planted set that is audited "
+                f"{role} must be trained on the suspect set {said.exposures} times, but {sum(map(bool, read))} of its "
+                f"{len(read)} documents are in its training text. Name the planted set that is audited "
                 "(controls.audited), or plant this one."
             )
 

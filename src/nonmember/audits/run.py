@@ -40,7 +40,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     """Answer the question and leave result.json, scores.parquet, the resampled statistics, the answers of models that
     were asked and the page in `folder`.
 
-    keys: of the audit, where the caller has them.   The result is on disk before the builder's tracker hears of it.
+    keys: of the audit, where the caller has them.   The result is on disk before it is logged to the builder's tracker.
     Raises ValueError where the question cannot be put.
     """
     started = time.monotonic()

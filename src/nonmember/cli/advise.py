@@ -1,4 +1,4 @@
-"""`nonmember advise`: which method, from what there is."""
+"""`nonmember advise`: ranks the methods for the available access and data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-HELP = """nonmember advise: which method could say what with what you have, best first, with power, costs and commands.
+HELP = """nonmember advise: which methods apply to your access and data, best first, with power, cost and command.
 
   nonmember advise access=weights documents=150 base=true
   nonmember advise access=text documents=300 heldout=same_draw titles=true follows=true input_price=1 output_price=4

@@ -49,7 +49,7 @@ def main() -> None:
 
     def run(config: DictConfig, folder: Path) -> None:
         if config.dry_run:
-            raise ValueError("What an audit would make is told where dry_run=true is written so, in the command.")
+            raise ValueError("dry_run must be given on the command line, spelled dry_run=true.")
         cells.begun(folder)
         if config.fail_fast and cells.has_failure():
             log.warning("Not run, because an earlier audit failed (fail_fast=true): %s", folder.name)

@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("folder", type=Path, nargs="+", help="of one audit or of many; all below it are taken")
     parser.add_argument("--out", type=Path, required=True, help="the bundle, for example mine.evidence.zip")
     add_key(parser)
-    parser.add_argument("--store", type=Path, help="where the artifacts lie now; otherwise where they lay")
+    parser.add_argument("--store", type=Path, help="the artifact store, if it was moved since the audit")
     parser.add_argument(
         "--data", type=Path, action="append", default=[],
         help="documents that nm.audit was given in memory: the same rows as JSON Lines (more than once for several)",

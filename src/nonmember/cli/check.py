@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 ALL = "all"
 WORLD_OF_ALL = "pythia"  # whose models are on the hub
 EPILOG = """key=value as for `nonmember audit`: world=pythia, trainer=fsdp, world.labelled.arxivtection.revision=COMMIT.
-The trainer is the GPU's if none is named. Memory, tokens and hours are bounds told from the recipes and from
+The default is trainer=gpu. Memory, tokens and hours are bounds derived from the recipes and from
 descriptions of models and data sets that come with the package; nothing is downloaded."""
 
 

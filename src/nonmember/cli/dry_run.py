@@ -1,4 +1,4 @@
-"""What a sweep, or one audit, would make and what that takes: a table, the order, and what nobody here knows."""
+"""Dry run of a sweep or audit: the artifacts it would make, their order, and their estimated or unknown cost."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def show(outlook: Outlook, work: Work, num_workers: int, console: Console | None
     console.print(_table(work))
     for sentence in (*_about_audits(outlook), *_about_order(outlook, work), *_about_costs(work, num_workers)):
         console.print(for_rich(sentence), soft_wrap=True, highlight=False)
-    console.print("Nothing was trained, observed or asked.", highlight=False)
+    console.print("Dry run: nothing was trained, observed or queried.", highlight=False)
     if outlook.refused:
         reasons = Counter(outlook.refused.values())
         first, _ = reasons.most_common(1)[0]
-        raise ValueError(f"{len(outlook.refused)} of {outlook.num_cells} audits cannot be told about: {first}")
+        raise ValueError(f"{len(outlook.refused)} of {outlook.num_cells} audits cannot be planned: {first}")
 
 
 def _table(work: Work) -> Table:
@@ -66,15 +66,15 @@ def _row(kind: str, names: list[str], work: Work) -> tuple[str, ...]:
     return (kind, *map(str, numbers), tokens, _partly(seconds, duration), disk)
 
 
-def _partly(values: list[float | None], told: object) -> str:
+def _partly(values: list[float | None], formatted: object) -> str:
     """The sum in words; "at least" where some are not known, and a question mark where none is."""
     known = [one for one in values if one is not None]
     if not values:
         return "-"
     if not known:
         return "?"
-    assert callable(told)
-    return f"{'at least ' if len(known) < len(values) else ''}{told(sum(known))}"
+    assert callable(formatted)
+    return f"{'at least ' if len(known) < len(values) else ''}{formatted(sum(known))}"
 
 
 def _about_audits(outlook: Outlook) -> Iterable[str]:
@@ -89,7 +89,7 @@ def _about_audits(outlook: Outlook) -> Iterable[str]:
     for why, number in Counter(outlook.invalid.values()).most_common():
         yield f"{number} would be invalid, and the distilled reference that is counted here not trained: {why}"
     if outlook.asking:
-        yield f"{len(outlook.asking)} of them ask a model that is not here; requests and money are not told here."
+        yield f"{len(outlook.asking)} of them query a remote model; its requests and their cost are not estimated."
     if outlook.climbing:
         yield (
             f"{len(outlook.climbing)} of them look for a learning rate (ladder): the first rate is counted, the others "
@@ -104,7 +104,7 @@ def _about_order(outlook: Outlook, work: Work) -> Iterable[str]:
     if not order:
         return
     if shared:
-        yield "First what several audits need, as far as it is not made of one another side by side:"
+        yield "First the artifacts that several audits share, in parallel where they are independent:"
     for node in shared[:MOST_LISTED]:
         cost = work.costs[node.name]
         taken = "time unknown" if cost.seconds is None else f"about {duration(cost.seconds)}"
@@ -123,14 +123,14 @@ def _about_costs(work: Work, num_workers: int) -> Iterable[str]:
         nodes = work.graph.nodes
         alike = Counter(nodes[name].spec.alike() for name in work.untold)
         example = {nodes[name].spec.alike(): nodes[name].spec.readable for name in reversed(work.untold)}
-        yield "Nothing on this machine tells the time of these; it is recorded when they are made:"
+        yield "No time estimate for these, since nothing similar was made on this machine:"
         for what, number in alike.most_common(MOST_LISTED):
             yield f"  {number} {what.partition(' ')[0]} such as {example[what]}"
     else:
         beside = f" with {num_workers} workers side by side" if num_workers > 1 else ""
         yield f"About {duration(work.makespan(num_workers))}{beside}, by past runs on this machine; tests not counted."
     if any(cost.tokens is None for name, cost in work.costs.items() if work.graph.nodes[name].kind in VERBS):
-        yield "The tokens of some cannot be known before other things are made."
+        yield "The tokens of some are unknown until the artifacts they depend on are made."
     root = work.graph.builder.store.root
     yield f"{_short(shutil.disk_usage(_existing(root)).free)}B are free where the store is."
 

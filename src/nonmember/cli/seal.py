@@ -21,7 +21,7 @@ the other side before the audit is run: nobody else certifies the date in it. Ke
 nobody can show which documents were meant."""
 
 SEVERAL = (
-    "A seal fixes the question of one method, and method=auto puts several; which of them depends on the budget and on "
+    "A seal covers the question of one method, but method=auto runs several; which ones depends on the budget and on "
     "what the blind baseline finds. Seal each that `nonmember advise` names, as in method=prism."
 )
 
@@ -78,8 +78,8 @@ def _require_unanswered(audit: str, audits: Path) -> None:
     for path, keys in keys_of_results([audits])[0].items():
         if keys.get("audit") == audit:
             raise ValueError(
-                f"This question has its answer already, {path}, so a seal could not show that it was fixed before. "
-                "Seal a question that was not put yet."
+                f"This question already has a result, {path}, so a seal could not show that it was fixed in advance. "
+                "Seal a question that has not been run yet."
             )
 
 

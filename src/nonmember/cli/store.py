@@ -1,4 +1,4 @@
-"""`nonmember store list|verify|remove|merge|move|export`: keeping house among what was made."""
+"""`nonmember store list|verify|remove|merge|move|export`: maintenance of the artifact store."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     outputs = Path(os.environ.get("NONMEMBER_OUTPUTS", "outputs"))
-    parser = argparse.ArgumentParser(prog="nonmember store", description="What was made, kept by its content.")
+    parser = argparse.ArgumentParser(prog="nonmember store", description="Manage the artifact store.")
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
     def action(name: str, run: object, what: str, *, results: bool = False) -> argparse.ArgumentParser:
@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
         if results:
             one.add_argument(
                 "--results", type=Path, nargs="+", default=[outputs / "audits"], metavar="FOLDER",
-                help=f"folders of results that rest on it; default: {outputs / 'audits'}",
+                help=f"folders of results that depend on it; default: {outputs / 'audits'}",
             )  # fmt: skip
         one.set_defaults(run=run)
         return one
@@ -47,19 +47,19 @@ def _parser() -> argparse.ArgumentParser:
     one = action("list", list_entries, "every entry: kind, size, age, label, and which results need it", results=True)
     one.add_argument("--kind", help="models, observations, corpora or tokenizers alone")
     action("verify", verify, "check every file against its hash; nothing is changed")
-    one = action("remove", remove, "remove what no result needs; without --yes only say what that is", results=True)
-    one.add_argument("--yes", action="store_true", help="do it")
+    one = action("remove", remove, "remove entries that no result needs; without --yes only list them", results=True)
+    one.add_argument("--yes", action="store_true", help="remove the listed entries")
     one.add_argument(
-        "--keep-days", type=float, default=KEEP_DAYS, help="what is younger stays; its result may be on its way"
+        "--keep-days", type=float, default=KEEP_DAYS, help="keep entries younger than this; their result may be pending"
     )
-    one.add_argument("--unfinished", action="store_true", help="also points from which a killed training would go on")
-    one = action("merge", merge, "copy into this store what another has and it has not")
+    one.add_argument("--unfinished", action="store_true", help="also remove resume points of killed trainings")
+    one = action("merge", merge, "copy the entries that only another store has into this one")
     one.add_argument("other", type=Path, help="the other store, which stays as it is")
-    one = action("move", move, "put this store elsewhere, or into another store")
+    one = action("move", move, "move this store, or merge it into another one")
     one.add_argument("to", type=Path)
     one = action("export", export, "a model as a folder with its card (README.md)")
     one.add_argument("model", help="hash of the entry, or its label where only one has it")
-    one.add_argument("folder", type=Path, help="a new one")
+    one.add_argument("folder", type=Path, help="a new folder")
     return parser
 
 
@@ -87,7 +87,7 @@ def verify(given: argparse.Namespace) -> None:
     wrong = [why for one in tracked(kept, "verifying", "entries") if (why := keeping.damage(one)) is not None]
     for why in wrong:
         _say(why)
-    _say(f"{len(kept) - len(wrong)} of {len(kept)} entries are what they were when they were made.")
+    _say(f"{len(kept) - len(wrong)} of {len(kept)} entries are intact.")
     if wrong:
         raise ValueError(f"{len(wrong)} entries are damaged. Remove their folders; what needs them makes them anew.")
 
@@ -96,10 +96,10 @@ def remove(given: argparse.Namespace) -> None:
     kept = keeping.entries(given.store)
     results, problems = keys_of_results(given.results)
     if problems:
-        raise ValueError(f"A result cannot be read, so nobody knows what it needs; nothing is removed. {problems[0]}")
+        raise ValueError(f"A result cannot be read, so what it needs is unknown; nothing is removed. {problems[0]}")
     if not results:
         listed = ", ".join(map(str, given.results))
-        raise ValueError(f"There are no results below {listed}, so nothing would stay. Name their folder (--results).")
+        raise ValueError(f"There are no results below {listed}, so all would be removed. Name a folder: --results.")
     users, now = keeping.users_of(kept, results), time.time()
     unused = [one for one in kept if not users[one.path]]
     young = [one for one in unused if now - one.made_at <= given.keep_days * DAY]
@@ -132,7 +132,7 @@ def merge(given: argparse.Namespace) -> None:
 def move(given: argparse.Namespace) -> None:
     """Everything is copied and verified before anything is removed."""
     if busy := keeping.being_made(given.store):
-        raise ValueError(f"{busy[0]} is being made now; move the store when nobody works in it.")
+        raise ValueError(f"{busy[0]} is being made; move the store when no process is using it.")
     _merge(given.store, given.to)
     for path in keeping.unfinished(given.store):
         goal = given.to / path.parent.name / path.name

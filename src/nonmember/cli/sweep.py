@@ -28,8 +28,7 @@ ANOTHER = "its store or trainer is not that of the first audit; ask for it alone
 
 
 class Sweep:
-    """Sees the cells (`config.sweeping.Watcher`), tells what they cost if that is all that was asked for, and else
-    launches them.
+    """Collects the cells (`config.sweeping.Watcher`); in a dry run estimates their cost, otherwise launches them.
 
     name: of the sweep.   made: what was made for several cells before them, as results count it.
     """
@@ -65,7 +64,7 @@ class Sweep:
             self.outlook.refuse(place, explain(error))
 
     def _see_parts(self, place: int, config: DictConfig, cell: Cell) -> None:
-        """What the parts of method=auto need. Only told, since whether one is run rests on the results before it."""
+        """What the parts of method=auto need. An outlook only: whether a part runs depends on the results before it."""
         from nonmember.audits.joined import foreseen
         from nonmember.cli.audit import composed_again
 

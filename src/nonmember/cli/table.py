@@ -25,7 +25,7 @@ from nonmember.runtime.terminal import for_rich, visible
 LISTED = 4  # names of sets in a cell
 ALWAYS_SAID = ("models_trained", "models_found", "tokens_observed", "observations_found")
 WIDTH_OF_FILES = 150  # a log file has no width of its own; wider tables get all they need
-VERBS = {"evidence_of_non_membership": "cleared", "evidence_of_membership": "took for read"}
+VERBS = {"evidence_of_non_membership": "cleared", "evidence_of_membership": "flagged"}
 
 
 Cell = AuditResult | Failure
@@ -102,7 +102,7 @@ def against_truth(results: Sequence[AuditResult]) -> list[str]:
                     those = [one for one in audits if one.verdict.decision == decision]
                     if audits:
                         told.append(f"{len(those)} of {len(audits)} {what}{_wrongly(those)}")
-                sentences.append(f"The truth is known here: {method} {verb} {' and '.join(told)}.")
+                sentences.append(f"Ground truth: {method} {verb} {' and '.join(told)}.")
     return sentences
 
 

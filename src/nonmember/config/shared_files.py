@@ -25,7 +25,7 @@ MOST_KEPT = 64  # merged configs, which take a megabyte or more each
 
 
 class Files(list[ResultDefault]):
-    """The files of a config, and what they make together, once somebody asked."""
+    """The files of a config, and their merged content once it was requested."""
 
     merged: DictConfig | None = None
 

@@ -65,7 +65,7 @@ def only_answers(access: Access, what: str, name: str) -> EndpointError:
     if access <= Access.PROMPT_LOGPROBS:
         needed = "the log-probability of each token of a given text"
     return EndpointError(
-        f"{what} needs {needed} of the model, and {name} can only be asked. Choose another method, or a model whose "
+        f"{what} needs {needed} of the model, but {name} can only be queried. Choose another method, or a model whose "
         "weights are at hand."
     )
 

@@ -13,7 +13,7 @@ LONGEST_WORDS = 300  # characters of a server's own words that are repeated
 
 
 class EndpointError(ValueError):
-    """The endpoint cannot be asked any further, said to the user in a sentence."""
+    """The endpoint cannot be queried any further; the message explains why in one sentence."""
 
 
 class NoSuchRoute(EndpointError):
@@ -21,9 +21,8 @@ class NoSuchRoute(EndpointError):
 
 
 class Again(Exception):
-    """May go well another time. wait: seconds that the server asks for, None where it says nothing.   charged: whether
-    the request may have been paid for.   crowded: the server says that too much is asked of it.   broken: that it
-    failed."""
+    """A transient error, to be retried. wait: seconds that the server asks for, None where it says nothing.   charged:
+    whether the request may have been paid for.   crowded: the server reports overload.   broken: the server failed."""
 
     def __init__(
         self, reason: str, *, wait: float | None = None, charged: bool = False, crowded: bool = False,
@@ -49,18 +48,18 @@ def raise_for_status(status: int, headers: Mapping[str, str], error: Any, *, mod
             f"that may use {model}."
         )
     if status == 402 or code == "insufficient_quota":
-        raise EndpointError(f"the account has no money left, the server says ({status}): {words}")
+        raise EndpointError(f"the server reports that the account has no credit left ({status}): {words}")
     if status in (404, 405) and (model in words or code == "model_not_found"):
         raise NoSuchRoute(f"the server knows no model {model!r} ({status}). Name one that it has as `model`.")
     if status in (404, 405):
         raise NoSuchRoute(
-            f"there is nothing to ask at that address ({status} {words}). Give `url` up to and including /v1, and as "
-            "`form` (chat or completions) what the server has."
+            f"there is no such route at that address ({status} {words}). Give `url` up to and including /v1, and as "
+            "`form` (chat or completions) a route that the server offers."
         )
     if status in (408, 429) or status >= 500:
         wait = _seconds(headers.get("retry-after-ms"), headers.get("retry-after"))
         if wait is not None and wait > LONGEST_PAUSE:
-            raise EndpointError(f"the server wants no request for {wait:.0f} seconds ({status}). Come back then.")
+            raise EndpointError(f"the server accepts no requests for {wait:.0f} seconds ({status}). Run again later.")
         crowded = status in (429, 503)
         raise Again(f"{status} {words}".strip(), wait=wait, crowded=crowded, broken=status >= 500 and not crowded)
     raise NotAccepted(f"{status} {words}".strip())

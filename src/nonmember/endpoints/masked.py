@@ -1,5 +1,5 @@
-"""Asking a masked language model, which fills blanks and understands no instruction: who knows the language and not the
-works (BERT, in the paper on name cloze).
+"""Queries a masked language model, which fills blanks without instructions: the baseline that knows the language but
+not the works (BERT, in the paper on name cloze).
 
 Shapes: T tokens, V vocabulary, M blanks of a text.
 """

@@ -1,4 +1,4 @@
-"""What a bundle tells of one finished audit: read from its folder and the store, nothing made anew."""
+"""Collects the contents of a bundle for one finished audit from its folder and the store; recomputes nothing."""
 
 from __future__ import annotations
 

@@ -121,8 +121,8 @@ class Seal:
         if found:
             more = f" and {len(found) - TOLD} more" if len(found) > TOLD else ""
             raise ValueError(
-                f"The seal {self.path} fixes another question than the one that is asked: {'; '.join(found[:TOLD])}"
-                f"{more}. Ask the sealed question, or leave the seal away."
+                f"The seal {self.path} does not match this audit: {'; '.join(found[:TOLD])}{more}. Run the sealed "
+                "audit, or omit the seal."
             )
 
     def leave(self, folder: Path, audit: str) -> None:

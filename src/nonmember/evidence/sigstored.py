@@ -45,8 +45,8 @@ def signed_online(payload: bytes) -> bytes:
         return sign(payload, SigningContext.from_trust_config(trust), identity)
     except Exception as error:  # the library's, or of those that it asks the network by
         raise ValueError(
-            f"Sigstore signed nothing: {_told(error)}. It needs a network and an identity (an OpenID provider); leave "
-            "--sigstore away to sign with the key alone."
+            f"Sigstore signed nothing: {_message(error)}. It needs a network and an identity (an OpenID provider). "
+            "Omit --sigstore to sign with the key alone."
         ) from error
 
 
@@ -74,13 +74,13 @@ def confirm(content: bytes, identity: str, issuer: str | None, verifier: Any = N
         try:
             verifier = Verifier.production()
         except Exception as error:  # the library's, or of those that it asks the network by
-            raise OSError(f"its roots of trust cannot be had: {_told(error)}") from error
+            raise OSError(f"its roots of trust cannot be fetched: {_message(error)}") from error
     try:
         verifier.verify_dsse(Bundle.from_json(content), Identity(identity=identity, issuer=issuer))
     except (Error, ValueError) as error:
-        return _told(error)
+        return _message(error)
     return None
 
 
-def _told(error: Exception) -> str:
+def _message(error: Exception) -> str:
     return " ".join(str(error).split()).rstrip(".") or type(error).__name__

@@ -76,7 +76,7 @@ def check(
         try:
             jobs = jobs_of(audit)
         except Unknown as error:
-            unknown = [f"the sizes of {error} are not known here: nothing is told of memory and time"]
+            unknown = [f"the sizes of {error} are not known: no estimate of memory and time"]
         except ValueError as error:
             asks.append(str(error))
     asks += [*_keys(specs), *_over(jobs, budget)]
@@ -238,7 +238,7 @@ def _limits(specs: Iterable[Any]) -> Iterator[str]:
             continue
         name, known = spec.model.model, services().get(spec.model.model)
         if spec.access >= Access.PROMPT_LOGPROBS:
-            yield f"{name} can only be asked, and the method needs more of it; choose a model whose weights are at hand"
+            yield f"{name} can only be queried, but the method needs more; choose a model whose weights are at hand"
         most = known.top_logprobs if known is not None else None
         probe: Any = spec.probe if isinstance(spec, Asked) else None
         wanted = probe.top_logprobs if getattr(probe, "reading", "text") == "probabilities" else 0

@@ -46,7 +46,7 @@ class Picked(CorpusSpec):
         needs = self.score.needs_reference or self.score.needs_counts or self.score.needs_texts
         if needs or len(self.score.views) > 1 or self.score.needs_more_passes:
             raise ValueError(
-                f"`score` of Picked must be of what one model says of a text itself; got {self.score.name}."
+                f"`score` of Picked must need one model and the original text only; got {self.score.name}."
             )
 
     def build(self, builder: Builder) -> Corpus:

@@ -1,5 +1,4 @@
-"""How high do a set's membership scores lie? Their means over the documents: by themselves, less the reference's, and
-beside held-out text of the same kind.
+"""Mean membership scores of a set: raw, less the reference's, and next to those of held-out text of the same kind.
 
 One audit reports them for all scores. There is no test: without models or text of known truth there is no null
 distribution to compare a mean with.
@@ -56,7 +55,7 @@ class Levels(Method):
         require_scores(self.scores, "scores")
         require_scores(self.referenced, "referenced", may_be_empty=True)
         if unknown := [one.name for one in self.referenced if one not in self.scores]:
-            raise ValueError(f"referenced must be some of scores; got {unknown[0]}, which is none of them.")
+            raise ValueError(f"referenced must be a subset of scores; got {unknown[0]}, which is not in scores.")
 
     @property
     def score_name(self) -> str:

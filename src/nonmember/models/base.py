@@ -119,7 +119,7 @@ class ModelSpec(Spec["LoadedModel"]):
         return None
 
     def only_answers(self, needed: str) -> ValueError:
-        return self.lacks(f"can only be asked: its {needed} {'are' if needed == 'weights' else 'is'} not available")
+        return self.lacks(f"can only be queried: its {needed} {'are' if needed == 'weights' else 'is'} not available")
 
     def lacks(self, what: str) -> ValueError:
         return ValueError(f"{self.readable} {what}. Choose another method, or a model that has what it needs.")

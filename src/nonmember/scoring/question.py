@@ -82,7 +82,7 @@ class Scoring:
         wanted |= self.costly
         if not self.model.has_weights:  # which tells neither whole distributions nor its tokenizer
             left_out = [name for name, one in wanted.items() if access_of(one) > Access.PROMPT_LOGPROBS]
-            log.info("%s tells log-probabilities of tokens alone: no %s.", label_of(self.model), ", ".join(left_out))
+            log.info("%s returns only token log-probabilities: %s left out.", label_of(self.model), ", ".join(left_out))
             wanted = {name: one for name, one in wanted.items() if name not in left_out}
         return wanted
 

@@ -1,4 +1,4 @@
-"""What became of the documents that were scored: how many were cut or are without a score, and which, for example."""
+"""Counts of scored, truncated and unscorable documents, with the first ids of each kind."""
 
 from __future__ import annotations
 

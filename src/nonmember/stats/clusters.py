@@ -1,5 +1,5 @@
-"""Shares of trials that go together in two ways: audits of one set, and audits of one model; also true-positive rates
-at a false-positive rate of such trials.
+"""Proportions of two-way clustered trials (audits that share a set, audits that share a model); also true-positive
+rates at a false-positive rate.
 
 Both kinds of clusters are resampled with replacement, independently, and a trial counts as often as its two clusters
 were drawn together: the pigeonhole bootstrap (A. B. Owen, Annals of Applied Statistics 1, 2007, 386-411), whose

@@ -1,4 +1,4 @@
-"""Kernel divergence: how much tuning a model on documents moves them among each other.
+"""Kernel divergence: how much fine-tuning a model on documents changes the similarities of their embeddings.
 
 Shapes: N documents, D width of an embedding, B rows of a block, P pairs.
 

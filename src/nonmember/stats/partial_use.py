@@ -1,5 +1,5 @@
-"""How many of the documents were read, and how often each? Two answers look alike from afar: all of them once, or a
-quarter of them several times. Document by document they differ.
+"""How many of the documents were read, and how often each? On average, all of them read once
+looks like a quarter of them read several times; the scores of single documents tell the two apart.
 
 What a document's score gains from x readings is measured on controls: m_i(x), the mean of those that read it x times
 less that of those that did not. With d_i the target's score less the latter, and a share pi of the documents read,

@@ -131,7 +131,7 @@ def tune(
     """
     if compute.alters_models:
         raise ValueError(
-            "Adapters are tuned beside a model that others read too, and this trainer would change it for good. "
+            "An adapter shares its base model with other runs, and this trainer would modify that model in place. "
             "Choose precision 32-true or bf16-mixed, and trainer=cpu, gpu or ddp."
         )
     _require_on_one_device(model)

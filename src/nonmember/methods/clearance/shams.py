@@ -80,14 +80,14 @@ def _is_distilled(model: ModelSpec, roles: Roles) -> TypeGuard[Trained]:
 
 @dataclass(frozen=True)
 class ShamPrism(WithCounterfeitReference, Prism):
-    """PRISM, given a sham."""
+    """PRISM with a counterfeit distilled reference."""
 
 
 @dataclass(frozen=True)
 class ShamClearance(WithCounterfeitReference, Clearance):
-    """Calibrated clearance, given a sham for every distillation seed."""
+    """Calibrated clearance with a counterfeit distilled reference for every distillation seed."""
 
 
 @dataclass(frozen=True)
 class ShamPairedT(WithCounterfeitReference, PairedT):
-    """The paired t-test, given a sham."""
+    """The paired t-test with a counterfeit distilled reference."""

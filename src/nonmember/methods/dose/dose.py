@@ -1,4 +1,4 @@
-"""The dose meter: how often did the target read the suspect set? One scale that clears, convicts and estimates.
+"""The dose meter: how often did the target read the suspect set? An estimate, and tests in both directions.
 
 Controls are planted: the same base continued with the suspect set read 0, 1, 2, 4 ... times, and with related text read
 where the set was not. Of each model a fixed panel of features is taken, on the set and on a third text that nobody
@@ -47,13 +47,14 @@ TARGET, REFERENCE = "target", "reference"
 SUSPECT, THIRD = "suspect", "third"
 UNSEEN_WEIGHTS = (
     "The target's weights are not at hand, so how far they moved from the base was not compared with the controls'. A "
-    "target that was trained at a lower rate, by an adapter, or on other text afterwards has read more often than told."
+    "target that was trained at a lower rate, by an adapter, or on other text afterwards has read the set more often "
+    "than estimated."
 )
 
 OTHER_BASE = (
     "Controls are of another base than the target, and nothing shows whether it was trained as they were. A target "
-    "that was trained at a lower rate, by an adapter, on more text, or on other text afterwards has read more often "
-    "than told."
+    "that was trained at a lower rate, by an adapter, on more text, or on other text afterwards has read the set "
+    "more often than estimated."
 )
 
 

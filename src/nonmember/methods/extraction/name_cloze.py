@@ -247,8 +247,8 @@ class NameCloze(Method):
                 yield f"The {name} set has {one['num_units']} works left; the test needs {FEWEST_UNITS}."
             if one["num_documents"] and one["share_as_told"] < self.min_valid_share:
                 yield (
-                    f"The target does not do as it is told: {one['share_as_told']:.1%} of its answers about the {name} "
-                    f"set are a single word, and {self.min_valid_share:.0%} must be."
+                    f"The target does not follow instructions: {one['share_as_told']:.1%} of its answers about the "
+                    f"{name} set are a single word, and {self.min_valid_share:.0%} must be."
                 )
 
     def _compared(self, values: Sequence[FloatArray], rng: np.random.Generator) -> GroupComparison:

@@ -1,7 +1,7 @@
-"""The largest learning rate at which PRISM's gates hold, found before the suspect set is looked at.
+"""Selects the largest learning rate at which PRISM's gates hold, without using the suspect set.
 
-A part of the general text plays the suspect set and the target is the teacher: the very distillation of the audit, on
-documents nobody asks about. Rates are tried from the largest down.
+Part of the general text takes the suspect set's place, with the target as teacher: the same distillation as in the
+audit, on other documents. Rates are tried from the largest down.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class PerturbedOutputs(ModelSpec):
         return self.base.load_tokenizer(builder)
 
     def require_trainable(self) -> None:
-        raise ValueError(f"{self.readable} can only be asked; train or change the model behind it.")
+        raise ValueError(f"{self.readable} can only be queried; train or change the model behind it.")
 
     def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
         return self.base.corpora_read()

@@ -1,4 +1,4 @@
-"""Pictures without what nobody sees: matplotlib writes a millionth of a point, and a style at every marker."""
+"""Shrinks SVG figures: rounds matplotlib's coordinates and removes the style that it repeats at every marker."""
 
 from __future__ import annotations
 
