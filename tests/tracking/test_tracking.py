@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import socket
 import time
 from dataclasses import replace
@@ -17,7 +18,7 @@ from nonmember.audits.cell import Cell, run_cell
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import Prism
-from nonmember.runtime.source import commit
+from nonmember.models import Pretrained
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking.curves import KeptCurves
 from nonmember.tracking.trackers import (
@@ -225,15 +226,21 @@ def test_wandb_knows_a_run_by_that_id(tmp_path, no_home):
     assert not logging.has(replace(told, run_id="fedcba9876543210"))
 
 
-def test_every_cell_has_one_run_that_tells_where_its_numbers_come_from(tmp_path, no_home):
+def test_every_cell_has_one_run_that_tells_where_its_numbers_come_from(tmp_path, no_home, monkeypatch):
     """Of a cell that was found, whose models came from the store, as of one that was made."""
+    monkeypatch.setattr("nonmember.audits.run.commit", lambda: "0123456789" * 4)
+    loaded = tiny.builder(tmp_path / "store").get(tiny.scratch(2))
+    for part in (loaded.model, loaded.tokenizer):
+        part.save_pretrained(tmp_path / "reference")
     target = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="target")
     method = Prism(MinKPlusPlus(0.2), tiny.distillation(), "spearman", 20, 0.05, 0.0, 64)
-    audit = Audit(target, tiny.scratch(2), tiny.SUSPECT, method, 1, "texts")
+    audit = Audit(target, Pretrained(str(tmp_path / "reference")), tiny.SUSPECT, method, 1, "texts", sweep="a-sweep")
     wandb = WandbLogging("a-project", "offline", str(tmp_path / "logs"))
     for name, logging in (("found", NoLogging()), ("made", wandb), ("found", wandb), ("found", wandb)):
         (tmp_path / name).mkdir(exist_ok=True)
-        result = run_cell(Cell(audit, tmp_path / name, {}, ["texts"], logging), tiny.builder(tmp_path / "store"))
+        result = run_cell(
+            Cell(audit, tmp_path / name, {"seed": 1}, ["texts"], logging), tiny.builder(tmp_path / "store")
+        )
 
     runs = {
         (told := inspect(run))["run"][0]["display_name"]: told for run in (tmp_path / "logs/wandb").glob("offline*")
@@ -243,9 +250,13 @@ def test_every_cell_has_one_run_that_tells_where_its_numbers_come_from(tmp_path,
     losses = [float(value) for name, _, value in csv.reader(curves.open()) if name == "loss"]
     for name, records in runs.items():
         told = config_in(records)["provenance"]
+        assert config_in(records)["seed"] == 1
+        assert records["run"][0]["run_group"] == "a-sweep"
         assert told["keys"] == result.provenance.keys
+        assert told["keys"]["corpus"] == tiny.SUSPECT.fingerprint(tiny.builder(tmp_path / "store"))
         assert told["versions"] == result.provenance.versions
-        assert told["commit"] == commit()
+        assert told["commit"] == "0123456789" * 4
+        assert told["sources"]["reference"] == result.provenance.sources["reference"] != ""
         assert summary_in(records)["warnings"] == "\n".join(result.verdict.warnings)
         points = [record["item"] for record in records["history"]]
         assert [point["train_target/loss"] for point in points if "train_target/loss" in point] == losses
@@ -253,6 +264,7 @@ def test_every_cell_has_one_run_that_tells_where_its_numbers_come_from(tmp_path,
         (artifact,) = (one for one in records["artifact"] if one["type"] == "audit")
         assert artifact["name"] == f"audit-{result.provenance.keys['audit']}"
         kept = {one["path"]: Path(one["local_path"]).read_bytes() for one in artifact["manifest"]["contents"]}
+        assert json.loads(kept["result.json"])["provenance"]["commit"] == told["commit"]
         assert kept == {file: (tmp_path / name / file).read_bytes() for file in ("result.json", "scores.parquet")}
 
 
