@@ -133,6 +133,23 @@ def test_imports_run_downwards():
     )
 
 
+def folder_pairs(path: Path) -> Iterator[tuple[str, str]]:
+    """The folder that a file lies in and each that it imports from, both where their ways part."""
+    mine = path.relative_to(SOURCE).parts[:-1]
+    for name in own(path):
+        theirs = name.split(".")
+        shared = next((n for n, (one, other) in enumerate(zip(mine, theirs, strict=False)) if one != other), None)
+        if shared is not None and SOURCE.joinpath(*theirs[: shared + 1]).is_dir():
+            yield "/".join(mine[: shared + 1]), "/".join(theirs[: shared + 1])
+
+
+def test_no_two_folders_import_each_other():
+    """At no depth. A package's own `__init__` stands for its folder and not beside the others."""
+    pairs = {pair for path in MODULES if path.name != "__init__.py" for pair in folder_pairs(path)}
+    assert len(pairs) > 100
+    assert not {pair for pair in pairs if pair[::-1] in pairs}
+
+
 def test_mathematics_takes_arrays():
     known = {"__future__", "nonmember", *sys.stdlib_module_names, "numpy", "scipy", "sklearn"}
     none_but((path, packages(path) - known) for path in within("scores", "stats"))

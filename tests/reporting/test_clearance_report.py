@@ -13,9 +13,9 @@ from made_up_clearance import EXCLUDED, READINGS, clearance, controls, everythin
 from reading import text
 
 from nonmember.records.exposure import Exposure
+from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import false_claim
 from nonmember.reports.core.grid import FALSE
-from nonmember.reports.render import formats
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
 from nonmember.results.older import exposure_of

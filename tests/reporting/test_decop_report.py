@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from reading import block, built, text
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import INVALID, PUBLISHED
 from nonmember.reports.papers.decop import published
-from nonmember.reports.render import formats
 
 DASH = formats.DASH
 LETTERS = "ABCD"

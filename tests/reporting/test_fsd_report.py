@@ -12,10 +12,10 @@ import pytest
 from made_up_fsd import READ, UNREAD, everything, fsd, one_score
 from reading import block, built, text
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import DOUBTED, FALSE, INVALID, PUBLISHED
 from nonmember.reports.core.published import number as value_of
 from nonmember.reports.papers.fsd import published as published_fsd
-from nonmember.reports.render import formats
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
 

@@ -14,10 +14,10 @@ from made_up_kds import ABLATIONS, BASELINES, SHARES, UNREAD, everything, kds, s
 from reading import block, built, cell, text
 from scipy import stats
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import DOUBTED, PUBLISHED
 from nonmember.reports.core.published import number as value_of
 from nonmember.reports.papers.kds import published as published_kds
-from nonmember.reports.render import formats
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
 from nonmember.stats.contamination import consistency, level_correlation

@@ -12,9 +12,9 @@ import pytest
 from made_up_mc_pdd import contaminated, everything, mc_pdd, rivals
 from reading import block, built, runs_of
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED
 from nonmember.reports.papers.mc_pdd import published as published_mc_pdd
-from nonmember.reports.render import formats
 from nonmember.reports.render.markdown import cell_text
 from nonmember.stats.multiplicity import holm
 

@@ -7,11 +7,10 @@ import math
 import made_up
 import pytest
 
-from nonmember.reports.core import published
+from nonmember.reports.core import formats, published
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED
 from nonmember.reports.core.numbers import P_VALUE, number, p_number
 from nonmember.reports.core.worlds import select
-from nonmember.reports.render import formats
 from nonmember.results.load import Run
 
 

@@ -13,9 +13,9 @@ from made_up_order import everything, order
 from reading import block, built, cell, text
 from scipy import stats
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED
 from nonmember.reports.papers.order import published as published_order
-from nonmember.reports.render import formats
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
 from nonmember.stats.multiplicity import holm

@@ -12,10 +12,10 @@ import pytest
 from made_up_red_team import attacked, everything
 from reading import built, text
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED
 from nonmember.reports.papers.red_team.report import DEEDS, PARTS
 from nonmember.reports.papers.red_team.tables import failed_gates, outcome, without_gates
-from nonmember.reports.render import formats
 from nonmember.reports.render.figures import COLOURS
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run

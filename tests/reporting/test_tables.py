@@ -6,8 +6,8 @@ import made_up
 import pytest
 from reading import built
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, MISSED, PUBLISHED
-from nonmember.reports.render import formats
 from nonmember.reports.render.markdown import cell_text
 
 

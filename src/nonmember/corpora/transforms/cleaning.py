@@ -23,6 +23,7 @@ import numpy.typing as npt
 from nonmember.artifacts import Builder
 from nonmember.checks import require_number
 from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
+from nonmember.corpora.white_space import normalise
 from nonmember.records import Corpus, Document
 from nonmember.runtime.progress import tracked
 
@@ -35,14 +36,6 @@ CANDIDATE_MARGIN = 0.8
 BAND_WEIGHTS = (0.1, 0.9)  # of false and of missed candidates
 
 Shingles = npt.NDArray[np.uint64]
-
-
-def normalise(text: str) -> str:
-    """Words, whatever whitespace separates them, joined by one space: no line breaks or indentation.
-
-    Nothing else: case, punctuation, markup and Unicode form stay, as the scores look at exactly these.
-    """
-    return " ".join(text.split())
 
 
 @dataclass(frozen=True)

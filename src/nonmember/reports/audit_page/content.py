@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from nonmember.reports.audit_page.evidence import Evidence
+from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import TRUTHS, VERDICTS, false_claim
-from nonmember.reports.render import formats
 from nonmember.results.mirror import SUSPECT, Texts
 from nonmember.results.result import AuditResult
 

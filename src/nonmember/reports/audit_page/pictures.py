@@ -12,8 +12,8 @@ from markupsafe import Markup
 from nonmember.records import FloatArray
 from nonmember.reports.audit_page.evidence import Evidence
 from nonmember.reports.audit_page.svg import Plot, average_ranks, range_of
+from nonmember.reports.core import formats
 from nonmember.reports.core.numbers import detail
-from nonmember.reports.render import formats
 from nonmember.results.answers import KINDS
 
 BINS = 28

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import INTERVAL, Block, Cell, Number, Row
 from nonmember.reports.core.numbers import HIGH, LOW, P_VALUE, STATISTIC, number
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.render import formats
 
 NOT_RUN = "not run"
 # name of the row, method, half of the suspect set, whether only under the untouched target

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from nonmember.reports.render import formats
+from nonmember.reports.core import formats
 from nonmember.results.load import Run
 from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult, Statistics

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from nonmember.reports.render.formats import DASH
+from nonmember.reports.core.formats import DASH
 
 PUBLISHED = "published"
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Cell, Number, dash
-from nonmember.reports.render import formats
 from nonmember.results.load import Run
 from nonmember.results.result import AuditResult
 

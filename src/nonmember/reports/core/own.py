@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import VERDICTS
 from nonmember.reports.core.grid import Block, Cell, Number, Row
-from nonmember.reports.render import formats
 from nonmember.results.load import Run
 
 OWN = "own"  # the world of one's own models and documents, as results record it; and the key of the table

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
 from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.published import number as value_of
-from nonmember.reports.render import formats
 from nonmember.stats.multiplicity import holm
 
 MakeCell = Callable[[str, str], tuple[Number, ...]]

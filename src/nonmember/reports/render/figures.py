@@ -16,9 +16,9 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure
 from nonmember.reports.core.worlds import World
-from nonmember.reports.render import formats
 from nonmember.reports.render.compact import compact
 
 # Okabe and Ito: told apart by everybody. In the page each becomes a variable with a lighter shade for dark pages.

@@ -14,9 +14,9 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import AXIS_WIDTH, axis_of, false_claim, row_of, statistics_of
 from nonmember.reports.core.grid import MEANINGS, PUBLISHED, Cell, Document, Figure, Number
-from nonmember.reports.render import formats
 from nonmember.reports.render.sharing import shared_parts
 from nonmember.results.load import Run
 

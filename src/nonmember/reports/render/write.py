@@ -9,8 +9,8 @@ from datetime import datetime
 from pathlib import Path
 
 from nonmember import __version__
+from nonmember.reports.core.formats import listed
 from nonmember.reports.core.grid import Document
-from nonmember.reports.render.formats import listed
 from nonmember.reports.render.manifest import MANIFEST, manifest, written
 from nonmember.reports.render.markdown import markdown
 from nonmember.reports.render.page import page

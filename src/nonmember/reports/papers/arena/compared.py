@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import RANGE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.papers.arena.contestants import BESIDE, LEVELS, SCORES, SHORT, sign_of, tests_of
-from nonmember.reports.render import formats
 from nonmember.results.load import Run
 
 SIGNED = "Signs are such that a higher number speaks for reading."

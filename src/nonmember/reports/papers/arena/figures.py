@@ -8,12 +8,12 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure, Row
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.arena.contestants import READS_NO_MODEL, Contestant, contestants, doses, shown
 from nonmember.reports.papers.arena.tables import USUAL
 from nonmember.reports.papers.dose.cells import named
-from nonmember.reports.render import formats
 from nonmember.reports.render.figures import (
     MARKERS,
     QUIET,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.arena.contestants import (
@@ -29,7 +30,6 @@ from nonmember.reports.papers.dose.cells import (
     share_cell,
 )
 from nonmember.reports.papers.dose.tables import CLUSTERED
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 
 DECIDES = {"non_membership": ("not read", cleared), "membership": ("read", found)}

@@ -10,6 +10,7 @@ from matplotlib.figure import Figure as Canvas
 from scipy import stats
 
 from nonmember.records.exposure import Exposure
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Cell, Figure, Number, Row, dash
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.worlds import Scope, select
@@ -28,7 +29,6 @@ from nonmember.reports.papers.calibration.cells import (
     shares_base,
 )
 from nonmember.reports.papers.calibration.tables import HALVES, QUANTITIES, named, rate, readings
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.reports.render.figures import MARKERS, QUIET, colour, figure_of, legend_below, panels, size_of_panels
 from nonmember.results.load import Run

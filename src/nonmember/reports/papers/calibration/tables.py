@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from nonmember.records.exposure import Exposure
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
@@ -30,7 +31,6 @@ from nonmember.reports.papers.calibration.cells import (
     runs_of,
     size_of,
 )
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 

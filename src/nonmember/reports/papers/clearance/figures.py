@@ -11,6 +11,7 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.patches import Rectangle
 
 from nonmember.records.exposure import Exposure
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, Block, Cell, Figure
 from nonmember.reports.core.numbers import HIGH, LOW, number_in
 from nonmember.reports.core.worlds import Scope
@@ -25,7 +26,6 @@ from nonmember.reports.papers.clearance.rows import (
     spread_of,
     table,
 )
-from nonmember.reports.render import formats
 from nonmember.reports.render.figures import (
     INK,
     PANELS_IN_ROW,

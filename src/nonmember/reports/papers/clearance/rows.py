@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from nonmember.records.exposure import Exposure
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Row
 from nonmember.reports.core.numbers import (
     Form,
@@ -18,7 +19,6 @@ from nonmember.reports.core.numbers import (
     over_draws,
 )
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 from nonmember.results.readings import planted, read_by_target

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 
 from nonmember.records.exposure import Exposure
+from nonmember.reports.core import formats
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
 from nonmember.reports.core.grid import Block, Cell, Number, dash
 from nonmember.reports.core.numbers import (
@@ -35,7 +36,6 @@ from nonmember.reports.papers.clearance.rows import (
     table,
     two_digits,
 )
-from nonmember.reports.render import formats
 from nonmember.results.load import Run
 from nonmember.results.readings import excluded, planted, read_by_target, read_so_much
 from nonmember.results.result import AuditResult

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Cell, Figure, Number, Row
 from nonmember.reports.core.numbers import detail, number
 from nonmember.reports.core.worlds import Scope
@@ -25,7 +26,6 @@ from nonmember.reports.papers.decop.tables import (
     three,
     uncalibrated,
 )
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, say_medians
 from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below, panels, size_of_panels
 from nonmember.results.load import Run

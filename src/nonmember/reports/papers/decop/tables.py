@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import INTERVAL, INVALID, Block, Cell, Number, Row
 from nonmember.reports.core.numbers import P_VALUE, Value, detail, number, number_in
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.papers.decop import published
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, published_number, say_medians, say_missing
 from nonmember.results.load import Run
 from nonmember.results.result import AuditResult

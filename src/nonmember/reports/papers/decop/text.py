@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import INVALID, Block, Cell, Number, Row
 from nonmember.reports.core.numbers import P_VALUE, detail, number
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, by_domain, select
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, say_medians, say_missing
 from nonmember.results.load import Run
 from nonmember.results.result import AuditResult

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nonmember.records.exposure import Exposure
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Cell, Number, dash
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.worlds import Scope, select
-from nonmember.reports.render import formats
 from nonmember.results.load import Run
 from nonmember.stats.clusters import ClusteredShare, clustered_share
 

@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, Block, Cell, Figure, Number, Row, dash
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.dose.cells import (
@@ -29,7 +30,6 @@ from nonmember.reports.papers.dose.cells import (
     runs_of,
     with_dose,
 )
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.reports.render.figures import (
     MARKERS,

@@ -9,6 +9,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, Block, Cell, Figure, Number, Row, dash
 from nonmember.reports.core.report import Filled
 from nonmember.reports.core.worlds import Scope
@@ -30,7 +31,6 @@ from nonmember.reports.papers.dose.cells import (
 )
 from nonmember.reports.papers.dose.rivals import AGAINST, ERROR, METER, METHODS, SCORES, Comparison, Rival, comparison
 from nonmember.reports.papers.dose.tables import CLUSTERED, MIXED, is_near
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.reports.render.figures import MARKERS, QUIET, colour, figure_of, legend_below, panels
 from nonmember.results.load import Run

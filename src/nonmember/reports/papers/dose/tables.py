@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, Block, Cell, Row, dash
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope
@@ -38,7 +39,6 @@ from nonmember.reports.papers.dose.cells import (
     unread,
     with_dose,
 )
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 

@@ -9,6 +9,7 @@ import math
 
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import RANGE, Block, Cell, Figure, Row
 from nonmember.reports.core.numbers import number, over_draws
 from nonmember.reports.core.report import Filled, figures
@@ -26,7 +27,6 @@ from nonmember.reports.papers.fsd.grids import (
     say_targets,
     scores_of,
 )
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, say_medians, say_missing
 from nonmember.reports.render.figures import (
     QUIET,

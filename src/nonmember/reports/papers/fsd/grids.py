@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INTERVAL, INVALID, PAIR, Block, Cell, Number, Row
 from nonmember.reports.core.numbers import Value, detail, number, number_in
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, say_medians, say_missing
 from nonmember.results.load import Run
 from nonmember.results.result import AuditResult

@@ -17,13 +17,13 @@ from matplotlib.figure import Figure as Canvas
 from matplotlib.ticker import MaxNLocator
 
 from nonmember.records import FloatArray
+from nonmember.reports.core import formats
 from nonmember.reports.core.documents import DocumentValues, read_values
 from nonmember.reports.core.grid import Block, Cell, Figure, Number, Row
 from nonmember.reports.core.numbers import detail
 from nonmember.reports.core.report import Filled, figures
 from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
 from nonmember.reports.papers.fsd.grids import say_differences
-from nonmember.reports.render import formats
 from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below
 from nonmember.results.load import Run
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import PAIR, Block, Cell, Number, Row
 from nonmember.reports.core.numbers import Form, Value, detail, mean_of, number, number_in
 from nonmember.reports.core.published import PublishedTable
@@ -37,7 +38,6 @@ from nonmember.reports.papers.fsd.grids import (
     target_columns,
     with_setting,
 )
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, published_number, say_missing
 from nonmember.results.load import Run
 

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import RANGE, Block, Cell, Figure, Row, dash
 from nonmember.reports.core.report import Filled, figures
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.kds.studies import KDS, WITH_FSD, Levels, Study, everything
 from nonmember.reports.papers.kds.tables import printed, say_draws, target_of
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.reports.render.figures import (
     Line,

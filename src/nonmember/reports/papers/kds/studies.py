@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from nonmember.records import FloatArray
+from nonmember.reports.core import formats
 from nonmember.reports.core.numbers import Value, detail
 from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
-from nonmember.reports.render import formats
 from nonmember.results.load import Run
 from nonmember.results.result import AuditResult
 from nonmember.stats.contamination import Consistency, consistency

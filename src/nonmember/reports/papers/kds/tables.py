@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import PAIR, Block, Cell, Number, Row, dash
 from nonmember.reports.core.numbers import Form, mean_of
 from nonmember.reports.core.report import Filled, tables
@@ -24,7 +25,6 @@ from nonmember.reports.papers.kds.studies import (
     everything,
     same_time,
 )
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, say_missing
 from nonmember.stats.contamination import level_correlation
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import INTERVAL, Block, Cell, Figure, Row
 from nonmember.reports.core.numbers import Value, detail, number
 from nonmember.reports.core.worlds import Scope, by_domain, select
@@ -25,7 +26,6 @@ from nonmember.reports.papers.mc_pdd.tables import (
     sizes_of,
     target_name,
 )
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, say_medians, say_missing
 from nonmember.reports.render.figures import (
     MARKERS,

@@ -12,11 +12,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 from scipy import stats
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import RANGE, Block, Cell, Figure, Row
 from nonmember.reports.core.numbers import P_VALUE, STATISTIC, Form, Value, number, over_draws
 from nonmember.reports.core.worlds import Scope, by_domain, select
 from nonmember.reports.papers.order.tables import DRAW, DUPLICATION, signed_t, values_of
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, say_medians, say_missing
 from nonmember.reports.render.figures import (
     MARKERS,

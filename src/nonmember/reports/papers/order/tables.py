@@ -7,11 +7,11 @@ from typing import Any
 
 from scipy import stats
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import RANGE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.numbers import P_VALUE, STATISTIC, counted, detail, number, over_draws, p_number
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, by_domain, select
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import adjusted, filled, say_medians, say_missing, say_tests
 from nonmember.results.load import Run
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import INTERVAL, PAIR, RANGE, Block, Number
 from nonmember.reports.core.numbers import (
     P_VALUE,
@@ -21,7 +22,6 @@ from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.papers.fsd.beyond import CLASSES
 from nonmember.reports.papers.prism.tables import RHO_DISTILLED, RHO_REFERENCE, not_held_out
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import MakeCell, filled, rows_of, say_medians, say_missing
 from nonmember.results.load import Run
 

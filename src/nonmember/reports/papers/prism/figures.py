@@ -12,11 +12,11 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import INTERVAL, RANGE, Block, Cell, Figure, Number, Row, dash
 from nonmember.reports.core.numbers import P_VALUE, STATISTIC, number, over_draws, with_interval
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.papers.prism.tables import RHO_REFERENCE, difference, not_held_out
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, say_medians, say_missing
 from nonmember.reports.render.figures import (
     MARKERS,

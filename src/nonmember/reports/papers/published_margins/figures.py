@@ -9,9 +9,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import PUBLISHED, Block, Cell, Figure, Number, Row
 from nonmember.reports.core.rereading import CRITICAL, Reread, count
-from nonmember.reports.render import formats
 from nonmember.reports.render.figures import MARKERS, QUIET, colour, draw, legend_below
 
 MEMBER, OTHER = 1, 0  # places of their colours

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
-from nonmember.reports.core import published
+from nonmember.reports.core import formats, published
 from nonmember.reports.core.grid import (
     FALSE,
     MEANINGS,
@@ -35,7 +35,6 @@ from nonmember.reports.core.rereading import (
     with_intervals,
 )
 from nonmember.reports.papers.published_margins import figures as pictures
-from nonmember.reports.render import formats
 from nonmember.results.load import Run
 
 Select = Callable[[Reread], bool]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, RANGE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
 from nonmember.reports.core.worlds import Scope, select
@@ -24,7 +25,6 @@ from nonmember.reports.papers.real_model.settings import (
     by_setting,
     by_training,
 )
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 

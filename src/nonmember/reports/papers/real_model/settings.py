@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, Block, Cell, Number, Row, dash
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.papers.arena.compared import SIGNED
 from nonmember.reports.papers.arena.contestants import sign_of
 from nonmember.reports.papers.dose.cells import cleared, dose_of, found, invalid, named
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 

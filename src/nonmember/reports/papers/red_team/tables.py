@@ -7,11 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, Block, Cell, Number, Row, dash
 from nonmember.reports.core.numbers import P_VALUE, STATISTIC, Value, detail, number
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
-from nonmember.reports.render import formats
 from nonmember.reports.render.blocks import filled, say_missing
 from nonmember.results.load import Run
 from nonmember.results.result import AuditResult
