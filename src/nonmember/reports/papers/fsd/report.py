@@ -48,6 +48,29 @@ PARTS = (
         published=lambda: [paper_table("1", "set, score", published.TABLE_1, AUCS, (published.LEAK,))],
     ),
     Part(
+        "shift", "Beyond the paper: membership and shift apart",
+        "Members of one domain against non-members of the same domain and of another, as WikiMIA’s are of another "
+        "time, under targets that did and did not read the members. What the untouched target shows is the shift; only "
+        "what comes on top is membership.",
+        fill=ours.shifts, made_by=("shift",),
+    ),
+    Part(
+        "releases", "Beyond the paper: older and newer text, with known truth",
+        "Members are documents of an older release of a library. They are told apart from others of that release and "
+        "from what is new in a newer one, as WikiMIA’s members are from later articles, under a target that has read "
+        "neither class and under targets that have read the members so many times. What the first shows against the "
+        "newer release is time, not membership.",
+        "Its sets differ in time, and it has no model that has read neither.",
+        fill=beyond.releases, made_by=("releases",),
+    ),
+    Part(
+        "protocol", "Beyond the paper: its protocol beside a clean one",
+        "Sets in the shape of WikiMIA: several lengths of every document. Split by article, no part of what is tested "
+        "is tuned on; split by document, as in the paper’s program, another length of a tested document often is.",
+        "Some 37% of its tested non-members are parts of articles that are tuned on.",
+        fill=beyond.protocols, made_by=("protocol",),
+    ),
+    Part(
         "table2", "Tables 2 and 15. Text read once, in pretraining",
         "AUC by subset, base / FSD, and its mean over subsets. Both classes are of one source, so date and subject "
         "differ least here.",
@@ -178,29 +201,6 @@ PARTS = (
         "As figure 4, on BookCorpus2 with Pythia-6.9B, up to 500 documents.",
         "zlib from .48 to .78 at 100 (2,800 under test).",
         fill=of_books, made_by=("figure6",),
-    ),
-    Part(
-        "shift", "Beyond the paper: membership and shift apart",
-        "Members of one domain against non-members of the same domain and of another, as WikiMIA’s are of another "
-        "time, under targets that did and did not read the members. What the untouched target shows is the shift; only "
-        "what comes on top is membership.",
-        fill=ours.shifts, made_by=("shift",),
-    ),
-    Part(
-        "releases", "Beyond the paper: older and newer text, with known truth",
-        "Members are documents of an older release of a library. They are told apart from others of that release and "
-        "from what is new in a newer one, as WikiMIA’s members are from later articles, under a target that has read "
-        "neither class and under targets that have read the members so many times. What the first shows against the "
-        "newer release is time, not membership.",
-        "Its sets differ in time, and it has no model that has read neither.",
-        fill=beyond.releases, made_by=("releases",),
-    ),
-    Part(
-        "protocol", "Beyond the paper: its protocol beside a clean one",
-        "Sets in the shape of WikiMIA: several lengths of every document. Split by article, no part of what is tested "
-        "is tuned on; split by document, as in the paper’s program, another length of a tested document often is.",
-        "Some 37% of its tested non-members are parts of articles that are tuned on.",
-        fill=beyond.protocols, made_by=("protocol",),
     ),
 )  # fmt: skip
 
