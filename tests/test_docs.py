@@ -58,7 +58,17 @@ def sections() -> dict[str, int]:
 
 
 def test_the_readme_is_short():
-    assert len(README.read_text(encoding="utf-8").splitlines()) <= 120
+    text = README.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    limits = re.findall(r"^\d\. (.*)$", text.partition("## Known limits")[2].partition("\n## ")[0], flags=re.M)
+    assert len(limits) == 5
+    assert all(len(LINK.sub("", limit).split()) <= 25 and LINK.search(limit) for limit in limits)
+
+
+def test_kept_results_are_small():
+    files = [path for path in (ROOT / "docs" / "results").rglob("*") if path.is_file()]
+    assert {path.suffix for path in files} <= {".md", ".svg", ".csv", ".json"}
+    assert sum(path.stat().st_size for path in files) <= 4_000_000
 
 
 @each_page
