@@ -1,0 +1,151 @@
+"""As test_golden_keys, of the kinds that came after golden_keys.json; and no kind is forgotten.
+
+later_keys.json is appended to when a kind is added, and an entry never changes: one that moves is a store that is lost.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import pkgutil
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import test_golden_keys as earlier
+
+import nonmember
+import tiny
+from nonmember.artifacts import Spec
+from nonmember.artifacts.store import key_hash
+from nonmember.corpora import (
+    Dated,
+    Hub,
+    Joined,
+    Jsonl,
+    NestedMixture,
+    Neutral,
+    Prefixes,
+    Prepared,
+    Select,
+    Shuffled,
+    TextFiles,
+    Titled,
+    Works,
+)
+from nonmember.corpora.sources.documents import Documents
+from nonmember.corpora.sources.paraphrases import OtherTexts
+from nonmember.corpora.sources.tables import Table
+from nonmember.corpora.transforms.near_duplicates import NearDuplicates
+from nonmember.corpora.transforms.neighbours import RandomNeighbours
+from nonmember.corpora.transforms.prepared import Cleaning
+from nonmember.corpora.transforms.streamed import Streamed
+from nonmember.corpora.views import Viewed
+from nonmember.models.kinds.rounded import RoundedWeights
+from nonmember.observations.gradients import Gradients
+from nonmember.observations.prefixes import BehindPrefix
+from nonmember.observations.weights import WeightChange
+from nonmember.training import Trained
+
+GOLDEN = json.loads((Path(__file__).parent / "later_keys.json").read_text())
+SCRATCH, SUSPECT, GENERAL = tiny.scratch(1), tiny.SUSPECT, tiny.GENERAL
+CLEANING = Cleaning("as_is", 2, 10, "cut", "drop", None, 64)
+TRAINED = Trained(SCRATCH, tiny.pretraining(), GENERAL, seed=1)
+ROUNDED = RoundedWeights(TRAINED, 8)
+SPECS: dict[str, Spec[Any]] = {
+    "select": Select(SUSPECT, num_documents=5, salt="s"),
+    "dated": Dated(SUSPECT, 2000, 2010),
+    "near_duplicates": NearDuplicates(SUSPECT, 0.2, "s"),
+    "random_neighbours": RandomNeighbours(SUSPECT, 3, 0.3, 2, 1),
+    "nested": NestedMixture(SUSPECT, GENERAL, 6, 0.5, "s"),
+    "neutral": Neutral(GENERAL, SUSPECT, half="third", num_documents=5, min_characters=3, max_characters=50),
+    "joined": Joined(SUSPECT, 3),
+    "shuffled": Shuffled(SUSPECT, "s"),
+    "prefixes": Prefixes(SUSPECT, (3, 5)),
+    "prepared": Prepared(SUSPECT, CLEANING),
+    "streamed": Streamed(SUSPECT, cleaning=replace(CLEANING, duplicates="keep")),
+    "titled": Titled(SUSPECT, "(?P<title>.+)"),
+    "works": Works(SUSPECT, "(?P<title>.+)"),
+    "viewed": Viewed(SUSPECT, "lowercase"),
+    "other_texts": OtherTexts(SUSPECT, (GENERAL,)),
+    "hub": Hub("owner/name", None, "test", "0" * 40, "text", None, domain="x"),
+    "rounded": ROUNDED,
+    "gradients": Gradients(SCRATCH, SUSPECT, 64),
+    "behind_prefix": BehindPrefix(SCRATCH, SUSPECT, GENERAL, 2, 64),
+    "weight_change": WeightChange(ROUNDED, SCRATCH),
+}
+ROWS = '{"id": "a", "text": "moss fern"}\n{"id": "b", "text": "reed pine"}\n'
+
+
+def files_in(folder: Path) -> dict[str, Spec[Any]]:
+    """Sources that are known by what their files hold."""
+    file = folder / "rows.jsonl"
+    file.write_text(ROWS, encoding="utf-8")
+    return {
+        "jsonl": Jsonl(str(file), "id", "text"),
+        "documents": Documents(str(file)),
+        "table": Table(str(file), "{id}", "{text}"),
+        "text_files": TextFiles(str(folder), "*.jsonl"),
+    }
+
+
+# Why a kind has no entry here.
+WITHOUT = {
+    "LibraryDocs": "known by the versions of what is installed",
+    "ReleaseDocs": "known by files of a package",
+    "Pretrained": "known by its folder (tests/models/test_loading.py)",
+    "Gguf": "known by its file (tests/models/test_gguf.py)",
+    "PackagedGguf": "known by its file (tests/models/test_gguf.py)",
+    "Dequantized": "known by its file (tests/models/test_gguf.py)",
+    "MaskedModel": "known by its folder",
+    "MaskedNeighbours": "known by the folder of a masked model",
+    "Recorded": "known by its file (tests/endpoints/test_recorded.py)",
+    "AnsweredQuestions": "its texts are in the key of what is trained on them",
+    "TokenCounts": "known by a stream that is made",
+    "Chunks": "parts of a stream, which are not kept",
+    "InMemory": "nothing of it outlives the process",
+    "Chosen": "nothing of it is kept",
+    "Whole": "the model itself, in one piece",
+    "Read": "nothing of it is kept",
+}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    return tiny.builder(tmp_path_factory.mktemp("store")), SPECS | files_in(folder)
+
+
+def test_every_later_kind_is_found_where_it_was(world):
+    builder, specs = world
+    found = {name: key_hash(spec.lookup_key(builder)) for name, spec in specs.items()}
+    assert found == GOLDEN
+
+
+def test_no_kind_is_forgotten(world):
+    for module in pkgutil.walk_packages(nonmember.__path__, "nonmember."):
+        importlib.import_module(module.name)
+    pinned = set(kinds_in([vars(earlier).get(name) for name in ("MODELS", "CORPORA", "PICKED", "STORED")], world[1]))
+    ours = {kind for kind in kinds_below(Spec) if kind.__module__.startswith("nonmember.")}
+    assert {kind.__name__ for kind in ours - pinned} == set(WITHOUT)
+
+
+def kinds_below(kind: type) -> Iterator[type]:
+    for one in kind.__subclasses__():
+        if not inspect.isabstract(one) and is_dataclass(one):
+            yield one
+        yield from kinds_below(one)
+
+
+def kinds_in(*parts: Any) -> Iterator[type]:
+    for part in parts:
+        if isinstance(part, Mapping):
+            yield from kinds_in(*part.values())
+        elif isinstance(part, list | tuple):
+            yield from kinds_in(*part)
+        elif is_dataclass(part) and not isinstance(part, type):
+            yield type(part)
+            yield from kinds_in(*(getattr(part, one.name) for one in fields(part)))
