@@ -27,6 +27,7 @@ from nonmember.scores import Score
 __all__ = [
     "INVALID_CLAIM",
     "INVALID_WITHOUT_TEST",
+    "SAME_DISTRIBUTION",
     "Access",
     "Asked",
     "Bounds",
@@ -44,6 +45,7 @@ __all__ = [
     "ScoredDocuments",
     "TestOutcome",
     "Verdict",
+    "finite",
     "method_named",
     "on_suspect",
     "require_resamples",
@@ -65,6 +67,10 @@ Picture = Literal["ranks", "pairs", "groups", "gains", "shards", "answers", "cha
 
 
 INVALID_CLAIM = "A precondition of the test failed; nothing may be concluded."
+SAME_DISTRIBUTION = (
+    "Suspect and held-out text must be draws from one distribution: run the blind baseline (method=blind) on the same "
+    "two sets."
+)
 INVALID_WITHOUT_TEST = "A precondition failed; nothing may be concluded."  # of FSD, KDS and MC-PDD, as bundles state it
 
 
@@ -277,6 +283,11 @@ def method_named(name: str) -> type[Method]:
             return method
         waiting += method.__subclasses__()
     return Method
+
+
+def finite(value: float) -> float | None:
+    """As it stands in details, where JSON has no NaN."""
+    return float(value) if np.isfinite(value) else None
 
 
 def require_score(value: object) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from nonmember.methods.base import (
     INVALID_CLAIM,
+    SAME_DISTRIBUTION,
     Access,
     Claim,
     DocumentGroup,
@@ -25,10 +26,10 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    finite,
     require_score,
     units,
 )
-from nonmember.methods.llm_di import SAME_DISTRIBUTION
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.scores import Score
@@ -125,9 +126,9 @@ class DifferenceInDifferences(Method):
             allowed_claim=CLAIMS[verdict],
             warnings=warnings,
             details={
-                "t": _finite(test.t),
-                "degrees_of_freedom": _finite(test.degrees_of_freedom),
-                "effect_size": _finite(test.effect_size),
+                "t": finite(test.t),
+                "degrees_of_freedom": finite(test.degrees_of_freedom),
+                "effect_size": finite(test.effect_size),
                 "mean": {SUSPECT: float(suspect.mean()), HELDOUT: float(heldout.mean())},
                 "num_clusters": dict(zip((SUSPECT, HELDOUT), test.num_clusters, strict=True)),
                 "num_heldout": len(heldout),
@@ -148,7 +149,3 @@ class DifferenceInDifferences(Method):
 def _gains(documents: ScoredDocuments) -> FloatArray:
     """[documents] of the target over the reference."""
     return documents.values["target"] - documents.values["reference"]
-
-
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None

@@ -30,6 +30,7 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    finite,
     require_resamples,
     require_scores,
     units,
@@ -265,10 +266,6 @@ def overlap(tested: Shown, unseen: Shown) -> tuple[int, int]:
     texts, clusters = {text for text, _ in unseen}, {cluster for _, cluster in unseen if cluster}
     num_texts = sum(text in texts for text, _ in tested)
     return num_texts, sum(text not in texts and cluster in clusters for text, cluster in tested)
-
-
-def finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def lengths(texts: Sequence[str]) -> FloatArray:

@@ -27,9 +27,10 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    finite,
     require_scores,
 )
-from nonmember.methods.fsd import deviation, finite
+from nonmember.methods.fsd import deviation
 from nonmember.methods.order import OrderTest, statistic_of
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import FloatArray

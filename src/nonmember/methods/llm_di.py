@@ -17,6 +17,7 @@ import numpy as np
 from nonmember.checks import require_choice, require_count, require_flag, require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
+    SAME_DISTRIBUTION,
     Access,
     Claim,
     DocumentGroup,
@@ -35,10 +36,6 @@ from nonmember.stats.inference import OutlierMode, dataset_inference
 MOST_SPLITS, MOST_STEPS = 10_000, 1_000_000
 FRACTIONS = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6)  # of tokens, in the program's features
 
-SAME_DISTRIBUTION = (
-    "Suspect and held-out text must be draws from one distribution: run the blind baseline (method=blind) on the same "
-    "two sets."
-)
 COMPAT_LEAKS = (
     "compat=true treats outliers of each set by itself, which lets the label leak into the features: without any "
     "difference between the sets it rejected in 27% of simulated worlds at a nominal 5%."

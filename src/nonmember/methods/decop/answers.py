@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from nonmember.endpoints import Answer, Answers
-from nonmember.methods.base import ScoredDocuments, units
+from nonmember.methods.base import ScoredDocuments, finite, units
 from nonmember.methods.decop.prompts import letter_probabilities
 from nonmember.records import FloatArray
 from nonmember.stats.blind_choice import blind_guesses
@@ -80,11 +80,11 @@ def comparison(found: GroupComparison) -> dict[str, Any]:
         "mean_heldout": found.mean_second,
         "num_suspect_works": found.num_first,
         "num_heldout_works": found.num_second,
-        "welch_t": _finite(found.t),
-        "welch_degrees_of_freedom": _finite(found.degrees_of_freedom),
-        "p_value_greater": _finite(found.p_value_greater),
+        "welch_t": finite(found.t),
+        "welch_degrees_of_freedom": finite(found.degrees_of_freedom),
+        "p_value_greater": finite(found.p_value_greater),
         "best_balanced_acc": found.best_balanced_accuracy,
-        "threshold": _finite(found.threshold),
+        "threshold": finite(found.threshold),
         "roc_auc": found.roc_auc,
         "roc_auc_interval": [found.auc_low, found.auc_high],
         "few_resamples": {_FEW[name]: {"mean": few.mean, "sd": few.sd} for name, few in found.few.items()},
@@ -115,7 +115,7 @@ def works(group: AnsweredGroup, offsets_L: FloatArray | None) -> dict[str, Any]:
     for suffix, choices in _before_and_after(group, offsets_L):
         told[f"accuracy{suffix}"] = choices.accuracy_U().tolist()
         if choices.probability_QL is not None:
-            told[f"probability{suffix}"] = [[_finite(one) for one in row] for row in choices.probability_UL().tolist()]
+            told[f"probability{suffix}"] = [[finite(one) for one in row] for row in choices.probability_UL().tolist()]
     return told
 
 
@@ -133,21 +133,17 @@ def letters(group: AnsweredGroup, offsets_L: FloatArray | None) -> dict[str, Any
 def well_calibrated(group: AnsweredGroup, offsets_L: FloatArray) -> dict[str, float | None]:
     """Share of the works of which each letter's mean probability lies in [.15, .35] (the paper's table 12)."""
     shares = {"before": group.choices.well_calibrated(), "after": group.calibrated(offsets_L).well_calibrated()}
-    return {name: _finite(share) for name, share in shares.items()}
+    return {name: finite(share) for name, share in shares.items()}
 
 
 def by_letter(values_L: FloatArray) -> dict[str, float | None]:
-    return {letter: _finite(value) for letter, value in zip(LETTERS, values_L.tolist(), strict=True)}
+    return {letter: finite(value) for letter, value in zip(LETTERS, values_L.tolist(), strict=True)}
 
 
 def _before_and_after(group: AnsweredGroup, offsets_L: FloatArray | None) -> list[tuple[str, Choices]]:
     """As they were, and with "_calibrated" where there are offsets."""
     after = [] if offsets_L is None else [("_calibrated", group.calibrated(offsets_L))]
     return [("", group.choices), *after]
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 # The text-only control -----------------------------------------------------------------------------------------------
@@ -161,7 +157,7 @@ def blind(suspect: AnsweredGroup, clean: AnsweredGroup, alpha: float) -> tuple[d
     if not first or not second:
         return None, [NO_TEXTS]
     guesses = blind_guesses(first, second, unit_numbers(first_units), unit_numbers(second_units))
-    told = {name: {key: _finite(value) for key, value in asdict(guess).items()} for name, guess in guesses.items()}
+    told = {name: {key: finite(value) for key, value in asdict(guess).items()} for name, guess in guesses.items()}
     warnings = []
     for name, guess in guesses.items():
         picked = (

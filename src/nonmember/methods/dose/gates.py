@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nonmember.checks import require_count, require_number
-from nonmember.methods.prism.gates import Finding, as_details, failures
+from nonmember.methods.findings import Finding, as_details, failures
 from nonmember.records import FloatArray
 from nonmember.stats.correlation import rank_correlation
 from nonmember.stats.dose_curve import DoseReading

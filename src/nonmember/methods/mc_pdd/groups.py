@@ -27,10 +27,10 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    finite,
     require_resamples,
 )
 from nonmember.methods.blind import clusters_for_folds, kinds_of, require_folds
-from nonmember.methods.fsd import finite
 from nonmember.methods.mc_pdd.mc_pdd import HELDOUT, HITS, SUSPECT, McPdd, hits_of
 from nonmember.records import Corpus, FloatArray
 from nonmember.scores import Score

@@ -35,10 +35,10 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    finite,
     require_resamples,
     units,
 )
-from nonmember.methods.fsd import finite
 from nonmember.methods.mc_pdd.prompts import IN_NAME, MaskedWords, Match, stop_words_of
 from nonmember.methods.mc_pdd.words import Strategy
 from nonmember.records import Corpus

@@ -15,6 +15,7 @@ import numpy as np
 
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import Measurement, ScoredDocuments
+from nonmember.methods.findings import Finding
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Scored
 from nonmember.scores import Loss
@@ -23,35 +24,6 @@ from nonmember.stats.layout import layout_auc
 
 LOSS, KL = "loss", "kl"  # columns: loss/<role>, kl/<role>
 LIKELIHOOD = Loss()
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One gate. passed: value > bound, or < bound where `upper`."""
-
-    name: str
-    value: float
-    bound: float
-    upper: bool
-    what: str
-
-    @property
-    def passed(self) -> bool:
-        return self.room > 0
-
-    @property
-    def room(self) -> float:
-        """How far inside its bound the value is; negative where it failed."""
-        return self.bound - self.value if self.upper else self.value - self.bound
-
-    @property
-    def sentence(self) -> str:
-        verb = "below" if self.upper else "above"
-        return f"{self.what} is {self.value:.3f}, and must be {verb} {self.bound:.3f}."
-
-    def as_details(self) -> dict[str, Any]:
-        value = self.value if np.isfinite(self.value) else None
-        return {"value": value, "bound": self.bound, "upper": self.upper, "passed": self.passed}
 
 
 @dataclass(frozen=True)
@@ -156,10 +128,6 @@ def _change(documents: ScoredDocuments, what: str, role: str) -> float:
     """Mean change from the reference to the model, of a loss (from its score, minus the loss) or a divergence."""
     sign = -1.0 if what == LOSS else 1.0
     return sign * float(np.mean(documents.values[f"{what}/{role}"] - documents.values[f"{what}/reference"]))
-
-
-def failures(findings: Sequence[Finding]) -> list[str]:
-    return [finding.sentence for finding in findings if not finding.passed]
 
 
 def as_details(findings: Sequence[Finding]) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import DocumentGroup, Roles, ScoredDocuments
-from nonmember.methods.prism.gates import Finding, as_details, failures
+from nonmember.methods.findings import Finding, as_details, failures
 from nonmember.methods.prism.prism_gates import THIRD
 from nonmember.training.recipes import RuinedWeights
 

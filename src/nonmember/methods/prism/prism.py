@@ -31,7 +31,7 @@ from nonmember.methods.base import (
     require_resamples,
     require_score,
 )
-from nonmember.methods.prism.gates import Finding, as_details, failures
+from nonmember.methods.findings import Finding, as_details, failures
 from nonmember.methods.prism.ladder import Ladder
 from nonmember.methods.prism.prism_gates import THIRD, PrismGates
 from nonmember.models import ModelSpec, label_of

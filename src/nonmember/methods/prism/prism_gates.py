@@ -15,7 +15,8 @@ import numpy as np
 from nonmember.checks import require_count, require_number
 from nonmember.corpora import CorpusSpec, LibraryDocs, Neutral
 from nonmember.methods.base import DocumentGroup, Measurement, Roles, ScoredDocuments
-from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, Finding, HealthBounds, health_measurements
+from nonmember.methods.findings import Finding
+from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, HealthBounds, health_measurements
 from nonmember.models import ModelSpec
 from nonmember.observations import Scored
 from nonmember.records import FloatArray
