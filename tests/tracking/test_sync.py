@@ -300,6 +300,13 @@ def test_wandb_itself_offline(outputs, call, monkeypatch):
         "figure/ranks": "image-file",
     }
     assert done["exit"][0].get("exit_code", 0) == 0
+    provenance = config["provenance"]
+    assert (provenance["keys"]["target"], provenance["versions"]) == (MODEL, result().provenance.versions)
+    assert summary_in(done)["warnings"] == "\n".join(result().verdict.warnings)
+    (artifact,) = (one for one in done["artifact"] if one["type"] == "audit")
+    kept = {one["path"]: Path(one["local_path"]).read_bytes() for one in artifact["manifest"]["contents"]}
+    folder = outputs / "audits/demo/seed=1"
+    assert kept == {file: (folder / file).read_bytes() for file in (RESULT, "scores.parquet")}
     assert summary_in(failed).items() >= {"error": "No such model.", "status": "failed"}.items()
     assert failed["exit"][0]["exit_code"] == 1
 
