@@ -21,6 +21,7 @@ from nonmember.artifacts.store import Entry
 from nonmember.checks import require_choice as require_choice
 from nonmember.checks import require_count as require_count
 from nonmember.checks import require_kind, wrong
+from nonmember.corpora.bounds import Bound, HubBounds
 from nonmember.corpora.sources.place import Place
 from nonmember.records import Corpus, Document
 
@@ -50,6 +51,16 @@ class CorpusSpec(Spec[Corpus]):
 
     def look(self) -> None:
         """Raise ValueError, without reading much, where files are missing or have not the columns that are named."""
+
+    def bound(self, hub: HubBounds) -> Bound:
+        """Most documents and words there can be: those of the corpus that it is made of, unless a kind knows better."""
+        inner = next((one for one in vars(self).values() if isinstance(one, CorpusSpec)), None)
+        return Bound(None) if inner is None else inner.bound(hub)
+
+    def most_words(self, hub: HubBounds) -> int | None:
+        """Most words of all documents together, each as long as it may be."""
+        bound = self.bound(hub)
+        return None if bound.documents is None or bound.words is None else bound.documents * bound.words
 
     def read(self, builder: Builder, dropped: Counter[str], place: Place) -> Iterator[Document]:
         """The documents from `place` on, one by one, for a corpus that is streamed. A source that need not be in memory

@@ -10,11 +10,12 @@ from typing import Any
 from nonmember.audits.question import Audit
 from nonmember.audits.walk import specs_in
 from nonmember.corpora import CorpusSpec, Mixture
+from nonmember.corpora.bounds import TOKENS_PER_WORD
 from nonmember.endpoints.asked import Asked
 from nonmember.feasibility import memory
 from nonmember.feasibility.memory import Memory, Settings
 from nonmember.feasibility.meta import Shape, num_tuned, num_tuned_of_hub, shape_of, shape_of_scratch
-from nonmember.feasibility.sizes import TOKENS_PER_WORD, bound_of, words_in
+from nonmember.feasibility.sizes import bound_of, words_in
 from nonmember.generated.rephrased import Written
 from nonmember.models import ModelSpec, Pretrained
 from nonmember.models.kinds.scratch import Scratch

@@ -15,6 +15,7 @@ from urllib.parse import quote
 
 from nonmember.artifacts import Builder
 from nonmember.checks import shown
+from nonmember.corpora.bounds import Bound, HubBounds, least
 from nonmember.corpora.sources.hub_errors import hub_errors
 from nonmember.corpora.sources.hub_filters import Filter, Undated, smallest_values, wanted_values
 from nonmember.corpora.sources.place import Place
@@ -154,6 +155,13 @@ class Hub(CorpusSpec):
                     return
                 place.documents += 1
                 yield self._document(row, number)
+
+    def bound(self, hub: HubBounds) -> Bound:
+        names = (self.name, self.split, *(self.data_files or ()), *dict(self.where or ()).values())
+        described = hub(self.path, names)
+        files = max(1, len(self.data_files or ())) if self.num_documents is None else 1
+        most = None if described.documents is None else described.documents * files
+        return Bound(least(self.num_documents, most), described.words)
 
     def identity(self) -> dict[str, Any]:
         folder = self._folder()

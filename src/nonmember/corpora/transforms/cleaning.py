@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from nonmember.artifacts import Builder
 from nonmember.checks import require_number
+from nonmember.corpora.bounds import Bound, HubBounds, least
 from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
 from nonmember.corpora.white_space import normalise
 from nonmember.records import Corpus, Document
@@ -91,6 +92,10 @@ class Cleaned(CorpusSpec):
             )
         total = Counter(source.dropped) + dropped
         return Corpus(tuple(documents), dict(sorted(total.items())))
+
+    def bound(self, hub: HubBounds) -> Bound:
+        base = self.source.bound(hub)
+        return Bound(base.documents, least(base.words, self.max_words))
 
     def identity(self) -> dict[str, Any]:
         threshold = self.near_duplicate_threshold

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from nonmember.artifacts import Builder
+from nonmember.corpora.bounds import Bound, HubBounds
 from nonmember.corpora.specs import CorpusSpec, require_count, require_spec
 from nonmember.records import Corpus, Document
 from nonmember.records.neighbours import name_of_neighbour
@@ -48,6 +49,10 @@ class RandomNeighbours(CorpusSpec):
                 for number in range(self.number)
             )
         )
+
+    def bound(self, hub: HubBounds) -> Bound:
+        base = self.base.bound(hub)
+        return Bound(None if base.documents is None else base.documents * self.number, base.words)
 
     def identity(self) -> dict[str, Any]:
         settings = {name: getattr(self, name) for name in ("number", "share", "span", "buffer")}

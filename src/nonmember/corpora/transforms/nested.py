@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.checks import require_number
+from nonmember.corpora.bounds import Bound, HubBounds
 from nonmember.corpora.specs import CorpusSpec, require_count, require_spec
 from nonmember.corpora.transforms.splits import position, require_salt
 from nonmember.records import Corpus, Document
@@ -69,6 +70,10 @@ class NestedMixture(CorpusSpec):
     def _in_order(self, documents: list[Document] | tuple[Document, ...]) -> list[Document]:
         salt = str(self.salt)
         return sorted(documents, key=lambda one: (position(salt, one.doc_id), one.doc_id))
+
+    def bound(self, hub: HubBounds) -> Bound:
+        sides = [self.seen.bound(hub).words, self.unseen.bound(hub).words]
+        return Bound(self.num_documents, None if None in sides else max(filter(None, sides)))
 
     def identity(self) -> dict[str, Any]:
         return {

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
+from nonmember.corpora.bounds import Bound, HubBounds, least
 from nonmember.corpora.specs import CorpusSpec, require_count, require_spec
 from nonmember.corpora.transforms.splits import position, require_salt
 from nonmember.records import Corpus, Document
@@ -137,6 +138,10 @@ class Sharded(CorpusSpec):
             f"shard-{place:03d}": tuple(used[end - number : end])
             for place, (end, number) in enumerate(zip(ends, sizes, strict=True))
         }
+
+    def bound(self, hub: HubBounds) -> Bound:
+        base = self.base.bound(hub)
+        return Bound(least(base.documents, self.max_examples), base.words)
 
     def identity(self) -> dict[str, Any]:
         return {

@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, ClassVar, Literal, get_args
 
 from nonmember.artifacts import Builder
+from nonmember.corpora.bounds import Bound, HubBounds, least
 from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
 from nonmember.corpora.transforms.cleaning import Cleaned, near_duplicates, normalise, without_exact_duplicates
 from nonmember.records import Corpus, Document
@@ -101,6 +102,10 @@ class Prepared(CorpusSpec):
         if not documents:
             raise ValueError(f"Cleaning left none of {len(source)} documents ({dict(dropped)}). Change its limits.")
         return Corpus(tuple(documents), dict(sorted((Counter(source.dropped) + dropped).items())))
+
+    def bound(self, hub: HubBounds) -> Bound:
+        base = self.source.bound(hub)
+        return Bound(base.documents, least(base.words, self.cleaning.max_words))
 
     def identity(self) -> dict[str, Any]:
         if (same := self._same()) is not None:

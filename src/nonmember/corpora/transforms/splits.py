@@ -7,6 +7,7 @@ salts are independent.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
@@ -14,6 +15,7 @@ from typing import Any, ClassVar, Literal
 
 from nonmember.artifacts import Builder
 from nonmember.checks import require_kind, shown, wrong
+from nonmember.corpora.bounds import Bound, HubBounds, least
 from nonmember.corpora.specs import CorpusSpec, as_names, require_choice, require_count, require_spec
 from nonmember.records import Corpus, Document
 from nonmember.records.streams import Mixed, Stream, as_stream
@@ -95,6 +97,22 @@ class Part(CorpusSpec):
                 "change the sizes, or use a larger corpus."
             )
         return Corpus(tuple(document for document in base.documents if document.doc_id in taken))
+
+    def bound(self, hub: HubBounds) -> Bound:
+        base = self.base.bound(hub)
+        return Bound(self._most_of(base.documents), base.words)
+
+    def _most_of(self, base: int | None) -> int | None:
+        sizes, groups = dict(self.sizes), len(self.domains) if self.domains else 1
+        if self.take in sizes:
+            size = sizes[self.take]
+            if isinstance(size, int):
+                return size * groups
+            return None if base is None else math.ceil(size * base)
+        if base is None:
+            return None
+        taken = sum(size * groups if isinstance(size, int) else math.floor(size * base) for size in sizes.values())
+        return max(0, base - taken)
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -209,6 +227,10 @@ class Select(CorpusSpec):
             documents = [document for document in documents if document.doc_id in chosen]
         return Corpus(tuple(documents), base.dropped if self.domains is None else {})
 
+    def bound(self, hub: HubBounds) -> Bound:
+        base = self.base.bound(hub)
+        return Bound(least(base.documents, self.num_documents), base.words)
+
     def identity(self) -> dict[str, Any]:
         return {
             "kind": "select",
@@ -279,6 +301,19 @@ class Mixture(CorpusSpec):
                 copy = copies[document.doc_id]
                 documents.append(document if copy == 1 else replace(document, doc_id=f"{document.doc_id}#{copy}"))
         return Corpus(tuple(documents))
+
+    def bound(self, hub: HubBounds) -> Bound:
+        parts = [(one.corpus.bound(hub), one.exposures) for one in self.components]
+        counts = [None if one.documents is None else one.documents * times for one, times in parts]
+        words = [one.words for one, times in parts if times]
+        return Bound(
+            None if None in counts else sum(filter(None, counts)),
+            None if None in words else max(filter(None, words), default=None),
+        )
+
+    def most_words(self, hub: HubBounds) -> int | None:
+        parts = [(one.corpus.most_words(hub), one.exposures) for one in self._used()]
+        return None if any(words is None for words, _ in parts) else sum((words or 0) * times for words, times in parts)
 
     def identity(self) -> dict[str, Any]:
         return {

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Entry
 from nonmember.checks import require_kind
+from nonmember.corpora.bounds import Bound, HubBounds, least
 from nonmember.corpora.sources.place import Place
 from nonmember.corpora.specs import CorpusSpec, require_count, require_spec
 from nonmember.corpora.transforms.prepared import Cleaning
@@ -69,6 +70,13 @@ class Streamed(CorpusSpec):
 
     def look(self) -> None:
         self.source.look()
+
+    def bound(self, hub: HubBounds) -> Bound:
+        base = self.source.bound(hub)
+        return Bound(base.documents, least(base.words, self.cleaning.max_words))
+
+    def most_words(self, hub: HubBounds) -> int | None:
+        return super().most_words(hub) if self.num_words is None else self.num_words
 
     def identity(self) -> dict[str, Any]:
         return {
