@@ -105,7 +105,7 @@ def test_with_everything_every_method_is_possible():
 def test_with_nothing_nothing_is_concluded():
     found = advise(Situation())
     assert (found.concluding, found.beside) == ((), ())
-    assert "Nothing can be concluded with what there is." in str(found)
+    assert "No method can reach a verdict with this access and data." in str(found)
 
 
 @pytest.mark.parametrize("situation", [Situation(), Situation("text"), Situation("weights"), EVERYTHING])
@@ -122,7 +122,7 @@ def test_text_of_another_date_supports_no_comparison_of_texts():
     found = advise(Situation("weights", heldout="other_date", titles=True, follows=True))
     assert not {"llm_di", "mc_pdd"} & {*names(found.concluding)}
     assert "blind" in names(found.beside)
-    assert "Text of another date differs by its date" in str(found)
+    assert "Text of another date differs because of its date" in str(found)
 
 
 def test_without_related_text_the_meter_speaks_of_non_membership_alone():

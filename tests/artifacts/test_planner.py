@@ -57,7 +57,7 @@ def test_what_is_told_is_what_is_then_made_and_its_time_is_known_afterwards(tmp_
     builder = tiny.builder(tmp_path)
     builder.get(TARGET.base.tokenizer)  # without which tokens are guessed by characters
     before = Work.of(graph_of(tmp_path, 0.1), tiny.compute().machine)
-    assert set(before.untold) == set(before.costs) != set()
+    assert set(before.without_estimate) == set(before.costs) != set()
     for spec in (observed(TARGET), observed(distilled(0.1))):
         builder.get(spec)
     store = Store(tmp_path)
@@ -74,7 +74,7 @@ def test_what_is_told_is_what_is_then_made_and_its_time_is_known_afterwards(tmp_
     assert after.seconds(after.costs) == pytest.approx(after.makespan(2)), "one after the other: a chain"
     assert next(iter(after.costs.values())).seconds == pytest.approx(sidecar["made"]["seconds"], rel=0.1)
     elsewhere = Work.of(graph_of(tmp_path, 0.1, 0.2), "another machine")
-    assert set(elsewhere.untold) == set(elsewhere.costs)
+    assert set(elsewhere.without_estimate) == set(elsewhere.costs)
     assert all(cost.size for cost in elsewhere.costs.values()), "disk is the same everywhere"
 
 

@@ -37,8 +37,8 @@ def made_up(seed: int, num_cells: int = 12, num_artifacts: int = 20) -> tuple[Si
             waiting += node.parents
     seconds = {name: float(rng.integers(1, 20)) for name in nodes}
     work = Work(SimpleNamespace(nodes=nodes), {name: Cost(None, seconds[name], None) for name in nodes})
-    outlook = SimpleNamespace(graph=SimpleNamespace(nodes=nodes), num_cells=num_cells)
-    return outlook, work, seconds | {cell: float(rng.integers(1, 9)) for cell in range(num_cells)}
+    plan = SimpleNamespace(graph=SimpleNamespace(nodes=nodes), num_cells=num_cells)
+    return plan, work, seconds | {cell: float(rng.integers(1, 9)) for cell in range(num_cells)}
 
 
 def rows_in(text: str) -> dict[str, list[str]]:
@@ -49,8 +49,8 @@ def rows_in(text: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_everything_begins_once_after_what_it_rests_on_and_nobody_idles_while_something_is_ready(seed):
-    outlook, work, seconds = made_up(seed)
-    nodes, order = outlook.graph.nodes, Order(outlook, work)
+    plan, work, seconds = made_up(seed)
+    nodes, order = plan.graph.nodes, Order(plan, work)
     shared = {name for name, node in nodes.items() if len(node.users) > 1}
     running, begun, ended, now = [], [], set(), 0.0
     while True:
@@ -64,7 +64,7 @@ def test_everything_begins_once_after_what_it_rests_on_and_nobody_idles_while_so
         now, _, item = heapq.heappop(running)
         ended.add(item)
         order.ended(item)
-    assert len(begun) == len(set(begun)) == len(shared) + outlook.num_cells
+    assert len(begun) == len(set(begun)) == len(shared) + plan.num_cells
     assert shared == {item for item in begun if isinstance(item, str)}
 
 
@@ -95,8 +95,8 @@ def test_workers_are_not_sent_the_loader_which_gives_configs_away_meanwhile(monk
 
 @pytest.mark.parametrize("seed", range(5))
 def test_each_shared_artifact_is_made_by_one_job_after_all_that_it_rests_on(seed):
-    outlook, work, _ = made_up(seed)
-    waits, made = shared(outlook, work), []
+    plan, work, _ = made_up(seed)
+    waits, made = shared(plan, work), []
     for level in levels(waits):
         before = set(made)
         for chain in level:
@@ -108,13 +108,13 @@ def test_each_shared_artifact_is_made_by_one_job_after_all_that_it_rests_on(seed
 
 
 def test_the_bar_tells_what_is_done_and_what_is_left(tmp_path):
-    outlook, work, _ = made_up(0)
+    plan, work, _ = made_up(0)
     there: set[str] = set()
     store = SimpleNamespace(hashes=lambda kind: there)
-    graph = SimpleNamespace(nodes={f"models/{name}": node for name, node in outlook.graph.nodes.items()})
-    work = Work(graph, {f"models/{name}": Cost(100, None, None) for name in outlook.graph.nodes})
-    outlook.planner = SimpleNamespace(store=store)
-    bar = SweepBar("mine", outlook, work, SimpleNamespace(num_ended=lambda: 3), 2)
+    graph = SimpleNamespace(nodes={f"models/{name}": node for name, node in plan.graph.nodes.items()})
+    work = Work(graph, {f"models/{name}": Cost(100, None, None) for name in plan.graph.nodes})
+    plan.planner = SimpleNamespace(store=store)
+    bar = SweepBar("mine", plan, work, SimpleNamespace(num_ended=lambda: 3), 2)
     with bar:
         assert bar.seconds_left() is None, "nothing was made, and nothing tells the time"
         there |= {"0", "1", "2", "3", "4"}

@@ -126,10 +126,10 @@ def _with_given(option: Option, given: Mapping[str, str]) -> Option:
 
 
 _ACCESS = {
-    Access.TEXT: "a model that answers",
-    Access.TOP_LOGPROBS: "log-probabilities of a few likely tokens",
-    Access.PROMPT_LOGPROBS: "log-probabilities of given texts",
-    Access.FULL_LOGITS: "the weights (whole next-token distributions)",
+    Access.TEXT: "a model that returns text",
+    Access.TOP_LOGPROBS: "log-probabilities of the likeliest next tokens",
+    Access.PROMPT_LOGPROBS: "the log-probability of each token of a given text",
+    Access.FULL_LOGITS: "the weights (full next-token distributions)",
     Access.WEIGHTS: "the weights",
 }
 

@@ -1,4 +1,4 @@
-"""The methods as advice sees them: what each needs besides access, what it costs, its command, and what to beware of.
+"""The methods as advice sees them: what each needs besides access, what it costs, its command, and its caution.
 
 Access, claim and the least number of documents are data of the method's class and are read from there.
 """
@@ -31,16 +31,16 @@ class Need:
 
 
 REFERENCE = Need("reference", "a reference model that has certainly not read the texts")
-BASE = Need("base", "the model that the target was continued from, which has not read the texts")
+BASE = Need("base", "the target's base model, which has not read the texts")
 STAND_IN = Need("stand_in", "another model of the target's size that has not read the texts")
 SAME_DRAW = Need("heldout", "unread text of the same draw", ("same_draw",))
 SAME_KIND = Need("heldout", "unread text of the same kind", ("same_draw", "other_date"))
-UNSEEN = Need("unseen", "more unread text to tune on")
+UNSEEN = Need("unseen", "further unread text for tuning")
 ORDER = Need("order", "the public order of the file")
-WORKS = Need("works", "texts that are passages of works")
+WORKS = Need("works", "texts that are passages from works (books, papers)")
 TITLES = Need("titles", "a title or name for each text")
 FOLLOWS = Need("follows", "a target that follows instructions")
-REPHRASER = Need("rephraser", "a model that rephrases")
+REPHRASER = Need("rephraser", "a model for paraphrasing")
 RELATED = Need("related", "related text that the target may have read")
 KNOWN_READ = Need("known_read", "text that the target is known to have read")
 
@@ -140,38 +140,38 @@ OF_WORKS = f"{HELDOUT_FILE} {TITLED} data.cluster_field=WORK data.heldout.cluste
 DIFFERENCE = f"{HELDOUT_FILE} reference.path=REFERENCE"
 COMPARED = "any difference between the two sets is reported as membership: run method=blind on them first"
 PLANTED = "reference.path=REFERENCE method.controls.{}.path={} world.general.path=FILE"
-UNREAD_WORKS = "it speaks of the works as a group, beside works that are certainly unread"
+UNREAD_WORKS = "the verdict is about the works as a group, compared with works that are certainly unread"
 
 CONTESTANTS = (
     Contestant(
         "dose", "the dose meter, controls of the target's own base", methods.Dose, ("non_membership", "membership"),
         (BASE,), _passes(12, controls=10), PLANTED.format("base", "BASE") + " method.controls.own_base=true",
-        "a target that was trained otherwise than its controls looks more or less read than it is",
+        "a target trained differently from its controls appears to have read the set more or less often than it did",
         setting="own base", general=True, related=True,
     ),
     Contestant(
         "dose", "the dose meter, controls of another base", methods.Dose, ("non_membership", "membership"),
         (REFERENCE, STAND_IN), _passes(12, controls=10), PLANTED.format("base", "STAND_IN"),
-        "how far bases differ was measured on models of about a million parameters alone",
+        "differences between bases were measured only on models of about a million parameters",
         setting="another base", general=True, related=True,
     ),
     Contestant(
         "clearance", "calibrated clearance, controls of the target's own base", methods.Clearance,
         ("non_membership",), (BASE,), _passes(22, tuned=14, controls=6),
         PLANTED.format("stand_in", "BASE") + " method.controls.deviation=0.015",
-        "it denies eight readings or more, and nothing lighter", setting="own base", excludes=8, general=True,
+        "it rules out eight readings or more, not fewer", setting="own base", excludes=8, general=True,
     ),
     Contestant(
         "clearance", "calibrated clearance, controls of another base", methods.Clearance,
         ("non_membership",), (REFERENCE, STAND_IN), _passes(22, tuned=14, controls=6),
         PLANTED.format("stand_in", "STAND_IN"),
-        "it denies eight readings or more, and nothing lighter", setting="another base", excludes=8, general=True,
+        "it rules out eight readings or more, not fewer", setting="another base", excludes=8, general=True,
     ),
     Contestant(
         "prism", "PRISM", methods.Prism, ("non_membership",), (REFERENCE,), _passes(3, tuned=1),
         "reference.path=REFERENCE world.general.path=FILE",
-        "sets that were read once or twice are often cleared; elsewhere it cleared fewer unread ones (19 of 40 in "
-        "docs/results/dose, 10 of 24 in docs/results/arena)", general=True,
+        "it often clears sets that were read once or twice; in other studies it cleared fewer of the unread sets (19 "
+        "of 40 in docs/results/dose, 10 of 24 in docs/results/arena)", general=True,
     ),
     Contestant(
         "difference_in_differences", "the difference in differences", methods.DifferenceInDifferences, ("membership",),
@@ -188,8 +188,8 @@ CONTESTANTS = (
     ),
     Contestant(
         "order", "the order test", methods.OrderTest, ("membership",), (ORDER,), _passes(251), "data=ordered",
-        "the examples must have been exchangeable before (not sorted), and where training shuffled them nothing is "
-        "left to find", access=Access.WEIGHTS, documents=100,
+        "the published order must be exchangeable (not sorted), and if the examples were shuffled in training there is "
+        "nothing to detect", access=Access.WEIGHTS, documents=100,
     ),
     Contestant(
         "mc_pdd", "MC-PDD against unread text", methods.McPdd, ("membership",), (SAME_DRAW, TITLES, FOLLOWS),
@@ -199,7 +199,7 @@ CONTESTANTS = (
     Contestant(
         "mc_pdd", "MC-PDD against text known to be read", methods.McPdd, ("non_membership",),
         (KNOWN_READ, TITLES, FOLLOWS), _questions(2, 60), f"method.reference=member {HELDOUT_FILE} {TITLED}",
-        "data.heldout is here the text known to be read, of the same kind; more than that it denies nothing",
+        "data.heldout is here text of the same kind that is known to be read; the set is only shown to differ from it",
     ),
     Contestant(
         "decop", "DE-COP", methods.Decop, ("membership",), (SAME_KIND, WORKS, TITLES, FOLLOWS, REPHRASER),
@@ -212,24 +212,27 @@ CONTESTANTS = (
     Contestant(
         "prefix_completion", "prefix completion", methods.PrefixCompletion, ("membership",),
         (SAME_KIND, WORKS, TITLES, FOLLOWS), _questions(2, 60), OF_WORKS,
-        f"{UNREAD_WORKS}; it finds what is known by heart",
+        f"{UNREAD_WORKS}; it detects verbatim memorization",
     ),
     Contestant(
         "pacost", "PaCoST", methods.Pacost, ("membership",), (REPHRASER, FOLLOWS), _questions(2, 1),
         "method.rephraser.path=MODEL",
-        "rephrasing costs confidence by itself: it means something only beside the same audit of unread text",
+        "rephrasing alone lowers confidence, so compare the result with that of the same audit on unread text",
     ),
     Contestant(
         "blind", "the blind baseline", methods.Blind, (), (SAME_KIND,), lambda _: Cost(), HELDOUT_FILE,
-        "it reads no model: above an AUC of .6 no comparison of the two sets means anything",
+        "it uses no model; if its AUC is above .6, no comparison of the two sets is meaningful",
     ),
     Contestant(
         "fsd", "FSD", methods.Fsd, (), (SAME_KIND, UNSEEN), _passes(8, tuned=1, epochs=3),
-        f"{HELDOUT_FILE} data.unseen.path=FILE", "a ranking of documents, told by an AUC only where truth is known",
+        f"{HELDOUT_FILE} data.unseen.path=FILE",
+        "it ranks documents; its AUC can be computed only where membership is known",
     ),
-    Contestant("kds", "KDS", methods.Kds, (), (), _passes(2, tuned=1), "", "a number to compare sets of one size by"),
+    Contestant(
+        "kds", "KDS", methods.Kds, (), (), _passes(2, tuned=1), "", "a number for comparing sets of the same size",
+    ),
     Contestant(
         "score", "membership scores", None, (), (), _passes(2), "",
-        "how high is high nobody knows without unread text of the same draw",
+        "choosing a threshold requires unread text of the same draw",
     ),
 )  # fmt: skip

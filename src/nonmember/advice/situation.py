@@ -21,9 +21,9 @@ ACCESS: Mapping[str, Access | None] = {
 }
 IN_WORDS = {
     "none": "no model",
-    "text": "a model that answers with text",
-    "top_logprobs": "a model that gives log-probabilities of a few likely tokens",
-    "logprobs": "a model that gives the log-probability of each token of a text",
+    "text": "a model that returns only text",
+    "top_logprobs": "a model that returns log-probabilities of the likeliest next tokens",
+    "logprobs": "a model that returns the log-probability of each token of a given text",
     "weights": "the model's weights",
 }
 
@@ -32,9 +32,10 @@ IN_WORDS = {
 class Situation:
     """access: what the target gives.   documents: how many texts are in question.   tokens: of a text, on average.
 
-    heldout: text of the same kind that nobody has read: from the same draw, or of another date.   unseen: whether there
-    is more of it, to tune on.   related: whether there is text of the set's kind that the target may have read, such as
-    other pages of the same documentation.   known_read: whether there is text that the target is known to have read.
+    heldout: text of the same kind that has certainly not been read: from the same draw, or of another date.   unseen:
+    whether there is more of it, for tuning.   related: whether there is text of the set's kind that the target may have
+    read, such as other pages of the same documentation.   known_read: whether there is text that the target is known to
+    have read.
 
     reference: a model that has certainly not read the texts.   base: the model that the target was continued from is at
     hand (`fine_tuned` says that there is one).   stand_in: another model of the target's size that has not read them.
@@ -94,26 +95,26 @@ class Situation:
         return self.documents * self.tokens
 
     def in_words(self) -> str:
-        parts = [IN_WORDS[self.access], f"{self.documents:,} texts of some {self.tokens:,} tokens"]
+        parts = [IN_WORDS[self.access], f"{self.documents:,} texts of about {self.tokens:,} tokens"]
         parts += {
             "none": [],
             "same_draw": ["unread text of the same draw"],
             "other_date": ["unread text of another date"],
         }[self.heldout]
-        told = {
-            "unseen": "more unread text to tune on",
+        descriptions = {
+            "unseen": "further unread text for tuning",
             "related": "related text that the model may have read",
             "known_read": "text that the model is known to have read",
-            "reference": "a reference that has not read them",
-            "base": "the model that it was continued from",
-            "stand_in": "another model of its size that has not read them",
+            "reference": "a reference model that has not read them",
+            "base": "the target's base model",
+            "stand_in": "another model of the target's size that has not read them",
             "order": "the public order of the file",
-            "works": "texts that are passages of works",
-            "titles": "a title for each",
+            "works": "texts that are passages from works (books, papers)",
+            "titles": "a title for each text",
             "follows": "the model follows instructions",
-            "rephraser": "a model that rephrases",
+            "rephraser": "a model for paraphrasing",
         }
-        parts += [words for name, words in told.items() if getattr(self, name)]
+        parts += [words for name, words in descriptions.items() if getattr(self, name)]
         if self.fine_tuned and not self.base:
-            parts.append("a model that was continued from another, which is not at hand")
+            parts.append("the target was fine-tuned, and its base model is not available")
         return "; ".join(parts)

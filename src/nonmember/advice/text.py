@@ -10,8 +10,8 @@ from nonmember.advice.measured import Measured, Says
 from nonmember.advice.situation import Situation
 
 CLAIMS = {"non_membership": "not used", "membership": "used"}
-NAMED = 3  # further things that are named
-LACKING = 2  # things for want of which a method is still explained
+NAMED = 3  # additions that are listed
+LACKING = 2  # a method that lacks more is only named
 
 
 def as_text(advice: Advice) -> str:
@@ -23,28 +23,29 @@ def _lines(advice: Advice) -> Iterator[str]:
     yield f"You have: {situation.in_words()}."
     yield ""
     if advice.concluding:
-        yield "Could be concluded, best first (power less false verdicts; readings are of the whole set):"
+        yield "Methods that can reach a verdict, best first (power minus false verdicts; readings of the whole set):"
         for place, option in enumerate(advice.concluding, start=1):
             yield ""
             yield from _option(f"{place}. ", option, advice)
     else:
-        yield "Nothing can be concluded with what there is."
+        yield "No method can reach a verdict with this access and data."
     if advice.beside:
         yield ""
-        yield "Beside that, without a verdict about use:"
+        yield "Scores and checks, without a verdict about use:"
         for option in advice.beside:
             yield f"   {option.contestant.title}: {option.contestant.caution}{_ranking(option)}"
             yield f"      {option.command}"
     if advice.next_things:
         yield ""
-        yield "One more thing that would change this:"
+        yield "What one addition would make possible:"
         for what, option in advice.next_things[:NAMED]:
-            yield f"   {what}: {option.contestant.title} could say {_claims(option)} ({_in_short(option)})"
+            yield f"   {what}: {option.contestant.title} could conclude {_claims(option)} ({_in_short(option)})"
     if situation.heldout == "other_date":
         yield ""
         yield (
-            "Text of another date differs by its date, and a comparison with it may find that and not membership: none "
-            "that compares single texts is advised. The blind baseline says how much the date tells."
+            "Text of another date differs because of its date, and a comparison may detect that instead of membership, "
+            "so no method that compares individual texts is advised. The blind baseline measures how far the date "
+            "alone separates the two sets."
         )
     yield from _impossible(advice)
 
@@ -52,7 +53,7 @@ def _lines(advice: Advice) -> Iterator[str]:
 def _option(mark: str, option: Option, advice: Advice) -> Iterator[str]:
     situation = advice.situation
     one, indent = option.contestant, " " * len(mark)
-    yield f"{mark}{one.title} (method={one.name}) could say: {_claims(option)}"
+    yield f"{mark}{one.title} (method={one.name}) could conclude: {_claims(option)}"
     for says in option.says:
         cells = option.measured.get(says)
         power = _power(says, cells, one.excludes) if cells else "power not measured"
@@ -60,22 +61,22 @@ def _option(mark: str, option: Option, advice: Advice) -> Iterator[str]:
     if cells := next(iter(option.measured.values()), None):
         cell = next(iter(cells.values()))
         yield f"{indent}measured in: {cell.study} ({cell.cell.partition(':')[0]}){_nearest(cell, situation)}"
-    yield f"{indent}costs: {_cost(option.cost, situation)}"
+    yield f"{indent}cost: {_cost(option.cost, situation)}"
     if past := advice.past.get(one.name):
         took = f"{past.seconds / 3600:.1f} hours" if past.seconds > 3600 else f"{past.seconds:.0f} seconds"
-        yield f"{indent}here so far: {took}, median of {past.number} audits, with what the store already had"
-    yield f"{indent}beware: {one.caution}"
+        yield f"{indent}earlier runs here: {took}, median of {past.number} audits, artifacts in the store reused"
+    yield f"{indent}caution: {one.caution}"
     if one.related and not situation.related:
-        yield f"{indent}with related text named it could say used as well (method.controls.related)"
+        yield f"{indent}given related text (method.controls.related), it could also conclude used"
     if one.general:
-        yield f"{indent}also needs: general text with nothing of the set in it"
+        yield f"{indent}also needs: general text that contains nothing of the set"
     yield f"{indent}{option.command}"
 
 
 def _claims(option: Option) -> str:
     said = [CLAIMS[says] for says in option.says]
     less = option.contestant.excludes
-    ends = f" so often ({less} times or more)" if less > 1 else ""
+    ends = f" {less} times or more" if less > 1 else ""
     return " or ".join(said) + ends
 
 
@@ -85,7 +86,7 @@ def _power(says: Says, cells: Mapping[int, Measured], excludes: int) -> str:
     for dose, one in cells.items():
         what = "unread" if dose == 0 else f"read {dose} times" if dose > 1 else "read once"
         wrong = " (false)" if (dose == 0 if says == "membership" else dose >= excludes) else ""
-        parts.append(f"{what} {one.count} of {one.of}{_interval(one)}{wrong}")
+        parts.append(f"{one.count} of {one.of} {what}{_interval(one)}{wrong}")
     return ", ".join(parts)
 
 
@@ -96,7 +97,7 @@ def _interval(one: Measured) -> str:
 def _nearest(cell: Measured, situation: Situation) -> str:
     if 0.5 <= situation.documents / cell.num_documents <= 2:
         return ""
-    return f"; no size nearer to your {situation.documents:,} texts was measured"
+    return f"; no size closer to your {situation.documents:,} texts was measured"
 
 
 def _ranking(option: Option) -> str:
@@ -105,32 +106,32 @@ def _ranking(option: Option) -> str:
         return ""
     one = cells[READINGS]
     once = f"{cells[1].count} of {cells[1].of} sets read once and " if 1 in cells else ""
-    found = f"{once}{one.count} of {one.of} read {READINGS} times lay above all but 5% of the unread ones"
-    return f" (in {one.study.partition(':')[0]} {found})"
+    found = f"{once}{one.count} of {one.of} read {READINGS} times"
+    return f" (in {one.study.partition(':')[0]} it detected {found}, at 5% false positives)"
 
 
 def _in_short(option: Option) -> str:
-    return "power not measured" if option.value is None else f"power less false verdicts {max(option.value, 0.0):.0%}"
+    return "power not measured" if option.value is None else f"power minus false verdicts {max(option.value, 0.0):.0%}"
 
 
 def _cost(cost: Cost, situation: Situation) -> str:
     parts = []
     if cost.controls:
-        parts.append(f"{cost.controls} models to train on general text with the set in it")
+        parts.append(f"{cost.controls} models trained on general text that contains the set")
     if cost.tuned:
         models = f"{cost.tuned} model{'s' * (cost.tuned > 1)}"
-        parts.append(f"{models} to train on the set, {cost.trained:,} tokens")
+        parts.append(f"{models} trained on the set ({cost.trained:,} tokens)")
     if cost.read:
-        parts.append(f"{cost.read:,} tokens read or more")
+        parts.append(f"at least {cost.read:,} tokens processed")
     if cost.requests:
-        parts.append(f"{cost.requests:,} requests, {cost.asked:,} tokens in and {cost.answered:,} out")
+        parts.append(f"{cost.requests:,} requests, {cost.asked:,} input and {cost.answered:,} output tokens")
         parts.append(_money(cost, situation))
     return "; ".join(parts) or "seconds"
 
 
 def _money(cost: Cost, situation: Situation) -> str:
     if situation.input_price is None or situation.output_price is None:
-        return "money unknown without input_price and output_price of a million tokens"
+        return "price unknown: set input_price and output_price (per million tokens)"
     money = (cost.asked * situation.input_price + cost.answered * situation.output_price) / 1e6
     return f"{money:,.2f} in the currency of the prices"
 
@@ -139,8 +140,8 @@ def _impossible(advice: Advice) -> Iterator[str]:
     near = [option for option in advice.impossible if len(option.missing) <= LACKING]
     if near:
         yield ""
-        yield "Not with what there is, for want of one or two things:"
+        yield "Not possible here, with one or two things missing:"
     for option in near:
         yield f"   {option.contestant.title}: {'; '.join(option.missing)}"
     if further := [option.contestant.title for option in advice.impossible if len(option.missing) > LACKING]:
-        yield f"   and for want of more: {', '.join(further)}"
+        yield f"   with more than two missing: {', '.join(further)}"

@@ -92,8 +92,8 @@ class Work:
         return cls(graph, costs)
 
     @property
-    def untold(self) -> list[str]:
-        """What has no like on this machine of which the time is known."""
+    def without_estimate(self) -> list[str]:
+        """Artifacts for which no comparable run on this machine has a known duration."""
         return [name for name, cost in self.costs.items() if cost.seconds is None]
 
     def seconds(self, names: Iterable[str]) -> float:

@@ -14,7 +14,7 @@ from nonmember.artifacts import Builder
 from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
-from nonmember.audits.run import run_audit, tell_kept_curves
+from nonmember.audits.run import log_kept_curves, run_audit
 from nonmember.reports.audit_page.write import PAGE, try_to_write_page
 from nonmember.results.mirror import mirror
 from nonmember.results.result import CONFIG, ERROR, RESULT, AuditResult
@@ -65,13 +65,13 @@ class Cell:
         )  # fmt: skip
 
 
-def tell_found(cell: Cell, result: AuditResult, builder: Builder) -> None:
-    """A run for a result that lay there, where the logger has none of it: each cell of a sweep has one."""
+def log_found(cell: Cell, result: AuditResult, builder: Builder) -> None:
+    """Log a result that already existed, unless the logger has a run for it: each cell of a sweep has one."""
     info = cell.info(result.provenance.keys["audit"])
     if not cell.logger.has(info):
         with cell.logger.start(info) as tracker:
             builder.tracker = tracker
-            tell_kept_curves(cell.audit, builder)
+            log_kept_curves(cell.audit, builder)
             mirror(tracker, result, cell.folder)
 
 
@@ -94,7 +94,7 @@ def run_cell(cell: Cell, builder: Builder) -> AuditResult:
         if process_rank() == 0:
             if not (folder / PAGE).exists():
                 try_to_write_page(folder)
-            tell_found(cell, result, builder)
+            log_found(cell, result, builder)
         return result.that_made(dict.fromkeys(result.provenance.made, 0))
     log.info("%s", cell.title)
     if process_rank() == 0:

@@ -148,7 +148,7 @@ def _joined(cell: Cell, method: Auto, done: Sequence[Done], builder: Builder, st
         write_text_atomically(folder / CONFIG, json.dumps(cell.settings, indent=1) + "\n")
         write(result, {SUSPECT: measured[SUSPECT].documents}, outcome, folder)
         try_to_write_page(folder)
-    _tell(cell, result, keys["audit"])
+    _log(cell, result, keys["audit"])
     log.info("%s: %s, %s", cell.title, result.verdict.decision, folder / RESULT)
     return result
 
@@ -202,7 +202,7 @@ def _asked_of_the_target(joined: AuditResult, results: Mapping[str, AuditResult]
     return replace(joined, question=question)
 
 
-def _tell(cell: Cell, result: AuditResult, key: str) -> None:
+def _log(cell: Cell, result: AuditResult, key: str) -> None:
     """Logs the joined result to the tracker, as any other."""
     logger = cell.logger if process_rank() == 0 else NoLogging()
     with logger.start(cell.info(key)) as tracker:

@@ -42,13 +42,13 @@ def needed(audit: Audit) -> Iterator[Spec[Any]]:
 
 
 @dataclass
-class Outlook:
-    """The cells of a sweep and what they need, seen one by one.
+class SweepPlan:
+    """The cells of a sweep and what they need, added one by one.
 
-    ended: places of the cells that have their result.   refused: place -> why nothing can be told of it.   asking:
-    those that ask a model which is not here.   climbing: those with a ladder of learning rates.   is_dry: nothing will
-    be run, so documents and gates are looked at here.   invalid: place -> why its verdict would be `invalid`.   parts:
-    of method=auto, by place: the methods, and why one would not be run.
+    ended: places of the cells that have their result.   refused: place -> why it cannot be planned.   asking: those
+    that query a remote model.   climbing: those with a ladder of learning rates.   is_dry: nothing will be run, so
+    documents and gates are checked here.   invalid: place -> why its verdict would be `invalid`.   parts: of
+    method=auto, by place: the methods, and why one would not be run.
     """
 
     planner: Planner
@@ -63,7 +63,7 @@ class Outlook:
     parts: dict[int, list[tuple[str, str]]] = field(default_factory=dict)
 
     @classmethod
-    def by(cls, planner: Planner, is_dry: bool = False) -> Outlook:
+    def by(cls, planner: Planner, is_dry: bool = False) -> SweepPlan:
         return cls(planner, Graph(planner), is_dry)
 
     def see(self, place: int, cell: Cell) -> None:

@@ -74,12 +74,12 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
         write(result, documents, outcome, folder)
         answers.write(answer_rows(audit, measured, builder), folder)
         try_to_write_page(folder, texts if audit.page_text else None)
-    tell_kept_curves(audit, builder)
+    log_kept_curves(audit, builder)
     mirror(builder.tracker, result, folder, texts)
     return result
 
 
-def tell_kept_curves(audit: Audit, builder: Builder) -> None:
+def log_kept_curves(audit: Audit, builder: Builder) -> None:
     """Log the training of models that were found in the store, which the tracker has not seen."""
     for role, model in audit.models.items():
         if (curves := model.kept_curves(builder)) is not None:

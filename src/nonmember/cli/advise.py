@@ -11,11 +11,11 @@ HELP = """nonmember advise: which methods apply to your access and data, best fi
 
   nonmember advise access=weights documents=150 base=true
   nonmember advise access=text documents=300 heldout=same_draw titles=true follows=true input_price=1 output_price=4
-  nonmember advise target.path=FOLDER_OR_HUB_NAME data.path=FILE heldout=same_draw      what it offers is looked up
-  nonmember advise target.url=URL target.model=NAME data.path=FILE                      an endpoint is asked
+  nonmember advise target.path=FOLDER_OR_HUB_NAME data.path=FILE heldout=same_draw      access is detected
+  nonmember advise target.url=URL target.model=NAME data.path=FILE                      the endpoint is probed
 
 access: none, text, top_logprobs, logprobs or weights.   heldout: none, same_draw or other_date.
-documents, tokens (of a text), input_price, output_price (of a million tokens): numbers.   true or false: unseen,
+documents, tokens (per text), input_price, output_price (per million tokens): numbers.   true or false: unseen,
 known_read, reference, base, fine_tuned, stand_in, order, works, titles, follows, rephraser.
 docs/which-method.md has six answers.
 """

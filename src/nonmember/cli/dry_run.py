@@ -17,7 +17,7 @@ from nonmember.runtime.progress import duration
 from nonmember.runtime.terminal import for_rich, visible
 
 if TYPE_CHECKING:
-    from nonmember.audits.needs import Outlook
+    from nonmember.audits.needs import SweepPlan
 
 KINDS = ("corpora", "tokenizers", "models", "observations")  # those that there always are, in this order
 VERBS = {"models": "to train", "observations": "to observe"}
@@ -27,18 +27,18 @@ WIDTH = 120
 UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
-def show(outlook: Outlook, work: Work, num_workers: int, console: Console | None = None) -> None:
+def show(plan: SweepPlan, work: Work, num_workers: int, console: Console | None = None) -> None:
     """Raises ValueError where some audit could not be carried out at all."""
     console = console or Console()
     console = console if console.is_terminal else Console(file=console.file, width=WIDTH)
     console.print(_table(work))
-    for sentence in (*_about_audits(outlook), *_about_order(outlook, work), *_about_costs(work, num_workers)):
+    for sentence in (*_about_audits(plan), *_about_order(plan, work), *_about_costs(work, num_workers)):
         console.print(for_rich(sentence), soft_wrap=True, highlight=False)
     console.print("Dry run: nothing was trained, observed or queried.", highlight=False)
-    if outlook.refused:
-        reasons = Counter(outlook.refused.values())
+    if plan.refused:
+        reasons = Counter(plan.refused.values())
         first, _ = reasons.most_common(1)[0]
-        raise ValueError(f"{len(outlook.refused)} of {outlook.num_cells} audits cannot be planned: {first}")
+        raise ValueError(f"{len(plan.refused)} of {plan.num_cells} audits cannot be planned: {first}")
 
 
 def _table(work: Work) -> Table:
@@ -77,27 +77,27 @@ def _partly(values: list[float | None], formatted: object) -> str:
     return f"{'at least ' if len(known) < len(values) else ''}{formatted(sum(known))}"
 
 
-def _about_audits(outlook: Outlook) -> Iterable[str]:
-    to_run = outlook.num_cells - len(outlook.ended) - len(outlook.refused)
-    yield f"Audits: {outlook.num_cells}; with a result {len(outlook.ended)}, to be run {to_run}."
-    for parts in outlook.parts.values():
+def _about_audits(plan: SweepPlan) -> Iterable[str]:
+    to_run = plan.num_cells - len(plan.ended) - len(plan.refused)
+    yield f"Audits: {plan.num_cells}; with a result {len(plan.ended)}, to be run {to_run}."
+    for parts in plan.parts.values():
         run = [method for method, reason in parts if not reason]
         yield f"method=auto: to be run {', '.join(run) or 'none'}."
         for method, reason in parts:
             if reason:
                 yield f"  {method} is not: {reason}"
-    for why, number in Counter(outlook.invalid.values()).most_common():
+    for why, number in Counter(plan.invalid.values()).most_common():
         yield f"{number} would be invalid, and the distilled reference that is counted here not trained: {why}"
-    if outlook.asking:
-        yield f"{len(outlook.asking)} of them query a remote model; its requests and their cost are not estimated."
-    if outlook.climbing:
+    if plan.asking:
+        yield f"{len(plan.asking)} of them query a remote model; its requests and their cost are not estimated."
+    if plan.climbing:
         yield (
-            f"{len(outlook.climbing)} of them look for a learning rate (ladder): the first rate is counted, the others "
+            f"{len(plan.climbing)} of them look for a learning rate (ladder): the first rate is counted, the others "
             "are distilled only where it fails."
         )
 
 
-def _about_order(outlook: Outlook, work: Work) -> Iterable[str]:
+def _about_order(plan: SweepPlan, work: Work) -> Iterable[str]:
     nodes = work.graph.nodes
     order = [nodes[name] for name in in_order(work.graph, work.costs)]
     shared = [node for node in order if len(node.users) > 1]
@@ -119,10 +119,10 @@ def _about_order(outlook: Outlook, work: Work) -> Iterable[str]:
 def _about_costs(work: Work, num_workers: int) -> Iterable[str]:
     if not work.costs:
         return
-    if work.untold:
+    if work.without_estimate:
         nodes = work.graph.nodes
-        alike = Counter(nodes[name].spec.alike() for name in work.untold)
-        example = {nodes[name].spec.alike(): nodes[name].spec.readable for name in reversed(work.untold)}
+        alike = Counter(nodes[name].spec.alike() for name in work.without_estimate)
+        example = {nodes[name].spec.alike(): nodes[name].spec.readable for name in reversed(work.without_estimate)}
         yield "No time estimate for these, since nothing similar was made on this machine:"
         for what, number in alike.most_common(MOST_LISTED):
             yield f"  {number} {what.partition(' ')[0]} such as {example[what]}"

@@ -53,10 +53,10 @@ def launch(
     """As submitit's launcher would; its job array depends on others, one for each level of what cells share."""
     import submitit
 
-    assert sweep.outlook is not None
+    assert sweep.plan is not None
     assert sweep.config is not None
     executors: Any = submitit.AutoExecutor
-    waits, nodes = shared(sweep.outlook, work), sweep.outlook.graph.nodes
+    waits, nodes = shared(sweep.plan, work), sweep.plan.graph.nodes
     make = Make(sweep.config, state_for_workers())
     makers: list[tuple[Chain, Any]] = []
     map_array = executors.map_array
@@ -119,11 +119,11 @@ def _array(job: Any) -> str:
 
 
 def _take(sweep: Sweep, chain: Chain, job: Any) -> None:
-    assert sweep.outlook is not None
+    assert sweep.plan is not None
     try:
         made = returned(job)[0]
     except LostJob as error:
         log.warning("%s It was to make what several audits need; the first of them to run makes it instead.", error)
         return
     for name, one in zip(chain, made, strict=True):
-        count(sweep, sweep.outlook.graph.nodes[name].kind, one)
+        count(sweep, sweep.plan.graph.nodes[name].kind, one)

@@ -27,7 +27,7 @@ from nonmember.runtime.interruption import Interrupted, check, pending, worker
 if TYPE_CHECKING:
     from nonmember.artifacts import Spec
     from nonmember.artifacts.costs import Work
-    from nonmember.audits.needs import Outlook
+    from nonmember.audits.needs import SweepPlan
     from nonmember.cli.sweep import Sweep
 
 log = logging.getLogger(__name__)
@@ -37,20 +37,20 @@ POLL_SECONDS = 1.0  # for a signal
 Item = str | int  # the name of an artifact, or the place of a cell
 
 
-def shared(outlook: Outlook, work: Work) -> dict[str, set[str]]:
+def shared(plan: SweepPlan, work: Work) -> dict[str, set[str]]:
     """Artifacts to be made that several cells need -> those of them that each is made of. First what most waits for."""
-    nodes = outlook.graph.nodes
-    names = [name for name in in_order(outlook.graph, work.costs) if len(nodes[name].users) > 1]
+    nodes = plan.graph.nodes
+    names = [name for name in in_order(plan.graph, work.costs) if len(nodes[name].users) > 1]
     return {name: set(nodes[name].parents) & set(names) for name in names}
 
 
 class Order:
     """What may begin: everything whose shared parents are done."""
 
-    def __init__(self, outlook: Outlook, work: Work) -> None:
-        first, nodes = shared(outlook, work), outlook.graph.nodes
+    def __init__(self, plan: SweepPlan, work: Work) -> None:
+        first, nodes = shared(plan, work), plan.graph.nodes
         self._waits: dict[Item, set[str]] = dict(first.items())
-        for place in range(outlook.num_cells):
+        for place in range(plan.num_cells):
             self._waits[place] = {name for name in first if place in nodes[name].users}
 
     def __len__(self) -> int:
@@ -76,11 +76,11 @@ def launch(
     """As joblib's launcher would, in its processes; returns what the cells return, by place."""
     from nonmember.cli.sweep import num_workers
 
-    assert sweep.outlook is not None
+    assert sweep.plan is not None
     setup_globals()
     number, state, context = num_workers(launcher), state_for_workers(), launcher.hydra_context
     workers = workers_of(number)
-    order, nodes = Order(sweep.outlook, work), sweep.outlook.graph.nodes
+    order, nodes = Order(sweep.plan, work), sweep.plan.graph.nodes
     running: dict[Future[Any], tuple[Item, float]] = {}
     started, busy = time.monotonic(), 0.0
     returned: dict[int, JobReturn] = {}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from nonmember.artifacts.costs import Work
     from nonmember.artifacts.planner import Planner
     from nonmember.audits.cell import Cell
-    from nonmember.audits.needs import Outlook
+    from nonmember.audits.needs import SweepPlan
     from nonmember.cli.cells import Cells
 
 ANOTHER = "its store or trainer is not that of the first audit; ask for it alone"
@@ -37,7 +37,7 @@ class Sweep:
         self.cells = cells
         self.name = ""
         self.made: dict[str, int] = {}
-        self.outlook: Outlook | None = None
+        self.plan: SweepPlan | None = None
         self.config: DictConfig | None = None  # of the first cell
         self._is_dry = False
         self._launcher: Launcher | None = None
@@ -48,9 +48,9 @@ class Sweep:
     def see(self, place: int, config: DictConfig, folder: Path) -> None:
         if process_rank() > 0:
             return
-        if self.outlook is None:
+        if self.plan is None:
             self._begin(config)
-        assert self.outlook is not None
+        assert self.plan is not None
         try:
             if _where(config) != _where(self.config):
                 raise ValueError(ANOTHER)
@@ -58,34 +58,34 @@ class Sweep:
             if self._is_dry and parts.is_auto(config):
                 self._see_parts(place, config, cell)
             else:
-                self.outlook.see(place, cell)
+                self.plan.see(place, cell)
         except Exception as error:  # which the audit itself will meet again, and tell
             check()
-            self.outlook.refuse(place, explain(error))
+            self.plan.refuse(place, explain(error))
 
     def _see_parts(self, place: int, config: DictConfig, cell: Cell) -> None:
-        """What the parts of method=auto need. An outlook only: whether a part runs depends on the results before it."""
+        """What the parts of method=auto need. An estimate: whether a part runs depends on the results before it."""
         from nonmember.audits.joined import foreseen
         from nonmember.cli.audit import composed_again
 
-        assert self.outlook is not None
-        found = parts.parts_of(config, cell.folder, composed_again(), self.outlook.planner)
-        self.outlook.see_parts(place, foreseen(found, cell.audit.method))
+        assert self.plan is not None
+        found = parts.parts_of(config, cell.folder, composed_again(), self.plan.planner)
+        self.plan.see_parts(place, foreseen(found, cell.audit.method))
 
     def hands_out(self, launcher: Launcher) -> bool:
-        return self.outlook is not None and has_workers(launcher, self.outlook.planner)
+        return self.plan is not None and has_workers(launcher, self.plan.planner)
 
     def launcher(self, launcher: Launcher) -> Launcher:
-        if self.outlook is None:
+        if self.plan is None:
             return launcher
         from nonmember.artifacts.costs import Work
 
-        work = Work.of(self.outlook.graph, self.outlook.planner.compute.machine)
+        work = Work.of(self.plan.graph, self.plan.planner.compute.machine)
         if self._is_dry:
             from nonmember.cli.dry_run import show
 
             _forget_folder()
-            show(self.outlook, work, num_workers(launcher))
+            show(self.plan, work, num_workers(launcher))
             return NothingToLaunch()
         return Launching(self, work, launcher)
 
@@ -95,11 +95,11 @@ class Sweep:
             from nonmember.cli.in_order import start_workers
 
             start_workers(num_workers(self._launcher))
-        from nonmember.audits.needs import Outlook
+        from nonmember.audits.needs import SweepPlan
         from nonmember.cli.audit import shared
 
         planner = runs.planner_of(config, *shared(Path(config.store).absolute()))
-        self.outlook = Outlook.by(planner, self._is_dry)
+        self.plan = SweepPlan.by(planner, self._is_dry)
 
 
 class NothingToLaunch(Launcher):
@@ -120,12 +120,12 @@ class Launching(Launcher):
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         from nonmember.cli.sweep_bar import SweepBar
 
-        outlook, workers = self._sweep.outlook, num_workers(self._launcher)
-        assert outlook is not None
-        with SweepBar(self._sweep.name, outlook, self._work, self._sweep.cells, workers):
-            if has_workers(self._launcher, outlook.planner):
+        plan, workers = self._sweep.plan, num_workers(self._launcher)
+        assert plan is not None
+        with SweepBar(self._sweep.name, plan, self._work, self._sweep.cells, workers):
+            if has_workers(self._launcher, plan.planner):
                 from nonmember.cli.in_order import launch
-            elif is_slurm(self._launcher) and outlook.planner.compute.in_one_process:
+            elif is_slurm(self._launcher) and plan.planner.compute.in_one_process:
                 from nonmember.cli.in_jobs import launch
             else:
                 return self._launcher.launch(job_overrides, initial_job_idx)

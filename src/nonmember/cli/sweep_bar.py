@@ -11,7 +11,7 @@ from nonmember.runtime.progress import Stage, duration
 
 if TYPE_CHECKING:
     from nonmember.artifacts.costs import Work
-    from nonmember.audits.needs import Outlook
+    from nonmember.audits.needs import SweepPlan
     from nonmember.cli.cells import Cells
 
 LOOKS_EVERY = 2.0  # seconds
@@ -23,12 +23,12 @@ class SweepBar(Stage):
 
     bar_format = "{desc}: {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} [{elapsed}{postfix}]"
 
-    def __init__(self, name: str, outlook: Outlook, work: Work, cells: Cells, num_workers: int) -> None:
-        self._store, self._work, self._cells = outlook.planner.store, work, cells
-        self._num_workers, self._num_cells = num_workers, outlook.num_cells
+    def __init__(self, name: str, plan: SweepPlan, work: Work, cells: Cells, num_workers: int) -> None:
+        self._store, self._work, self._cells = plan.planner.store, work, cells
+        self._num_workers, self._num_cells = num_workers, plan.num_cells
         self._left = set(work.costs)
         self._num_ended = 0
-        super().__init__(f"sweep {name}", len(work.costs) + outlook.num_cells, "steps")
+        super().__init__(f"sweep {name}", len(work.costs) + plan.num_cells, "steps")
         self._closed = threading.Event()
         self._looking = threading.Thread(target=self._look_again, name="sweep", daemon=True)
 
@@ -54,13 +54,13 @@ class SweepBar(Stage):
     def seconds_left(self) -> float | None:
         """By what the whole was expected to take and what has been done of it; None where nothing tells."""
         weights = {name: cost.seconds for name, cost in self._work.costs.items()}
-        if self._work.untold:  # tokens are the next best measure
+        if self._work.without_estimate:  # tokens are the next best measure
             weights = {name: float(cost.tokens or 0) for name, cost in self._work.costs.items()}
         left = sum(weights[name] or 0.0 for name in self._left)
         done = sum(weights[name] or 0.0 for name in weights.keys() - self._left)  # a difference of sums is seldom 0
         if done > 0:
             return (time.monotonic() - self._since) * left / done
-        return None if self._work.untold else self._work.makespan(self._num_workers)
+        return None if self._work.without_estimate else self._work.makespan(self._num_workers)
 
     def _look_again(self) -> None:
         taken = 0.0

@@ -20,7 +20,7 @@ class NoSuchRoute(EndpointError):
     """There is nothing at the address, or not under this route."""
 
 
-class Again(Exception):
+class RetryableError(Exception):
     """A transient error, to be retried. wait: seconds that the server asks for, None where it says nothing.   charged:
     whether the request may have been paid for.   crowded: the server reports overload.   broken: the server failed."""
 
@@ -61,7 +61,9 @@ def raise_for_status(status: int, headers: Mapping[str, str], error: Any, *, mod
         if wait is not None and wait > LONGEST_PAUSE:
             raise EndpointError(f"the server accepts no requests for {wait:.0f} seconds ({status}). Run again later.")
         crowded = status in (429, 503)
-        raise Again(f"{status} {words}".strip(), wait=wait, crowded=crowded, broken=status >= 500 and not crowded)
+        raise RetryableError(
+            f"{status} {words}".strip(), wait=wait, crowded=crowded, broken=status >= 500 and not crowded
+        )
     raise NotAccepted(f"{status} {words}".strip())
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from nonmember.endpoints.budget import Budget, Spent
-from nonmember.endpoints.errors import Again, EndpointError, NotAccepted, raise_for_status, was_declined
+from nonmember.endpoints.errors import EndpointError, NotAccepted, RetryableError, raise_for_status, was_declined
 from nonmember.endpoints.incoming import limit_size, parsed, without
 from nonmember.endpoints.limits import Limits
 from nonmember.endpoints.models import Endpoint
@@ -112,20 +112,20 @@ class Sending:
         while True:
             try:
                 answer = await self._attempt(client, sent)
-            except Again as again:
+            except RetryableError as error:
                 num_failed += 1
                 if num_failed > self._max_retries:
-                    raise self._given_up(again, num_failed, self._num_answered > num_answered_before) from None
-                if again.wait is not None and again.crowded:
-                    self._pace.hold(again.wait)
-                await self._pace.rest(_pause(again, num_failed))
+                    raise self._given_up(error, num_failed, self._num_answered > num_answered_before) from None
+                if error.wait is not None and error.crowded:
+                    self._pace.hold(error.wait)
+                await self._pace.rest(_pause(error, num_failed))
             else:
                 self._num_answered += 1
                 return answer
 
-    def _given_up(self, again: Again, num_failed: int, others_were_answered: bool) -> Exception:
-        what = f"no answer in {num_failed} attempts, at last: {again}"
-        if (others_were_answered and not again.crowded) or (self._probing and again.broken):
+    def _given_up(self, error: RetryableError, num_failed: int, others_were_answered: bool) -> Exception:
+        what = f"no answer in {num_failed} attempts, at last: {error}"
+        if (others_were_answered and not error.crowded) or (self._probing and error.broken):
             return NotAccepted(what)  # it is this request that fails
         return EndpointError(f"{what}.")
 
@@ -144,8 +144,8 @@ class Sending:
             spent, cost = self._spent(response, most, num_bytes)
             self._pace.correct(spent.tokens - expected)
             return text, response, cost
-        except Again as again:
-            spent = most if again.charged else Spent(requests=1)
+        except RetryableError as error:
+            spent = most if error.charged else Spent(requests=1)
             raise
         except (EndpointError, NotAccepted):
             spent = Spent(requests=1)
@@ -182,7 +182,7 @@ class Sending:
                     f"/{sent.route}", cast_to=httpx2.Response, body=dict(sent.body), options=options
                 )
         except (TimeoutError, openai.APITimeoutError):
-            raise Again(late, charged=True) from None
+            raise RetryableError(late, charged=True) from None
         except openai.APIStatusError as error:
             if 300 <= error.status_code < 400:
                 raise _redirected(error.response.headers.get("location", "")) from None
@@ -209,15 +209,15 @@ class Sending:
         if isinstance(cause, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):  # whose text may hold the secret
             variable = self._endpoint.key_variable
             return EndpointError(f"nothing can be sent there. Correct `url` or the environment variable {variable}.")
-        return Again(f"the connection was cut ({reason})", charged=not isinstance(cause, httpx2.ConnectError))
+        return RetryableError(f"the connection was cut ({reason})", charged=not isinstance(cause, httpx2.ConnectError))
 
     def _unlike_openai(self, response: Any) -> Exception:
         """Of a response of status 200 without an answer."""
         if isinstance(response, Mapping) and (error := response.get("error")):
-            return Again(f"an error in place of an answer: {self._hidden(str(error))[:200]}", charged=True)
+            return RetryableError(f"an error in place of an answer: {self._hidden(str(error))[:200]}", charged=True)
         if self._num_answered or not self._probing:  # a probe has been answered before anything else is sent
             self._count_unusable("they have another form than OpenAI's")
-            return Again("an answer in another form than OpenAI's", charged=True)
+            return RetryableError("an answer in another form than OpenAI's", charged=True)
         return EndpointError(
             "the server answers in another form than OpenAI's. Give `url` up to and including /v1, and as `form` (chat "
             "or completions) what the server has."
@@ -274,7 +274,7 @@ def _certificates() -> Any:
     return httpx2.create_ssl_context()
 
 
-def _pause(again: Again, num_failed: int) -> float:
+def _pause(error: RetryableError, num_failed: int) -> float:
     """Longer each time, and never in step with the others. What the server asks for is the least."""
     grown = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (num_failed - 1)) * random.uniform(0.5, 1.0)
-    return grown if again.wait is None else again.wait + 0.1 * grown
+    return grown if error.wait is None else error.wait + 0.1 * grown

@@ -60,7 +60,7 @@ def commitments_of(audit: Audit, builder: Builder, secret: bytes) -> dict[str, l
     }
 
 
-def documents_told(commitments: Mapping[str, list[str]]) -> dict[str, Any]:
+def described_documents(commitments: Mapping[str, list[str]]) -> dict[str, Any]:
     return {name: {"root": root(ones), "commitments": ones} for name, ones in commitments.items()}
 
 

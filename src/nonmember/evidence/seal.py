@@ -17,7 +17,7 @@ from typing import Any
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions
-from nonmember.evidence.question import code, commitments_of, differences, documents_told, question_of
+from nonmember.evidence.question import code, commitments_of, described_documents, differences, question_of
 from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.signing import Key, write_private
 from nonmember.runtime.files import write_text_atomically
@@ -39,7 +39,7 @@ def cell_of_seal(
 ) -> dict[str, Any]:  # fmt: skip
     """What a seal says of one audit: its question and its documents."""
     commitments = commitments_of(audit, builder, secret)
-    told = {**question_of(audit, builder, keys, name), "documents": documents_told(commitments)}
+    told = {**question_of(audit, builder, keys, name), "documents": described_documents(commitments)}
     corpora = [builder.get(group.corpus) for group in audit.groups.values()]
     texts = (document.text for corpus in corpora for document in corpus.documents)
     content = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")

@@ -49,8 +49,8 @@ class Stream(ABC):
         """The documents of a chunk, counted from 0."""
 
     @property
-    def documents(self) -> InTurn:
-        return InTurn(self)
+    def documents(self) -> DocumentIterator:
+        return DocumentIterator(self)
 
     @property
     def parts(self) -> tuple[tuple[Stream, int], ...]:
@@ -59,8 +59,8 @@ class Stream(ABC):
 
 
 @dataclass(frozen=True)
-class InTurn:
-    """The documents one by one, from the first; each time anew."""
+class DocumentIterator:
+    """The documents one by one; each iteration starts at the first."""
 
     stream: Stream
 

@@ -15,18 +15,18 @@ NAMED = 5  # documents that a line lists
 
 
 @dataclass(frozen=True)
-class Some:
-    """Documents of one kind.   first: ids of the first few."""
+class DocumentSample:
+    """How many documents are of one kind.   first: the ids of the first few."""
 
     number: int = 0
     first: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, doc_ids: Sequence[str]) -> Some:
+    def of(cls, doc_ids: Sequence[str]) -> DocumentSample:
         return cls(len(doc_ids), tuple(doc_ids[:NAMED]))
 
-    def __add__(self, other: Some) -> Some:
-        return Some(self.number + other.number, (*self.first, *other.first)[:NAMED])
+    def __add__(self, other: DocumentSample) -> DocumentSample:
+        return DocumentSample(self.number + other.number, (*self.first, *other.first)[:NAMED])
 
     def __str__(self) -> str:
         more = f" and {self.number - len(self.first):,} more" if self.number > len(self.first) else ""
@@ -41,9 +41,9 @@ class Tally:
 
     num_documents: int
     num_tokens: int
-    cut: Some
+    cut: DocumentSample
     longest: int | None
-    without: Mapping[tuple[str, tuple[str, ...]], Some]
+    without: Mapping[tuple[str, tuple[str, ...]], DocumentSample]
 
     @classmethod
     def of(
@@ -60,35 +60,37 @@ class Tally:
                 without.setdefault((reason, tuple(names)), []).append(doc_id)
         cut = [] if read is None else [one for one, is_cut in zip(doc_ids, read.is_cut, strict=True) if is_cut]
         longest = None if read is None else max(read.num_read, default=0)
-        return cls(len(doc_ids), num_tokens, Some.of(cut), longest, {key: Some.of(ids) for key, ids in without.items()})
+        samples = {key: DocumentSample.of(ids) for key, ids in without.items()}
+        return cls(len(doc_ids), num_tokens, DocumentSample.of(cut), longest, samples)
 
     @classmethod
     def total(cls, tallies: Iterable[Tally]) -> Tally:
         num_documents = num_tokens = 0
-        cut, longest = Some(), None
-        without: dict[tuple[str, tuple[str, ...]], Some] = {}
+        cut, longest = DocumentSample(), None
+        without: dict[tuple[str, tuple[str, ...]], DocumentSample] = {}
         for one in tallies:
             num_documents += one.num_documents
             num_tokens += one.num_tokens
             cut += one.cut
             longest = one.longest if longest is None or one.longest is None else max(longest, one.longest)
-            for key, some in one.without.items():
-                without[key] = without.get(key, Some()) + some
+            for key, sample in one.without.items():
+                without[key] = without.get(key, DocumentSample()) + sample
         return cls(num_documents, num_tokens, cut, longest, without)
 
     def as_json(self) -> dict[str, Any]:
         without = [
-            {"reason": reason, "scores": list(names), **asdict(some)} for (reason, names), some in self.without.items()
+            {"reason": reason, "scores": list(names), **asdict(sample)}
+            for (reason, names), sample in self.without.items()
         ]
         return {**asdict(self), "without": without}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Tally:
-        def some(one: Mapping[str, Any]) -> Some:
-            return Some(one["number"], tuple(one["first"]))
+        def sample(one: Mapping[str, Any]) -> DocumentSample:
+            return DocumentSample(one["number"], tuple(one["first"]))
 
-        without = {(one["reason"], tuple(one["scores"])): some(one) for one in value["without"]}
-        return cls(value["num_documents"], value["num_tokens"], some(value["cut"]), value["longest"], without)
+        without = {(one["reason"], tuple(one["scores"])): sample(one) for one in value["without"]}
+        return cls(value["num_documents"], value["num_tokens"], sample(value["cut"]), value["longest"], without)
 
     def say(self, dropped: Mapping[str, int], limit: int) -> None:
         """dropped: left out before they were scored, by reason.   limit: tokens that are read of a document."""
@@ -105,5 +107,5 @@ class Tally:
             )  # fmt: skip
         elif self.longest is not None:
             log.info("None is cut: the longest has %s tokens, and %s are read.", f"{self.longest:,}", f"{limit:,}")
-        for (reason, names), some in self.without.items():
-            log.warning("%s documents have no %s: %s (%s).", f"{some.number:,}", ", ".join(names), reason, some)
+        for (reason, names), sample in self.without.items():
+            log.warning("%s documents have no %s: %s (%s).", f"{sample.number:,}", ", ".join(names), reason, sample)

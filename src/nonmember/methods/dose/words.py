@@ -12,12 +12,13 @@ from nonmember.stats.partial_use import PartialUse
 def readings_of(reading: DoseReading, heaviest: float) -> str:
     """As an instrument shows it: "about 3 readings (2.2 to 4.1)", "fewer than 0.6 readings"."""
     if reading.low == 0:
-        return "any number of readings" if reading.high is None else f"fewer than {_told(reading.high)} readings"
+        return "any number of readings" if reading.high is None else f"fewer than {_formatted(reading.high)} readings"
     if reading.low >= heaviest:
-        return f"{_told(heaviest)} readings or more"
-    upper = "more" if reading.high is None else _told(reading.high)
-    unit = "reading" if _told(reading.estimate) == "1" else "readings"
-    return f"about {_told(reading.estimate)} {unit} ({_told(reading.low)} {'or' if upper == 'more' else 'to'} {upper})"
+        return f"{_formatted(heaviest)} readings or more"
+    upper = "more" if reading.high is None else _formatted(reading.high)
+    unit = "reading" if _formatted(reading.estimate) == "1" else "readings"
+    interval = f"{_formatted(reading.low)} {'or' if upper == 'more' else 'to'} {upper}"
+    return f"about {_formatted(reading.estimate)} {unit} ({interval})"
 
 
 def part_of(regions: Sequence[PartialUse]) -> str:
@@ -56,5 +57,5 @@ def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, exceed: flo
     return f"The audit does not tell whether the dataset was read ({said}). This is not evidence either way."
 
 
-def _told(dose: float) -> str:
+def _formatted(dose: float) -> str:
     return f"{dose:.2g}" if dose < 10 else f"{dose:.0f}"

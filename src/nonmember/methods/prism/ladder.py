@@ -50,8 +50,8 @@ class Ladder:
 
 
 @dataclass(frozen=True)
-class Climb:
-    """What was tried, from the largest rate down, and the rate at which all gates held; None: at none."""
+class LadderResult:
+    """The rates tried, from the largest down, and the rate at which all gates passed; None if they passed at none."""
 
     tried: Mapping[float, Sequence[Finding]]
     rate: float | None
@@ -74,7 +74,7 @@ class Climb:
         )
 
 
-def climb(method: Prism, roles: Roles, measure: Measure) -> Climb:
+def climb(method: Prism, roles: Roles, measure: Measure) -> LadderResult:
     """Try the rates. measure: makes what is missing, and reads the documents of a group."""
     assert method.ladder is not None
     assert method.gates is not None
@@ -88,8 +88,8 @@ def climb(method: Prism, roles: Roles, measure: Measure) -> Climb:
             continue
         tried[rate] = method.gates.of_training("distilled", documents["suspect"], documents[THIRD])
         if not failures(tried[rate]):
-            return Climb(tried, rate)
-    return Climb(tried, None)
+            return LadderResult(tried, rate)
+    return LadderResult(tried, None)
 
 
 def rung(method: Prism, roles: Roles, rate: float) -> dict[str, DocumentGroup]:
