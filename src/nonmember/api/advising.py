@@ -24,7 +24,10 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     situation: fields of `nonmember.advice.Situation`, such as heldout="same_draw", reference=True, base=True,
     order=True, input_price=0.15.
 
-    Printed, the answer is what `nonmember advise` prints. Raises ValueError, in one sentence, for what cannot be.
+    Returns advice that, printed, is what `nonmember advise` prints.
+    Raises ValueError, in one sentence, for what cannot be.
+
+    Source: Ours; the powers are those of the reports in docs/results.
 
     >>> import nonmember as nm
     >>> advice = nm.advise(access="weights", documents=150, base=True)

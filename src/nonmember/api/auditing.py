@@ -21,8 +21,8 @@ def audit(
     method: str = "prism", *, documents: Any = None, target: Any = None, reference: Any = None, heldout: Any = None,
     unseen: Any = None, general: Any = None, overrides: Overrides = (), **settings: Any,
 ) -> FinishedAudit:  # fmt: skip
-    """Was this dataset used to train this model? Runs one audit and returns its result; resumes where it was stopped,
-    and finds what was answered before.
+    """Was this dataset used to train this model? Runs one audit; resumes where it was stopped, and finds what was
+    answered before.
 
     method: a name of `nonmember list methods`, such as prism, clearance, llm_di, fsd, order.
     documents: the suspect texts: a list of texts; a list of rows, a pandas DataFrame or an Arrow table with a column of
@@ -38,6 +38,7 @@ def audit(
     settings: top-level keys of the config: seed=2, trainer="gpu", name="mine", outputs="somewhere", logger="wandb"
     (which the command line takes by default, and this function does not).
 
+    Returns the verdict with its numbers, and the folder they lie in.
     Everything is written below `outputs` ("outputs", or NONMEMBER_OUTPUTS): the result in a folder of its own, what was
     trained and observed in the store. The command line and this function find each other's work, because they compose
     the same configs. Ctrl-C ends a training after the current step; the same call goes on from there.
@@ -47,6 +48,10 @@ def audit(
     Source: each method names its own in docs/methods.md.
 
     >>> import nonmember as nm
+    >>> new, old = ([f"{word} of document {number}" for number in range(40)] for word in ("moss", "fern"))
+    >>> found = nm.audit("blind", documents=new, heldout=old)  # text alone: needs no model
+    >>> found.verdict, found.statistic
+    ('score_only', 1.0)
     >>> found = nm.audit("prism", target="EleutherAI/pythia-1b", reference="EleutherAI/pythia-410m",
     ...                  documents="documents.jsonl", trainer="gpu")  # doctest: +SKIP
     >>> found.verdict, found.p_value  # doctest: +SKIP

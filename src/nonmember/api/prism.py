@@ -65,13 +65,13 @@ def prism_test(
     Delta must exceed, in [0, 2); 0 is the paper's.   seed: of the resamples; the same as an audit's gives its numbers.
     None: as the config of the method says (conf/method/prism.yaml).
 
-    What `nm.audit("prism")` does with the scores that it makes. Nothing is known here of the models, so no gate is
-    applied: a ruined distilled reference passes as well. See `nm.stats.difference_of_dependent_correlations` for the
-    test without a verdict.
+    Returns what `nm.audit("prism")` finds with the scores that it makes: verdict, Delta, p and interval. Nothing is
+    known here of the models, so no gate is applied: a ruined distilled reference passes as well. See
+    `nm.stats.difference_of_dependent_correlations` for the test without a verdict.
 
     Raises ValueError for arrays that do not fit together, NaN, and settings out of range.
 
-    Source: PRISM, section 4, tables 2 and 3.
+    Source: PRISM, section 4.3, tables 2 and 3.
 
     >>> import numpy as np
     >>> import nonmember as nm

@@ -128,22 +128,27 @@ class FinishedAudit:
 
 
 def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> pd.DataFrame:
-    """The audits below a folder, or several: one row each, in the order of their paths.
+    """The audits below a folder, or several.
 
     folders: such as "outputs/audits/table2".
 
-    Columns: what an audit is (sweep, cell, world, method, target, reference, corpus, heldout, truth, alpha, seed,
-    score), what the target has read of the set where that is known (exposures: how often, share: of the documents),
-    what the audit found (verdict, statistic, p_value, ci_low, ci_high, num_documents, num_excluded, allowed_claim,
-    warnings, seconds), `folder`, and `error`: why an audit has no result, or why it cannot be read; else None. Then,
-    with dots, the plain values of its data config and of its method's settings: data.half, settings.margin,
-    settings.distillation.tau ...
+    Returns a row per audit, in the order of their paths. Columns: what an audit is (sweep, cell, world, method, target,
+    reference, corpus, heldout, truth, alpha, seed, score), what the target has read of the set where that is known
+    (exposures: how often, share: of the documents), what the audit found (verdict, statistic, p_value, ci_low, ci_high,
+    num_documents, num_excluded, allowed_claim, warnings, seconds), `folder`, and `error`: why an audit has no result,
+    or why it cannot be read; else None. Then, with dots, the plain values of its data config and of its method's
+    settings: data.half, settings.margin, settings.distillation.tau ...
 
     Raises ValueError where there is no result at all.
 
+    Source: Ours; the words are those of docs/glossary.md.
+
     >>> import nonmember as nm
-    >>> runs = nm.load_results("outputs/audits/table2")  # doctest: +SKIP
-    >>> runs.groupby(["target", "verdict"]).size()  # doctest: +SKIP
+    >>> new, old = ([f"{word} of document {number}" for number in range(40)] for word in ("moss", "fern"))
+    >>> found = nm.audit("blind", documents=new, heldout=old)
+    >>> nm.load_results("outputs/audits")[["method", "verdict", "num_documents"]]
+      method     verdict  num_documents
+    0  blind  score_only             40
     """
     import pandas as pd
 

@@ -32,7 +32,7 @@ def score(
     documents: Any, model: Any = None, *, k: float | Sequence[float] | None = None, reference: Any = None,
     general: Any = None, prefix: Any = None, overrides: Overrides = (), as_arrow: bool = False, **settings: Any,
 ) -> pd.DataFrame | pa.Table:  # fmt: skip
-    """Membership scores of texts under a model: a row per text, in their order. Higher = more likely a member.
+    """Membership scores of texts under a model. Higher = more likely a member.
 
     documents: a list of texts; a list of rows, a pandas DataFrame or an Arrow table with a column of texts (found where
     there is no doubt; else `overrides=["data.text_field=body"]`) and perhaps a column `id`; or a path: a file (JSON
@@ -49,9 +49,10 @@ def score(
     settings: top-level keys of the config, such as trainer="gpu", max_tokens=512, outputs="somewhere", and
     costly=["neighbourhood", "grad_norm"] for the columns that take many passes.
 
-    Columns: doc_id; loss (mean log-probability, nats per token), perplexity (minus its exponential), zlib, lowercase,
-    min_k, min_k_plus_plus, max_k (ending in K where there are several); num_tokens; reason, where a score is NaN. How
-    the table was made is in `table.attrs["nonmember"]`, of an Arrow table in its schema's metadata.
+    Returns a row per text, in their order. Columns: doc_id; loss (mean log-probability, nats per token), perplexity
+    (minus its exponential), zlib, lowercase, min_k, min_k_plus_plus, max_k (ending in K where there are several);
+    num_tokens; reason, where a score is NaN. How the table was made is in `table.attrs["nonmember"]`, of an Arrow table
+    in its schema's metadata.
 
     The table and what the models said about each token stay in `outputs` ("outputs", or NONMEMBER_OUTPUTS), where this
     function and `nonmember score` find them again: a second call with another k costs no forward pass.
@@ -64,6 +65,13 @@ def score(
     Source: each score names its own in `nonmember.scores`.
 
     >>> import nonmember as nm
+    >>> from tiny_world import documents, tokenizer_of, train  # examples/tiny_world.py
+    >>> texts = documents("numpy.fft")
+    >>> tokenizer = tokenizer_of(texts)
+    >>> model = train("tiny", texts, tokenizer, seed=0, epochs=2)
+    >>> table = nm.score(texts[:2], (model, tokenizer), k=0.2)
+    >>> table["doc_id"].tolist(), bool((table["min_k"] < table["loss"]).all())
+    (['0', '1'], True)
     >>> table = nm.score(["The cat sat.", "It rains."], model="EleutherAI/pythia-160m", k=0.2)  # doctest: +SKIP
     >>> table[["doc_id", "loss", "min_k_plus_plus"]]  # doctest: +SKIP
     """
@@ -87,16 +95,26 @@ def score(
 
 
 def load_scores(folder: str | os.PathLike[str], *, verify: bool = True) -> pyarrow.dataset.Dataset:
-    """Scores of streamed documents, as an Arrow data set: read batch by batch or by column, never as a whole unless
-    asked for.
+    """Scores of streamed documents: read batch by batch or by column, never as a whole unless asked for.
 
     folder: what `nonmember score data=streamed` printed last, or the run's folder above it.   verify: whether every
     file is first compared with the hash in manifest.json, which reads them all.
 
+    Returns an Arrow data set with the columns of `score`.
     Raises ValueError where the scores are not complete, or a file was changed or lost since.
 
-    >>> for batch in load_scores("outputs/scores/NAME").to_batches(columns=["doc_id", "loss"]):  # doctest: +SKIP
-    ...     print(batch.num_rows)
+    Source: Ours; the files are described in docs/data.md.
+
+    >>> from pathlib import Path
+    >>> import nonmember as nm
+    >>> from tiny_world import documents, tokenizer_of, train  # examples/tiny_world.py
+    >>> texts = documents("numpy.fft")
+    >>> tokenizer = tokenizer_of(texts)
+    >>> model = train("tiny", texts, tokenizer, seed=0, epochs=2)
+    >>> _ = Path("texts.txt").write_text("\\n".join(texts))
+    >>> streamed = nm.score("texts.txt", (model, tokenizer), overrides=["data=streamed", "hydra.run.dir=mine"])
+    >>> sum(batch.num_rows for batch in nm.load_scores("mine").to_batches(columns=["doc_id", "loss"])) == len(texts)
+    True
     """
     from pathlib import Path
 

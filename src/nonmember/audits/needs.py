@@ -17,8 +17,6 @@ from nonmember.audits.preparing import obstacle_of
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.endpoints.asked import Asked
-from nonmember.methods import Prism
-from nonmember.methods.prism.ladder import rung
 from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.results.result import RESULT
 
@@ -29,9 +27,7 @@ def needed(audit: Audit) -> Iterator[Spec[Any]]:
     """The models and observations of an audit; of a ladder of learning rates, those of its first rate alone."""
     measured = list(audit.measurements)
     method = audit.method
-    if isinstance(method, Prism) and method.gates is not None and method.ladder is not None:
-        groups = rung(method, audit.roles, method.ladder.rates[0])
-        measured += [one for group in groups.values() for one in group.measured.values()]
+    measured += [one for group in method.before_settling(audit.roles).values() for one in group.measured.values()]
     for one in measured:
         yield one.model
         yield from one.needs()
@@ -98,7 +94,7 @@ class SweepPlan:
             self._look(place, cell)
         if any(isinstance(one, Asked) and not one.model.has_weights for one in cell.audit.measurements):
             self.asking.add(place)
-        if getattr(cell.audit.method, "ladder", None) is not None:
+        if cell.audit.method.before_settling(cell.audit.roles):
             self.climbing.add(place)
         self.graph.add(place, needed(cell.audit))
 

@@ -15,9 +15,8 @@ from nonmember.artifacts.store import key_hash
 from nonmember.audits.measuring import measure
 from nonmember.audits.question import Audit
 from nonmember.corpora import CorpusSpec
-from nonmember.methods import Prism, TestOutcome
+from nonmember.methods import TestOutcome
 from nonmember.methods.base import INVALID_CLAIM
-from nonmember.methods.prism.ladder import climb, with_rate
 from nonmember.models import ModelSpec
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation
@@ -48,32 +47,23 @@ class Prepared:
 
     def _is_unmeasured(self, health: Mapping[str, float]) -> bool:
         """Whether neither gates nor the training looked at the distilled reference."""
-        if not isinstance(self.audit.method, Prism) or self.audit.method.gates is not None:
-            return False
-        return isinstance(self.audit.models.get("distilled"), Trained) and "kl_after" not in health
+        distilled = self.audit.models.get("distilled")
+        return self.audit.method.rests_on_health and isinstance(distilled, Trained) and "kl_after" not in health
 
 
 def prepare(audit: Audit, builder: Builder) -> Prepared:
     """Raises ValueError where a student and its teacher have different tokenizers, or models that the method compares
     token by token."""
     _require_same_tokens(audit, builder)
-    method = audit.method
-    if not isinstance(method, Prism) or method.gates is None:
-        return Prepared(audit)
     if obstacle := obstacle_of(audit, builder):
         return Prepared(replace(audit, obstacle=obstacle))
-    if method.ladder is None:
-        return Prepared(audit)
-    climbed = climb(method, audit.roles, lambda group: measure(group, builder).documents)
-    chosen = method if climbed.rate is None else with_rate(method, climbed.rate)
-    return Prepared(replace(audit, method=chosen, obstacle=climbed.obstacle), {"ladder": climbed.as_details()})
+    settled = audit.method.settled(audit.roles, lambda group: measure(group, builder).documents)
+    return Prepared(replace(audit, method=settled.method, obstacle=settled.obstacle), settled.details)
 
 
 def obstacle_of(audit: Audit, builder: Builder) -> str:
-    """What makes PRISM's gates refuse the audit before anything is made; empty: nothing."""
-    if not isinstance(audit.method, Prism) or audit.method.gates is None:
-        return ""
-    weights = _same_weights(audit.reference, audit.target, builder)
+    """What makes the audit invalid before anything is made; empty: nothing."""
+    weights = audit.method.needs_another_model and _same_weights(audit.reference, audit.target, builder)
     if not weights:
         return ""
     return (

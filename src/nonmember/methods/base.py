@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
@@ -43,6 +43,7 @@ __all__ = [
     "Roles",
     "Scored",
     "ScoredDocuments",
+    "Settled",
     "TestOutcome",
     "Verdict",
     "finite",
@@ -171,6 +172,16 @@ class TestOutcome:
     distribution: FloatArray = field(default_factory=lambda: np.zeros(0))
 
 
+@dataclass(frozen=True)
+class Settled:
+    """A method with settings that were chosen on other text than the suspect set. obstacle: why nothing can be chosen;
+    empty where something was.   details: for the result."""
+
+    method: Method
+    obstacle: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
 class Method(ABC):
     """One file and one YAML per method.
 
@@ -241,6 +252,24 @@ class Method(ABC):
     def alike_tokenized(self, roles: Roles) -> Sequence[tuple[ModelSpec, ModelSpec]]:
         """Pairs of models that must cut texts into the same tokens for the method to compare them."""
         return ()
+
+    @property
+    def needs_another_model(self) -> bool:
+        """Whether a reference with the target's own weights makes the result invalid before anything is made."""
+        return False
+
+    @property
+    def rests_on_health(self) -> bool:
+        """Whether nothing but the health that training measures shows that its distilled references are sound."""
+        return False
+
+    def before_settling(self, roles: Roles) -> Mapping[str, DocumentGroup]:
+        """What `settled` measures at least."""
+        return {}
+
+    def settled(self, roles: Roles, measure: Callable[[DocumentGroup], ScoredDocuments]) -> Settled:
+        """Itself with what is still to be chosen, by measuring other text than the suspect set."""
+        return Settled(self)
 
     def moved_from(self, roles: Roles) -> tuple[ModelSpec, Mapping[str, ModelSpec]] | None:
         """A model from whose weights those of the target should have moved as far as those of others have, and these by

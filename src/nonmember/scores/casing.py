@@ -26,6 +26,8 @@ class Lowercase(Score):
     """NLL(lowercased text) / NLL(text): a memorised text suffers from a change of case.
 
     The Min-K% program takes minus the inverse, which ranks the same while both are positive.
+
+    Source: Carlini et al., 2021.
     """
 
     @property

@@ -22,6 +22,8 @@ class Zlib(Score):
 
     The papers write perplexity over zlib; all their code divides log-perplexity, and so does this. NLL is a
     mean while the bytes grow with the text, so the score moves with length: compare texts of equal length.
+
+    Source: Carlini et al., 2021.
     """
 
     needs_texts: ClassVar[bool] = True

@@ -24,10 +24,13 @@ from nonmember.scores.base import (
 
 @dataclass(frozen=True)
 class Recall(Score):
-    """NLL(text | prefix) / NLL(text), the prefix being other texts that the model has certainly not read (eq. 2): what
-    a model has read loses more by unread text in front of it.
+    """NLL(text | prefix) / NLL(text), the prefix being other texts that the model has certainly not read: what a model
+    has read loses more by unread text in front of it.
 
     num_shots: texts in the prefix, or as many of these as the model can read before the longest document.
+    Raises ValueError for fewer than 1.
+
+    Source: Xie et al., 2024, eq. 2.
     """
 
     num_shots: int

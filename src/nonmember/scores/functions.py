@@ -39,9 +39,14 @@ Tokens = npt.ArrayLike | Sequence[npt.ArrayLike]
 
 
 def loss(log_probs: Tokens) -> float | FloatArray:
-    """Mean log-probability per token, in nats: minus the loss (Yeom et al., 2018).
+    """Mean log-probability per token: minus the loss.
 
-    log_probs: [T] log p(x_t | x_<t) of a text, or a list of such arrays.
+    log_probs: [T] log p(x_t | x_<t) of a text in nats, or a list of such arrays.
+
+    Returns nats per token: a float for one text, [documents] for several; NaN for a text without tokens.
+    Raises ValueError for an array of another shape.
+
+    Source: Yeom et al., 2018.
 
     >>> loss([-1.0, -3.0])
     -2.0
@@ -52,9 +57,11 @@ def loss(log_probs: Tokens) -> float | FloatArray:
 
 
 def perplexity(log_probs: Tokens) -> float | FloatArray:
-    """Minus the perplexity, -exp(-mean log-probability): ranks as `loss` does (LLM-DI uses it as a feature).
+    """Minus the perplexity, -exp(-mean log-probability): ranks as `loss` does.
 
-    log_probs: as in `loss`.
+    log_probs: as in `loss`.   Returns -1 or less, in the shape of `loss`.   Raises ValueError as `loss`.
+
+    Source: a feature of LLM-DI (Maini et al., 2024).
 
     >>> round(perplexity([-1.0, -3.0]), 3)
     -7.389
@@ -63,11 +70,13 @@ def perplexity(log_probs: Tokens) -> float | FloatArray:
 
 
 def min_k(log_probs: Tokens, k: float) -> float | FloatArray:
-    """Min-K%: mean log-probability of the fraction `k` of least likely tokens (Shi et al., 2024, eq. 1).
+    """Min-K%: mean log-probability of the fraction `k` of least likely tokens.
 
     log_probs: as in `loss`.   k: in [0.001, 1], of each text; at least one token. 1 gives `loss`.
 
-    Raises ValueError for another k.
+    Returns nats per token, in the shape of `loss`.   Raises ValueError for another k, and as `loss`.
+
+    Source: Shi et al., 2024, eq. 1; how k is rounded: methods, section 1.3.
 
     >>> min_k([-1.0, -5.0, -2.0, -4.0], k=0.5)
     -4.5
@@ -76,9 +85,11 @@ def min_k(log_probs: Tokens, k: float) -> float | FloatArray:
 
 
 def max_k(log_probs: Tokens, k: float) -> float | FloatArray:
-    """Mean log-probability of the fraction `k` of most likely tokens: minus LLM-DI's k_min_probs.
+    """Mean log-probability of the fraction `k` of most likely tokens.
 
-    log_probs, k: as in `min_k`.
+    log_probs, k: as in `min_k`.   Returns nats per token, in the shape of `loss`.   Raises ValueError as `min_k`.
+
+    Source: LLM-DI (Maini et al., 2024), whose k_min_probs is minus this.
 
     >>> max_k([-1.0, -5.0, -2.0, -4.0], k=0.5)
     -1.5
@@ -87,12 +98,15 @@ def max_k(log_probs: Tokens, k: float) -> float | FloatArray:
 
 
 def min_k_plus_plus(log_probs: Tokens, means: Tokens, stds: Tokens, k: float) -> float | FloatArray:
-    """Min-K%++: mean of the fraction `k` of smallest (log_prob - mean) / std (Zhang et al., 2025, eq. 3).
+    """Min-K%++: mean of the fraction `k` of smallest (log_prob - mean) / std.
 
     log_probs: as in `loss`.   means, stds: [T] mean and standard deviation of log p under the model's own next-token
-    distribution at each place, nats.   k: as in `min_k`.
+    distribution at each place, nats; a deviation below 1e-6 is taken for 1e-6.   k: as in `min_k`.
 
-    A standard deviation below 1e-6 is taken for 1e-6.   Raises ValueError for arrays of other lengths.
+    Returns standard deviations, in the shape of `loss`; above 0 where tokens are likelier than the model expects.
+    Raises ValueError for means or stds of other lengths, and as `min_k`.
+
+    Source: Zhang et al., 2025, eq. 3.
 
     >>> min_k_plus_plus([-1.0, -5.0], means=[-2.0, -2.0], stds=[0.5, 1.5], k=1.0)
     0.0
@@ -101,9 +115,14 @@ def min_k_plus_plus(log_probs: Tokens, means: Tokens, stds: Tokens, k: float) ->
 
 
 def zlib(log_probs: Tokens, texts: str | Sequence[str]) -> float | FloatArray:
-    """Mean log-probability over the bytes of the zlib-compressed text (Carlini et al., 2021).
+    """Mean log-probability over the bytes of the zlib-compressed text.
 
     log_probs: as in `loss`.   texts: the text itself, or one for each array.
+
+    Returns nats per token and byte, in the shape of `loss`.
+    Raises ValueError where there are not as many texts as arrays, and as `loss`.
+
+    Source: Carlini et al., 2021; the logarithm of the perplexity, as in all programs.
 
     >>> zlib([-2.0], "aaaa") == -2.0 / 12
     True
@@ -112,9 +131,14 @@ def zlib(log_probs: Tokens, texts: str | Sequence[str]) -> float | FloatArray:
 
 
 def lowercase(log_probs: Tokens, lowercased: Tokens) -> float | FloatArray:
-    """Loss of the lowercased text over that of the text itself (Carlini et al., 2021).
+    """Loss of the lowercased text over that of the text itself.
 
     log_probs, lowercased: as in `loss`, of the text and of its lowercased version, whose tokens are others.
+
+    Returns a ratio, in the shape of `loss`; NaN where the loss of the text is 1e-8 or less.
+    Raises ValueError for fewer lowercased texts than texts, and as `loss`.
+
+    Source: Carlini et al., 2021.
 
     >>> lowercase([-1.0, -3.0], lowercased=[-3.0])
     1.5
@@ -123,9 +147,16 @@ def lowercase(log_probs: Tokens, lowercased: Tokens) -> float | FloatArray:
 
 
 def perturbed(log_probs: Tokens, changed: Tokens, quantity: Quantity) -> float | FloatArray:
-    """The text against a perturbed version of it (LLM-DI's features, each with the sign that points to members).
+    """The text against a perturbed version of it, each quantity with the sign that points to members.
 
-    log_probs, changed: as in `loss`, of both.   quantity: ppl_ratio, ppl_difference, loss_ratio or loss_difference.
+    log_probs, changed: as in `loss`, of the text x and of its perturbed version x'.
+    quantity: ppl_ratio, -ppl(x) / ppl(x'); ppl_difference, ppl(x') - ppl(x); loss_ratio, loss(x') / loss(x); or
+    loss_difference, loss(x') - loss(x).
+
+    Returns the quantity in the shape of `loss`; NaN for a loss of 0 to divide by.
+    Raises ValueError for another quantity, for fewer changed texts than texts, and as `loss`.
+
+    Source: features of LLM-DI (Maini et al., 2024).
 
     >>> perturbed([-1.0], changed=[-3.0], quantity="loss_difference")
     2.0
@@ -134,9 +165,14 @@ def perturbed(log_probs: Tokens, changed: Tokens, quantity: Quantity) -> float |
 
 
 def reference_difference(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
-    """Mean log-probability under the target minus that under a reference model (Watson et al., 2022).
+    """Mean log-probability under the target minus that under a reference model.
 
     log_probs, reference: as in `loss`, under both; the numbers of tokens may differ.
+
+    Returns nats per token, in the shape of `loss`.
+    Raises ValueError for fewer texts under the reference than under the target, and as `loss`.
+
+    Source: difficulty calibration, Watson et al., 2022.
 
     >>> reference_difference([-1.0, -3.0], reference=[-3.0])
     1.0
@@ -145,9 +181,14 @@ def reference_difference(log_probs: Tokens, reference: Tokens) -> float | FloatA
 
 
 def reference_ratio(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
-    """Loss under a reference model over that under the target (Carlini et al., 2021).
+    """Loss under a reference model over that under the target.
 
     log_probs, reference: as in `reference_difference`.
+
+    Returns a ratio, in the shape of `loss`; NaN where the target's loss is 1e-8 or less.
+    Raises ValueError as `reference_difference`.
+
+    Source: Carlini et al., 2021; "Small Ref" of MC-PDD, table VII. The program of DC-PDD inverts it.
 
     >>> reference_ratio([-1.0, -3.0], reference=[-3.0])
     1.5
@@ -156,9 +197,14 @@ def reference_ratio(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
 
 
 def recall(log_probs: Tokens, conditional: Tokens) -> float | FloatArray:
-    """Loss behind unread text over that of the text alone: ReCaLL (Xie et al., 2024, eq. 2).
+    """ReCaLL: loss behind unread text over that of the text alone.
 
     log_probs: as in `loss`.   conditional: the same behind a prefix of unread texts, the first token among them.
+
+    Returns a ratio, in the shape of `loss`; NaN where the loss of the text alone is 1e-8 or less.
+    Raises ValueError for fewer texts behind a prefix than alone, and as `loss`.
+
+    Source: Xie et al., 2024, eq. 2.
 
     >>> recall([-1.0, -3.0], conditional=[-2.0, -3.0, -4.0])
     1.5
@@ -167,9 +213,13 @@ def recall(log_probs: Tokens, conditional: Tokens) -> float | FloatArray:
 
 
 def neighbourhood(log_probs: npt.ArrayLike, neighbours: Sequence[npt.ArrayLike]) -> float:
-    """Mean loss of changed versions of a text minus its own (Mattern et al., 2023, with the sign turned).
+    """Mean loss of changed versions of a text minus its own.
 
-    log_probs: [T] of one text, as in `loss`.   neighbours: a list of such arrays, one for each changed version.
+    log_probs: [T] of one text, as in `loss`.   neighbours: up to 1,000 such arrays, one for each changed version.
+
+    Returns nats per token; NaN without neighbours.   Raises ValueError for more neighbours, and as `loss`.
+
+    Source: Mattern et al., 2023, eq. 2 and 3, with the sign turned.
 
     >>> neighbourhood([-1.0, -3.0], neighbours=[[-3.0], [-4.0, -6.0]])
     2.0
@@ -181,10 +231,16 @@ def neighbourhood(log_probs: npt.ArrayLike, neighbours: Sequence[npt.ArrayLike])
 
 
 def dc_pdd(log_probs: Tokens, token_ids: Tokens, counts: npt.ArrayLike, a: float) -> float | FloatArray:
-    """Mean of min(p log(1/q), a) over the first occurrence of each token id (DC-PDD, Zhang et al., 2024).
+    """DC-PDD: mean of min(p log(1/q), a) over the first occurrence of each token id.
 
     log_probs: as in `loss`.   token_ids: [T] ids of these tokens.   counts: [V] how often each id occurs in a general
-    corpus (`token_counts`); q is its smoothed frequency.   a: clips a token's score; the paper's is 0.01.
+    corpus (`token_counts`); q is its smoothed frequency, (count + 1) / (total + V).   a: above 0, clips the score of a
+    token; the paper's is 0.01.
+
+    Returns nats per token in [0, a], in the shape of `loss`.
+    Raises ValueError for another a, an id of V or more, ids of other lengths, and as `loss`.
+
+    Source: Zhang et al., 2024, whose program reads the raw counts.
 
     >>> round(dc_pdd([-0.1, -0.1], token_ids=[1, 0], counts=[9, 0], a=10.0), 3)
     1.128

@@ -17,7 +17,9 @@ class GradNorm(Score):
     was trained on pulls its weights less.
 
     norm: l1, l2 or max (mimir's default). Every tensor counts the same, whatever its size, as in mimir; a matrix that
-    is tied to another counts once.
+    is tied to another counts once.   Raises ValueError for another norm.
+
+    Source: Wang et al., 2024; mimir has the opposite sign.
     """
 
     norm: Norm = "max"

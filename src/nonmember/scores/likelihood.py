@@ -12,7 +12,10 @@ from nonmember.scores.base import DocumentScores, Score, ScoreInputs, mean_per_d
 
 @dataclass(frozen=True)
 class Loss(Score):
-    """Mean log-probability per token, -NLL. Perplexity exp(NLL) ranks documents the same way, reversed."""
+    """Mean log-probability per token, -NLL. Perplexity exp(NLL) ranks documents the same way, reversed.
+
+    Source: Yeom et al., 2018.
+    """
 
     @property
     def name(self) -> str:
@@ -24,7 +27,10 @@ class Loss(Score):
 
 @dataclass(frozen=True)
 class Perplexity(Score):
-    """-exp(NLL): ranks as the loss does, but a linear model of features sees long tails (LLM-DI)."""
+    """-exp(NLL): ranks as the loss does, but a linear model of features sees long tails.
+
+    Source: a feature of LLM-DI (Maini et al., 2024).
+    """
 
     @property
     def name(self) -> str:
@@ -36,9 +42,13 @@ class Perplexity(Score):
 
 @dataclass(frozen=True)
 class TopLoss(Score):
-    """Mean of max(l_t, -log(number + 1)): the loss as far as the `number` largest log-probabilities of each place fix
-    it. A token that is not among them has at most 1 / (number + 1), and one of so much or more is always among them,
-    so that the value is the same whether the whole distribution or these are seen (ours).
+    """Mean of max(l_t, -log(number + 1)): the loss as far as the largest log-probabilities of each place fix it. A
+    token that is not among them has at most 1 / (number + 1), and one of so much or more is always among them, so that
+    the value is the same whether the whole distribution or these are seen.
+
+    number: of log-probabilities that are seen of each place.   Raises ValueError for fewer than 1.
+
+    Source: Ours; methods, section 2.
     """
 
     number: int

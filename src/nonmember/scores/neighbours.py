@@ -14,12 +14,17 @@ from nonmember.scores.base import NO_TOKENS, DocumentScores, Score, ScoreInputs,
 
 @dataclass(frozen=True)
 class Neighbourhood(Score):
-    """Mean NLL of the neighbours minus the NLL of the text (Mattern et al., eq. 2 and 3, with the sign turned).
+    """Mean NLL of the neighbours minus the NLL of the text.
 
-    number: neighbours of each text.   filler: folder or hub name of a masked language model, which proposes single
-    words as the paper does; None: `share` of the words is masked in spans of `span` with `buffer` words between, and
-    filled with random words of the corpus, as the library mimir does where it has no such model. The paper's 100
-    neighbours and mimir's 25 cost as many forward passes.
+    number: neighbours of each text, 1 to 1,000. The paper's 100 and mimir's 25 cost as many forward passes.
+    filler, revision: folder or hub name of a masked language model, and its revision there; it proposes single words as
+    the paper does. None: random words of the corpus, as the library mimir does where it has no such model.
+    share, span, buffer: without a filler, the part of the words that is masked, in (0, 1], in spans of so many words
+    with so many between.
+
+    Raises ValueError for settings out of range.
+
+    Source: Mattern et al., 2023, eq. 2 and 3, with the sign turned.
     """
 
     number: int

@@ -32,7 +32,10 @@ def _nll_reference(tokens: TokenTable, reference: TokenTable) -> tuple[FloatArra
 
 @dataclass(frozen=True)
 class ReferenceDifference(Score):
-    """mean log p(target) - mean log p(reference): "calibration" by a smaller model (Watson et al., 2022)."""
+    """mean log p(target) - mean log p(reference): "calibration" by a smaller model.
+
+    Source: difficulty calibration, Watson et al., 2022.
+    """
 
     needs_reference: ClassVar[bool] = True
 
@@ -48,7 +51,10 @@ class ReferenceDifference(Score):
 
 @dataclass(frozen=True)
 class ReferenceRatio(Score):
-    """NLL(reference) / NLL(target), the "Small Ref" of the MC-PDD paper; the DC-PDD program inverts it."""
+    """NLL(reference) / NLL(target).
+
+    Source: Carlini et al., 2021; "Small Ref" of MC-PDD, table VII. The program of DC-PDD inverts it.
+    """
 
     needs_reference: ClassVar[bool] = True
 

@@ -69,8 +69,10 @@ class _MinKFamily(Score):
 class MinK(_MinKFamily):
     """Mean log-probability of the fraction `k` of least likely tokens. k = 1 is the loss score.
 
-    compat: "official" takes k tokens as the published program does (see `num_smallest`); it prints the
-    negative.
+    k: in [0.001, 1].   compat: "official" takes k tokens as the published program does (see `num_smallest`); it prints
+    the negative.   Raises ValueError for others.
+
+    Source: Shi et al., 2024, eq. 1.
     """
 
     @property
@@ -83,8 +85,13 @@ class MinK(_MinKFamily):
 
 @dataclass(frozen=True)
 class MaxK(_MinKFamily):
-    """Mean log-probability of the fraction `k` of *most* likely tokens: minus the feature LLM-DI calls k_min_probs,
-    which sorts losses (its k_max_probs is minus Min-K%)."""
+    """Mean log-probability of the fraction `k` of *most* likely tokens.
+
+    k, compat: as in `MinK`.   Raises ValueError as `MinK`.
+
+    Source: LLM-DI (Maini et al., 2024); minus the feature it calls k_min_probs, which sorts losses (its k_max_probs is
+    minus Min-K%).
+    """
 
     @property
     def name(self) -> str:
@@ -97,11 +104,15 @@ class MaxK(_MinKFamily):
 
 @dataclass(frozen=True)
 class MinKPlusPlus(_MinKFamily):
-    """Mean of the fraction `k` of smallest z_t = (l_t - mu_t) / sigma_t (Min-K%++, eq. 3).
+    """Mean of the fraction `k` of smallest z_t = (l_t - mu_t) / sigma_t.
 
     Not bounded above by 0: a token more likely than the average under the model's own distribution has z > 0.
     Where sigma_t < 1e-6, z_t is 0 for |l_t - mu_t| < 1e-6 and (l_t - mu_t) / 1e-6 otherwise, and counted.
-    compat: "official" takes k as the published program does, and divides by sigma_t whatever it is.
+
+    k: in [0.001, 1].   compat: "official" takes k as the published program does, and divides by sigma_t whatever it is.
+    Raises ValueError for others.
+
+    Source: Zhang et al., 2025, eq. 3.
     """
 
     needs_distribution: ClassVar[bool] = True

@@ -93,23 +93,25 @@ def blind_baseline(
     """Cross-validated ROC AUC between two groups of documents, from bags of words, character n-grams and years.
 
     members, nonmembers: raw texts, or suspect and held-out: the names only say which side is scored high.
+    num_folds: at least 2.   inverse_penalty: scikit-learn's C, above 0.   num_resamples: B.   alpha: intervals are of
+    level 1 - alpha.   rng: of folds and resamples.
     member_clusters, nonmember_clusters: one id per document (book, thread, article), both or neither. Documents of
     one cluster, in whichever group, are never on both sides of a fold and are drawn together.
 
-    The classifiers are logistic regressions with a squared penalty (`inverse_penalty` is scikit-learn's C) on
-    log(1 + count), fitted inside each fold: vocabulary and weights come from its training documents alone. All three
-    share the folds, which are stratified and drawn from `rng`. Not TF-IDF, which hides: with a word planted in every
-    member (100 + 100 documents of 40 words) its AUC was .79 to .84 whatever the penalty, that of counts 1.
-    Counts also see the length of a document, and so do many membership scores.
+    The classifiers are logistic regressions with a squared penalty on log(1 + count), fitted inside each fold:
+    vocabulary and weights come from its training documents alone. All three share the folds, which are stratified.
+    Not TF-IDF, which hides: with a word planted in every member (100 + 100 documents of 40 words) its AUC was .79 to
+    .84 whatever the penalty, that of counts 1. Counts also see the length of a document, and so do many membership
+    scores.
 
-    The AUC is the mean over folds, not that of the pooled out-of-fold scores: those come from different models
-    with different offsets.
+    Returns an AUC with its interval for each of the three: the mean over folds, not that of the pooled out-of-fold
+    scores, which come from different models with different offsets.
     The interval resamples documents (or clusters) with replacement, holding folds and classifiers fixed, so it speaks
     of the documents tested and not of the classifiers' luck in training. It is too narrow: at 95% it held one half in
     85 to 88% of 60 worlds of 100 + 100 documents without a difference. A fold that loses a kind of document in a
     resample is left out of that resample's mean.
 
-    Raises `ValueError` on documents that are blank or not strings, on fewer documents or clusters of a kind than
+    Raises ValueError on documents that are blank or not strings, on fewer documents or clusters of a kind than
     folds, on texts without any word, on clusters that do not match the documents, and on settings out of range.
 
     Source: the blind baselines of Das, Zhang and Tramer, "Blind Baselines Beat Membership Inference Attacks for

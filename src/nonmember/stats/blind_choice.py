@@ -42,9 +42,15 @@ class BlindGuess:
 def blind_guesses(
     first: Sequence[Sequence[str]], second: Sequence[Sequence[str]], first_units: IntArray, second_units: IntArray
 ) -> dict[str, BlindGuess]:
-    """By the name of the rule. first, second: [N] passages of a group, each the original and then its paraphrases.
+    """How often three rules pick the original among its paraphrases, in two groups of documents.
 
-    first_units, second_units: [N] number of the unit of each passage, from 0.
+    first, second: [N] passages of a group, each the original and then its paraphrases, as many for every passage.
+    first_units, second_units: [N] number of the unit (book, paper) of each passage, from 0.
+
+    Returns a `BlindGuess` by the name of the rule: longest (most characters), rarest (rarest words) and odd (least like
+    the others).   Raises ValueError for texts without a word, and for units that do not match the passages.
+
+    Source: Ours; methods, section 11.
 
     >>> import numpy as np
     >>> passages = [["the longest text of all of these four", "a short one", "another one", "one more text"]] * 6

@@ -74,24 +74,25 @@ def difference_of_dependent_correlations(
 
     reference, target, distilled: [N] one score per document under each model, documents in the same order.
     The sign of the scores does not matter as long as all three share it.
+    metric: spearman or kendall.   num_resamples: B.   alpha: the interval is of level 1 - alpha.   margin: in [0, 2), 0
+    in the paper.   rng: of the resamples.   block_size: resamples held in memory at once; it changes memory and speed,
+    no number.
 
-    H0: Delta <= margin, H1: Delta > margin (0 in the paper), so a small p says that the reference orders the
-    documents more like the target than the distilled model does, by more than `margin`. A large p says
-    nothing.
+    H0: Delta <= margin, H1: Delta > margin, so a small p says that the reference orders the documents more like the
+    target than the distilled model does, by more than `margin`. A large p says nothing.
+
     Each resample draws N documents with replacement; the same draw serves both correlations and ranks are
     recomputed within it (average ties; copies of a document tie).
 
         p = (1 + #{b: Delta^(b) <= margin + 1e-12, or undefined}) / (B + 1)
 
     The interval has the alpha/2 and 1 - alpha/2 quantiles (linear interpolation) of the defined Delta^(b).
-    `block_size` is the number of resamples held in memory at once. It changes memory and speed, no number.
 
-    A constant score leaves the statistic NaN, every resample undefined and p = 1.
+    Returns Delta with its p and interval; of a constant score NaN, with every resample undefined and p = 1.
+    Raises ValueError on NaN scores, unequal lengths, fewer than two documents and settings out of range.
 
-    Raises `ValueError` on NaN scores, unequal lengths, fewer than two documents and settings out of range.
-
-    Source: the bootstrap test of PRISM, tables 2 and 3 (Spearman) and 12 (Kendall). The paper does not say
-    what an undefined resample counts as (here: against rejection) and knows no margin.
+    Source: PRISM, section 4.3, tables 2 and 3 (Spearman) and 12 (Kendall). The paper does not say what an undefined
+    resample counts as (here: against rejection) and knows no margin.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -168,11 +169,15 @@ def bootstrap_correlation(
 ) -> BootstrapCorrelation:
     """Percentile interval of the rank correlation of `x` and `y`.
 
-    x, y: [N] two scores of the same documents in the same order; only order counts. Resamples, ties and the
-    quantiles are those of `difference_of_dependent_correlations`: the same generator draws the same documents.
-    No p-value: a correlation above zero says little about two models that read the same language.
+    x, y: [N] two scores of the same documents in the same order; only order counts.   metric, num_resamples, alpha,
+    rng: as in `difference_of_dependent_correlations`, whose resamples, ties and quantiles these are: the same generator
+    draws the same documents.
 
-    Raises `ValueError` on NaN scores, unequal lengths, fewer than two documents and settings out of range.
+    Returns the correlation with its interval, and no p-value: a correlation above zero says little about two models
+    that read the same language.
+    Raises ValueError on NaN scores, unequal lengths, fewer than two documents and settings out of range.
+
+    Source: Ours, the resamples of PRISM, section 4.3; rank agreement in methods, section 3.6.
 
     >>> import numpy as np
     >>> x = np.arange(50.0)
@@ -201,10 +206,14 @@ def bootstrap_correlation(
 
 
 def bootstrap_p_value(distribution: npt.ArrayLike, margin: float) -> float:
-    """p = (1 + #{b: Delta^(b) <= margin + 1e-12, or NaN}) / (B + 1), in (0, 1].
+    """p = (1 + #{b: Delta^(b) <= margin + 1e-12, or NaN}) / (B + 1).
 
-    distribution: [B] Delta^(b). The tolerance keeps a difference that is exactly `margin` on its side of the
-    inequality whatever the rounding; the added one counts the data themselves, so p is never 0.
+    distribution: [B] Delta^(b).   margin: in units of Delta. The tolerance keeps a difference that is exactly `margin`
+    on its side of the inequality whatever the rounding.
+
+    Returns p in (0, 1]: the added one counts the data themselves, so it is never 0.
+
+    Source: PRISM, section 4.3; methods, section 3.2.
 
     >>> bootstrap_p_value([0.1, 0.2, -0.1], margin=0.0)
     0.5
@@ -215,7 +224,14 @@ def bootstrap_p_value(distribution: npt.ArrayLike, margin: float) -> float:
 
 
 def percentile_interval(distribution: FloatArray, alpha: float) -> tuple[float, float]:
-    """The alpha/2 and 1 - alpha/2 quantiles (linear interpolation) of what is not NaN.
+    """Percentile interval of level 1 - alpha, from the resamples that are defined.
+
+    distribution: [B] the statistic in each resample, NaN where undefined.   alpha: in (0, 1).
+
+    Returns the alpha/2 and 1 - alpha/2 quantiles (linear interpolation) of what is not NaN; NaN twice if nothing is.
+    Raises ValueError for an alpha below 0 or above 2.
+
+    Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
 
     >>> import numpy as np
     >>> percentile_interval(np.arange(101.0), alpha=0.1)

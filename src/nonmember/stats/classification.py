@@ -25,12 +25,15 @@ class RocPoints(NamedTuple):
 
 
 def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-    """Area under the ROC curve: P(member scores above non-member), a tie counted one half; in [0, 1].
+    """Area under the ROC curve: P(member scores above non-member), a tie counted one half.
 
-    scores, labels: [N]. The Mann-Whitney statistic over the number of pairs; 0.5 is chance, below it the
-    score points the wrong way. DE-COP's "AUC" is not this but `best_balanced_accuracy`.
+    scores: [N], higher = more likely a member.   labels: [N], 1 or true for members.
 
-    Raises `ValueError` on NaN scores, unequal lengths, labels other than 0 and 1, and if a class is empty.
+    Returns the Mann-Whitney statistic over the number of pairs, in [0, 1]; 0.5 is chance, below it the score points the
+    wrong way. DE-COP's "AUC" is not this but `best_balanced_accuracy`.
+    Raises ValueError on NaN scores, unequal lengths, labels other than 0 and 1, and if a class is empty.
+
+    Source: Hanley and McNeil, Radiology 143, 1982; methods, section 1.5.
 
     >>> roc_auc([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0])
     0.75
@@ -42,12 +45,15 @@ def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
 
 
 def tpr_at_fpr(scores: npt.ArrayLike, labels: npt.ArrayLike, fpr: float, convention: FprConvention) -> float:
-    """Largest true-positive rate at a threshold whose false-positive rate is `<=` (or `<`) `fpr`; in [0, 1].
+    """Largest true-positive rate at a threshold whose false-positive rate is within a bound; no interpolation.
 
-    scores, labels: [N]. No interpolation. `<=` is Min-K%++'s convention; `<` that of the programs of Min-K%,
-    FSD, DC-PDD and mimir.
+    scores, labels: [N] as in `roc_auc`.   fpr: the bound, in [0, 1].   convention: "<=", of Min-K%++, or "<", of the
+    programs of Min-K%, FSD, DC-PDD and mimir.
 
-    Raises `ValueError` as `roc_auc`, and if no threshold can meet the bound.
+    Returns a rate in [0, 1].   Raises ValueError as `roc_auc`, for another convention, and if no threshold can meet the
+    bound.
+
+    Source: Min-K%++ (Zhang et al., 2025); methods, section 1.5.
 
     >>> tpr_at_fpr([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0], 0.05, "<=")
     0.5
@@ -65,12 +71,14 @@ def tpr_at_fpr(scores: npt.ArrayLike, labels: npt.ArrayLike, fpr: float, convent
 
 
 def best_balanced_accuracy(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-    """Largest (TPR + 1 - FPR) / 2 over all thresholds, in [0.5, 1].
+    """Largest (TPR + 1 - FPR) / 2 over all thresholds.
 
-    scores, labels: [N]. The threshold is chosen on the very data it is scored on, so this is optimistic;
-    report it under this name only. Printed as "accuracy" by Min-K%, FSD and DC-PDD, as "AUC" by DE-COP.
+    scores, labels: [N] as in `roc_auc`.
 
-    Raises `ValueError` as `roc_auc`.
+    Returns a share in [0.5, 1]. The threshold is chosen on the very data it is scored on, so this is optimistic; report
+    it under this name only.   Raises ValueError as `roc_auc`.
+
+    Source: "accuracy" of the programs of Min-K%, FSD and DC-PDD, "AUC" of DE-COP; methods, section 1.5.
 
     >>> best_balanced_accuracy([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0])
     0.75
@@ -82,7 +90,11 @@ def best_balanced_accuracy(scores: npt.ArrayLike, labels: npt.ArrayLike) -> floa
 def roc_points(scores: npt.ArrayLike, labels: npt.ArrayLike) -> RocPoints:
     """The ROC curve, one point per distinct score and the origin. Tied documents change sides together.
 
-    scores, labels: [N].   Raises `ValueError` as `roc_auc`.
+    scores, labels: [N] as in `roc_auc`.
+
+    Returns true- and false-positive rates, [thresholds] each, ascending.   Raises ValueError as `roc_auc`.
+
+    Source: methods, section 1.5; scikit-learn's roc_curve.
 
     >>> roc_points([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0]).tpr
     array([0. , 0.5, 0.5, 1. , 1. ])

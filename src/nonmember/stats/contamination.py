@@ -71,6 +71,9 @@ class Consistency:
 def level_correlation(levels_L: npt.ArrayLike, scores_DL: npt.ArrayLike) -> LevelCorrelation:
     """Spearman and Pearson between levels and scores: of the means over draws, and of each draw.
 
+    levels_L: [L] share of a set that was read, in any order.   scores_DL: [D, L] score of each draw at each level.
+
+    Returns both correlations, in [-1, 1]; NaN where a score does not vary.
     Raises ValueError for shapes that do not fit, NaN, fewer than two levels, and levels that come twice.
 
     Source: KDS, section 4, which does not say whether seeds are averaged before or after correlating.
@@ -91,11 +94,16 @@ def level_correlation(levels_L: npt.ArrayLike, scores_DL: npt.ArrayLike) -> Leve
 def consistency(levels_L: npt.ArrayLike, scores_DL: npt.ArrayLike, *, alpha: float) -> Consistency:
     """Spread over draws at each level, and the smallest gap between levels that tells two draws apart.
 
+    levels_L, scores_DL: as in `level_correlation`.   alpha: level of the test of two draws.
+
     Two draws, one of each level, differ by the difference of the levels' means give or take the standard deviation of
     a draw, twice; pooled over the levels, this is t = (mean of the higher - mean of the lower) / (sd sqrt(2)),
     one-sided for a score that rises with the level. Of all pairs at one distance the hardest counts.
 
+    Returns means and deviations [L] in units of the score, and p by gap.
     Raises ValueError as `level_correlation`, and for fewer than two draws.
+
+    Source: Ours; methods, section 8.3.
 
     >>> found = consistency([0.0, 0.5, 1.0], [[-3.0, -2.0, -1.0], [-3.1, -2.1, -1.1]], alpha=0.05)
     >>> found.smallest_gap

@@ -102,10 +102,13 @@ def detection_curve(
 
     observed: Delta of the target.   controls: (share, dose) -> Delta of each control with that reading.   negatives:
     Delta of each control that read nothing of the documents; may be empty.   alpha: level at each point.   extra: how
-    much more than the controls among themselves a target differs from them (`margin.Extra`).
+    much more than the controls among themselves a target differs from them (`Extra`).
 
-    Raises `ValueError` on an empty grid, a share outside (0, 1], a dose of 0 or less, an alpha outside (0, 1), and on
-    controls that have no spread (`margins.pooled_spread`).
+    Returns a point for each reading, by share and then dose.
+    Raises ValueError on an empty grid, a share outside (0, 1], a dose of 0 or less, an alpha outside (0, 1), a Delta
+    that is not finite, and on controls that have no spread.
+
+    Source: Ours; methods, section 15.1.
 
     >>> controls = {(1.0, 2): [-0.02, -0.01], (1.0, 8): [-0.11, -0.09]}
     >>> curve = detection_curve(0.01, controls, [0.02, 0.01], alpha=0.05)

@@ -22,7 +22,10 @@ _BLOCK_ELEMENTS = 2**22  # resamples times kinds of a block
 
 @dataclass(frozen=True)
 class Hits:
-    """hits: [N] of each unit, out of `asked`: [N], at least 1."""
+    """hits: [N] of each unit.   asked: [N] questions about it, at least 1, of which no more than these are hits.
+
+    Raises ValueError without any unit.
+    """
 
     hits: IntArray
     asked: IntArray
@@ -75,13 +78,17 @@ def difference_of_rates(
 ) -> RateDifference:
     """One-sided bootstrap of Delta = rate(less) - rate(more). H1: Delta < 0.
 
-    less, more: hits of the units of each side.   num_resamples: B.   alpha: of the bounds.
+    less, more: hits of the units of each side.   num_resamples: B.   alpha: of the bounds.   rng: of the resamples.
+    size: units that a resample draws of each side; None: as many as there are.
 
-    A resample draws units with replacement from each side by itself, as many as there are or `size` of each.
+    A resample draws units with replacement from each side by itself.
 
         p = (1 + #{b: Delta^(b) >= 0}) / (B + 1)
 
     Ties count, by exact arithmetic. The upper bound is the 1 - alpha quantile of Delta^(b), linearly interpolated.
+
+    Returns Delta in [-1, 1] with its p, bounds and z.
+    Raises ValueError for fewer than one resample, a negative size, and an alpha outside [0, 1].
 
     Source: MC-PDD says "bootstrap" and no more. This was recovered from its tables VI, XI and XIII, whose p-values are
     multiples of 1/50,000 (without the 1 of ours) and whose bounds are these quantiles.

@@ -106,23 +106,27 @@ def dataset_inference(
     """Learn to tell suspect from held-out documents on one part of both, test on the rest, several times over.
 
     suspect: [N, F], heldout: [M, F] features of documents, any units and signs, the same columns in both.
+    outliers: mean, clip, zero or keep, of what lies in the tails.   tail_fraction: of both tails together, in [0, 1).
+    fit_size: documents of each set to learn on, at most half of it.   num_splits: S.
+    learning_rate, num_steps: of Adam.   equal_variances: Student's t, else Welch's.   trim_predictions: whether test
+    logits lose their tails.   compat: as in the original program.   rng: of the splits.
 
     Each split puts both sets in a random order. The first min(`fit_size`, half the set rounded down) documents
     of each are part A, the others part B. On A a linear model with bias learns suspect 0, held-out 1
     (`fit_logistic`). On B a one-sided t-test asks whether the mean logit of the suspect documents is below that
-    of the held-out ones; Student's with `equal_variances`, else Welch's.
+    of the held-out ones.
 
-    Before that, per feature, `outliers` says what becomes of the lowest and the highest j = int(n tail / 2) of n
-    values: "mean" sets them to the mean of all n, "zero" to 0, "clip" to the innermost of the j, "keep" leaves
-    them. With j = 0 nothing changes. Then the mean and population standard deviation of the suspect set
-    standardise both sets; a feature that does not vary there is dropped.
+    Before that, per feature, `outliers` says what becomes of the lowest and the highest j = int(n tail_fraction / 2) of
+    n values: "mean" sets them to the mean of all n, "zero" to 0, "clip" to the innermost of the j, "keep" leaves them.
+    With j = 0 nothing changes. Then the mean and population standard deviation of the suspect set standardise both
+    sets; a feature that does not vary there is dropped.
 
-    `compat`: as in the original program, bounds and means of outliers come from each *whole* set for itself and
-    the scale from the whole suspect set, before the split. Otherwise bounds and means come from both A parts
-    together, the scale from the suspect A part, and B is only carried along: given A, every document of B meets
-    the same function, so that equal distributions give uniform p. Bounds that know which set a document is from
-    tell the test what it is to find out: with two samples of one distribution (200 documents each, 20 features,
-    t with 5 degrees of freedom) `compat` gave p < .05 in 27% of 400 worlds with "mean", in 13% with "clip".
+    With `compat` bounds and means of outliers come from each *whole* set for itself and the scale from the whole
+    suspect set, before the split. Otherwise bounds and means come from both A parts together, the scale from the
+    suspect A part, and B is only carried along: given A, every document of B meets the same function, so that equal
+    distributions give uniform p. Bounds that know which set a document is from tell the test what it is to find out:
+    with two samples of one distribution (200 documents each, 20 features, t with 5 degrees of freedom) `compat` gave
+    p < .05 in 27% of 400 worlds with "mean", in 13% with "clip".
 
     `trim_predictions` removes the lowest and the highest j test logits of each set before the t-test (and
     before the curve). The t-test does not know it and rejects a true null more often than it says (8% at .05).
@@ -130,9 +134,10 @@ def dataset_inference(
     The combination 1 - prod(1 - p) is never below any of its parts, so where these are valid it is, whatever the
     dependence of the splits; and it is very careful: ten times .01 give .0956. The median of dependent p-values
     need not be a valid p.
-    A small p is evidence of membership *only if* the two sets have one distribution; a large one says nothing.
 
-    Raises `ValueError` on NaN or infinite features, unequal columns, fewer than eight documents in a set and
+    Returns p of each split, combined and median. A small p is evidence of membership *only if* the two sets have one
+    distribution; a large one says nothing.
+    Raises ValueError on NaN or infinite features, unequal columns, fewer than eight documents in a set and
     settings out of range.
 
     Source: Maini et al., "LLM Dataset Inference", equation 2 for the combination. The paper says linear
@@ -225,12 +230,14 @@ def fit_logistic(
 def two_sample_t_less(x: npt.ArrayLike, y: npt.ArrayLike, *, equal_variances: bool) -> TwoSampleT:
     """t of H0: E x = E y against H1: E x < E y, for two independent samples.
 
-    x: [N], y: [M], both at least 2. Student's t with pooled variance and N + M - 2 degrees of freedom, or Welch's.
+    x: [N], y: [M], both at least 2.   equal_variances: Student's t with pooled variance and N + M - 2 degrees of
+    freedom, else Welch's.
 
-    Where neither sample varies t is undefined: p = 1 if mean x >= mean y, else 0, with a warning. Not varying means
-    up to rounding, and means within that rounding count as equal.
+    Returns t with a one-sided p. Where neither sample varies t is undefined: p = 1 if mean x >= mean y, else 0, with a
+    warning. Not varying means up to rounding, and means within that rounding count as equal.
+    Raises ValueError on NaN or infinite values and on fewer than two of either.
 
-    Raises `ValueError` on NaN or infinite values and on fewer than two of either.
+    Source: the test of LLM-DI (Maini et al., 2024); methods, section 5.
 
     >>> round(two_sample_t_less([1.0, 2.0, 3.0], [3.0, 4.0, 6.0], equal_variances=False).p_value, 3)
     0.051
@@ -255,13 +262,15 @@ def two_sample_t_less(x: npt.ArrayLike, y: npt.ArrayLike, *, equal_variances: bo
 
 
 def combine_splits(p_values: npt.ArrayLike) -> float:
-    """1 - prod(1 - p) over the p-values [S] of the splits, exact for small p too; in [max p, 1].
+    """1 - prod(1 - p) over the p-values of the splits.
 
-    Not Fisher's or any other combination that gains strength: it is at least the largest p.
+    p_values: [S] in [0, 1].
 
-    Raises `ValueError` on numbers outside [0, 1], NaN, and if there are none.
+    Returns a number in [max p, 1], exact for small p too. Not Fisher's or any other combination that gains strength: it
+    is at least the largest p.
+    Raises ValueError on numbers outside [0, 1], NaN, and if there are none.
 
-    Source: equation 2 of LLM dataset inference.
+    Source: LLM-DI (Maini et al., 2024), equation 2.
 
     >>> round(combine_splits([0.01, 0.02]), 4)
     0.0298

@@ -75,17 +75,21 @@ def kernel_divergence(
 ) -> KernelDivergence:
     """S = -(1/E) sum_ij K_ij |gamma' d'_ij^2 - gamma d_ij^2|,  K_ij = exp(-gamma d_ij^2),  E = sqrt(sum_ij K_ij).
 
-    before_ND, after_ND: embeddings, of length 1, of the same documents in the same order; d and d' are the distances
-    among them. Since log(K / K') = gamma' d'^2 - gamma d^2, this is the sum of |K log(K / K')| without a logarithm that
-    could underflow.
+    before_ND, after_ND: [N, D] embeddings, of length 1, of the same documents in the same order, before and after
+    tuning; d and d' are the distances among them.
+    bandwidth: gamma = 1 / median of the unsquared distances of all pairs, for each kernel by itself (per_kernel_median)
+    or of those before for both (pre_only); or `gamma` for both (fixed).   gamma: above 0, for fixed alone.
+    block_rows: documents compared at a time; it bounds memory, and moves no result beyond rounding.
 
-    bandwidth: gamma = 1 / median of the unsquared distances of all pairs, for each kernel by itself
-    (per_kernel_median) or of those before for both (pre_only); or `gamma` for both (fixed).
+    Since log(K / K') = gamma' d'^2 - gamma d^2, this is the sum of |K log(K / K')| without a logarithm that could
+    underflow.
 
-    Fewer than 3 documents, embeddings of zeros, and embeddings that are all alike are named as the `problem`.
-    Raises ValueError for embeddings of different documents, or not of length 1, and for `check_bandwidth`.
+    Returns S <= 0, higher = more of the documents were read. Fewer than 3 documents, embeddings of zeros, and
+    embeddings that are all alike are named as the `problem`.
+    Raises ValueError for embeddings of different documents, or not of length 1, and for a bandwidth and gamma that do
+    not go together.
 
-    Source: the KDS program; the poster prints S without the minus and names no gamma.
+    Source: the KDS program; the poster prints S without the minus and names no gamma (methods, section 8.2).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

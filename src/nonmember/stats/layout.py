@@ -31,8 +31,14 @@ _PATTERNS = {
 
 
 def layout_features(texts: Sequence[str]) -> FloatArray:
-    """[documents, features] how often each mark of layout occurs per character, the share of capitals among letters,
-    and whether the text begins or ends with white space.
+    """Marks of layout in each text: none grows with its length, and none knows a word.
+
+    texts: as they are, white space and all.
+
+    Returns [documents, features]: how often each mark occurs per character, whether letters are capitals (more than
+    nine in ten) or none, and whether the text begins or ends with white space.
+
+    Source: Ours; the gate on layout of methods, section 15.1.
 
     >>> layout_features(["a line\\n  and another"]).shape
     (1, 14)
@@ -50,11 +56,14 @@ def layout_features(texts: Sequence[str]) -> FloatArray:
 
 
 def layout_auc(texts: Sequence[str], others: Sequence[str], *, num_folds: int, seed: int) -> float:
-    """Cross-validated ROC AUC of a boosted classifier on `layout_features`; .5: nothing to tell them apart by.
+    """Cross-validated ROC AUC of a boosted classifier on `layout_features`.
 
     texts, others: the two groups.   num_folds: at least 2.   seed: of folds and classifier.
 
-    The AUC is that of the pooled out-of-fold probabilities. Raises ValueError for fewer texts than folds.
+    Returns the AUC of the pooled out-of-fold probabilities, in [0, 1]; .5: nothing to tell them apart by.
+    Raises ValueError for fewer texts than folds, and for fewer than 2 folds.
+
+    Source: Ours; the gate on layout of methods, section 15.1.
 
     >>> layout_auc(["one two"] * 40, ["one\\ntwo"] * 40, num_folds=2, seed=0)
     1.0

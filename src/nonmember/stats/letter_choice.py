@@ -95,8 +95,14 @@ class Choices:
 
 
 def calibration_offsets(unseen: Choices) -> FloatArray:
-    """[L] what is to be added to each letter's probability so that each has a mean of one quarter over unseen documents
-    (DE-COP, algorithm 1): Delta_l = 0.25 - mean over documents of the document's mean probability of l.
+    """What is to be added to each letter's probability so that each has a mean of one quarter over unseen documents:
+    Delta_l = 0.25 - mean over documents of the document's mean probability of l.
+
+    unseen: answers about certainly unread documents, with the probabilities of the letters.
+
+    Returns [L] offsets that add up to 0; NaN where nothing was answered by a letter.
+
+    Source: DE-COP, algorithm 1.
 
     >>> import numpy as np
     >>> unseen = Choices(np.array([0]), np.array([0]), np.array([1]), np.array([[0.1, 0.6, 0.2, 0.1]]))

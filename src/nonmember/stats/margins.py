@@ -58,7 +58,8 @@ class Spread:
 class Extra:
     """Variance by which the target differs from controls of its dose, beyond theirs; none by default.
 
-    df: degrees of freedom it was estimated on, infinity where it is known.   Raises `ValueError` outside their ranges.
+    variance: in units of Delta squared, at least 0.   df: degrees of freedom it was estimated on, above 0, infinity
+    where it is known.   Raises ValueError outside their ranges.
     """
 
     variance: float = 0.0
@@ -110,11 +111,16 @@ def margin(
 ) -> Margin:
     """Upper bound of Delta for models that read the documents at the dose `at`.
 
-    groups: dose -> Delta of each of its control models; doses other than `at` lend their spread only.   content: share
-    of such models below the bound.   confidence: with which it is; None for the prediction bound.   extra: see `Extra`.
+    groups: dose -> Delta of each of its control models; doses other than `at` lend their spread only.   at: a dose
+    among them.   content: share of such models below the bound.   confidence: with which it is; None for the prediction
+    bound.   extra: see `Extra`.
 
-    Raises `ValueError` where no control read at `at`, where no group holds two controls, on NaN, on controls that do
+    Returns the bound in units of Delta, with what it was made from.
+    Raises ValueError where no control read at `at`, where no group holds two controls, on NaN, on controls that do
     not differ at all, and on a content or confidence outside (0, 1).
+
+    Source: Hahn and Meeker, Statistical Intervals (1991), chapter 4; ISO 16269-6:2014. Its use here is ours: methods,
+    section 15.1.
 
     >>> controls = {"4 times": [-0.11, -0.09, -0.10], "8 times": [-0.21, -0.20]}
     >>> round(margin(controls, "4 times", content=0.95, confidence=None).bound, 4)
@@ -132,9 +138,14 @@ def margin(
 def prediction_p_value(
     value: float, groups: Mapping[Label, Sequence[float]], at: Label, *, extra: Extra = NO_EXTRA
 ) -> float:
-    """One-sided p of the hypothesis that `value` is the Delta of one more model of dose `at`; small above theirs.
+    """One-sided p of the hypothesis that `value` is the Delta of one more model of a dose.
 
-    groups, extra: as of `margin`.   Raises `ValueError` on a value that is not finite, and on controls as `margin`.
+    value: Delta of the target.   groups, at, extra: as of `margin`.
+
+    Returns p in [0, 1], small where the value lies above the controls.
+    Raises ValueError on a value that is not finite, and on controls as `margin`.
+
+    Source: Hahn and Meeker, Statistical Intervals (1991), chapter 4, turned into a test; methods, section 15.1.
 
     >>> controls = {"4 times": [-0.11, -0.09, -0.10], "8 times": [-0.21, -0.20]}
     >>> round(prediction_p_value(0.01, controls, "4 times"), 4)

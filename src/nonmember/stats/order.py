@@ -28,14 +28,18 @@ class OrderStatistic:
 def order_test(canonical: npt.ArrayLike, mean_shuffled: npt.ArrayLike, *, compat: bool) -> OrderStatistic:
     """t-test over shards of s = canonical - mean_shuffled against H1: E s > 0.
 
-    canonical: [shards] log-likelihood of each shard in its own order.   mean_shuffled: [shards] mean of its
-    log-likelihoods in random orders.   t = mean(s) / sd(s) * sqrt(shards). Where the shards' examples are exchangeable,
-    every s has expectation 0, and p is uniform as far as t is distributed like t.
+    canonical: [shards] log-likelihood of each shard in its own order, nats.   mean_shuffled: [shards] mean of its
+    log-likelihoods in random orders.   compat: the deviation with N in place of N - 1, as in the authors' program,
+    which makes t larger by sqrt(N / (N - 1)).
 
-    Where all s are equal (up to rounding) t is undefined and p = 1.   compat: the deviation with N in place of N - 1,
-    as in the authors' program, which makes t larger by sqrt(N / (N - 1)).
+    Where the shards' examples are exchangeable, every s has expectation 0, and p is uniform as far as t is distributed
+    like t.
 
-    Raises `ValueError` on NaN or infinite values, unequal lengths and fewer than two shards.
+    Returns t = mean(s) / sd(s) * sqrt(shards) with a one-sided p. Where all s are equal (up to rounding) t is undefined
+    and p = 1.
+    Raises ValueError on NaN or infinite values, unequal lengths and fewer than two shards.
+
+    Source: Oren et al., 2024; methods, section 9.
 
     >>> found = order_test([-9.0, -8.0, -9.5], [-10.0, -10.0, -10.0], compat=False)
     >>> round(found.statistic, 3), round(found.p_value, 3)

@@ -32,12 +32,12 @@ class PairedT:
 def paired_t_less(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
     """Paired t of H0: E x = E y against H1: E x < E y.
 
-    x, y: [N] scores of the same documents, N >= 2. t = mean(d) / (sd(d) / sqrt(N)), d = x - y, sd with N - 1.
+    x, y: [N] scores of the same documents in the same order, N >= 2.
 
+    Returns t = mean(d) / (sd(d) / sqrt(N)), d = x - y, sd with N - 1, and a one-sided p.
     Where all differences are equal t is undefined: p = 1 if their mean is >= 0, else 0, with a warning. Equal
     means up to the rounding of the subtraction, and a mean within that rounding counts as 0.
-
-    Raises `ValueError` on NaN or infinite scores, unequal lengths and fewer than two documents.
+    Raises ValueError on NaN or infinite scores, unequal lengths and fewer than two documents.
 
     Source: the paired-t baseline of PRISM, table 10, where x is f(.; target) and y is f(.; distilled). The
     paper does not say what happens when all differences are equal.
@@ -50,7 +50,10 @@ def paired_t_less(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
 
 
 def paired_t_greater(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
-    """Paired t of H0: E x = E y against H1: E x > E y; as `paired_t_less`, but equal differences give p = 1.
+    """Paired t of H0: E x = E y against H1: E x > E y.
+
+    x, y: as in `paired_t_less`.   Returns t and a one-sided p as `paired_t_less`, but equal differences give p = 1.
+    Raises ValueError as `paired_t_less`.
 
     Source: PaCoST, where x is the confidence in the texts and y that in their rephrasings.
 

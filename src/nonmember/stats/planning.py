@@ -41,10 +41,13 @@ class Pilot:
 
     delta_untouched, delta_controls: mean of models that read nothing, and that read at the dose.   tau: standard
     deviation between models of one reading, seeds and documents aside.   sigma: between distillation seeds, documents
-    aside.   document_variance: of one model's Delta, on `num_documents` documents.   shared: part of it in [0, 1] that
-    is common to target and controls; 0 is the careful choice.   interaction: variance of one distillation's Delta that
-    is particular to its seed and these documents; where it cannot be told from sigma^2, 0 is careful.   extra: by how
-    much more the target differs from the controls than these from one another.
+    aside.   document_variance: of one model's Delta, on `num_documents` documents.   num_documents: at least 1.
+    shared: part of that variance in [0, 1] that is common to target and controls; 0 is the careful choice.
+    interaction: variance of one distillation's Delta that is particular to its seed and these documents; where it
+    cannot be told from sigma^2, 0 is careful.   extra: by how much more the target differs from the controls than these
+    from one another.
+
+    Raises ValueError for numbers that are not finite, and spreads below 0.
     """
 
     delta_untouched: float
@@ -92,9 +95,13 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Rule:
-    """When a target is cleared: content and confidence of the bound (`margins.margin`), and how many doses are planted;
-    their controls pool their spread.   negatives: whether as many controls are trained that read nothing. They cost
-    what others do, and the decision does not rest on them.
+    """When a target is cleared.
+
+    content, confidence: of the bound (`margins.margin`), content in (0.5, 1), confidence in [0.5, 1) or None.
+    num_doses: how many are planted, at least 1; their controls pool their spread.   negatives: whether as many controls
+    are trained that read nothing. They cost what others do, and the decision does not rest on them.
+
+    Raises ValueError outside these ranges.
     """
 
     content: float
@@ -118,7 +125,11 @@ class Rule:
 
 @dataclass(frozen=True)
 class Costs:
-    """In any one unit: of training a control, and of distilling a reference and observing it, per document."""
+    """What controls and distillations cost, in any one unit.
+
+    control: of training one.   distillation_per_document: of distilling a reference and observing it, for each
+    document.
+    """
 
     control: float
     distillation_per_document: float
@@ -157,9 +168,16 @@ class Plan:
 def error_and_power(
     pilot: Pilot, rule: Rule, *, num_documents: float, num_seeds: float, num_controls: int
 ) -> tuple[float, float]:
-    """Probabilities of an audit of this size: to clear a model that read at the dose, and one that read nothing.
+    """Error and power of an audit of a given size, by a central and a noncentral t: see the module.
 
-    num_documents, num_seeds, num_controls: documents, distillation seeds, and controls of each dose. See the module.
+    pilot: what is known of Delta.   rule: when a target is cleared.   num_documents, num_seeds, num_controls:
+    documents, distillation seeds, and controls of each dose; above 0.
+
+    Returns the probabilities to clear a model that read at the dose, and one that read nothing; NaN where the controls
+    leave no degree of freedom.
+    Raises ValueError for numbers below 0 that make a variance negative, and ZeroDivisionError for 0.
+
+    Source: Ours; methods, section 15.4.
 
     >>> measured = {"tau": 0.01, "sigma": 0.01, "document_variance": 4e-4, "shared": 0.0, "interaction": 0.0}
     >>> pilot = Pilot(delta_untouched=0.01, delta_controls=-0.10, num_documents=300, **measured)
@@ -191,10 +209,14 @@ def _error_and_power(pilot: Pilot, rule: Rule, variance: float, num_controls: in
 
 
 def power_ceiling(gap: float, between_models: float, content: float) -> float:
-    """Power with endless documents, seeds and controls: Phi(gap / between_models - Phi^-1(content)), in [0, 1].
+    """Power with endless documents, seeds and controls: Phi(gap / between_models - Phi^-1(content)).
 
     gap: Delta of an untouched target minus that of the controls.   between_models: standard deviation of the target
     about the controls, in units of Delta.   content: of the bound, in (0, 1).
+
+    Returns a probability in [0, 1].
+
+    Source: Ours; methods, section 15.4.
 
     >>> round(power_ceiling(gap=0.1, between_models=0.03, content=0.95), 3)
     0.954
@@ -215,12 +237,17 @@ def plan(
     max_seeds: int,
     max_controls: int,
 ) -> Plan:
-    """The audits within the limits that have this power, the cheapest first.
+    """The audits within the limits that have a wanted power.
 
-    For every number of seeds up to `max_seeds` and of controls of each dose from 2 to `max_controls`, the fewest
-    documents from `min_documents` to `max_documents`.
+    pilot, rule: as in `error_and_power`.   power: wanted, between 1 - content and 1.   costs: of controls and
+    distillations, in any one unit.   min_documents, max_documents, max_seeds, max_controls: for every number of seeds
+    up to `max_seeds` and of controls of each dose from 2 to `max_controls`, the fewest documents within their limits
+    are looked for.
 
-    Raises `ValueError` for a power of 1 or more or not above the error 1 - content, and for limits that leave nothing.
+    Returns the designs that no other one beats both in cost and in documents, the cheapest first, or why there is none.
+    Raises ValueError for a power of 1 or more or not above the error 1 - content, and for limits that leave nothing.
+
+    Source: Ours; methods, section 15.4.
 
     >>> measured = {"tau": 0.01, "sigma": 0.01, "document_variance": 4e-4, "shared": 0.0, "interaction": 0.0}
     >>> pilot = Pilot(delta_untouched=0.01, delta_controls=-0.10, num_documents=300, **measured)

@@ -17,9 +17,12 @@ class Interval(NamedTuple):
 
 
 def exact_interval(num_hits: int, num_trials: int, alpha: float) -> Interval:
-    """Two-sided interval of level 1 - alpha for the probability of a hit in each trial, in [0, 1].
+    """Two-sided exact interval for the probability of a hit in each trial.
 
-    num_hits: out of `num_trials`, at least 1.   Raises ValueError for more hits than trials.
+    num_hits: out of `num_trials`.   num_trials: at least 1.   alpha: the level is 1 - alpha.
+
+    Returns both bounds, in [0, 1].
+    Raises ValueError for more hits than trials, no trial, negative numbers, and an alpha outside [0, 1].
 
     Source: Clopper and Pearson, Biometrika 26, 1934.
 
@@ -32,9 +35,13 @@ def exact_interval(num_hits: int, num_trials: int, alpha: float) -> Interval:
 
 
 def exact_upper_bound(num_hits: int, num_trials: int, alpha: float) -> float:
-    """One-sided upper bound of level 1 - alpha for the probability of a hit in each trial, in [0, 1].
+    """One-sided exact upper bound for the probability of a hit in each trial.
 
-    num_hits: out of `num_trials`, at least 1.   Raises ValueError and source as `exact_interval`.
+    num_hits, num_trials, alpha: as in `exact_interval`.
+
+    Returns the bound of level 1 - alpha, in [0, 1].   Raises ValueError as `exact_interval`.
+
+    Source: Clopper and Pearson, Biometrika 26, 1934.
 
     >>> round(exact_upper_bound(0, 10, alpha=0.05), 3)
     0.259
@@ -44,9 +51,14 @@ def exact_upper_bound(num_hits: int, num_trials: int, alpha: float) -> float:
 
 
 def fisher_greater(first_hits: int, num_first: int, second_hits: int, num_second: int) -> float:
-    """One-sided p of Fisher's exact test, small where hits are more frequent in the first group.
+    """Fisher's exact test of whether hits are more frequent in the first group.
 
-    first_hits, second_hits: out of `num_first` and of `num_second` units.
+    first_hits, second_hits: units with a hit, out of `num_first` and of `num_second`.   num_first, num_second: units of
+    each group.
+
+    Returns the one-sided p, small where they are.   Raises ValueError for more hits than units, and negative numbers.
+
+    Source: Fisher, Statistical Methods for Research Workers, 5th edition, 1934.
 
     >>> round(fisher_greater(8, 10, 2, 10), 4)
     0.0115
@@ -58,12 +70,20 @@ def fisher_greater(first_hits: int, num_first: int, second_hits: int, num_second
 def shares_greater(
     first: npt.ArrayLike, second: npt.ArrayLike, *, num_permutations: int, rng: np.random.Generator
 ) -> float:
-    """One-sided p of H0: the two groups are alike, small where the mean of the first lies above that of the second.
+    """Permutation test of H0: the two groups are alike.
 
-    first, second: [N] a share per unit (book, thread, document), in [0, 1]. Where all are 0 or 1 it is Fisher's exact
-    test; else units change groups at random, or in all ways where there are no more than `num_permutations` of them:
-    the same test, of the units' shares in place of hits. (For 0 and 1 the sum of a group under permutation is
-    hypergeometric, which is Fisher's distribution.)
+    first, second: [N] a share per unit (book, thread, document), in [0, 1].   num_permutations: at most.   rng: of the
+    permutations.
+
+    Where all shares are 0 or 1 it is Fisher's exact test; else units change groups at random, or in all ways where
+    there are no more than `num_permutations` of them: the same test, of the units' shares in place of hits. (For 0 and
+    1 the sum of a group under permutation is hypergeometric, which is Fisher's distribution.)
+
+    Returns the one-sided p, small where the mean of the first group lies above that of the second.
+    Raises ValueError for NaN; and where units are permuted for fewer than two in a group, and fewer than one
+    permutation.
+
+    Source: Ours; methods, section 12.
 
     >>> import numpy as np
     >>> round(shares_greater([1, 1, 1, 0], [0, 0, 0, 1], num_permutations=1000, rng=np.random.default_rng(0)), 3)

@@ -50,13 +50,16 @@ class Ranking:
 def ranking(
     scores: npt.ArrayLike, is_member: BoolArray, counts_NB: FloatArray, validation: BoolArray, *, alpha: float
 ) -> Ranking:
-    """All measures of one score.
+    """All measures of how one score ranks members above non-members.
 
-    scores, is_member: [N].   counts_NB: how often each resample draws each document (`cluster_counts`): the same for
-    scores that are to be compared.   validation: [N] documents on which the threshold is chosen.   alpha: intervals
-    are of level 1 - alpha.
+    scores: [N], higher = more likely a member.   is_member: [N].   counts_NB: how often each resample draws each
+    document (`cluster_counts`): the same for scores that are to be compared.   validation: [N] documents on which the
+    threshold is chosen.   alpha: intervals are of level 1 - alpha.
 
-    Raises `ValueError` on NaN scores, unequal lengths, and if a kind is missing.
+    Returns AUC, TPR at 5% FPR and balanced accuracies, in [0, 1], with intervals of the first two.
+    Raises ValueError on NaN scores, if a kind is missing, and for an alpha below 0 or above 2.
+
+    Source: methods, sections 1.5 and 7.3.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -84,9 +87,14 @@ def ranking(
 
 
 def cluster_counts(clusters: Sequence[Hashable], num_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """[N, B] how often each document is drawn where whole clusters are drawn with replacement, as many as there are.
+    """How often each document is drawn where whole clusters are drawn with replacement, as many as there are.
 
     clusters: [N] what documents belong together (book, author); `range(N)` where each stands alone.   num_resamples: B.
+    rng: of the draws.
+
+    Returns [N, B] counts.   Raises ValueError for a negative number of resamples, ZeroDivisionError without documents.
+
+    Source: the cluster bootstrap; methods, section 14, item 3.
 
     >>> import numpy as np
     >>> cluster_counts(["a", "a", "b"], 4, np.random.default_rng(0)).shape

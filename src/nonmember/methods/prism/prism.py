@@ -7,7 +7,7 @@ Delta = rho(R, T) - rho(D, T); evidence of non-membership where Delta > margin b
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, get_args
 
@@ -25,6 +25,7 @@ from nonmember.methods.base import (
     Picture,
     Roles,
     ScoredDocuments,
+    Settled,
     TestOutcome,
     Verdict,
     on_suspect,
@@ -32,7 +33,7 @@ from nonmember.methods.base import (
     require_score,
 )
 from nonmember.methods.findings import Finding, as_details, failures
-from nonmember.methods.prism.ladder import Ladder
+from nonmember.methods.prism.ladder import Ladder, climb, rung, with_rate
 from nonmember.methods.prism.prism_gates import THIRD, PrismGates
 from nonmember.models import ModelSpec, label_of
 from nonmember.scores import Score
@@ -127,6 +128,25 @@ class Prism(Method):
         """Gates and ladder only where there are any, so that keys of what was stored before they came are the same."""
         settings = super().settings()
         return {name: value for name, value in settings.items() if name not in ("gates", "ladder") or value is not None}
+
+    @property
+    def needs_another_model(self) -> bool:
+        return self.gates is not None
+
+    @property
+    def rests_on_health(self) -> bool:
+        return self.gates is None
+
+    def before_settling(self, roles: Roles) -> Mapping[str, DocumentGroup]:
+        return {} if self.ladder is None else rung(self, roles, self.ladder.rates[0])
+
+    def settled(self, roles: Roles, measure: Callable[[DocumentGroup], ScoredDocuments]) -> Settled:
+        """With the learning rate that the ladder chooses."""
+        if self.ladder is None:
+            return Settled(self)
+        climbed = climb(self, roles, measure)
+        chosen = self if climbed.rate is None else with_rate(self, climbed.rate)
+        return Settled(chosen, climbed.obstacle, {"ladder": climbed.as_details()})
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}
