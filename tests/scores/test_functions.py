@@ -37,5 +37,9 @@ def test_what_does_not_fit_together_is_refused():
         nm.scores.min_k_plus_plus(TEXTS[0], TEXTS[1], TEXTS[0], 0.2)
     with pytest.raises(ValueError, match="one number per token"):
         nm.scores.loss([[TEXTS[0]]])
+    with pytest.raises(ValueError, match="an array of reference for each of the 1 texts; got 2"):
+        nm.scores.reference_difference(TEXTS[:1], TEXTS[:2])
+    with pytest.raises(ValueError, match="token ids of 0 and more; got -1"):
+        nm.scores.dc_pdd([-1.0, -2.0], token_ids=[1, -1], counts=[3, 4], a=10.0)
     with pytest.raises(ValueError, match="k must be"):
         nm.scores.min_k(TEXTS[0], 2)

@@ -136,7 +136,7 @@ def lowercase(log_probs: Tokens, lowercased: Tokens) -> float | FloatArray:
     log_probs, lowercased: as in `loss`, of the text and of its lowercased version, whose tokens are others.
 
     Returns a ratio, in the shape of `loss`; NaN where the loss of the text is 1e-8 or less.
-    Raises ValueError for fewer lowercased texts than texts, and as `loss`.
+    Raises ValueError where there are not as many lowercased texts, and as `loss`.
 
     Source: Carlini et al., 2021.
 
@@ -154,7 +154,7 @@ def perturbed(log_probs: Tokens, changed: Tokens, quantity: Quantity) -> float |
     loss_difference, loss(x') - loss(x).
 
     Returns the quantity in the shape of `loss`; NaN for a loss of 0 to divide by.
-    Raises ValueError for another quantity, for fewer changed texts than texts, and as `loss`.
+    Raises ValueError for another quantity, where there are not as many changed texts, and as `loss`.
 
     Source: features of LLM-DI (Maini et al., 2024).
 
@@ -170,7 +170,7 @@ def reference_difference(log_probs: Tokens, reference: Tokens) -> float | FloatA
     log_probs, reference: as in `loss`, under both; the numbers of tokens may differ.
 
     Returns nats per token, in the shape of `loss`.
-    Raises ValueError for fewer texts under the reference than under the target, and as `loss`.
+    Raises ValueError where there are not as many texts under the reference, and as `loss`.
 
     Source: difficulty calibration, Watson et al., 2022.
 
@@ -202,7 +202,7 @@ def recall(log_probs: Tokens, conditional: Tokens) -> float | FloatArray:
     log_probs: as in `loss`.   conditional: the same behind a prefix of unread texts, the first token among them.
 
     Returns a ratio, in the shape of `loss`; NaN where the loss of the text alone is 1e-8 or less.
-    Raises ValueError for fewer texts behind a prefix than alone, and as `loss`.
+    Raises ValueError where there are not as many texts behind a prefix, and as `loss`.
 
     Source: Xie et al., 2024, eq. 2.
 
@@ -238,13 +238,16 @@ def dc_pdd(log_probs: Tokens, token_ids: Tokens, counts: npt.ArrayLike, a: float
     token; the paper's is 0.01.
 
     Returns nats per token in [0, a], in the shape of `loss`.
-    Raises ValueError for another a, an id of V or more, ids of other lengths, and as `loss`.
+    Raises ValueError for another a, an id below 0 or of V or more, ids of other lengths, and as `loss`.
 
     Source: Zhang et al., 2024, whose program reads the raw counts.
 
     >>> round(dc_pdd([-0.1, -0.1], token_ids=[1, 0], counts=[9, 0], a=10.0), 3)
     1.128
     """
+    lowest = min((int(ids.min()) for ids in _arrays(token_ids, _is_one(log_probs), "token_ids") if ids.size), default=0)
+    if lowest < 0:
+        raise ValueError(f"Expected token ids of 0 and more; got {lowest}. Leave padding out.")
     return _scored(DcPdd(a), log_probs, counts=np.asarray(counts, dtype=np.int64), token_id=token_ids)
 
 
@@ -254,14 +257,21 @@ def _scored(
     counts: npt.NDArray[np.int64] | None = None, **columns: Tokens,
 ) -> float | FloatArray:  # fmt: skip
     is_one = _is_one(log_probs)
-    inputs = ScoreInputs(
-        _table(log_probs, is_one, "log_probs", **columns),
-        other_view=None if other is None else _table(other, is_one, "the other text"),
-        reference=None if reference is None else _table(reference, is_one, "reference"),
-        behind_prefix=None if behind_prefix is None else _table(behind_prefix, is_one, "conditional"),
-        texts=texts,
-        counts=counts,
-    )
+    tokens = _table(log_probs, is_one, "log_probs", **columns)
+    beside: dict[str, Any] = {}
+    for field, given, name in (
+        ("other_view", other, "the other text"),
+        ("reference", reference, "reference"),
+        ("behind_prefix", behind_prefix, "conditional"),
+    ):
+        if given is not None:
+            beside[field] = _table(given, is_one, name)
+            if (number := len(beside[field].doc_ids)) != len(tokens.doc_ids):
+                raise ValueError(
+                    f"Expected an array of {name} for each of the {len(tokens.doc_ids)} texts; got {number}. Pass both "
+                    "in the same order."
+                )
+    inputs = ScoreInputs(tokens, texts=texts, counts=counts, **beside)
     values = score(inputs).values
     return float(values[0]) if is_one else values
 

@@ -21,7 +21,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from nonmember.checks import require_choice, require_number
+from nonmember.checks import require_choice, require_count, require_number
 from nonmember.records import VectorArray
 from nonmember.stats._arrays import FloatArray, IntArray
 
@@ -86,8 +86,8 @@ def kernel_divergence(
 
     Returns S <= 0, higher = more of the documents were read. Fewer than 3 documents, embeddings of zeros, and
     embeddings that are all alike are named as the `problem`.
-    Raises ValueError for embeddings of different documents, or not of length 1, and for a bandwidth and gamma that do
-    not go together.
+    Raises ValueError for embeddings of different documents, or not of length 1, for a bandwidth and gamma that do
+    not go together, and for fewer than one row.
 
     Source: the KDS program; the poster prints S without the minus and names no gamma (methods, section 8.2).
 
@@ -103,6 +103,7 @@ def kernel_divergence(
     """
     check_bandwidth(bandwidth, gamma)
     _check(before_ND, after_ND)
+    require_count(block_rows, 1, "block_rows")
     if problem := _problem(before_ND, after_ND):
         return _without_score(problem)
     medians = {}
