@@ -10,7 +10,7 @@ import pytest
 
 import tiny
 from nonmember.audits.keys import audit_keys
-from nonmember.audits.preparing import UNMEASURED, Prepared
+from nonmember.audits.preparing import UNMEASURED, Prepared, prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
@@ -236,6 +236,12 @@ def test_health_that_was_not_measured_is_no_verdict_of_non_membership():
     assert paper.judged(cleared, {"ce_after": 1.0, "kl_after": 1.0}).verdict == cleared.verdict
     outcome = paper.judged(cleared, {})
     assert (outcome.verdict, outcome.warnings[0]) == ("invalid", UNMEASURED)
+
+
+def test_where_nothing_is_left_to_choose_it_is_the_very_audit(tmp_path):
+    """Its groups are worked out once."""
+    audit = replace(AUDIT, target=tiny.scratch(1), reference=tiny.scratch(2))
+    assert prepare(audit, tiny.builder(tmp_path)).audit is audit
 
 
 def test_off_is_a_word_and_other_words_are_refused():

@@ -16,7 +16,7 @@ from nonmember.audits.measuring import measure
 from nonmember.audits.question import Audit
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import TestOutcome
-from nonmember.methods.base import INVALID_CLAIM
+from nonmember.methods.base import INVALID_CLAIM, Settled
 from nonmember.models import ModelSpec
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation
@@ -58,6 +58,8 @@ def prepare(audit: Audit, builder: Builder) -> Prepared:
     if obstacle := obstacle_of(audit, builder):
         return Prepared(replace(audit, obstacle=obstacle))
     settled = audit.method.settled(audit.roles, lambda group: measure(group, builder).documents)
+    if settled == Settled(audit.method):  # the very audit, which has worked out its groups already
+        return Prepared(audit)
     return Prepared(replace(audit, method=settled.method, obstacle=settled.obstacle), settled.details)
 
 
