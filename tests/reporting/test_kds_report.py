@@ -181,6 +181,20 @@ def test_the_control_stands_apart_and_the_glance_counts(kds_paper):
     assert [cell_text(one) for one in row.cells] == ["24", "1 of 1", "0 of 8", "1 of 1", "0 of 8", "0 of 1", "0 of 8"]
 
 
+def test_the_target_that_read_stands_beside_its_control_with_what_no_tuning_touches_once(kds_paper):
+    by_epochs = {times: {"training": {"optimization": {"epochs": times}}} for times in (1, 4)}
+    results = [
+        kds(c, 0, -c if target == UNREAD else c, "kds_epochs", target, details={"order_t": -c}, settings=settings)
+        for target in ("target+12xA", UNREAD) for settings in by_epochs.values() for c in RATES
+    ]  # fmt: skip
+    found = block(built(kds_paper, *results)["epochs"], "epochs-micro")
+    rows = {row.name: text(found, row.name, "scipy") for row in found.rows}
+    assert rows["KDS, read the seen pool 12 times, four epochs"] == "1.000 / 1.000"
+    assert rows["KDS, read neither pool, one epoch"] == "−1.000 / −1.000"
+    assert rows["SRCT, read neither pool"] == "−1.000 / −1.000", "the order test, by the target alone"
+    assert len(rows) == 8, "KDS by target and epochs, Min-K%++ and the order test by target"
+
+
 def test_figures_show_means_ends_and_rises(kds_paper):
     results = [*series(SCORES, RATES, baselines={"zlib": -1.0}, fsd={}),
                *series(SCORES, RATES, sweep="kds_control", target=UNREAD)]  # fmt: skip

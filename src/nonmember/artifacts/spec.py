@@ -50,6 +50,10 @@ class Spec(ABC, Generic[T]):
         else is found by its key."""
         return self.key(builder)
 
+    def look(self) -> None:
+        """Raise ValueError where the files or folders that it names are not there, or cannot be what they must be.
+        Cheap; imports nothing heavy."""
+
     def parents(self) -> Iterable[Spec[Any]]:
         """What is to be in the store before this one is made, so that no lock is held meanwhile."""
         return ()

@@ -49,9 +49,6 @@ class CorpusSpec(Spec[Corpus]):
     def identity(self) -> dict[str, Any]:
         """Everything that determines the documents, as JSON values: equal identities mean equal corpora."""
 
-    def look(self) -> None:
-        """Raise ValueError, without reading much, where files are missing or have not the columns that are named."""
-
     def bound(self, hub: HubBounds) -> Bound:
         """Most documents and words there can be: those of the corpus that it is made of, unless a kind knows better."""
         inner = next((one for one in vars(self).values() if isinstance(one, CorpusSpec)), None)

@@ -11,6 +11,7 @@ from nonmember.artifacts.settings import settings_of
 from nonmember.checks import require_choice, require_text
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, last_part
+from nonmember.models.places import require_model
 from nonmember.runtime.naming import label_of_path
 
 if TYPE_CHECKING:
@@ -119,6 +120,11 @@ class Recorded(ModelSpec):
     def recipe(self) -> dict[str, Any]:
         return settings_of(self)
 
+    def look(self) -> None:
+        from nonmember.corpora.sources.tables import table_files
+
+        table_files([self.path])
+
     def key(self, builder: Builder) -> dict[str, Any]:
         from nonmember.endpoints.recorded import recorded_identity
 
@@ -158,6 +164,9 @@ class MaskedModel(ModelSpec):
 
     def recipe(self) -> dict[str, Any]:
         return settings_of(self)
+
+    def look(self) -> None:
+        require_model(self.path)
 
     def key(self, builder: Builder) -> dict[str, Any]:
         from nonmember.models.kinds.pretrained import Pretrained

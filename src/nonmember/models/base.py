@@ -88,9 +88,6 @@ class ModelSpec(Spec["LoadedModel"]):
 
     # All models ----------------------------------------------------------------------------------------------------
 
-    def look(self) -> None:
-        """Raise ValueError where the files that it names cannot be a model's. Cheap; imports nothing heavy."""
-
     def require(self, builder: Builder, access: Access, what: str) -> None:
         """Raise ValueError where the model does not offer what `what` (a method, say) needs, before anything is made or
         paid for."""

@@ -12,6 +12,7 @@ from nonmember.artifacts.store import key_hash
 from nonmember.checks import require_choice, require_flag, require_text
 from nonmember.models.base import ModelSpec
 from nonmember.models.folders import check_folder, has_config
+from nonmember.models.places import require_model
 from nonmember.runtime.naming import label_of_path
 
 if TYPE_CHECKING:
@@ -60,6 +61,12 @@ class Pretrained(ModelSpec):
         from nonmember.models.kinds.gguf import SUFFIX, Gguf
 
         return Gguf(self.path, self.dtype, self.revision) if self.path.endswith(SUFFIX) else None
+
+    def look(self) -> None:
+        if self.gguf:
+            self.gguf.look()
+        else:
+            require_model(self.path)
 
     def key(self, builder: Builder) -> dict[str, Any]:
         if self.gguf:

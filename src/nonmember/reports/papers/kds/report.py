@@ -86,7 +86,8 @@ PARTS = (
     Part(
         "epochs", "The target that read beside its control, tuned for longer",
         "KDS of a target that has read one pool and of one that has read neither, both tuned for one epoch and for "
-        "four, on the same sets. What rises alike for both is no sign of reading.",
+        "four, on the same sets. What rises alike for both is no sign of reading. Beside it Min-K%++, and the t of the "
+        "order test (SRCT), which no tuning touches.",
         fill=ours.epochs, made_by=("epochs",),
     ),
 )  # fmt: skip

@@ -152,22 +152,27 @@ def everything(scope: Scope, key: str) -> Study:
 
 
 def by_target_and_epochs(scope: Scope) -> Study:
-    """KDS and the best of the simple means by target and epochs of tuning: what it shows of one that has read, beside
-    what it shows of one that has read neither pool."""
+    """KDS, the best of the simple means and the order test by target and epochs of tuning: what each shows of one that
+    has read, beside what it shows of one that has read neither pool."""
     key = "epochs"
     targets, epochs = scope.world.targets, "training.optimization.epochs"
     rows: dict[str, dict[str, Levels | None]] = {}
     runs = scope.of(key)
     for target, times in sorted({(str(run.question.target), int(run.get(epochs))) for run in runs}):
         here = [run for run in runs if (run.question.target, run.get(epochs)) == (target, times)]
-        for name, value in ((KDS, kernel_divergence), ("Min-K%++", detail("baselines", "minkpp(0.2)"))):
+        for name, value in BY_TARGET.items():
             if name != KDS and times > 1:
                 continue  # the tuning does not touch it
+            if not any(formats.exists(value(run.result)) for run in here):
+                continue
             row = f"{name}, {targets.get(target, target)}" + (f", {EPOCHS.get(times, times)}" if name == KDS else "")
             rows[row] = {one: levels_of(one_recipe(group), value) for one, group in by_domain(scope, key, here).items()}
     return Study(scope, key, "score and target", rows, runs)
 
 
+BY_TARGET: dict[str, Value] = {
+    KDS: kernel_divergence, "Min-K%++": detail("baselines", "minkpp(0.2)"), ORDER_T: detail("order_t")
+}  # fmt: skip
 EPOCHS = {1: "one epoch", 4: "four epochs"}
 BANDWIDTHS = {"pre_only": "the bandwidth of the kernel before for both", "per_kernel_median": "a bandwidth per kernel"}
 
