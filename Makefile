@@ -87,7 +87,7 @@ docs: $(VENV)/.docs  ## the documentation, strictly: outputs/site/index.html
 	$(BIN)/python -m sphinx --fail-on-warning --fresh-env --quiet docs outputs/site
 
 $(VENV)/.docs: $(READY)
-	$(BIN)/python $(PIP) -e ".[docs]" -c constraints.txt $(INDEX)
+	$(UV) -e ".[docs]" -c constraints.txt
 	@touch $@
 
 notebooks: $(READY)  ## the notebooks in examples/, executed again (outputs in examples/outputs)
