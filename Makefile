@@ -41,7 +41,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Installing nonmember and what it needs into $(VENV) ..."
 ifeq ($(TORCH),cpu)
 	@UV_HTTP_RETRIES=0 $(UV) --torch-backend=cpu $(PACKAGES) || \
-	  { echo "There may be no way to the index of torch's CPU builds; once more with torch from where the rest is from."; \
+	  { echo "The index of the CPU builds of torch could not be used; installing torch from the default index instead."; \
 	    $(UV) $(PACKAGES); }
 else
 	@$(UV) $(PACKAGES)

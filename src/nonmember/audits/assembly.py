@@ -48,7 +48,11 @@ def result_of(
         verdict=Verdict(outcome.verdict, outcome.allowed_claim, warnings),
         health=health,
         exclusions=Exclusions(
-            documents={name: group.excluded for name, group in measured.items() if group.excluded},
+            documents={
+                name: {doc_id: str(one) for doc_id, one in group.documents.excluded.items()}
+                for name, group in measured.items()
+                if group.documents.excluded
+            },
             dropped=_dropped(audit, builder),
         ),
         provenance=provenance,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from nonmember.artifacts import Builder
 from nonmember.endpoints import AskedDocuments
 from nonmember.methods import DocumentGroup, ScoredDocuments
+from nonmember.methods.base import Exclusion
 from nonmember.models import ModelSpec
 from nonmember.observations.base import Measured
 from nonmember.records import Corpus, Embeddings
@@ -27,7 +28,6 @@ class MeasuredGroup:
     """
 
     documents: ScoredDocuments
-    excluded: Mapping[str, str]
     capability: Mapping[str, Mapping[str, float]]
     num_tokens: int | None
     failed: Mapping[str, Mapping[str, int]]
@@ -52,7 +52,6 @@ def measure(group: DocumentGroup, builder: Builder) -> MeasuredGroup:
     documents = join(builder.get(group.corpus), values)
     return MeasuredGroup(
         documents,
-        documents.excluded,
         capability,
         next((one.num_tokens for one in found.values() if one.num_tokens), None),
         {name: reasons for name, reasons in failed.items() if reasons},
@@ -69,16 +68,16 @@ def _capability(measured: Measured, model: ModelSpec, builder: Builder) -> dict[
 
 def join(corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings]) -> ScoredDocuments:
     """The documents every measurement could score, in the corpus's order; the others with the first reason found."""
-    excluded: dict[str, str] = {}
+    excluded: dict[str, Exclusion] = {}
     for name, scores in found.items():
         measured = set(scores.doc_ids)
         excluded |= {
-            doc_id: f"{name}: {NO_COUNTERPART}"
+            doc_id: Exclusion(name, NO_COUNTERPART)
             for doc_id in corpus.doc_ids
             if doc_id not in measured and doc_id not in excluded
         }
         for doc_id, reason in scores.reasons.items():
-            excluded.setdefault(doc_id, f"{name}: {reason}")
+            excluded.setdefault(doc_id, Exclusion(name, reason))
     kept = [document for document in corpus.documents if document.doc_id not in excluded]
     values, embeddings, answers = {}, {}, {}
     for name, scores in found.items():

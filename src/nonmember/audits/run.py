@@ -17,12 +17,12 @@ from nonmember.artifacts import Builder, Counters
 from nonmember.artifacts.store import key_hash
 from nonmember.audits.assembly import answer_rows, result_of, training_health
 from nonmember.audits.keys import audit_keys, sources
-from nonmember.audits.measuring import MeasuredGroup, measure
+from nonmember.audits.measuring import measure
 from nonmember.audits.preparation import compare_weights, require_documents, require_one_layout, require_planted
 from nonmember.audits.preparing import prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions, write
-from nonmember.methods import TestOutcome
+from nonmember.methods import ScoredDocuments, TestOutcome
 from nonmember.methods.base import INVALID_CLAIM
 from nonmember.models import Access, ModelSpec
 from nonmember.reports.audit_page.write import try_to_write_page
@@ -58,7 +58,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     outcome = prepared.judged(outcome, training_health(audit.models, builder))
     outcome = require_one_layout(outcome, documents, audit.max_layout_auc, audit.seed)
     outcome = compare_weights(outcome, audit, builder)
-    outcome = _after_exclusions(outcome, measured, audit, builder)
+    outcome = _after_exclusions(outcome, documents, audit, builder)
     keys = {**keys, **{role: key_hash(model.key(builder)) for role, model in audit.models.items()}}
     provenance = Provenance(
         keys=keys,
@@ -110,16 +110,16 @@ def _made_of(model: ModelSpec) -> Iterator[tuple[Access, ModelSpec]]:
 
 
 def _after_exclusions(
-    outcome: TestOutcome, measured: Mapping[str, MeasuredGroup], audit: Audit, builder: Builder
+    outcome: TestOutcome, documents: Mapping[str, ScoredDocuments], audit: Audit, builder: Builder
 ) -> TestOutcome:
     warnings = [
-        f"{len(group.documents.doc_ids)} documents of the {name} set could be scored, and {audit.method.name} needs at "
-        f"least {audit.method.least(name)}; see `exclusions`."
-        for name, group in measured.items()
-        if outcome.verdict != "invalid" and group.excluded and len(group.documents.doc_ids) < audit.method.least(name)
+        f"{len(group.doc_ids)} documents of the {name} set could be scored, and {audit.method.name} needs at least "
+        f"{audit.method.least(name)}; see `exclusions`."
+        for name, group in documents.items()
+        if outcome.verdict != "invalid" and group.excluded and len(group.doc_ids) < audit.method.least(name)
     ]
     invalid = bool(warnings)
-    num_excluded = sum(len(group.excluded) for group in measured.values())
+    num_excluded = sum(len(group.excluded) for group in documents.values())
     num_documents = sum(len(builder.get(group.corpus)) for group in audit.groups.values())
     share = num_excluded / num_documents
     if share > WARN_EXCLUDED:

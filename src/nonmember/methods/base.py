@@ -134,12 +134,23 @@ class DocumentGroup:
 
 
 @dataclass(frozen=True)
+class Exclusion:
+    """Why `measurement` has no value of a document."""
+
+    measurement: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.measurement}: {self.reason}"
+
+
+@dataclass(frozen=True)
 class ScoredDocuments:
     """The documents of a group that every measurement could score, in one order.
 
     values: name of a measurement -> [documents].   embeddings: name of an embedding's -> [documents, width].
     answers: name of a measurement that asks -> [documents] tuples of answers, those that failed left out.
-    excluded: the group's other documents -> why some measurement has no value of them.
+    excluded: the group's other documents -> the first measurement that has no value of them, and why.
     """
 
     doc_ids: tuple[str, ...]
@@ -148,7 +159,7 @@ class ScoredDocuments:
     texts: tuple[str, ...] = ()
     embeddings: Mapping[str, VectorArray] = field(default_factory=dict)
     answers: Mapping[str, tuple[Answers, ...]] = field(default_factory=dict)
-    excluded: Mapping[str, str] = field(default_factory=dict)
+    excluded: Mapping[str, Exclusion] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

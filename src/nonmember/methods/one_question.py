@@ -39,7 +39,7 @@ def share_of_readable(answers: Sequence[Answer]) -> float:
 def unanswered(documents: ScoredDocuments, name: str) -> dict[str, int]:
     """How many documents have no value of the measurement `name` because of their answer, by what it was: refused by
     the server, empty, unreadable (an answer that declines in words is), or not accepted as a question."""
-    reasons = [reason.removeprefix(f"{name}: ") for reason in documents.excluded.values()]
+    reasons = [one.reason for one in documents.excluded.values() if one.measurement == name]
     return {
         "num_refused": reasons.count(WHY_NOT["refused"]),
         "num_empty": reasons.count(WHY_NOT["empty"]),

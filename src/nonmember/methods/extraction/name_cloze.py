@@ -261,7 +261,7 @@ class NameCloze(Method):
         _, values = by_unit(group, CLOZE, name)
         kinds = Counter(one.request.name.removeprefix("cloze-") for one in answers)
         right = Counter(one.request.name.removeprefix("cloze-") for one in answers if one.parsed.correct)
-        reasons = list(group.excluded.values())
+        reasons = [one.reason for one in group.excluded.values()]
         return {
             "num_documents": len(answers),
             "num_right": right.total(),
@@ -269,8 +269,8 @@ class NameCloze(Method):
             "mean_of_units": float(values.mean()) if len(values) else None,
             "of_kind": {kind: {"num": kinds[kind], "num_right": right[kind]} for kind in sorted(kinds)},
             "share_as_told": float(np.mean([is_as_told(one.completion.text) for one in answers])) if answers else None,
-            "num_without_a_word": sum(reason.endswith(NO_WORD) for reason in reasons),
-            "num_in_the_title": sum(reason.endswith(IN_THE_TITLE) for reason in reasons),
+            "num_without_a_word": reasons.count(NO_WORD),
+            "num_in_the_title": reasons.count(IN_THE_TITLE),
             **unanswered(group, CLOZE),
         }
 

@@ -233,7 +233,7 @@ class PrefixCompletion(Method):
             },
             "mean_similarity": float(np.mean(ratios)) if ratios else None,
             "largest_similarity": max(ratios, default=None),
-            "num_too_short": sum(reason.endswith(TOO_SHORT) for reason in group.excluded.values()),
+            "num_too_short": sum(one.reason == TOO_SHORT for one in group.excluded.values()),
             **unanswered(group, COMPLETION),
         }
 

@@ -260,7 +260,7 @@ class McPdd(Method):
             "num_questions": int(sums.asked.sum()),
             "num_documents": len(group.doc_ids),
             "num_units": len(sums.hits),
-            "num_in_name": sum(reason.endswith(IN_NAME) for reason in group.excluded.values()),
+            "num_in_name": sum(one.reason == IN_NAME for one in group.excluded.values()),
             "valid_share": valid_share(group.answers[HITS]),
             "answers": counts(group.answers[HITS]),
         }
