@@ -6,6 +6,8 @@ import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from nonmember.records.groups import SUSPECT
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -94,7 +96,7 @@ def prism_test(
     names = tuple(map(str, range(target.size)))
     documents = ScoredDocuments(names, {"reference": reference, "target": target, "distilled": distilled})
     rng = np.random.default_rng([default_seed if seed is None else seed, 0])
-    outcome = method.test({"suspect": documents}, rng)
+    outcome = method.test({SUSPECT: documents}, rng)
     return PrismTest(
         verdict=outcome.verdict,
         claim=outcome.allowed_claim,

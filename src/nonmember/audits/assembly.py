@@ -13,8 +13,8 @@ from nonmember.audits.warnings import warnings_about
 from nonmember.methods import TestOutcome
 from nonmember.models import ModelSpec, label_of
 from nonmember.models.exposure import Exposures, root_of
+from nonmember.records.groups import SUSPECT
 from nonmember.results import answers
-from nonmember.results.mirror import SUSPECT
 from nonmember.results.result import (
     AuditedModel,
     AuditResult,

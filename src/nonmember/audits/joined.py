@@ -20,8 +20,9 @@ from nonmember.audits.measuring import measure
 from nonmember.audits.record import versions, write
 from nonmember.methods import Auto, Blind, Method, method_named
 from nonmember.methods.auto import NULL_HYPOTHESIS, PartResult
+from nonmember.records.groups import SUSPECT
 from nonmember.reports.audit_page.write import try_to_write_page
-from nonmember.results.mirror import SUSPECT, mirror
+from nonmember.results.mirror import mirror
 from nonmember.results.result import CONFIG, ERROR, PARTS, RESULT, AuditResult, Provenance
 from nonmember.runtime.files import write_text_atomically
 from nonmember.runtime.processes import process_rank

@@ -13,7 +13,7 @@ from nonmember.audits.question import Audit, further_corpora, other_corpora
 from nonmember.methods import Method
 from nonmember.models import ModelSpec
 from nonmember.observations import Scored
-from nonmember.results.mirror import SUSPECT
+from nonmember.records.groups import SUSPECT
 
 FORMAT = 1  # raise it when a change of code moves results
 

@@ -14,9 +14,10 @@ from nonmember.models.reading import texts_read
 from nonmember.observations import Scored
 from nonmember.observations.base import texts_of
 from nonmember.observations.weights import WeightChange, weights_at_hand
+from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
 from nonmember.stats.layout import layout_auc
 
-COMPARED_WITH = {"heldout": "held-out", "unseen": "unseen"}  # groups of documents beside the suspect ones
+COMPARED_WITH = {HELDOUT: "held-out", UNSEEN: "unseen"}  # groups of documents beside the suspect ones
 NUM_FOLDS = 5
 FEW_DOCUMENTS = 0.05  # share of the set that controls may have read otherwise than is said
 
@@ -45,7 +46,7 @@ def require_one_layout(
     """
     if bound is None:
         return outcome
-    suspect = documents["suspect"].texts
+    suspect = documents[SUSPECT].texts
     found = {
         name: layout_auc(suspect, documents[name].texts, num_folds=NUM_FOLDS, seed=seed)
         for name in COMPARED_WITH

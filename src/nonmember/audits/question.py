@@ -12,9 +12,7 @@ from nonmember.corpora.specs import require_spec
 from nonmember.methods import DocumentGroup, Method, Roles
 from nonmember.models import ModelSpec
 from nonmember.observations import Measurement, Scored
-from nonmember.results.mirror import SUSPECT
-
-UNSEEN = "unseen"  # the group of documents that a target is tuned on
+from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
 
 
 @dataclass(frozen=True)
@@ -56,7 +54,7 @@ class Audit:
         require_kind(self.method, Method, "method", "a method of auditing", hint="Name one: method=prism.")
         require_spec(self.suspect, "data.corpus")
         require_text(self.corpus_label, "data.label", hint="It is the name of the data set in tables.")
-        for group, label in (("heldout", self.heldout_label), ("unseen", self.unseen_label)):
+        for group, label in ((HELDOUT, self.heldout_label), (UNSEEN, self.unseen_label)):
             require_text(label, f"data.{group}.label", or_null=True)
         if self.truth is not None:
             require_choice(self.truth, ("member", "non_member"), "truth", hint="null stands for unknown.")
@@ -87,7 +85,7 @@ class Audit:
     @property
     def labels(self) -> dict[str, str]:
         """How people call the documents, by group."""
-        return {SUSPECT: self.corpus_label, "heldout": self.heldout_label or "", UNSEEN: self.unseen_label or ""}
+        return {SUSPECT: self.corpus_label, HELDOUT: self.heldout_label or "", UNSEEN: self.unseen_label or ""}
 
     def compared_with(self) -> ModelSpec | None:
         """The reference model of scores that compare with one."""

@@ -26,8 +26,8 @@ from nonmember.methods import Auto
 from nonmember.observations import Embedded, Measurement, Scored
 from nonmember.observations.tokens import TokenStatistics
 from nonmember.records import Corpus, TokenTable, VectorArray
+from nonmember.records.groups import SUSPECT
 from nonmember.results.answers import ANSWERS
-from nonmember.results.mirror import SUSPECT
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
 from nonmember.runtime.files import file_hash
 from nonmember.scores import Score

@@ -17,6 +17,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.models import Pretrained
 from nonmember.observations.tokens import TokenStatistics
 from nonmember.records import Corpus, Document
+from nonmember.records.groups import SUSPECT
 from nonmember_verify.bundle import Audit
 from nonmember_verify.commitments import commitment
 from nonmember_verify.observations import Tables
@@ -25,7 +26,7 @@ from nonmember_verify.report import Report
 from nonmember_verify.verify import Given
 
 TOLERANCE = 0.01  # nats, of the mean absolute difference of log-probabilities: other machines round otherwise
-SUSPECT, TARGET = "suspect", "target"
+TARGET = "target"
 
 
 @dataclass(frozen=True)

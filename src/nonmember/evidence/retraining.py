@@ -14,10 +14,11 @@ import numpy as np
 from nonmember.artifacts import Builder
 from nonmember.audits.record import versions
 from nonmember.evidence.machine import machine
-from nonmember.evidence.observing import SUSPECT, Chosen, by_commitment, drawn, model_of
+from nonmember.evidence.observing import Chosen, by_commitment, drawn, model_of
 from nonmember.models import ModelSpec
 from nonmember.observations.tokens import TokenStatistics
 from nonmember.records import Document
+from nonmember.records.groups import SUSPECT
 from nonmember.stats.correlation import rank_correlation
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation, Optimization

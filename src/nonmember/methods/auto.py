@@ -23,6 +23,7 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
 )
+from nonmember.records.groups import SUSPECT
 from nonmember.stats.merging import harmonic_mean_p, twice_the_mean
 from nonmember.stats.multiplicity import holm
 
@@ -106,7 +107,7 @@ class Auto(Method):
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         """The parts measure."""
-        return {"suspect": DocumentGroup(roles.suspect)}
+        return {SUSPECT: DocumentGroup(roles.suspect)}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         raise ValueError(

@@ -22,6 +22,7 @@ from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantity, Reordered, Scored
 from nonmember.records import Corpus, FloatArray, VectorArray
 from nonmember.records.exposure import Exposure
+from nonmember.records.groups import SUSPECT
 from nonmember.scores import Score
 
 __all__ = [
@@ -354,7 +355,7 @@ def on_suspect(
 ) -> dict[str, DocumentGroup]:
     """The one group of most methods: the suspect documents under one model per role."""
     measured = {role: roles.scored(score, roles.suspect, max_tokens, role, model) for role, model in models.items()}
-    return {"suspect": DocumentGroup(roles.suspect, measured)}
+    return {SUSPECT: DocumentGroup(roles.suspect, measured)}
 
 
 def units(documents: ScoredDocuments, group: str) -> list[str]:

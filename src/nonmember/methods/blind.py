@@ -23,6 +23,7 @@ from nonmember.methods.base import (
     TestOutcome,
     require_resamples,
 )
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindAuc, BlindBaseline, blind_baseline
 
 MOST_FOLDS = 1_000
@@ -53,10 +54,10 @@ class Blind(Method):
         require_resamples(self.num_resamples, self.alpha)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        return {"suspect": DocumentGroup(roles.suspect), "heldout": DocumentGroup(roles.need_heldout(self.name))}
+        return {SUSPECT: DocumentGroup(roles.suspect), HELDOUT: DocumentGroup(roles.need_heldout(self.name))}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        suspect, heldout = documents["suspect"], documents["heldout"]
+        suspect, heldout = documents[SUSPECT], documents[HELDOUT]
         clusters = clusters_for_folds(self.num_folds, suspect, heldout)
         blind = blind_baseline(
             suspect.texts, heldout.texts, num_folds=self.num_folds, inverse_penalty=self.inverse_penalty,

@@ -32,10 +32,10 @@ from nonmember.methods.base import (
 )
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.scores import Score
 from nonmember.stats.mean_difference import mean_difference
 
-SUSPECT, HELDOUT = "suspect", "heldout"
 MIN_CLUSTERS = 10  # of a set: with fewer, variances by clusters are too small
 
 REFERENCE_READ = (

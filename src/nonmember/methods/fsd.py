@@ -38,6 +38,7 @@ from nonmember.methods.base import (
 from nonmember.methods.blind import clusters_for_folds, kinds_of, most_telling, require_folds
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import Corpus, FloatArray
+from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
 from nonmember.scores import Loss, Score
 from nonmember.stats._arrays import BoolArray
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
@@ -105,9 +106,9 @@ class Fsd(Method):
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models = {BASE: roles.target, TUNED: self.tuned(roles)}
         return {
-            "suspect": self._measured(roles.suspect, roles, models),
-            "heldout": self._measured(roles.need_heldout(self.name), roles, models),
-            "unseen": self._measured(roles.need_unseen(self.name), roles, models, [PROGRESS]),
+            SUSPECT: self._measured(roles.suspect, roles, models),
+            HELDOUT: self._measured(roles.need_heldout(self.name), roles, models),
+            UNSEEN: self._measured(roles.need_unseen(self.name), roles, models, [PROGRESS]),
         }
 
     def tuned(self, roles: Roles) -> Trained:
@@ -133,11 +134,11 @@ class Fsd(Method):
 
     def least(self, group: str) -> int:
         """Of the documents tuned on, a batch."""
-        return self.training.optimization.batch_size if group == "unseen" else self.min_documents
+        return self.training.optimization.batch_size if group == UNSEEN else self.min_documents
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
-        unseen = shown_by(corpora["unseen"])
-        for group in ("suspect", "heldout"):
+        unseen = shown_by(corpora[UNSEEN])
+        for group in (SUSPECT, HELDOUT):
             num_texts, num_clusters = overlap(shown_by(corpora[group]), unseen)
             if (num_texts or num_clusters) and not self.compat:
                 raise ValueError(
@@ -149,9 +150,9 @@ class Fsd(Method):
     # What it means ------------------------------------------------------------------------------------------------
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        members, others, unseen = (documents[group] for group in ("suspect", "heldout", "unseen"))
+        members, others, unseen = (documents[group] for group in (SUSPECT, HELDOUT, UNSEEN))
         is_member = np.repeat([True, False], [len(members.doc_ids), len(others.doc_ids)])
-        clusters = [*units(members, "suspect"), *units(others, "heldout")]
+        clusters = [*units(members, SUSPECT), *units(others, HELDOUT)]
         validation = np.array([position(VALIDATION_SALT, unit) < self.validation_share for unit in clusters])
         counts_NB = cluster_counts(clusters, self.num_resamples, rng)
 

@@ -34,6 +34,7 @@ from nonmember.methods.fsd import deviation
 from nonmember.methods.order import OrderTest, statistic_of
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import FloatArray
+from nonmember.records.groups import SUSPECT
 from nonmember.scores import Score
 from nonmember.stats.kernels import Bandwidth, KernelDivergence, check_bandwidth, kernel_divergence
 from nonmember.training import Trained
@@ -102,8 +103,8 @@ class Kds(Method):
         }
         if self.fsd is not None:
             measured |= self._scores(FSD, tuned(roles, self.fsd), roles)
-        groups = {"suspect": DocumentGroup(roles.suspect, measured)}
-        return groups | ({ORDER: self.order_test.groups(roles)["suspect"]} if self.order_test else {})
+        groups = {SUSPECT: DocumentGroup(roles.suspect, measured)}
+        return groups | ({ORDER: self.order_test.groups(roles)[SUSPECT]} if self.order_test else {})
 
     def _scores(self, role: str, model: ModelSpec, roles: Roles) -> dict[str, Measurement]:
         return {
@@ -112,13 +113,13 @@ class Kds(Method):
         }
 
     def least(self, group: str) -> int:
-        return self.order_test.least("suspect") if group == ORDER and self.order_test else self.min_documents
+        return self.order_test.least(SUSPECT) if group == ORDER and self.order_test else self.min_documents
 
     # What it means ------------------------------------------------------------------------------------------------
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """The statistic is S; there is neither p-value nor interval."""
-        suspect = documents["suspect"]
+        suspect = documents[SUSPECT]
         found = kernel_divergence(
             *(suspect.embeddings[column(role, EMBEDDING)] for role in (TARGET, TUNED)),
             bandwidth=self.bandwidth, gamma=self.gamma,
@@ -146,7 +147,7 @@ class Kds(Method):
 
     def _beside(self, documents: Mapping[str, ScoredDocuments]) -> dict[str, Any]:
         """What other scores say of the set, each the higher, the more of it was read."""
-        values, names = documents["suspect"].values, [score.name for score in self.baselines]
+        values, names = documents[SUSPECT].values, [score.name for score in self.baselines]
         means = {name: _mean(values[column(TARGET, name)]) for name in names}
         told: dict[str, Any] = {"baselines": means} if names else {}
         if names and self.fsd is not None:

@@ -22,6 +22,7 @@ from nonmember.methods.base import (
     TestOutcome,
     require_scores,
 )
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.scores import Score
 from nonmember.stats.classification import roc_auc
 
@@ -62,7 +63,7 @@ class Levels(Method):
         return self.scores[0].name
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        corpora = {"suspect": roles.suspect} | ({"heldout": roles.heldout} if roles.heldout is not None else {})
+        corpora = {SUSPECT: roles.suspect} | ({HELDOUT: roles.heldout} if roles.heldout is not None else {})
         found = {}
         for group, corpus in corpora.items():
             measured: dict[str, Measurement] = {
@@ -76,8 +77,8 @@ class Levels(Method):
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """The statistic is the mean of the first score; there is neither p-value nor interval."""
-        suspect = documents["suspect"]
-        heldout = documents.get("heldout")
+        suspect = documents[SUSPECT]
+        heldout = documents.get(HELDOUT)
         means, gains = self._means(suspect), self._gains(suspect)
         told: dict[str, Any] = {"means": means, "less_reference": gains}
         if heldout is not None:

@@ -29,6 +29,7 @@ from nonmember.methods.base import (
     Verdict,
 )
 from nonmember.records import FloatArray
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.scores import MaxK, MinK, Perplexity, Perturbed, ReferenceDifference, ReferenceRatio, Score, Zlib
 from nonmember.scores.perturbations import Quantity
 from nonmember.stats.inference import OutlierMode, dataset_inference
@@ -112,10 +113,10 @@ class LlmDi(Method):
             scores = {score.name: roles.scored(score, corpus, self.max_tokens) for score in self.features()}
             return DocumentGroup(corpus, scores)
 
-        return {"suspect": measured(roles.suspect), "heldout": measured(roles.need_heldout(self.name))}
+        return {SUSPECT: measured(roles.suspect), HELDOUT: measured(roles.need_heldout(self.name))}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        suspect, heldout = (_matrix(documents[group]) for group in ("suspect", "heldout"))
+        suspect, heldout = (_matrix(documents[group]) for group in (SUSPECT, HELDOUT))
         test = dataset_inference(
             suspect, heldout, outliers=self.outliers, tail_fraction=self.tail_fraction, fit_size=self.fit_size,
             num_splits=self.num_splits, learning_rate=self.learning_rate, num_steps=self.num_steps,
@@ -123,7 +124,7 @@ class LlmDi(Method):
         )  # fmt: skip
         verdict: Verdict = "evidence_of_membership" if test.combined_p_value < self.alpha else "inconclusive"
         curve = zip(test.curve_sizes.tolist(), np.median(test.curve_p_values, axis=0).tolist(), strict=True)
-        weights = zip(documents["suspect"].values, test.weights.tolist(), strict=True)
+        weights = zip(documents[SUSPECT].values, test.weights.tolist(), strict=True)
         return TestOutcome(
             statistic=float(np.median(test.statistics)),
             p_value=test.combined_p_value,
@@ -138,7 +139,7 @@ class LlmDi(Method):
                 "p_values": test.p_values.tolist(),
                 "curve": {str(size): p for size, p in curve},
                 "weights": {name: weight if np.isfinite(weight) else None for name, weight in weights},
-                "num_heldout": len(documents["heldout"].doc_ids),
+                "num_heldout": len(documents[HELDOUT].doc_ids),
                 "num_undefined_splits": test.num_undefined,
             },
         )

@@ -32,6 +32,7 @@ from nonmember.methods.base import (
     Verdict,
 )
 from nonmember.models import ModelSpec
+from nonmember.records.groups import SUSPECT
 from nonmember.stats.order import OrderStatistic, order_test
 
 TARGET, CONTROL = "target", "control"
@@ -94,7 +95,7 @@ class OrderTest(Method):
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models = {TARGET: roles.target} | ({CONTROL: roles.reference} if self.control else {})
         return {
-            "suspect": ordered_group(
+            SUSPECT: ordered_group(
                 roles.suspect, models, num_shards=self.num_shards, max_examples=self.max_examples,
                 num_orders=self.num_orders, window=self.window, stride=self.stride, seed=roles.seed,
             )
@@ -102,7 +103,7 @@ class OrderTest(Method):
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """The statistic is t; no interval is defined."""
-        shards = documents["suspect"]
+        shards = documents[SUSPECT]
         test = statistic_of(shards, TARGET, compat=self.compat)
         control = statistic_of(shards, CONTROL, compat=self.compat) if self.control else None
         verdict: Verdict = "evidence_of_membership" if test.p_value < self.alpha else "inconclusive"

@@ -26,6 +26,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.prism.prism import distilled_reference
 from nonmember.models import ModelSpec
+from nonmember.records.groups import SUSPECT
 from nonmember.scores import Score
 from nonmember.stats.paired import paired_t_less
 from nonmember.training.recipes import Distillation, require_distillation
@@ -66,7 +67,7 @@ class PairedT(Method):
         return {"target": ("distilled",)}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        scores = documents["suspect"]
+        scores = documents[SUSPECT]
         test = paired_t_less(scores.values["target"], scores.values["distilled"])
         return TestOutcome(
             statistic=test.statistic,

@@ -15,13 +15,13 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from nonmember.records import FloatArray
+from nonmember.records.groups import SUSPECT
 from nonmember.results.answers import without_examples
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
 
 if TYPE_CHECKING:
     from nonmember.tracking.trackers import Tracker
 
-SUSPECT = "suspect"  # the first group of documents of every method; the only one of most
 FACTS = "cell"  # where W&B's config has them
 
 Plain = str | float | bool | None

@@ -41,6 +41,7 @@ from nonmember.methods.findings import Finding, as_details, failures
 from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, Gates, health_measurements
 from nonmember.models import ModelSpec, Noised, label_of
 from nonmember.records.exposure import Exposure
+from nonmember.records.groups import HELDOUT, SUSPECT, THIRD
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import CorrelationDifference, difference_of_dependent_correlations
 from nonmember.stats.correlation import RankMetric, rank_correlation
@@ -53,7 +54,6 @@ from nonmember.training.recipes import Distillation, require_distillation
 TARGET, REFERENCE, DISTILLED = "target", "reference", "distilled"
 STAND_IN = "stand_in"
 SHAM_UNRELATED, SHAM_NOISE = "sham_unrelated", "sham_noise"
-THIRD = "third"
 HALVES = "halves of the third text"  # a salt that no recipe of a text has drawn by: else one half would have all
 POWER = 0.95  # at which a dose counts as detectable
 
@@ -129,9 +129,9 @@ class Clearance(Method):
         for role, model in self._judged(roles).items():
             suspect |= health_measurements(role, model, roles.target, roles.suspect, self.max_tokens)
             third |= health_measurements(role, model, roles.target, self._part("gates"), self.max_tokens)
-        groups = {"suspect": DocumentGroup(roles.suspect, suspect), THIRD: DocumentGroup(self._part("gates"), third)}
+        groups = {SUSPECT: DocumentGroup(roles.suspect, suspect), THIRD: DocumentGroup(self._part("gates"), third)}
         if roles.heldout is not None:
-            groups["heldout"] = DocumentGroup(roles.heldout, self._on_heldout(roles, roles.heldout))
+            groups[HELDOUT] = DocumentGroup(roles.heldout, self._on_heldout(roles, roles.heldout))
         return groups
 
     def _on_suspect(self, roles: Roles) -> dict[str, Scored]:
@@ -202,7 +202,7 @@ class Clearance(Method):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """p_value: of the hypothesis that the target is one more control that read the excluded reading or a heavier
         one, the largest over these. Delta and its interval are those of two-way resampling."""
-        suspect, third = documents["suspect"], documents[THIRD]
+        suspect, third = documents[SUSPECT], documents[THIRD]
         target = self._two_way(suspect, rng)
         prism = self._prism(suspect, rng)
         controls = self._control_deltas(suspect)
@@ -252,7 +252,7 @@ class Clearance(Method):
     def _two_way(self, suspect: ScoredDocuments, rng: np.random.Generator) -> TwoWay:
         distilled_SN = np.stack([suspect.values[name] for name in self._named(DISTILLED)])
         return two_way(
-            suspect.values[REFERENCE], suspect.values[TARGET], distilled_SN, units(suspect, "suspect"),
+            suspect.values[REFERENCE], suspect.values[TARGET], distilled_SN, units(suspect, SUSPECT),
             metric=self.rank_metric, num_resamples=self.num_resamples, alpha=self.alpha, rng=rng,
         )  # fmt: skip
 
@@ -280,7 +280,7 @@ class Clearance(Method):
         }
 
     def _heldout_delta(self, documents: Mapping[str, ScoredDocuments]) -> float | None:
-        return self._delta(documents["heldout"], STAND_IN) if "heldout" in documents else None
+        return self._delta(documents[HELDOUT], STAND_IN) if HELDOUT in documents else None
 
     def _margins(self, controls: Mapping[Exposure, list[float]]) -> dict[Exposure, Margin]:
         """Of the excluded reading and of each that is at least as heavy."""

@@ -14,6 +14,7 @@ from nonmember.checks import require_choice, require_distinct, require_number, r
 from nonmember.corpora import CorpusSpec
 from nonmember.models import ModelSpec
 from nonmember.records.exposure import Exposure
+from nonmember.records.groups import SUSPECT
 from nonmember.stats.margins import Extra
 from nonmember.training import Trained
 from nonmember.training.planting import planted
@@ -70,8 +71,8 @@ class PlantedControls:
 
     def models(self, suspect: CorpusSpec) -> list[Control]:
         """A model per reading and seed."""
-        sets: Mapping[str, CorpusSpec | None] = {"suspect": suspect}
-        audited = "suspect"
+        sets: Mapping[str, CorpusSpec | None] = {SUSPECT: suspect}
+        audited = SUSPECT
         if self.sets and self.audited:
             sets, audited = self.sets, self.audited
         return [

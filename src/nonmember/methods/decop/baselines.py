@@ -26,6 +26,7 @@ from nonmember.methods.base import (
     require_scores,
 )
 from nonmember.methods.decop.answers import comparison
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.scores import Score
 from nonmember.stats.multiplicity import holm
 from nonmember.stats.two_groups import GroupComparison, compare_groups
@@ -65,7 +66,7 @@ class DecopBaselines(Method):
                 corpus,
                 {one.name: roles.scored(one, corpus, self.max_tokens) for one in self.scores},
             )
-            for group, corpus in (("suspect", roles.suspect), ("heldout", roles.need_heldout(self.name)))
+            for group, corpus in ((SUSPECT, roles.suspect), (HELDOUT, roles.need_heldout(self.name)))
         }
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
@@ -92,7 +93,7 @@ class DecopBaselines(Method):
     def _compared(
         self, documents: Mapping[str, ScoredDocuments], score: str, rng: np.random.Generator
     ) -> GroupComparison:
-        (_, first), (_, second) = (by_unit(documents[group], score, group) for group in ("suspect", "heldout"))
+        (_, first), (_, second) = (by_unit(documents[group], score, group) for group in (SUSPECT, HELDOUT))
         return compare_groups(
             first, second, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
         )

@@ -52,10 +52,11 @@ from nonmember.methods.decop.prompts import PARAPHRASE, Exam, Length, Work
 from nonmember.methods.decop.questions import AnswerReading, MultipleChoice, RecordedChoice
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
+from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
 from nonmember.stats.letter_choice import calibration_offsets
 from nonmember.stats.two_groups import GroupComparison, compare_groups
 
-SUSPECT, CLEAN, CALIBRATION = "suspect", "heldout", "unseen"
+CLEAN, CALIBRATION = HELDOUT, UNSEEN
 FEWEST_UNITS = 5  # of a group, below which nothing is tested
 
 CLAIMS: dict[Verdict, str] = {

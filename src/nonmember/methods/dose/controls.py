@@ -11,12 +11,13 @@ from nonmember.checks import require_choice, require_count, require_distinct, re
 from nonmember.corpora import Component, CorpusSpec, Mixture
 from nonmember.models import ModelSpec
 from nonmember.records.exposure import NOT_READ, Exposure
+from nonmember.records.groups import SUSPECT
 from nonmember.stats.dose_curve import require_told_apart
 from nonmember.training import Trained
 from nonmember.training.planting import planted
 from nonmember.training.recipes import AdapterTuning, GradientAscent, Pretraining
 
-SUSPECT, RELATED = "suspect", "related"
+RELATED = "related"
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,11 @@ from nonmember.methods.findings import Finding, as_details, failures
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
+from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, dose_curve
 from nonmember.stats.partial_use import PartialUse, partial_use
 
 TARGET, REFERENCE = "target", "reference"
-SUSPECT, THIRD = "suspect", "third"
 UNSEEN_WEIGHTS = (
     "The target's weights are not at hand, so how far they moved from the base was not compared with the controls'. A "
     "target that was trained at a lower rate, by an adapter, or on other text afterwards has read the set more often "

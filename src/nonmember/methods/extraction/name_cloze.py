@@ -42,6 +42,7 @@ from nonmember.methods.decop.decop import FEWEST_UNITS
 from nonmember.methods.extraction.name_cloze_prompts import fill_in
 from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
 from nonmember.records import Corpus, Document, FloatArray
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.stats.two_groups import GroupComparison, compare_groups
 
 CLOZE, MASKED = "cloze", "masked"  # columns of scores.parquet
@@ -188,7 +189,7 @@ class NameCloze(Method):
         require_number(self.min_valid_share, "[0, 1]", "min_valid_share")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
-        corpora = {"suspect": roles.suspect} | ({"heldout": roles.heldout} if roles.heldout is not None else {})
+        corpora = {SUSPECT: roles.suspect} | ({HELDOUT: roles.heldout} if roles.heldout is not None else {})
         settings = (self.with_title, self.tagger, self.max_new_tokens)
         found = {}
         for name, corpus in corpora.items():
@@ -209,10 +210,10 @@ class NameCloze(Method):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """Over units. The statistic is the suspect group's mean less the clean group's; without one, its mean."""
         told = {name: self._as_details(group, name) for name, group in documents.items()}
-        hits, number = told["suspect"]["num_right"], told["suspect"]["num_documents"]
+        hits, number = told[SUSPECT]["num_right"], told[SUSPECT]["num_documents"]
         reasons = list(self._reasons_against(told))
         comparison = None
-        if "heldout" in documents and all(one["num_units"] >= 2 for one in told.values()):
+        if HELDOUT in documents and all(one["num_units"] >= 2 for one in told.values()):
             values = [by_unit(group, CLOZE, name)[1] for name, group in documents.items()]
             comparison = self._compared(values, rng)
         controls = self._controls(documents, rng) if comparison is not None else {}
@@ -222,7 +223,7 @@ class NameCloze(Method):
         elif comparison is not None:
             above = comparison.p_value < self.alpha and comparison.difference > 0
             verdict = "evidence_of_membership" if above else "inconclusive"
-        mean = told["suspect"]["mean_of_units"]
+        mean = told[SUSPECT]["mean_of_units"]
         return TestOutcome(
             statistic=comparison.difference if comparison else np.nan if mean is None else mean,
             p_value=comparison.p_value if comparison else np.nan,

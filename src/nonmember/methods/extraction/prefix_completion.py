@@ -39,6 +39,7 @@ from nonmember.methods.extraction.prefix_completion_prompts import continue_text
 from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.spans import Spans, first_tokens, words
 from nonmember.stats.proportions import exact_interval, exact_upper_bound, fisher_greater, shares_greater
 
@@ -176,7 +177,7 @@ class PrefixCompletion(Method):
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         probe = self._probe(roles.target)
-        corpora = {"suspect": roles.suspect} | ({"heldout": roles.heldout} if roles.heldout is not None else {})
+        corpora = {SUSPECT: roles.suspect} | ({HELDOUT: roles.heldout} if roles.heldout is not None else {})
         return {name: _asked(roles.target, corpus, probe) for name, corpus in corpora.items()}
 
     def _probe(self, target: ModelSpec) -> CompletionProbe:
@@ -186,9 +187,9 @@ class PrefixCompletion(Method):
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """The statistic is the share of matched documents, its interval the exact binomial one; p compares units."""
-        suspect, clean = documents["suspect"], documents.get("heldout")
+        suspect, clean = documents[SUSPECT], documents.get(HELDOUT)
         told = {name: self._as_details(group, name) for name, group in documents.items()}
-        hits, number = told["suspect"]["num_matched"], told["suspect"]["num_documents"]
+        hits, number = told[SUSPECT]["num_matched"], told[SUSPECT]["num_documents"]
         p_value = np.nan
         if clean is not None and clean.doc_ids and suspect.doc_ids:
             units = [by_unit(group, COMPLETION, name)[1] for name, group in documents.items()]

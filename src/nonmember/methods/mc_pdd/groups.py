@@ -31,8 +31,9 @@ from nonmember.methods.base import (
     require_resamples,
 )
 from nonmember.methods.blind import clusters_for_folds, kinds_of, require_folds
-from nonmember.methods.mc_pdd.mc_pdd import HELDOUT, HITS, SUSPECT, McPdd, hits_of
+from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd, hits_of
 from nonmember.records import Corpus, FloatArray
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.scores import Score
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc

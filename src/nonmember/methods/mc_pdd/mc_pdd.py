@@ -42,12 +42,12 @@ from nonmember.methods.base import (
 from nonmember.methods.mc_pdd.prompts import IN_NAME, MaskedWords, Match, stop_words_of
 from nonmember.methods.mc_pdd.words import Strategy
 from nonmember.records import Corpus
+from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.stats.hit_rates import Hits, RateDifference, difference_of_rates
 
 ReferenceKind = Literal["non_member", "member"]
 IdfCorpus = Literal["own", "pooled"]
 
-SUSPECT, HELDOUT = "suspect", "heldout"  # groups; heldout is the reference corpus
 CONTROL = "_control"  # of the groups asked about random words
 HITS = "hits"  # the measurement
 ENOUGH_DOCUMENTS = 50  # to tell common words by their frequency alone (methods, section 10.3)

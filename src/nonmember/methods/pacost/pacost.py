@@ -33,6 +33,7 @@ from nonmember.methods.base import (
 from nonmember.methods.pacost.prompts import IS_IT_CORRECT, REPHRASE
 from nonmember.models import ModelSpec
 from nonmember.records import FloatArray, Prompt, Question
+from nonmember.records.groups import SUSPECT
 from nonmember.scores import AnswerProbability
 from nonmember.stats.paired import paired_t_greater
 
@@ -96,7 +97,7 @@ class Pacost(Method):
         yes, no = (AnswerProbability(self.question, answer) for answer in self.question.answers)
         measured = {name: roles.scored(yes, corpus, self.max_tokens) for name, corpus in corpora.items()}
         measured |= {f"{name}_no": roles.scored(no, corpus, self.max_tokens) for name, corpus in corpora.items()}
-        return {"suspect": DocumentGroup(roles.suspect, measured)}
+        return {SUSPECT: DocumentGroup(roles.suspect, measured)}
 
     @property
     def max_text_tokens(self) -> int:
@@ -119,7 +120,7 @@ class Pacost(Method):
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """The statistic is t; no interval is defined."""
-        values = documents["suspect"].values
+        values = documents[SUSPECT].values
         original, rephrased = values["original"], values["rephrased"]
         mass = np.concatenate([original + values["original_no"], rephrased + values["rephrased_no"]])
         test = paired_t_greater(original, rephrased)

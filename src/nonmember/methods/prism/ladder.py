@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import DocumentGroup, Roles, ScoredDocuments
 from nonmember.methods.findings import Finding, as_details, failures
-from nonmember.methods.prism.prism_gates import THIRD
+from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.training.recipes import RuinedWeights
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def climb(method: Prism, roles: Roles, measure: Measure) -> LadderResult:
         except RuinedWeights as error:
             tried[rate] = [Finding("finite", 0.0, 0.0, False, str(error))]
             continue
-        tried[rate] = method.gates.of_training("distilled", documents["suspect"], documents[THIRD])
+        tried[rate] = method.gates.of_training("distilled", documents[SUSPECT], documents[THIRD])
         if not failures(tried[rate]):
             return LadderResult(tried, rate)
     return LadderResult(tried, None)

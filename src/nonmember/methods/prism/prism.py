@@ -34,8 +34,9 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.findings import Finding, as_details, failures
 from nonmember.methods.prism.ladder import Ladder, climb, rung, with_rate
-from nonmember.methods.prism.prism_gates import THIRD, PrismGates
+from nonmember.methods.prism.prism_gates import PrismGates
 from nonmember.models import ModelSpec, label_of
+from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_p_value, difference_of_dependent_correlations
 from nonmember.stats.correlation import RankMetric, rank_correlation
@@ -157,8 +158,8 @@ class Prism(Method):
         if self.gates is None:
             return groups
         gated = self.gates.groups(roles, distilled, self.gates.third(roles), self.max_tokens)
-        suspect = DocumentGroup(roles.suspect, {**groups["suspect"].measured, **gated["suspect"].measured})
-        return {"suspect": suspect, THIRD: gated[THIRD]}
+        suspect = DocumentGroup(roles.suspect, {**groups[SUSPECT].measured, **gated[SUSPECT].measured})
+        return {SUSPECT: suspect, THIRD: gated[THIRD]}
 
     def distilled(self, roles: Roles) -> Trained:
         return distilled_reference(roles, self.distillation)
@@ -170,7 +171,7 @@ class Prism(Method):
         return {} if self.ladder is None else {"practice": self.ladder.practice(self, roles)}
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        scores = documents["suspect"]
+        scores = documents[SUSPECT]
         if "distilled" not in scores.values:
             return self._without_distillation(scores)
         reference, target, distilled = (scores.values[role] for role in ("reference", "target", "distilled"))
@@ -233,7 +234,7 @@ class Prism(Method):
         )
 
     def _findings(self, gates: PrismGates, documents: Mapping[str, ScoredDocuments]) -> list[Finding]:
-        suspect, third = documents["suspect"], documents[THIRD]
+        suspect, third = documents[SUSPECT], documents[THIRD]
         return [
             *gates.of_training("distilled", suspect, third),
             *gates.of_models(suspect, third),

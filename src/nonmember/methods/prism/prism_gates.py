@@ -20,9 +20,9 @@ from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, HealthBounds, health
 from nonmember.models import ModelSpec
 from nonmember.observations import Scored
 from nonmember.records import FloatArray
+from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.stats.correlation import RankMetric, rank_correlation
 
-THIRD = "third"
 COUNTS = ("num_documents", "min_characters", "max_characters")
 
 
@@ -78,7 +78,7 @@ class PrismGates(HealthBounds):
         self, roles: Roles, distilled: ModelSpec, third: CorpusSpec, max_tokens: int
     ) -> dict[str, DocumentGroup]:
         """Health of a distilled reference on the roles' suspect set and on the third text, and how the target does."""
-        corpora = {"suspect": roles.suspect, THIRD: third}
+        corpora = {SUSPECT: roles.suspect, THIRD: third}
         return {
             name: DocumentGroup(corpus, _measured(roles, distilled, corpus, max_tokens))
             for name, corpus in corpora.items()

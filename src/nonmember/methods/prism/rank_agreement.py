@@ -26,6 +26,7 @@ from nonmember.methods.base import (
     require_resamples,
     require_score,
 )
+from nonmember.records.groups import SUSPECT
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_correlation
 from nonmember.stats.correlation import RankMetric
@@ -60,7 +61,7 @@ class RankAgreement(Method):
         return on_suspect(roles, self.score, self.max_tokens, {"target": roles.target, "reference": roles.reference})
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        values = documents["suspect"].values
+        values = documents[SUSPECT].values
         agreement = bootstrap_correlation(
             values["reference"], values["target"],
             metric=self.rank_metric, num_resamples=self.num_resamples, alpha=self.alpha, rng=rng,

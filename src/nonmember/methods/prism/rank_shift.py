@@ -31,6 +31,7 @@ from nonmember.methods.base import (
     require_resamples,
     require_score,
 )
+from nonmember.records.groups import SUSPECT
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_correlation
 
@@ -68,7 +69,7 @@ class RankShift(Method):
         return on_suspect(roles, self.score, self.max_tokens, {"target": roles.target, "reference": roles.reference})
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        values = documents["suspect"].values
+        values = documents[SUSPECT].values
         surprise = -values["reference"]
         shift = scipy.stats.rankdata(-values["target"]) - scipy.stats.rankdata(-values["reference"])
         trend = bootstrap_correlation(

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 
+from nonmember.records.groups import SUSPECT
 from nonmember.reports.audit_page.evidence import Evidence
 from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import TRUTHS, VERDICTS, false_claim
-from nonmember.results.mirror import SUSPECT, Texts
+from nonmember.results.mirror import Texts
 from nonmember.results.result import AuditResult
 
 MAX_DOCUMENTS = 1000  # listed one by one; all stand in scores.parquet

@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 import yaml
 
 from nonmember.records import FloatArray
+from nonmember.records.groups import SUSPECT
 from nonmember.results.answers import ANSWERS, KINDS
-from nonmember.results.mirror import SUSPECT
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
 
 ID, GROUP = "doc_id", "group"

@@ -12,12 +12,13 @@ import numpy as np
 
 from nonmember.methods.dose.panel import Scores, quantity_of
 from nonmember.records import FloatArray
+from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.reports.core.documents import DocumentValues
 from nonmember.reports.core.numbers import number_in
 from nonmember.results.load import Run
 from nonmember.stats.dose_curve import Between, Control, DoseReading, dose_curve, residual_covariance
 
-TARGET, REFERENCE, SUSPECT, THIRD = "target", "reference", "suspect", "third"
+TARGET, REFERENCE = "target", "reference"
 Features = Mapping[str, float]
 
 

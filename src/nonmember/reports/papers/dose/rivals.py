@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from nonmember.records import FloatArray
+from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.reports.core.documents import DocumentValues, read_values
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.papers.dose.cells import CONFIDENCE, NUM_RESAMPLES, SEED, dose_of, model_of, of_own_base
-from nonmember.reports.papers.dose.reread import REFERENCE, SUSPECT, TARGET, THIRD
+from nonmember.reports.papers.dose.reread import REFERENCE, TARGET
 from nonmember.results.load import Run
 from nonmember.stats.clusters import ClusteredShare, clustered_tpr_at_fpr
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from nonmember.records.groups import SUSPECT
 from nonmember.reports.core import controls, formats, published
 from nonmember.reports.core.grid import PAIR, Block, Number, dash
 from nonmember.reports.core.numbers import HIGH, LOW, STATISTIC, Value, detail, field, number, p_number
@@ -12,7 +13,6 @@ from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.worlds import Scope, World, select
 from nonmember.reports.render.blocks import MakeCell, adjusted, filled, rows_of, say_medians, say_missing, say_tests
 from nonmember.results.load import Run
-from nonmember.results.mirror import SUSPECT
 from nonmember.results.result import AuditResult
 
 AGREEMENT = "{} / {} [{}, {}]"

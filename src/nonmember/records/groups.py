@@ -1,0 +1,8 @@
+"""Names of the groups of documents that a method measures, as results and bundles have them."""
+
+from __future__ import annotations
+
+SUSPECT = "suspect"  # the documents in question; the only group of most methods
+HELDOUT = "heldout"  # what they are compared with
+UNSEEN = "unseen"  # what a target is tuned on, or answers are calibrated by
+THIRD = "third"  # text on neither side, for gates
