@@ -211,25 +211,6 @@ def test_figures_show_means_ends_and_rises(kds_paper):
     assert [row.name for row in rises.numbers.rows] == ["scipy, KDS", "scipy, zlib"]
 
 
-@pytest.mark.slow  # tests/stats/test_contamination.py has it too
-def test_noise_correlates_as_the_control_says():
-    """The numbers in its text: worlds of noise, nested mixtures of two pools of one distribution."""
-    rng, levels, pool, num = np.random.default_rng(0), np.linspace(0, 1, 21), 150, 100
-    rhos, gaps = [], []
-    for _ in range(300):
-        pools = rng.normal(size=(2, pool))
-        scores = []
-        for _ in range(5):
-            seen, unseen = (np.cumsum([0, *rng.permutation(one)]) for one in pools)
-            count = np.round(num * levels).astype(int)
-            scores.append((seen[count] + unseen[num - count]) / num)
-        rhos.append(abs(level_correlation(levels, scores).spearman))
-        gaps.append(consistency(levels, scores, alpha=0.05).smallest_gap > 0)
-    assert np.mean(np.array(rhos) > 0.9) == pytest.approx(0.35, abs=0.08)
-    assert np.median(rhos) == pytest.approx(0.85, abs=0.04)
-    assert np.mean(gaps) == pytest.approx(0.09, abs=0.05)
-
-
 def test_results_without_details_give_dashes(kds_paper):
     """From another version, or of another method that shares a sweep."""
     odd = made_up.result(method="kds", sweep="kds_main", target="target+12xA", statistic=None)

@@ -126,7 +126,7 @@ def dataset_inference(
     suspect A part, and B is only carried along: given A, every document of B meets the same function, so that equal
     distributions give uniform p. Bounds that know which set a document is from tell the test what it is to find out:
     with two samples of one distribution (200 documents each, 20 features, t with 5 degrees of freedom) `compat` gave
-    p < .05 in 27% of 400 worlds with "mean", in 13% with "clip".
+    p < .05 in 27% of 1,000 worlds with "mean", in 11% with "clip" (docs/results/simulations.md).
 
     `trim_predictions` removes the lowest and the highest j test logits of each set before the t-test (and
     before the curve). The t-test does not know it and rejects a true null more often than it says (8% at .05).
