@@ -108,8 +108,8 @@ def blind_baseline(
     scores, which come from different models with different offsets.
     The interval resamples documents (or clusters) with replacement, holding folds and classifiers fixed, so it speaks
     of the documents tested and not of the classifiers' luck in training. It is too narrow: at 95% it held one half in
-    84% of 500 worlds of 100 + 100 documents without a difference (docs/results/simulations.md). A fold that loses a kind of document in a
-    resample is left out of that resample's mean.
+    84% of 500 worlds of 100 + 100 documents without a difference (docs/results/simulations.md). A fold that loses a
+    kind of document in a resample is left out of that resample's mean.
 
     Raises ValueError on documents that are blank or not strings, on fewer documents or clusters of a kind than
     folds, on texts without any word, on clusters that do not match the documents, and on settings out of range.
