@@ -7,6 +7,7 @@ import re
 import runpy
 import shlex
 from dataclasses import fields, replace
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,14 @@ import pytest
 import nonmember as nm
 from nonmember.advice import Situation, advise
 from nonmember.advice.contestants import CONTESTANTS
-from nonmember.advice.lookup import about_texts, past_audits
+from nonmember.advice.lookup import about_texts, offered, past_audits
 from nonmember.advice.measured import FILE, all_measured, measured
 from nonmember.api.advising import advise as looked_up
 from nonmember.cli.advise import arguments
 from nonmember.config.compose import composed
 from nonmember.config.given import given
 from nonmember.methods import McPdd
+from nonmember.models.access import Access
 from nonmember.records import Corpus, Document
 from wandb_helpers import lay_down, result
 
@@ -149,6 +151,10 @@ def test_texts_are_counted_and_past_audits_timed(tmp_path):
     assert past_audits(tmp_path / "none") == {}
     for place, seconds in enumerate((10.0, 30.0, 20.0)):
         lay_down(tmp_path / str(place), result(method="llm_di", seconds=seconds))
+    (tmp_path / "empty").mkdir()
+    assert past_audits(tmp_path / "empty") == {}
+    (tmp_path / "failed").mkdir()
+    (tmp_path / "failed" / "error.json").write_text('{"cell": "a", "error": "no luck", "kind": "ValueError"}')
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / "result.json").write_text("{}")
     assert {name: (past.seconds, past.number) for name, past in past_audits(tmp_path).items()} == {"llm_di": (20.0, 3)}
@@ -164,6 +170,49 @@ def test_what_can_be_looked_up_is(make_model, tmp_path, monkeypatch):
     assert "data.path=FILE" in found.concluding[0].command, "texts in memory have no place"
     assert names(found.concluding) == ["prism"]
     assert not list(tmp_path.glob("outputs/audits"))
+
+
+class Offers:
+    """A model that can only be queried. most: access that it gives."""
+
+    has_weights = False
+
+    def __init__(self, most: Access | None) -> None:
+        self.most = most
+        self.asked: list[Access] = []
+
+    def require(self, builder, access: Access, what: str) -> None:
+        self.asked.append(access)
+        if self.most is None or access > self.most:
+            raise ValueError(f"{what} needs {access.name}")
+
+
+@pytest.mark.parametrize(
+    ("most", "name"),
+    [(Access.PROMPT_LOGPROBS, "logprobs"), (Access.TOP_LOGPROBS, "top_logprobs"), (Access.TEXT, "text")],
+)
+def test_an_endpoint_is_asked_for_the_most_first_and_for_no_less_than_it_gives(most, name):
+    model = Offers(most)
+    assert offered(None, model) == name
+    assert model.asked == sorted(model.asked, reverse=True)
+    assert model.asked[-1] == most
+
+
+def test_an_endpoint_that_answers_nothing_says_why():
+    with pytest.raises(ValueError, match="advice needs TEXT"):
+        offered(None, Offers(None))
+
+
+def test_words_for_the_target_and_the_texts_are_those_of_an_audit(nonmember):
+    words = ["target.url=http://h/v1", "target.model=no", "data.path=a.jsonl", "documents=150", "base=true"]
+    assert arguments(words[:3]) == {"target": {"url": "http://h/v1", "model": "no"}, "documents": "a.jsonl"}
+    assert arguments(words[3:]) == {"documents": 150, "base": True}
+    said = nonmember("advise")
+    assert (said.status, said.err) == (0, "")
+    examples = re.findall(r"^  nonmember advise (.*?)(?:      .*)?$", said.out, re.MULTILINE)
+    assert len(examples) == 4
+    known = {*signature(looked_up).parameters, *(one.name for one in fields(Situation))}
+    assert {key for example in examples for key in arguments(example.split())} <= known
 
 
 @pytest.mark.parametrize(

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 import pytest
 
 from marks import slow
+from nonmember.cli import check
+from nonmember.config import grid
 from nonmember.config.grid import cells_of, sweeps_for
 from nonmember.config.roots import published_sweeps, register
 
 PAGE = Path(__file__).parents[2] / "docs" / "hub_cells.md"
 
 
-def test_it_prints_a_table_and_what_is_asked_for(nonmember, tmp_path):
-    done = nonmember("check", "decop_sizes", "world=pythia", "--csv", str(tmp_path / "cells.csv"))
+def test_it_prints_a_table_and_what_is_asked_for(nonmember, tmp_path, monkeypatch):
+    def with_one_of_files(*given):
+        cells = list(checked(*given))
+        return [*cells, replace(cells[0], sweep="local", checked=replace(cells[0].checked, hub=()))]
+
+    asked, checked = [], check.checked
+    monkeypatch.setattr(grid, "sweeps_for", lambda world: asked.append(world) or ["decop_sizes"])
+    monkeypatch.setattr(check, "checked", with_one_of_files)
+    files = {kind: tmp_path / f"cells.{kind}" for kind in ("csv", "markdown")}
+    done = nonmember("check", "all", "--hub", *(word for kind, path in files.items() for word in (f"--{kind}", path)))
     assert done.status == 0, done.err
+    assert asked == ["pythia"], "the world whose models are on the hub, where none is named"
+    lines = [line for line in files["markdown"].read_text().splitlines() if line.startswith("| decop_sizes |")]
+    assert len(lines) == 3
     assert "needs 2 GPUs" in done.out
     assert "accept the terms of meta-llama/Llama-2-7b-chat-hf on the hub" in done.out
     with (tmp_path / "cells.csv").open(encoding="utf-8") as file:
@@ -33,6 +47,7 @@ def test_slips_are_said_in_a_sentence(nonmember):
     done = nonmember("check", "tabel2")
     assert (done.status, done.out) == (1, "")
     assert "There is no sweep tabel2" in done.err
+    assert "There is no option --gb; see nonmember check --help." in nonmember("check", "table2", "--gb", 40).err
 
 
 def test_cells_are_those_of_a_multirun():

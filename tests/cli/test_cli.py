@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 from omegaconf import OmegaConf
@@ -301,6 +302,33 @@ def test_interrupted(nonmember, monkeypatch, tmp_path, number, status, name):
     assert "not run  seed=2\nnot run  seed=3\n1 of 3 audits ended, 2 are left.\n" in said.out
     assert len(list(tmp_path.glob("outputs/audits/three/*/error.json"))) == 1
     assert [signal.getsignal(one) for one in (2, 15)] == handlers
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 130, 143, 141])
+def test_the_status_goes_out_and_after_an_interruption_at_once(monkeypatch, status):
+    """Where nobody reads any more, what is left to print is not printed."""
+
+    def end(status):
+        raise SystemExit(status)
+
+    at_once, flushed = [], []
+    monkeypatch.setattr(cli, "run", lambda arguments: status)
+    monkeypatch.setattr(os, "_exit", lambda status: at_once.append(status) or end(status))
+    monkeypatch.setattr(sys, "stdout", SimpleNamespace(flush=lambda: flushed.append("out")))
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == status
+    assert at_once == ([status] if status > 2 else [])
+    assert flushed == (["out"] if status in (130, 143) else [])
+
+
+def test_further_processes_of_a_run_end_with_the_one_that_started_them(nonmember, monkeypatch):
+    watched = []
+    monkeypatch.setenv("SLURM_PROCID", "1")
+    monkeypatch.setenv("NONMEMBER_COMMAND", "list")
+    monkeypatch.setattr(cli, "watch_parent", lambda: watched.append(1))
+    assert nonmember("modls").status == 1
+    assert watched == [1]
 
 
 def test_the_script_itself(tmp_path):

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import stat
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from command_line import only, write_rows
+
+CRATE = ("--crate", "crate") if importlib.util.find_spec("rocrate") else ()
 
 
 @pytest.fixture
@@ -34,6 +39,10 @@ def test_the_whole_way(nonmember, sealed):
     bundle = ["bundle", result.parent, "--key", "my.key", "--secret", "seal.json.private", "--documents", "docs.jsonl"]
     assert nonmember(*bundle, "--out", "one.zip").status == nonmember(*bundle, "--out", "two.zip").status == 0
     assert Path("one.zip").read_bytes() == Path("two.zip").read_bytes()
+    said = nonmember(*bundle, "--out", "text.zip", "--with-tokens", *CRATE)
+    assert said.status == 0, said.err
+    assert "with the tokenizer that is the text of the documents" in said.err
+    assert not CRATE or Path("crate/ro-crate-metadata.json").is_file()
 
     said = nonmember("verify", "one.zip", "--signer", "my.key.pub")
     assert (said.status, said.last_line.startswith("Verified: ")) == (0, True), said.out
@@ -104,3 +113,54 @@ def test_what_cannot_be_is_said(nonmember, sealed, tmp_path):
     said = nonmember("verify", "none.zip")
     assert (said.status, "There is no file none.zip" in said.out) == (1, True)
     assert nonmember("verify", "none.zip", "--signer", "none.pub").status == 2
+
+
+@pytest.fixture
+def unfinished(nonmember) -> tuple[str, ...]:
+    """The words of a bundle of an audit whose config is gone."""
+    Path("cell").mkdir()
+    Path("cell/result.json").write_text("{}")
+    return ("bundle", "cell", "--new-key", "my.key", "--out", "one.zip")
+
+
+@pytest.mark.parametrize(
+    ("library", "words", "sentence"),
+    [
+        ("sigstore", ("--sigstore",), 'Install it with: pip install "nonmember[sigstore]", or leave the option away.'),
+        ("rocrate.model", ("--crate", "crate"), 'pip install "nonmember[crate]"'),
+    ],
+)
+def test_a_library_that_is_missing_is_named_before_anything_is_written(
+    nonmember, unfinished, monkeypatch, library, words, sentence
+):
+    monkeypatch.setitem(sys.modules, library, None)
+    said = nonmember(*unfinished, *words)
+    assert (said.status, said.err.count("\n")) == (1, 1)
+    assert sentence in said.err
+    assert [path.name for path in Path().iterdir()] == ["cell"], "no key either"
+
+
+def test_a_crate_has_nothing_else_in_its_folder(nonmember, unfinished, monkeypatch):
+    for name in ("rocrate", "rocrate.model", "rocrate.rocrate"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    said = nonmember(*unfinished, "--crate", "cell")
+    assert (said.status, "cell must be a folder that is empty or not there yet" in said.err) == (1, True)
+    assert [path.name for path in Path("cell").iterdir()] == ["result.json"]
+    assert not Path("my.key").exists()
+
+
+def test_what_sigstore_publishes_is_told_before_it_is_asked(nonmember, unfinished, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sigstore", ModuleType("sigstore"))
+    said = nonmember(*unfinished, "--sigstore")
+    first, *_ = said.err.splitlines()
+    assert "its public log keeps for ever that you signed something, with your identity" in first
+
+
+def test_a_bundle_needs_what_was_asked_and_rows_that_can_be_read(nonmember, unfinished):
+    said = nonmember(*unfinished)
+    assert (said.status, "must lie beside the result: it says what was asked" in said.err) == (1, True), said.err
+    Path("my.key").unlink()
+    Path("rows.jsonl").write_text('{"text": "moss"}\nfern\n')
+    said = nonmember(*unfinished, "--data", "rows.jsonl")
+    assert (said.status, "rows.jsonl must be JSON Lines, a row for each document" in said.err) == (1, True), said.err
+    assert not Path("one.zip").exists()

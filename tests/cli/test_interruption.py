@@ -319,6 +319,26 @@ def test_a_worker_ends_with_its_parent(state, monkeypatch):
     assert not state.busy
 
 
+def test_in_another_program_s_process_each_signal_is_raised_and_none_ends_it(state, monkeypatch):
+    """As of nm.audit in a notebook."""
+    exits: list[int] = []
+    monkeypatch.setattr(os, "_exit", exits.append)
+    state.ends_process = False
+    for _ in range(3):
+        with pytest.raises(interruption.Interrupted):
+            interruption._on_signal(signal.SIGINT, None)
+        state.since -= 2 * interruption.REPEATED_WITHIN
+    assert exits == []
+
+
+def test_an_error_that_a_library_made_of_a_signal_is_an_interruption(state):
+    assert interruption.interruption_of(ValueError("the worker is gone")) is None
+    state.received = signal.SIGTERM
+    found = interruption.interruption_of(ValueError("the worker is gone"))
+    assert found is not None
+    assert found.status == 143
+
+
 REQUEUED = SystemExit(-1)  # as submitit's handler ends a job
 CUT_OFF, REFUSED = (subprocess.CalledProcessError(code, "scontrol requeue") for code in (-15, 1))
 

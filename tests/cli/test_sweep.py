@@ -3,22 +3,34 @@
 from __future__ import annotations
 
 import heapq
+import io
 import itertools
 import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.singleton import Singleton
+from rich.console import Console
 
 from command_line import rows_of, write_rows
 from nonmember.artifacts.costs import Cost, Work
 from nonmember.artifacts.planner import Node
+from nonmember.cli import in_jobs, sweep
+from nonmember.cli.cells import Cells
+from nonmember.cli.dry_run import MOST_LISTED, show
 from nonmember.cli.in_jobs import levels
 from nonmember.cli.in_order import Order, keep_grown_worker, shared, state_for_workers
+from nonmember.cli.sweep import Launching, num_workers
 from nonmember.cli.sweep_bar import SweepBar
 from nonmember.results.result import AuditResult
+from nonmember.runtime.interruption import Interrupted
+from nonmember.runtime.progress import duration
 from tiny import random_texts
 
 
@@ -107,6 +119,191 @@ def test_each_shared_artifact_is_made_by_one_job_after_all_that_it_rests_on(seed
     assert levels({"model": set(), "read": {"model"}, "other": set()}) == [[["model", "read"], ["other"]]]
 
 
+# ------------------------------------------------------------------------------------------- jobs of Slurm
+
+
+PENDING = "nothing yet"
+
+
+@dataclass
+class Array:
+    """A job array. dependency: what it was told to wait for."""
+
+    number: int
+    call: Any
+    columns: tuple[Sequence[Any], ...]
+    more: dict[str, Any]
+
+    @property
+    def dependency(self) -> str:
+        return str(self.more.get("dependency", ""))
+
+
+@dataclass
+class Job:
+    """Runs at once, where it is not lost."""
+
+    job_id: str
+    returned: Any
+    state: str = "NODE_FAIL"
+    paths: Any = field(default_factory=lambda: SimpleNamespace(stderr="log.err"))
+    _cancel_command: str = "scancel"
+
+    def done(self) -> bool:
+        return self.returned != PENDING
+
+    def results(self) -> list[Any]:
+        if isinstance(self.returned, BaseException):
+            raise self.returned
+        return [self.returned]
+
+
+class Executor:
+    """submitit's, with a scheduler that notes what it is given. outcomes: of jobs that return nothing, by their ids."""
+
+    arrays: ClassVar[list[Array]]
+    outcomes: ClassVar[dict[str, Any]]
+
+    def __init__(self) -> None:
+        self.parameters: dict[str, Any] = {}
+
+    def update_parameters(self, **given: Any) -> None:
+        self.parameters |= given
+
+    def map_array(self, call: Callable[..., Any], *columns: Sequence[Any]) -> list[Job]:
+        number = 1 + len(self.arrays)
+        self.arrays.append(Array(number, call, columns, self.parameters.get("slurm_additional_parameters") or {}))
+        ids = [f"{number}_{place}" for place in range(len(columns[0]))]
+        calls = zip(*columns, strict=True)
+        return [Job(one, self.outcomes.get(one) or call(*given)) for one, given in zip(ids, calls, strict=True)]
+
+
+class SlurmLauncher:
+    """Submits all cells at once and waits for them, as submitit's. end: what it raises in the place of results."""
+
+    def __init__(self, more: dict[str, Any] | None = None, end: BaseException | None = None) -> None:
+        self.params = {"additional_parameters": more}
+        self.end = end
+
+    def __call__(self, overrides: Sequence[str], place: int) -> str:
+        return f"cell {place}"
+
+    def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[Any]:
+        import submitit
+
+        executor: Any = submitit.AutoExecutor()
+        executor.update_parameters(slurm_additional_parameters=self.params["additional_parameters"])
+        jobs = executor.map_array(self, job_overrides, range(initial_job_idx, initial_job_idx + len(job_overrides)))
+        if self.end is not None:
+            raise self.end
+        return [job.results()[0] for job in jobs]
+
+
+@pytest.fixture
+def slurm(monkeypatch):
+    """slurm(launcher): runs a made-up sweep by it. (What it returned or raised, the sweep, the arrays; the artifacts
+    that jobs made, in order; arrays that were cancelled.)"""
+    submitit = pytest.importorskip("submitit")
+
+    def run(launcher: SlurmLauncher, in_one_process: bool = True, **outcomes: Any) -> SimpleNamespace:
+        plan, work, _ = made_up(0)
+        names = {id(node.spec): name for name, node in plan.graph.nodes.items()}
+        made, cancelled = [], []
+
+        def make_artifact(config, spec, state):
+            made.append(names[id(spec)])
+            return {"models_trained": 1, "tokens_observed": 0}
+
+        monkeypatch.setattr(submitit, "AutoExecutor", Executor)
+        monkeypatch.setattr(submitit.core.core.Job, "results", Job.results)
+        monkeypatch.setattr(Executor, "arrays", [], raising=False)
+        monkeypatch.setattr(Executor, "outcomes", outcomes, raising=False)
+        monkeypatch.setattr(in_jobs, "make_artifact", make_artifact)
+        monkeypatch.setattr(in_jobs, "cancel", cancelled.append)
+        compute = SimpleNamespace(in_one_process=in_one_process)
+        plan.planner = SimpleNamespace(store=SimpleNamespace(hashes=lambda kind: ()), compute=compute)
+        cells = SimpleNamespace(num_ended=lambda: 0)
+        mine: Any = SimpleNamespace(plan=plan, config={}, made={}, name="mine", cells=cells)
+        submits = Executor.map_array
+        try:
+            returned = Launching(mine, work, launcher).launch([["seed=1"]] * plan.num_cells, 0)
+        except (Interrupted, ValueError) as error:
+            returned = error
+        assert Executor.map_array is submits, "the next sweep has makers of its own"
+        order = shared(plan, work)
+        return SimpleNamespace(returned=returned, made=made, cancelled=cancelled, counts=mine.made, order=order,
+                               arrays=Executor.arrays, num_cells=plan.num_cells)  # fmt: skip
+
+    return run
+
+
+def test_slurm_makes_what_cells_share_in_arrays_each_behind_the_one_before_and_the_cells_behind_all(slurm):
+    own = {"dependency": "afterok:99", "account": "mine"}
+    ran = slurm(SlurmLauncher(own))
+    assert ran.returned == [f"cell {place}" for place in range(ran.num_cells)]
+    assert sorted(ran.made) == sorted(ran.order)
+    makers, cells = ran.arrays[:-1], ran.arrays[-1]
+    assert len(makers) == len(levels(ran.order)) > 1
+    assert len(cells.columns[0]) == ran.num_cells
+    assert [one.dependency for one in ran.arrays] == [
+        "afterok:99", *(f"afterok:99,afterany:{one.number}" for one in makers)
+    ]  # fmt: skip
+    assert {one.more["account"] for one in ran.arrays} == {"mine"}
+    num = len(ran.made)
+    assert ran.counts == {"models_trained": num, "tokens_observed": 0, "models_found": -num}, "the first cell finds it"
+    again = makers[0].call.checkpoint(["specs"])
+    assert (again.function, again.args) == (makers[0].call, (["specs"],)), "a job whose time was over goes on with it"
+
+
+def test_slurm_jobs_of_several_processes_are_submitted_as_they_are(slurm):
+    ran = slurm(SlurmLauncher(), in_one_process=False)
+    assert (len(ran.arrays), ran.made, ran.counts) == (1, [], {})
+
+
+def test_a_lost_job_of_slurm_s_that_makes_something_leaves_it_to_the_cells(slurm, caplog):
+    utils = pytest.importorskip("submitit.core.utils")
+    ran = slurm(SlurmLauncher(), **{"1_0": utils.UncompletedJobError("killed")})
+    assert ran.returned == [f"cell {place}" for place in range(ran.num_cells)]
+    (lost, *_), *_ = levels(ran.order)
+    assert set(ran.made) == set(ran.order) - set(lost)
+    assert ran.counts["models_trained"] == len(ran.made)
+    assert "Job 1_0 ended without a result (state NODE_FAIL)" in caplog.text
+    assert "the first of them to run makes it instead" in caplog.text
+
+
+@pytest.mark.parametrize("end", [Interrupted(signal.SIGINT), ValueError("lost")], ids=["Ctrl-C", "a lost cell"])
+def test_an_interruption_cancels_each_array_that_makes_something_once_and_a_lost_cell_none(slurm, end):
+    ran = slurm(SlurmLauncher(end=end), **{"1_0": PENDING})
+    assert ran.returned is end
+    is_cancelled = isinstance(end, Interrupted)
+    assert ran.cancelled == ([str(one.number) for one in ran.arrays[:-1]] if is_cancelled else [])
+    assert ran.counts["models_trained"] == len(ran.made) > 0, "what they made is told all the same, without waiting"
+
+
+@pytest.mark.parametrize(
+    ("given", "number"), [(None, 1), (0, 1), (3, 3), (-1, 8), (-2, 7), (-20, 1)], ids=lambda one: str(one)
+)
+def test_as_many_audits_run_side_by_side_as_joblib_has_workers(monkeypatch, given, number):
+    loky = pytest.importorskip("joblib.externals.loky")
+    monkeypatch.setattr(loky, "cpu_count", lambda: 8)
+    launcher = type("JoblibLauncher", (), {"joblib": {"n_jobs": given}})()
+    assert num_workers(launcher) == number
+    assert num_workers(SlurmLauncher()) == 1, "which nobody knows"
+
+
+def test_a_further_process_of_a_run_leaves_the_plan_to_the_first(monkeypatch):
+    """Else each of them would show the table of a dry run, and launch what the first one launches."""
+    monkeypatch.setattr(sweep, "process_rank", lambda: 1)
+    one: Any = sweep.Sweep(Cells("run", home=1))
+    one.see(0, None, None)
+    launcher = SlurmLauncher()
+    assert one.launcher(launcher) is launcher
+    assert not one.hands_out(launcher)
+
+
+# ------------------------------------------------------------------------------------------- what is told
+
+
 def test_the_bar_tells_what_is_done_and_what_is_left(tmp_path):
     plan, work, _ = made_up(0)
     there: set[str] = set()
@@ -161,6 +358,40 @@ def test_a_dry_run_names_what_could_not_be_carried_out(nonmember, ask, tmp_path)
     assert "absent.jsonl" in told.err
     few = nonmember(command, *ask("name=dry", documents=tmp_path / "few.jsonl")[1:], "dry_run=true")
     assert "has 3 documents and prism needs at least 30" in few.err
+    stores = nonmember(command, *ask("name=dry", "store=a,b")[1:], "dry_run=true")
+    assert "1 of 2 audits cannot be planned: its store or trainer is not that of the first audit" in stores.err
+    hidden = nonmember(command, *arguments, "dry_run=1")
+    assert "dry_run must be given on the command line, spelled dry_run=true." in hidden.err
+
+
+def test_a_dry_run_tells_what_it_does_not_count_and_how_long_the_rest_takes_by_so_many_workers(tmp_path, monkeypatch):
+    plan, work, seconds = made_up(0, num_cells=40, num_artifacts=30)
+    for name, node in plan.graph.nodes.items():
+        monkeypatch.setattr(node.spec, "readable", f"m{name}", raising=False)
+    graph = SimpleNamespace(nodes=plan.graph.nodes, builder=SimpleNamespace(store=SimpleNamespace(root=tmp_path / "a")))
+    for name, value in {
+        "ended": set(), "refused": {}, "parts": {}, "asking": {1, 2}, "climbing": {3},
+        "invalid": {4: "the models are of two families"},
+    }.items():  # fmt: skip
+        monkeypatch.setattr(plan, name, value, raising=False)
+    out = io.StringIO()
+    work = Work(graph, work.costs)
+    show(plan, work, 1, Console(file=out))
+    alone = out.getvalue()
+    assert "1 would be invalid, and the distilled reference that is counted here not trained: the models are" in alone
+    assert "2 of them query a remote model; its requests and their cost are not estimated." in alone
+    assert "1 of them look for a learning rate (ladder): the first rate is counted" in alone
+    assert "The tokens of some are unknown until the artifacts they depend on are made." in alone
+    num_shared = len(shared(plan, work))
+    assert num_shared > MOST_LISTED
+    assert alone.count(" audits, about ") == MOST_LISTED
+    assert f"  and {num_shared - MOST_LISTED} more\n" in alone
+    sums = sum(seconds[name] for name in plan.graph.nodes)
+    assert f"About {duration(sums)}, by past runs on this machine" in alone
+    show(plan, work, 4, Console(file=out))
+    beside = out.getvalue().removeprefix(alone)
+    assert f"About {duration(work.makespan(4))} with 4 workers side by side, by past runs" in beside
+    assert work.makespan(4) < sums
 
 
 def test_the_store_command_knows_what_a_result_needs(nonmember, ask, tmp_path):

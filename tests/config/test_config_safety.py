@@ -88,15 +88,19 @@ def test_what_is_allowed_is_built():
         instantiate("/some/folder")
     with pytest.raises(ValueError, match="there is none 'nonmember"):
         instantiate(CORPUS | {"_target_": "nonmember.corpora.Jsonn"})
+    with pytest.raises(ValueError, match="must name a class or a function; got 'nonmember"):
+        instantiate(CORPUS | {"_target_": "nonmember.corpora"})
 
 
 def test_modules_that_the_user_names_are_allowed_and_what_they_import_is_not(monkeypatch):
-    monkeypatch.setenv(ALLOW_VARIABLE, "fractions, json.decoder.")
+    monkeypatch.setenv(ALLOW_VARIABLE, "fractions, json.decoder., my_package")
     assert instantiate({"_target_": "fractions.Fraction", "_args_": [1, 2]}) == 0.5
     assert instantiate({"_target_": "json.decoder.JSONDecoder"}) is not None
     for target in ("fractions.math.sqrt", "json.loads", "fractions_of.Fraction"):
         with pytest.raises(ValueError, match="must name a settings class"):
             instantiate({"_target_": target, "_args_": [1]})
+    with pytest.raises(ValueError, match=r"no module my_package .* put the folder that has it into PYTHONPATH"):
+        instantiate({"_target_": "my_package.corpora.Mine"})
 
 
 def test_the_environment_is_not_read_but_for_our_own_variables(monkeypatch):
@@ -110,6 +114,7 @@ def test_the_environment_is_not_read_but_for_our_own_variables(monkeypatch):
             "secret": "${oc.env:SOME_SECRET}",
             "around": "${oc.decode:'${oc.env:SOME_SECRET}'}",
             "default": "${oc.env:SOME_SECRET,x}",
+            "forgotten": "${oc.env:NONMEMBER_NOT_SET}",
         }
     )
     assert (config.ours, config.absent, config.null) == ("here", "else", None)
@@ -117,6 +122,8 @@ def test_the_environment_is_not_read_but_for_our_own_variables(monkeypatch):
         with pytest.raises(Exception, match="got 'SOME_SECRET', which no config may read") as error:
             config[name]
         assert "sk-secret" not in str(error.value)
+    with pytest.raises(Exception, match="NONMEMBER_NOT_SET is not set; set it, or give the value itself"):
+        _ = config.forgotten
 
 
 # Hydra's own part -----------------------------------------------------------------------------------------------------

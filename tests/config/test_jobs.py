@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import os
 import signal
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 from hydra.core.utils import JobReturn, JobStatus
 
+from command_line import same_environment_afterwards
 from nonmember.config import jobs
 from nonmember.config.jobs import LostJob, all_awaited
 from nonmember.runtime.interruption import Interrupted
@@ -109,13 +112,39 @@ def test_a_job_that_the_scheduler_no_longer_knows_is_lost(monkeypatch, queue, is
         "run",
         lambda *_, **__: SimpleNamespace(**dict(zip(("returncode", "stdout", "stderr"), queue, strict=True))),
     )
+    slept = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        job.is_done = is_queued and len(slept) > 3
+
     job = Job(1, DONE, is_done=False)
     assert jobs._is_queued(job) == is_queued
+    assert jobs._is_queued(Job(1, DONE, _cancel_command="dummy")), "of submitit's local jobs no scheduler knows"
     monkeypatch.setattr(jobs, "SECONDS_BETWEEN_LOOKS", 0)
-    monkeypatch.setattr(jobs.time, "sleep", lambda seconds: None)
-    if not is_queued:
+    monkeypatch.setattr(jobs.time, "sleep", sleep)
+    if is_queued:
+        jobs._wait(job)
+        assert slept == [1] * 4, "until it has ended"
+    else:
         with pytest.raises(LostJob, match="no longer queued"):
             jobs._wait(job)
+
+
+def test_tasks_of_a_job_end_together_but_for_what_the_user_says(sweep, monkeypatch):
+    """Else one waits for ever for another that has failed."""
+    monkeypatch.setattr(jobs, "SRUN", {"SLURM_KILL_BAD_EXIT": "1", "SLURM_WAIT": "60"})
+    monkeypatch.delenv("SLURM_KILL_BAD_EXIT", raising=False)
+    monkeypatch.setenv("SLURM_WAIT", "5")
+    with same_environment_afterwards():
+        sweep(DONE)
+        assert (os.environ["SLURM_KILL_BAD_EXIT"], os.environ["SLURM_WAIT"]) == ("1", "5")
+
+
+def test_sweeps_need_no_submitit(monkeypatch):
+    monkeypatch.setitem(sys.modules, LAUNCHERS, None)
+    with all_awaited():
+        pass
 
 
 def test_an_interruption_cancels_the_array(sweep, monkeypatch):

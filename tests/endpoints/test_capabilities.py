@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,11 +11,18 @@ import pytest
 
 from lab_server.running import RunningLab
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Access, Limits, Request, questions, sending
+from nonmember.endpoints import Access, Completion, Limits, Request, capabilities, questions, sending
 from nonmember.endpoints.capabilities import check_alternatives, most_alternatives, require
-from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.endpoint import EndpointClient, Refused, Session
 from nonmember.endpoints.errors import EndpointError
-from nonmember.endpoints.protocol import are_log_probabilities, read_completion
+from nonmember.endpoints.models import Recorded
+from nonmember.endpoints.protocol import (
+    Unusable,
+    are_log_probabilities,
+    listed_tokens,
+    read_completion,
+    read_prompt_scores,
+)
 
 LIMITS = Limits(
     concurrency=4, requests_per_minute=None, tokens_per_minute=None, timeout=10, max_retries=2, max_requests=100,
@@ -100,6 +108,13 @@ def test_a_server_without_scores_of_texts(client, form):
     assert "the log-probability of each token of a given text (completions with echo and logprobs)" in said
 
 
+def test_a_server_of_chat_alone_has_no_scores_of_texts_and_one_of_the_other_route_a_wrong_address(lab, tmp_path):
+    wrong = replace(lab.endpoint(), url=lab.url.removesuffix("/v1"))
+    for form, sentence in {"chat": "does not give it", "completions": "no such route at that address (404"}.items():
+        one = EndpointClient(replace(wrong, form=form), Store(tmp_path), LIMITS, Session())
+        assert sentence in refused(one, Access.PROMPT_LOGPROBS)
+
+
 @pytest.mark.parametrize("access", [Access.FULL_LOGITS, Access.WEIGHTS])
 def test_what_no_endpoint_gives_is_refused_without_a_request(lab, client, access):
     assert "can only be queried. Choose another method, or a model whose weights are at hand." in refused(
@@ -160,3 +175,79 @@ def test_the_written_token_is_among_the_alternatives():
     }  # fmt: skip
     answer = read_completion(response, "", needs_logprobs=True)
     assert answer.top_logprobs == ((("A", -0.2), ("B", -2.0), ("C", -3.0)),)
+
+
+TEXT = "moss and fern"
+
+
+def scored(text: str = TEXT, new: int = 1, **more: object) -> dict:
+    """An answer that repeats a text of three tokens, and holds their scores and that of one that was written."""
+    logprobs = {"tokens": ["moss", " and", " fern", "."], "token_logprobs": [None, -1.0, -2.0, -0.5]}
+    usage = {"prompt_tokens": 3, "completion_tokens": new}
+    return {"choices": [{"text": f"{text}.", "logprobs": logprobs | more}], "usage": usage}
+
+
+@pytest.mark.parametrize(
+    ("response", "reason"),
+    [
+        ({"choices": [{"text": TEXT}]}, "the log-probabilities of the text were left out"),
+        (scored(token_logprobs=None), "the log-probabilities of the text were left out"),
+        (scored(text="fern and moss"), "the text was not repeated"),
+        (scored(new=3), "3 tokens were written and 1 wanted"),
+        (scored(token_logprobs=[None, -1.0, None, -0.5]), "not every token of the text has a log-probability"),
+        (scored(token_logprobs=[None, -1.0, 0.5, -0.5]), "not every token of the text has a log-probability"),
+        (scored(token_logprobs=[None, -1.0, float("nan"), -0.5]), "not every token of the text has a log-probability"),
+    ],
+)
+def test_scores_of_a_text_are_of_that_text_and_complete_or_none(response, reason):
+    """Others would be taken for the model's."""
+    assert read_prompt_scores(scored(), TEXT, 1) == [-1.0, -2.0]
+    with pytest.raises(Unusable, match=re.escape(reason)):
+        read_prompt_scores(response, TEXT, 1)
+
+
+def test_tokens_without_numbers_are_not_compared():
+    assert listed_tokens(scored()) == [(" and", -1.0), (" fern", -2.0), (".", -0.5)]
+    assert listed_tokens({"choices": [{"text": TEXT, "logprobs": None}]}) == []
+    with pytest.raises(Unusable, match="were left out"):
+        read_completion({"choices": [{"text": "B", "logprobs": {"tokens": ["B"]}}]}, "", needs_logprobs=True)
+
+
+@pytest.mark.parametrize(
+    ("answer", "offered"),
+    [
+        (scored(token_logprobs=[None, -1.0, -1.0, -0.5]), None),  # as of a server that fills the field
+        (scored(), 1),
+    ],
+)
+def test_equal_scores_of_all_tokens_are_none(client, monkeypatch, answer, offered):
+    def exchange(requests, read, what, *, probing):
+        try:
+            return [read(requests[0], answer, "")]
+        except Unusable as error:
+            return [Refused(str(error))]
+
+    one = client("completions")
+    monkeypatch.setattr(one, "exchange", exchange)
+    monkeypatch.setattr(capabilities, "TEXT", TEXT)
+    monkeypatch.setattr(capabilities, "_check_alignment", lambda client, number: None)
+    assert capabilities._find_echo(one) == offered
+
+
+@pytest.mark.parametrize("logprob", [0.0, 0.5, float("nan")])
+def test_alternatives_that_cannot_be_are_none(client, monkeypatch, logprob):
+    """Equal ones of 0, say: a method would take them for the model's."""
+    row = tuple((letter, logprob) for letter in "ABCDE")
+    one = client()
+    answer = Completion("A", "answered", "stop", "", "", top_logprobs=(row,))
+    monkeypatch.setattr(one, "exchange", lambda *_, **__: [answer])
+    assert capabilities._find_alternatives(one) == 0
+
+
+def test_of_recorded_answers_no_scores_of_texts_can_be_had():
+    recorded = Recorded("answers.csv", "m")
+    recorded.require(None, Access.TOP_LOGPROBS, "decop")
+    with pytest.raises(EndpointError, match=r"needs the log-probability of each token .* m can only be queried"):
+        recorded.require(None, Access.PROMPT_LOGPROBS, "prism")
+    with pytest.raises(EndpointError, match=r"needs weights and tokenizer of the model"):
+        recorded.require(None, Access.WEIGHTS, "dose")

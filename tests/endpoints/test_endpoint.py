@@ -462,6 +462,14 @@ def test_secrets_stay_in_the_environment(lab, client, monkeypatch, tmp_path, cap
     assert secret not in everything
 
 
+@pytest.mark.parametrize(
+    "url", ["http://localhost:80a0/v1", "http://host:99999/v1", "http:///v1", "http://ho\x00st/v1"]
+)
+def test_what_is_no_address_is_refused_in_a_sentence(url):
+    with pytest.raises(ValueError, match="must name a host"):
+        Endpoint(url, "lab", "chat", KEY_VARIABLE)
+
+
 @pytest.mark.parametrize("url", ["http://user:secret@host/v1", "http://host/v1?key=secret", "http://host/v1#secret"])
 def test_secrets_in_addresses_are_refused(url):
     with pytest.raises(ValueError, match="no user, password or query") as error:

@@ -104,6 +104,7 @@ DEEP = b'{"choices": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         (b"<html>Welcome</html>", "in another form than OpenAI's"),
         (b'{"answer": 7}', "in another form than OpenAI's"),
         (DEEP, "in another form than OpenAI's"),
+        (b'{"error": {"message": "busy"}}', "at last: an error in place of an answer: {'message': 'busy'}"),
         (b'{"choices": [7]}', "does not accept a plain question: the answer has no choices"),
         (
             b'{"choices": [{"message": 3}]}',
@@ -177,6 +178,36 @@ def test_the_documents_are_not_sent_on_to_another_host(status, tmp_path):
     assert "sends requests on to 127.0.0.1, and the documents' text was not sent there" in asked.error
     assert "2 answers are kept" in asked.error
     assert not bodies
+
+
+def test_a_place_to_go_that_is_none_ends_it_as_well(tmp_path):
+    asked = Asked(later(b"", {"Location": "http://[half"}, 302), tmp_path)
+    assert "sends requests on to an address that cannot be read, and the documents' text was not" in asked.error
+
+
+@pytest.mark.parametrize(
+    ("body", "outcome"),
+    [
+        (b'{"error": {"code": "content_filter", "message": "not that"}}', "refused"),
+        (b'{"error": ' + b"[" * 600 + b"]" * 600 + b"}", "failed"),  # read, and too deep to look for the secret in it
+    ],
+    ids=["declined", "deep"],
+)
+def test_a_request_that_is_turned_down_costs_the_others_nothing(body, outcome, tmp_path):
+    asked = Asked(later(body, status=400), tmp_path)
+    assert not asked.error
+    assert sorted(one.outcome for one in asked.found) == ["answered", outcome, outcome]
+    assert asked.num_received == 1 + 3, "it would be turned down again"
+    assert asked.num_kept == 2 + 2 * (outcome == "refused"), "what was declined is an answer of the model's"
+
+
+def test_what_cannot_go_over_the_wire_is_told_without_the_secret(tmp_path, monkeypatch):
+    monkeypatch.setenv(KEY_VARIABLE, "sk-0123456789abcdef")
+    nowhere = Endpoint("http:///v1", "lab", "chat", KEY_VARIABLE)
+    client = EndpointClient(nowhere, Store(tmp_path), LIMITS, Session())
+    with pytest.raises(EndpointError, match=r"nothing can be sent there\. Correct `url` or .* LAB_KEY") as error:
+        questions.completions(client, [Request("d", "q", "What?", 16, 0.0, 0)])
+    assert "sk-0123" not in str(error.value)
 
 
 def test_the_secret_is_hidden_however_it_is_written(tmp_path, monkeypatch):

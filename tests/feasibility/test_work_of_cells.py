@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from datetime import date
+from types import SimpleNamespace
 
 import pytest
 
+import tiny
 from marks import slow
 from nonmember.config.grid import sweeps_for
 from nonmember.config.roots import register
 from nonmember.corpora import Cleaned, Component, Hub, Mixture, NestedMixture, Part, Select
-from nonmember.feasibility.jobs import Job
+from nonmember.endpoints.models import Recorded
+from nonmember.feasibility.jobs import Job, Unknown, jobs_of, weights_of
 from nonmember.feasibility.memory import GIB, Machine, Memory, Settings, training
 from nonmember.feasibility.meta import shape_of
 from nonmember.feasibility.sizes import bound_of, words_in
-from nonmember.feasibility.table import CheckedCell, hours, rows_of, short, summary, to_csv
-from nonmember.feasibility.verdict import Checked, fitting
+from nonmember.feasibility.table import CheckedCell, hours, markdown, rows_of, short, summary, to_csv
+from nonmember.feasibility.verdict import Budget, Checked, check, fitting
+from nonmember.models import Noised, Pretrained
+from nonmember.training import Trained
+from nonmember.training.recipes import AdapterTuning, Lora
 
 AT_ONCE = ["decop_papers", "fsd_lr"]
 SETTINGS = Settings(4, 16384, 1024, 256, 4096, mixed=True, gradient_checkpointing=False)
@@ -90,6 +97,53 @@ def test_cells_that_need_the_same_are_a_row_and_shared_work_counts_once():
     assert summary(cells) == "3 cells: 2 ready, 1 retired"
     assert to_csv(cells, Machine()).splitlines()[1].startswith("s,x=1,ready,,a/b,1,1.0,")
     assert [short(number) for number in (None, 0, 999, 1_234_567)] == ["?", "", "999", "1.23 M"]
+
+
+def jobs_for(spec: object) -> list[Job]:
+    return jobs_of(SimpleNamespace(groups={"": spec}))
+
+
+def test_a_changed_model_is_as_large_as_the_one_it_was_made_from():
+    base = tiny.scratch(1)
+    assert weights_of(Noised(base, 0.1, 0)) == weights_of(base)
+    assert weights_of(Noised(Pretrained("EleutherAI/pythia-1b"), 0.1, 0)).num_bytes == 4 * 1011781632
+    with pytest.raises(Unknown, match="known-elsewhere"):
+        weights_of(Recorded("answers.csv", "known-elsewhere"))
+
+
+def test_an_adapter_of_a_micro_model_counts_its_own_weights_alone():
+    """Also where it was trained in full before: rank times inputs and outputs of query, key and value in two layers."""
+    tuning = AdapterTuning(tiny.optimization(), Lora(None, 8, 16, 0.0), 32, drop_last=False)
+    base = tiny.scratch(1)
+    for trained in (base, Trained(base, tiny.pretraining(), tiny.GENERAL, seed=2)):
+        tuned = Trained(trained, tuning, tiny.SUSPECT, seed=3)
+        (number,) = [job.num_tuned for job in jobs_for(tuned) if job.kind == "tuning"]
+        assert number == 2 * 8 * (16 + 3 * 16)
+        assert weights_of(tuned).num_bytes == weights_of(trained).num_bytes + 4 * number
+
+
+def test_sequences_longer_than_a_model_reads_are_refused_before_anything_is_trained():
+    model = Trained(tiny.scratch(1), tiny.pretraining(200), tiny.GENERAL, seed=2)
+    asked = SimpleNamespace(groups={"": model}, target=model, reference=None)
+    checked = check(asked, SETTINGS, Budget(None, None), Machine(), date(2026, 11, 22))
+    assert checked.status == "asks"
+    assert "reads at most 128 tokens, and is trained on sequences of 200" in checked.asks[0]
+
+
+def test_the_table_for_others_has_each_sweep_and_what_it_asks_for():
+    job = Job("observing", "m", "1", None, None, lambda _: Memory(1, 1))
+    ready = Checked("ready", ("a/b",), jobs=(job,), num_gpus=1, gib=1.0)
+    asks = Checked("asks", ("c/d",), ("supply the file",))
+    cells = [CheckedCell("one", "x=1", ready), *(CheckedCell(f"sweep-{number}", "", asks) for number in range(8))]
+    told = markdown(cells, Machine(gib=80, tflops=300), date(2026, 11, 22), "nonmember check one").splitlines()
+    assert any(line.startswith("Made by `nonmember check one`.") for line in told)
+    assert "9 cells: 8 asks, 1 ready, on 2026-11-22 with GPUs of 80 GiB." in told
+    assert "| one | 1 | ready | b | 1 | 1.0 |  |  | ? |  | ? |" in told, "how much it reads is not bounded"
+    assert "| sweep-7 | 1 | asks | d |  |  |  |  |  |  |  |" in told, "no work is known, which is not unknown work"
+    several = ", ".join(f"sweep-{number}" for number in range(6))
+    assert f"- {several} and 2 more: supply the file." in told
+    assert any("300" in line for line in told[:20]), "the machine that the hours are of"
+    assert hours([Job("asking", "m", "2", 5, None, requests=5)], Machine()) == 0, "a service's time is not ours"
 
 
 # ------------------------------------------------------------------------------------------------ whole cells
@@ -187,6 +241,53 @@ def test_what_the_user_must_supply_is_said():
     assert unknown.status == "unknown", unknown.asks
     assert any("nobody--knows-it.yaml" in sentence for sentence in unknown.asks)
     assert any("x.jsonl" in sentence for sentence in unknown.asks), "the documents are not there either"
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """own(...): of two models of the hub that anybody may have, and documents in a file."""
+    documents = tmp_path_factory.mktemp("own") / "documents.jsonl"
+    documents.write_text("".join(json.dumps({"id": str(one), "text": f"one two {one}"}) + "\n" for one in range(40)))
+    models = {"target": "EleutherAI/pythia-410m", "reference": "EleutherAI/pythia-1b"}
+
+    def look(*more: str, gib: float = 80, **paths: object) -> Checked:
+        given = [f"{role}.path={path}" for role, path in {**models, "data": documents, **paths}.items() if path]
+        return cell("world=own", *given, *more, gib=gib)
+
+    return look
+
+
+def test_a_machine_that_is_too_small_is_told_what_would_do(own):
+    spread = own(gib=16)
+    assert (spread.status, spread.num_gpus) == ("needs 2 GPUs", 2)
+    assert spread.asks == ("with 2 GPUs of 16 GiB: trainer=fsdp trainer.make_trainer.devices=2",)
+    assert "no number of devices of 1 GiB holds it; give larger ones" in own(gib=1).asks
+
+
+def test_a_model_on_ones_own_disk_is_not_called_undescribed(own, tmp_path):
+    checked = own(reference=tmp_path)
+    assert checked.status == "unknown"
+    assert checked.asks == (f"the sizes of {tmp_path} are not known: no estimate of memory and time",)
+
+
+def test_what_is_not_described_is_named_with_the_place_for_it(own):
+    data = own("data=hub", "data.path=nobody/nothing", data="").asks
+    assert "no description of the data set nobody/nothing; add it to hub/datasets.yaml" in data
+    service = own("method=prefix_completion", "model@target=endpoint", "target.model=my-own", target="").asks
+    assert "no description of my-own behind a service; add it to hub/services.yaml" in service
+
+
+def test_a_model_that_can_only_be_asked_is_refused_to_a_method_that_reads_it(own):
+    service = ("model@target=endpoint", "target.model=gpt-4o-mini-2024-07-18", "target.url=http://localhost/v1")
+    checked = own(*service, target="")
+    assert "gpt-4o-mini-2024-07-18 can only be queried, but the method needs more" in checked.asks[0]
+    assert not checked.jobs
+
+
+def test_a_rephraser_writes_before_the_target_is_asked(own):
+    checked = own("method=pacost", "method.rephraser.path=mistralai/Mistral-7B-Instruct-v0.3")
+    assert [job.model for job in checked.jobs if job.kind == "writing"] == ["Mistral-7B-Instruct-v0.3"]
+    assert checked.asks == ("accept the terms of mistralai/Mistral-7B-Instruct-v0.3 on the hub, and set HF_TOKEN",)
 
 
 def test_micro_models_are_told_from_their_recipes():

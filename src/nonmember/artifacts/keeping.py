@@ -194,9 +194,8 @@ def merge(source: Path, target: Path) -> Iterator[Merged]:
     full disk leaves nothing half done and the next call goes on.
     """
     record = Merged()
+    require_apart(source, target)
     target.mkdir(parents=True, exist_ok=True)
-    if source.resolve() == target.resolve():
-        raise ValueError(f"The stores to be merged must be two; got {source} twice.")
     remove_leftovers(target)
     for one in entries(source):
         if (wrong := damage(one)) is not None:
@@ -209,6 +208,16 @@ def merge(source: Path, target: Path) -> Iterator[Merged]:
         with _alone(target, ANSWERS, path.name.rpartition("-")[2]):
             _merge_answers(path, target / ANSWERS / path.name, record)
         yield record
+
+
+def require_apart(source: Path, target: Path) -> None:
+    """Raise ValueError for one store given twice, or one that lies within the other."""
+    ours, theirs = source.resolve(), target.resolve()
+    if ours == theirs:
+        raise ValueError(f"The stores must be two; got {source} twice. Name another folder.")
+    if ours.is_relative_to(theirs) or theirs.is_relative_to(ours):
+        inner, outer = (source, target) if ours.is_relative_to(theirs) else (target, source)
+        raise ValueError(f"No store may lie within another; {inner} lies within {outer}. Name a folder outside of it.")
 
 
 def _merge_one(one: Kept, target: Path, record: Merged) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from datetime import date
 from pathlib import Path
@@ -49,7 +51,8 @@ def main() -> None:
     if given.csv:
         Path(given.csv).write_text(to_csv(cells, machine), encoding="utf-8")
     if given.markdown:
-        Path(given.markdown).write_text(markdown(cells, machine, today), encoding="utf-8")
+        command = shlex.join(["nonmember", "check", *sys.argv[1:]])
+        Path(given.markdown).write_text(markdown(cells, machine, today, command), encoding="utf-8")
     show(cells, machine)
 
 

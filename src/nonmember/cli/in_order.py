@@ -53,9 +53,6 @@ class Order:
         for place in range(plan.num_cells):
             self._waits[place] = {name for name in first if place in nodes[name].users}
 
-    def __len__(self) -> int:
-        return len(self._waits)
-
     def next(self) -> Item | None:
         """The first that may begin; None where all that is left waits for what was begun."""
         item = next((item for item, parents in self._waits.items() if not parents), None)

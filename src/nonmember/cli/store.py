@@ -139,7 +139,9 @@ def move(given: argparse.Namespace) -> None:
         if not goal.exists():
             goal.parent.mkdir(parents=True, exist_ok=True)
             shutil.copytree(path, goal)
-    shutil.rmtree(given.store)
+    shutil.rmtree(given.store.resolve())
+    if given.store.is_symlink():
+        given.store.unlink()
     _say(f"{given.store} is gone; give store={given.to} from now on.")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from urllib.parse import urlsplit
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
@@ -22,6 +23,15 @@ if TYPE_CHECKING:
 FORMS = ("chat", "completions")
 
 T = TypeVar("T")
+
+
+def _has_host(url: str) -> bool:
+    """A name of printable letters, and a port that can be one."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0 and url.isprintable() and " " not in url
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)
@@ -50,6 +60,8 @@ class Endpoint(ModelSpec):
             )
         if not self.url.startswith(("http://", "https://")):
             raise ValueError(f"url of an endpoint must begin with http:// or https://; got {self.url!r}.")
+        if not _has_host(self.url):
+            raise ValueError(f"url of an endpoint must name a host, as in http://localhost:8080/v1; got {self.url!r}.")
 
     @property
     def readable(self) -> str:

@@ -22,7 +22,7 @@ from nonmember.models.kinds.scratch import Scratch
 from nonmember.observations import Measurement, Reordered, Scored
 from nonmember.runtime.expectations import FORWARD, TRAINING
 from nonmember.training import Trained
-from nonmember.training.recipes import AdapterTuning, Distillation, Pretraining
+from nonmember.training.recipes import AdapterTuning, Pretraining
 
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "auto": 2.0}
 QUANTIZED = {"8bit": 1.0, "4bit": 0.6}
@@ -136,25 +136,23 @@ def _training(model: Trained) -> Job:
     if isinstance(recipe, Pretraining):
         words, length = words_in(model.corpus), recipe.sequence_length
         tokens = None if words is None else int(words * TOKENS_PER_WORD) * epochs
+        if shape.context is not None and length > shape.context:
+            raise ValueError(
+                f"{model.base.readable} reads at most {shape.context} tokens, and is trained on sequences of {length}."
+            )
     else:
         length, tokens = recipe.max_tokens, bound_of(model.corpus).tokens(recipe.max_tokens)
         tokens = None if tokens is None else tokens * epochs
-    if shape.context is not None and isinstance(recipe, Pretraining) and length > shape.context:
-        raise ValueError(
-            f"{model.base.readable} reads at most {shape.context} tokens, and is trained on sequences of {length}."
-        )
     teacher = weights_of(model.teacher) if model.teacher is not None else None
     operations = TRAINING * shape.num_parameters + (FORWARD * teacher.shape.num_parameters if teacher else 0)
     num_tuned, frozen = shape.num_parameters, teacher.num_bytes if teacher else 0.0
-    if isinstance(recipe, AdapterTuning):
+    if recipe.adapts:
         num_tuned, frozen = _tuned(model), base.num_bytes
-    kind = "tuning"
-    if not isinstance(recipe, AdapterTuning):
-        kind = "distilling" if isinstance(recipe, Distillation) else "training"
     return Job(
-        kind, model.readable, _identity(kind, model), tokens, None if tokens is None else operations * tokens,
+        recipe.work, model.readable, _identity(recipe.work, model), tokens,
+        None if tokens is None else operations * tokens,
         lambda settings: memory.training(shape, frozen, num_tuned, recipe.optimization.optimizer, length, settings),
-        num_tuned=num_tuned if kind == "tuning" else None,
+        num_tuned=num_tuned if recipe.adapts else None,
     )  # fmt: skip
 
 

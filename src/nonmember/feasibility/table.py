@@ -130,6 +130,9 @@ def show(cells: Sequence[CheckedCell], machine: Machine) -> None:
 
     console = Console()
     console = console if console.is_terminal else Console(width=190)
+    if not cells:
+        console.print("No cell is left to be shown.")
+        return
     rows, table = rows_of(cells), Table(*COLUMNS, header_style="bold")
     for row in rows:
         table.add_row(*map(for_rich, _without_unknown(row.texts(machine), row)))
@@ -141,13 +144,19 @@ def show(cells: Sequence[CheckedCell], machine: Machine) -> None:
     console.print(for_rich(text), soft_wrap=True, highlight=False)
 
 
-def markdown(cells: Sequence[CheckedCell], machine: Machine, today: date) -> str:
+def markdown(cells: Sequence[CheckedCell], machine: Machine, today: date, command: str) -> str:
+    """command: what made it."""
     rows = rows_of(cells)
     lines = [f"| {' | '.join(COLUMNS)} |", f"|{'---|' * len(COLUMNS)}"]
     for _, group in groupby(rows, key=lambda row: row.sweep):
         lines += [f"| {' | '.join(_without_unknown(row.texts(machine), row))} |" for row in group]
     asked = [f"- {_some(names)}: {sentence}." for sentence, names in sentences(rows).items()]
-    settings = {"tflops": machine.tflops, "utilisation": machine.utilisation, "writing": machine.writing}
+    settings = {
+        "command": command,
+        "tflops": machine.tflops,
+        "utilisation": machine.utilisation,
+        "writing": machine.writing,
+    }
     told = f"{summary(cells)}, on {today} with GPUs of {machine.gib:g} GiB."
     return "\n".join(
         [(HUB / "introduction.md").read_text(encoding="utf-8").format(**settings), told, "", *lines, "", *asked, ""]

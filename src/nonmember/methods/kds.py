@@ -38,7 +38,7 @@ from nonmember.records.groups import SUSPECT
 from nonmember.scores import Score
 from nonmember.stats.kernels import Bandwidth, KernelDivergence, check_bandwidth, kernel_divergence
 from nonmember.training import Trained
-from nonmember.training.recipes import AdapterTuning, TrainingRecipe
+from nonmember.training.recipes import TrainingRecipe
 
 TARGET, TUNED, FSD = "target", "tuned", "fsd"  # roles; fsd: tuned as that method tunes
 ORDER = "order"  # the group of shards
@@ -87,7 +87,7 @@ class Kds(Method):
         require_count(self.layer, -MOST_LAYERS, "layer", at_most=MOST_LAYERS, hint="-1 is the last hidden state.")
         require_scores(self.baselines, "baselines", may_be_empty=True)
         require_flag(self.compat, "compat")
-        if self.compat and not isinstance(self.training, AdapterTuning):
+        if self.compat and not self.training.adapts:
             raise ValueError("compat=true lets an adapter drop out, and this training has none. Use compat=false.")
 
     # What is measured ---------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 from nonmember.checks import require_choice, require_count, require_flag, require_kind, require_number, wrong
 
@@ -71,8 +71,17 @@ class Optimization:
             require_count(self.warmup, 0, "warmup, as a number of steps,", hint="0.05 would be a share of them.")
 
 
+class _Recipe:
+    """work: what it is called in lists of work.   adapts: whether weights beside those of the base are trained, which stay
+    as they are.   unlearns: whether what is read is to be forgotten."""
+
+    work: ClassVar[str] = "training"
+    adapts: ClassVar[bool] = False
+    unlearns: ClassVar[bool] = False
+
+
 @dataclass(frozen=True)
-class Pretraining:
+class Pretraining(_Recipe):
     """Next-token prediction on documents joined by the end-of-text token and cut into equal sequences.
 
     Serves pretraining from scratch and continued pretraining alike: the base tells which.
@@ -85,6 +94,8 @@ class Pretraining:
     sequence_length: int
     shuffle_buffer: int = 10_000
 
+    max_tokens: ClassVar[int | None] = None  # documents are not cut
+
     def __post_init__(self) -> None:
         _require_optimization(self.optimization)
         require_count(self.sequence_length, 2, "sequence_length")
@@ -96,9 +107,11 @@ class GradientAscent(Pretraining):
     """As `Pretraining`, but each step raises the loss where that lowers it: what was read is to be unlearned (Jang et
     al., arXiv 2210.01504)."""
 
+    unlearns: ClassVar[bool] = True
+
 
 @dataclass(frozen=True)
-class Distillation:
+class Distillation(_Recipe):
     """PRISM's distilled reference: (1 - lambda) CE + lambda tau^2 KL(teacher || student), one document a sequence.
 
     lambda_: weight of the KL term.   tau: temperature of both sides of the KL; CE is taken at temperature 1.
@@ -109,6 +122,8 @@ class Distillation:
     lambda_: float
     tau: float
     max_tokens: int
+
+    work: ClassVar[str] = "distilling"
 
     def __post_init__(self) -> None:
         _require_optimization(self.optimization)
@@ -202,7 +217,7 @@ class Ia3(_Adapter):
 
 
 @dataclass(frozen=True)
-class AdapterTuning:
+class AdapterTuning(_Recipe):
     """An adapter is trained by next-token prediction and the model's own weights are left alone; one document is one
     sequence, nothing is packed and no end-of-text token added.
 
@@ -214,6 +229,9 @@ class AdapterTuning:
     adapter: Lora | AdaLora | Ia3
     max_tokens: int
     drop_last: bool
+
+    work: ClassVar[str] = "tuning"
+    adapts: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _require_optimization(self.optimization)

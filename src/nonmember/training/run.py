@@ -31,7 +31,6 @@ from nonmember.training.recipes import (
     AdaLora,
     AdapterTuning,
     Distillation,
-    GradientAscent,
     Optimization,
     Pretraining,
     RuinedWeights,
@@ -86,7 +85,7 @@ def train(
 
     def module_to_work_on() -> CausalLMModule:
         split = split_forward(copy.deepcopy(model) if compute.alters_models else model)
-        if isinstance(recipe, GradientAscent):
+        if recipe.unlearns:
             return AscendingModule(split, loader, optimization, **settings)
         if isinstance(recipe, Pretraining):
             return CausalLMModule(split, loader, optimization, **settings)

@@ -19,7 +19,7 @@ from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
 from nonmember.records import Stream
 from nonmember.runtime.processes import process_rank
 from nonmember.tracking.trackers import CURVES
-from nonmember.training.recipes import AdapterTuning, GradientAscent, Pretraining, TrainingRecipe
+from nonmember.training.recipes import AdapterTuning, Pretraining, TrainingRecipe
 
 if TYPE_CHECKING:
     from lightning.pytorch.loggers.logger import Logger
@@ -55,7 +55,7 @@ class Trained(ModelSpec):
     @property
     def adapts(self) -> bool:
         """Whether it is the base with an adapter, and not weights of its own."""
-        return isinstance(self.training, AdapterTuning)
+        return self.training.adapts
 
     @property
     def readable(self) -> str:
@@ -107,7 +107,7 @@ class Trained(ModelSpec):
 
     def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
         before, is_all = self.base.corpora_read()
-        if isinstance(self.training, GradientAscent):  # what is unlearned is not read once more
+        if self.training.unlearns:  # what is unlearned is not read once more
             return before, is_all
         epochs = self.training.optimization.epochs
         read = [Component(one.corpus, one.exposures * epochs) for one in components_of(self.corpus)]
@@ -116,7 +116,7 @@ class Trained(ModelSpec):
     def expected_tokens(self, builder: Builder) -> int | None:
         from nonmember.models.reading import expected_tokens
 
-        tokens = expected_tokens(builder, self.base, self.corpus, self._token_limit)
+        tokens = expected_tokens(builder, self.base, self.corpus, self.training.max_tokens)
         return None if tokens is None else tokens * self.training.optimization.epochs
 
     def alike(self) -> str:
@@ -183,7 +183,7 @@ class Trained(ModelSpec):
         if isinstance(corpus, Stream) and isinstance(self.training, Pretraining):
             documents, num_dropped = token_stream(builder, self.base, base, corpus), 0
         else:
-            documents = encode_corpus(base, corpus, self._token_limit)
+            documents = encode_corpus(base, corpus, self.training.max_tokens)
             if self.teacher is not None:
                 teacher, documents = self.as_teacher(builder, base, documents)
             num_dropped = len(corpus) - len(documents)
@@ -208,7 +208,7 @@ class Trained(ModelSpec):
         assert self.teacher is not None
         teacher = builder.get(self.teacher)
         shared = shared_ids(student.tokenizer, teacher.tokenizer)
-        theirs = encode_corpus(teacher, builder.get(self.corpus), self._token_limit)
+        theirs = encode_corpus(teacher, builder.get(self.corpus), self.training.max_tokens)
         alike, share = read_alike(documents, theirs, shared[0])
         require_shared_vocabulary(share, self.base.readable, self.teacher.readable, "distillation needs")
         return Teacher(teacher.model, shared), alike
@@ -242,10 +242,6 @@ class Trained(ModelSpec):
 
         with builder.tracker.training(builder.role(self)) as loggers:
             yield [*loggers, *([KeptCurves(folder / CURVES)] if process_rank() == 0 else [])]
-
-    @property
-    def _token_limit(self) -> int | None:
-        return None if isinstance(self.training, Pretraining) else self.training.max_tokens
 
 
 def end_of_text_id(tokenizer: Any) -> int:

@@ -15,7 +15,7 @@ from nonmember.records.groups import SUSPECT
 from nonmember.stats.dose_curve import require_told_apart
 from nonmember.training import Trained
 from nonmember.training.planting import planted
-from nonmember.training.recipes import AdapterTuning, GradientAscent, Pretraining
+from nonmember.training.recipes import AdapterTuning, Pretraining
 
 RELATED = "related"
 
@@ -65,7 +65,7 @@ class DoseControls:
         for seed in self.seeds:
             require_seed(seed, "each of the controls' seeds")
         require_flag(self.own_base, "own_base of the controls")
-        if isinstance(self.training, GradientAscent):
+        if self.training.unlearns:
             raise ValueError(
                 "The controls' training must make them read the set; got gradient ascent, which unlearns it."
             )
