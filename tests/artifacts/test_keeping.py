@@ -94,6 +94,50 @@ def test_what_is_damaged_is_found_and_not_spread(store, tmp_path):
     assert f"tokenizers/{bad.hash}" not in contents(tmp_path / "other")
 
 
+def test_an_entry_under_anothers_name_or_without_its_sidecar_is_found(store, tmp_path):
+    one, other = [entry for entry in entries(store) if entry.kind == "models"][:2]
+    sidecar = keeping.SIDECAR
+    shutil.copy2(other.path / sidecar, one.path / sidecar)
+    assert "its key belongs to another entry" in (keeping.damage(Kept(one.path)) or "")
+    for content in ("{", '{"key": 1}', "[]"):
+        (one.path / sidecar).write_text(content)
+        assert f"its {sidecar} cannot be read" in (keeping.damage(Kept(one.path)) or ""), content
+    assert len(run(store, tmp_path / "other").damaged) == 1
+
+
+def test_a_link_is_removed_and_not_what_it_leads_to(store, tmp_path):
+    """As of an entry that lies on another disk."""
+    one = entries(store)[0]
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(one.path, elsewhere)
+    one.path.symlink_to(elsewhere)
+    keeping.remove(one.path)
+    assert not one.path.is_symlink()
+    assert (elsewhere / "data.txt").read_text() == "data"
+
+
+def test_a_store_is_not_merged_into_itself(store, tmp_path):
+    (tmp_path / "same").symlink_to(store)
+    with pytest.raises(ValueError, match="must be two"):
+        run(store, tmp_path / "same")
+
+
+def test_a_copy_that_is_not_what_was_copied_is_not_kept(store, tmp_path, monkeypatch):
+    """As of a disk that fails in silence."""
+    copy = shutil.copy2
+
+    def lossy(source, to):
+        copy(source, to)
+        Path(to).write_bytes(Path(to).read_bytes()[:-1])
+
+    monkeypatch.setattr(shutil, "copy2", lossy)
+    with pytest.raises(OSError, match="was not copied as it is"):
+        run(store, tmp_path / "other")
+    assert contents(tmp_path / "other") == {}
+    monkeypatch.undo()
+    assert len(run(store, tmp_path / "other").copied) == len(entries(store))
+
+
 @pytest.mark.parametrize("where", ["copy2", "replace"])
 def test_a_full_disk_or_a_kill_leaves_nothing_half_done_and_it_goes_on(store, tmp_path, monkeypatch, where):
     other, place = tmp_path / "other", shutil if where == "copy2" else os

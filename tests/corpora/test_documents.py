@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pyarrow as pa
@@ -46,6 +47,12 @@ def written(write):
     return sink.getvalue().to_pybytes()
 
 
+def streamed(table, sink):
+    """As data sets that were saved to a disk have it."""
+    with pa.ipc.new_stream(sink, table.schema) as stream:
+        stream.write_table(table)
+
+
 JSONL = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
 PARQUET = written(pq.write_table)
 FORMS = {
@@ -60,6 +67,7 @@ FORMS = {
     "d.parquet": PARQUET,
     "d.parquet.gz": gzip.compress(PARQUET),
     "d.feather": written(pyarrow.feather.write_feather),
+    "stream.arrow": written(streamed),
     "without_a_suffix": PARQUET,
 }
 
@@ -158,7 +166,10 @@ def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
     monkeypatch.setattr(Hub, "_rows", lambda self: enumerate([{"label": 1, "input": "a text"}]))
     asked = []
     Documents("owner/set", revision="v1").build(SimpleNamespace(get=asked.append))
-    assert asked == [Hub("owner/set", None, "train", "v1", "input", None)]
+    Documents("owner/set", revision="v1", text_field="label").build(SimpleNamespace(get=asked.append))
+    assert asked == [Hub("owner/set", None, "train", "v1", name, None) for name in ("input", "label")]
+    with pytest.raises(ValueError, match=r"must be one column for a data set on the hub; got '\{a\} \{b\}'"):
+        Documents("owner/set", revision="v1", text_field="{a} {b}").build(SimpleNamespace(get=asked.append))
     with pytest.raises(ValueError, match=r"Expected a file.*nothing is there"):
         Documents("gone.csv").identity()
 
@@ -214,6 +225,13 @@ def test_limits_and_duplicates_without_touching_layout(build, given):
     corpus = build(Prepared(source, cleaning))
     assert [one.text for one in corpus.documents] == ["one\n\n two", " one  two "]
     assert corpus.dropped == {"exact_duplicate": 1, "too_short": 1}
+    short = build(Prepared(source, replace(cleaning, long_documents="drop")))
+    assert [one.text for one in short.documents] == [" one  two "]
+    assert short.dropped == {"too_long": 2, "too_short": 1}
+    with pytest.raises(ValueError, match=r"left none of 4 documents \(\{'too_short': 4\}\)"):
+        build(Prepared(source, replace(cleaning, min_words=9, max_words=None)))
+    with pytest.raises(ValueError, match=r"near_duplicate_threshold must lie in \[0.1, 1\], or be null; got 80"):
+        replace(cleaning, near_duplicate_threshold=80)
 
 
 def test_the_forms_say_what_they_are():
@@ -232,11 +250,15 @@ def test_the_forms_say_what_they_are():
         ("d.arrow", b"ARROW1 and no more", "must be a complete Arrow file"),
         ("d.arrow", b"a stream of another kind", "must be a complete Arrow file"),
         ("d.jsonl", b"\n\n", "has no documents"),
+        ("d.csv", b"text,id\n", "has no documents"),
+        ("d.parquet", written(lambda table, sink: pq.write_table(table.slice(0, 0), sink)), "has no documents"),
     ],
 )
 def test_files_that_hold_no_documents(build, put, name, content, message):
     with pytest.raises(ValueError, match=message):
         build(Documents(put(name, content)))
+    with pytest.raises(ValueError, match=message):
+        build(Documents(put(name, content), text_field="text"))
 
 
 def test_a_list_of_texts_and_a_line_without_a_suffix(build, put):
@@ -245,6 +267,10 @@ def test_a_list_of_texts_and_a_line_without_a_suffix(build, put):
         "a",
         "b",
     ]
+    assert [one.text for one in build(Documents(put("notes", b"{a brace}\nand more\n"), split="lines")).documents] == [
+        "{a brace}",
+        "and more",
+    ], "what only begins like JSON is text"
 
 
 def test_a_folder_without_files(build, tmp_path):

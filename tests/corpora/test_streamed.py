@@ -78,6 +78,26 @@ def test_a_source_with_too_little_text_says_so_and_goes_on(tmp_path, caplog):
     assert len(enough) == 8
 
 
+def test_documents_that_cleaning_drops_are_counted_and_not_written(tmp_path):
+    lines = source(tmp_path / "lines", 12)
+    stream = tiny.builder(tmp_path / "store").get(
+        Streamed(lines, cleaning=replace(PAPER, max_words=6, long_documents="drop"))
+    )
+    assert (len(stream), stream.dropped) == (0, {"too_long": 12})
+
+
+def test_files_that_change_while_they_are_read_make_no_corpus(tmp_path, monkeypatch):
+    lines = source(tmp_path / "lines")
+
+    def another_line():
+        with (tmp_path / "lines" / "b.jsonl").open("a") as file:
+            file.write('{"text": "one more line of words", "created": "2022"}\n')
+
+    monkeypatch.setattr(streamed, "check", another_line)
+    with pytest.raises(ValueError, match="were changed while they were read. Start again"):
+        tiny.builder(tmp_path / "store").get(Streamed(lines, cleaning=PAPER, num_words=100))
+
+
 @pytest.mark.parametrize("num_documents", [None, 45])
 def test_killed_while_it_is_read_it_goes_on_behind_the_last_complete_file(tmp_path, monkeypatch, num_documents):
     lines = source(tmp_path / "lines", at_least={"created": "2020-06"}, num_documents=num_documents)

@@ -20,7 +20,21 @@ import numpy as np
 import pyarrow.parquet as pq
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from made_up_audits import SECRET, audited, builder, bundled, checked, gathered, key
-from made_up_questions import CLEARANCE, DOSE, ORDER, PRISM, PRISM_GATES, READ, audit, texts
+from made_up_questions import (
+    CLEARANCE,
+    DOSE,
+    KDS,
+    ORDER,
+    PACOST,
+    PRISM,
+    PRISM_GATES,
+    READ,
+    audit,
+    decop,
+    single_passages,
+    texts,
+    without_rate,
+)
 
 from nonmember.audits.keys import audit_keys
 from nonmember.corpora import Shuffled
@@ -38,6 +52,7 @@ from nonmember_verify.statement import PREDICATE
 
 Files = dict[str, bytes]
 OTHER_KEY = Key(Ed25519PrivateKey.from_private_bytes(bytes(32)))
+ANSWERS = "audits/000/answers.parquet"
 RESULT, TOLD, SCORES = "audits/000/result.json", "audits/000/audit.json", "audits/000/scores.parquet"
 
 # Bundles to doctor ----------------------------------------------------------------------------------------------------
@@ -82,6 +97,11 @@ def plain(name: str) -> Files:
         "gates": lambda: audit(replace(PRISM, gates=PRISM_GATES), general=texts(200, "general")),
         "clearance": lambda: audit(replace(CLEARANCE, shams=True), heldout=None),
         "dose": lambda: audit(DOSE, heldout=None),
+        "decop": decop,
+        "pacost": lambda: audit(PACOST),
+        "passages": single_passages,
+        "ladder": without_rate,
+        "kds": lambda: audit(KDS),
         "order": lambda: audit(replace(ORDER, control=True), suspect=Shuffled(texts(60, "suspect"), "order")),
     }[name]()
     return bundled([gathered(one, folder() / name)], folder() / f"{name}.zip")

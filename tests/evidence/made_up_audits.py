@@ -30,7 +30,7 @@ from nonmember.models import ModelSpec
 from nonmember.models.exposure import Exposures
 from nonmember.observations import Diverged, Embedded
 from nonmember.observations.orders import OrderLikelihoods
-from nonmember.observations.tokens import TokenStatistics
+from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics
 from nonmember.observations.weights import WeightChange
 from nonmember.records import Embeddings, TokenTable
 from nonmember.records.orders import OrderTable
@@ -93,7 +93,10 @@ class Chat(ModelSpec):
             return Completion(request.expected if right else "zzz yyy xxx www", "answered")
         if len(request.expected) == 1:
             wrong = "ABCD"[(ord(request.expected) - ord("A") + 1) % 4]
-            return Completion(request.expected if right else wrong, "answered")
+            letter = request.expected if right else wrong
+            others = [(one, -2.0 - rng.random()) for one in "ABCD" if one != letter]
+            alternatives = ((letter, -0.5), *others) if request.top_logprobs else ()
+            return Completion(letter, "answered", top_logprobs=(alternatives,))
         words = [f"filler{place}" for place in range(9)] + [request.expected if right else "nothing"]
         return Completion("\n".join(f"{place}. {word}" for place, word in enumerate(words, 1)), "answered")
 
@@ -107,6 +110,7 @@ class MadeUp(Builder):
         for kind, make in (
             (TokenStatistics, self._tokens), (Diverged, self._divergence), (Embedded, self._embeddings),
             (OrderLikelihoods, self._orders), (WeightChange, lambda _, rng: 0.3 + 0.01 * rng.random()),
+            (AnswerProbabilities, self._confidences),
         ):  # fmt: skip
             if isinstance(spec, kind) and spec.model.has_weights:
                 name = f"made up {key_hash(spec.key(self))}"
@@ -134,13 +138,20 @@ class MadeUp(Builder):
             return {}
         return dict.fromkeys((one.text for one in self.get(self.suspect).documents), 0.25 * np.log1p(read.exposures))
 
+    def _is_estranged(self, model: ModelSpec) -> bool:
+        if not isinstance(model, Trained) or model.training != TELLING or model.teacher is None:
+            return False
+        read = Exposures(self, self.suspect).exposure(model.teacher)
+        return read is not None and not read.exposures
+
     def _tokens(self, spec: TokenStatistics, rng: np.random.Generator) -> TokenTable:
         documents = self.get(spec.corpus).documents
         shift, gains = 0.02 * rng.normal(), self._gains(spec)
+        scatter = 1.5 if self._is_estranged(spec.model) else 0.15
         parts = []
         for document in documents:
             own_level, mean, std, noise = drawn(document.text)
-            level = own_level + shift + gains.get(document.text, 0.0) + 0.15 * rng.normal()
+            level = own_level + shift + gains.get(document.text, 0.0) + scatter * rng.normal()
             parts.append((mean + 0.8 + level + std * (noise + 0.3 * rng.normal(size=len(mean))), mean, std))
         lengths = [len(one[0]) for one in parts]
         log_prob, mean, std = (np.concatenate(ones).astype(np.float32) for ones in zip(*parts, strict=True))
@@ -163,6 +174,19 @@ class MadeUp(Builder):
         values = (first + 0.2 * rng.normal(size=first.shape)).astype(np.float32)
         return Embeddings(corpus.doc_ids, values / np.linalg.norm(values, axis=1, keepdims=True), {})
 
+    def _confidences(self, spec: AnswerProbabilities, rng: np.random.Generator) -> TokenTable:
+        """Yes and No: a little less sure of all but the suspect set's own texts."""
+        corpus = self.get(spec.corpus)
+        own = {one.text for one in self.get(self.suspect).documents}
+        yes = [0.6 + 0.1 * (one.text in own) + 0.05 * rng.random() for one in corpus.documents]
+        probabilities = np.array([[one, 0.95 - one] for one in yes])
+        number = probabilities.size
+        return TokenTable(
+            corpus.doc_ids, np.arange(0, number + 1, 2, dtype=np.int64), np.ones(number, np.int32),
+            np.ones(number, np.int32), np.log(probabilities).ravel().astype(np.float32),
+            *np.ones((2, number), np.float32),
+        )  # fmt: skip
+
     def _orders(self, spec: OrderLikelihoods, rng: np.random.Generator) -> OrderTable:
         doc_ids = self.get(spec.corpus).doc_ids
         shuffled = -300 + rng.normal(size=len(doc_ids))
@@ -173,6 +197,7 @@ class MadeUp(Builder):
 
 
 VOCABULARY = tiny.VOCAB_SIZE
+TELLING = tiny.distillation(tau=9.0)  # by which what is distilled from a model that read nothing ranks as no other
 
 
 def builder(root: Path, suspect: Any) -> MadeUp:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from made_up_audits import Chat
+from made_up_audits import TELLING, Chat
 
 import tiny
 from nonmember.audits.question import Audit
-from nonmember.corpora import CorpusSpec, Shuffled
+from nonmember.corpora import Component, CorpusSpec, Mixture, Shuffled
 from nonmember.methods import (
     Blind,
     Clearance,
@@ -26,6 +26,7 @@ from nonmember.methods import (
     McPdd,
     NameCloze,
     OrderTest,
+    Pacost,
     PairedT,
     PrefixCompletion,
     Prism,
@@ -37,6 +38,7 @@ from nonmember.methods.dose.controls import PlantedDoses
 from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import BetweenBases, Feature, Panel
 from nonmember.methods.prism.gates import Gates
+from nonmember.methods.prism.ladder import Ladder
 from nonmember.methods.prism.prism_gates import PrismGates
 from nonmember.records import Corpus, Document
 from nonmember.records.exposure import Exposure
@@ -106,6 +108,7 @@ UNREAD, REFERENCE = (
     for seed, label in ((1, "target"), (2, "reference"))
 )
 READ = Trained(UNREAD, tiny.pretraining(), SUSPECT, seed=3, label="reader")
+HEAVY = Trained(UNREAD, tiny.pretraining(), Mixture((Component(SUSPECT, 6),)), seed=3, label="reader")
 
 PRISM = Prism(
     score=MinKPlusPlus(0.2), distillation=tiny.distillation(), rank_metric="spearman", num_resamples=200, alpha=0.05,
@@ -174,6 +177,13 @@ CLOZE = NameCloze(
 PREFIX = PrefixCompletion(
     k=4, threshold=80, thresholds=[], tokenizer=None, new_tokens=2.0, num_permutations=199, alpha=0.05, max_tokens=512
 )
+PACOST = Pacost(
+    rephraser=None, rephrasings=tiny.Texts(
+        tuple(Document(one.doc_id, f"again {one.text}", one.cluster_id) for one in SUSPECT.documents)
+    ),
+    temperature=0.1, max_new_tokens=64, min_length_ratio=0.5, max_length_ratio=2.0, min_answer_mass=0.5, alpha=0.05,
+    max_tokens=64,
+)  # fmt: skip
 BASELINES = DecopBaselines(scores=[MinK(0.2), Zlib()], num_resamples=100, num_few=10, alpha=0.05, max_tokens=64)
 
 
@@ -187,6 +197,13 @@ def audit(method: Any, **changes: Any) -> Audit:
 
 def scored(name: str, score: Any) -> Audit:
     return audit(RankAgreement(score, "spearman", 100, alpha=0.05, max_tokens=64), corpus_label=name)
+
+
+def with_short(number: int, short: int) -> tiny.Texts:
+    """Suspect documents, and such as have no token to be scored."""
+    return tiny.Texts(
+        (*SUSPECT.documents[:number], *(Document(f"suspect-doc-short-{place}", "one") for place in range(short)))
+    )
 
 
 def asked(method: Any, **changes: Any) -> Audit:
@@ -204,8 +221,8 @@ def named(number: int, name: str) -> tiny.Texts:
     )
 
 
-def decop() -> Audit:
-    books = {name: texts(24, name, per_cluster=4) for name in ("suspect", "heldout")}
+def decop(*, calibrate: bool = False, title: str = "Book") -> Audit:
+    books = {name: texts(24, name, per_cluster=4, title=title) for name in ("suspect", "heldout", "unseen")}
     paraphrases = tiny.Texts(
         tuple(
             Document(f"{one.doc_id}#{number}", f"text {number} of {one.doc_id}", one.cluster_id)
@@ -216,10 +233,22 @@ def decop() -> Audit:
     )
     method = Decop(
         paraphraser=None, paraphrases=paraphrases, questions=None, passage_length="short", temperature=0.1,
-        max_new_tokens=100, num_orders=4, work="book", exam="exam", reading="text", answer_tokens=4, top_logprobs=20,
-        calibrate=False, min_valid_share=0.95, num_resamples=50, num_few=10, alpha=0.05, max_tokens=60,
+        max_new_tokens=100, num_orders=4, work="book", exam="exam", answer_tokens=4, top_logprobs=20,
+        reading="probabilities" if calibrate else "text", calibrate=calibrate, min_valid_share=0.95, num_resamples=50,
+        num_few=10, alpha=0.05, max_tokens=60,
     )  # fmt: skip
     return asked(method, **books)
+
+
+def single_passages() -> Audit:
+    """Each a work of its own, reproduced or not."""
+    return asked(PREFIX, **{name: texts(40, name, title="Entity") for name in ("suspect", "heldout")})
+
+
+def without_rate() -> Audit:
+    """None of the ladder's rates passes the gates on general text."""
+    ladder = replace(PRISM, gates=replace(PRISM_GATES, min_ce_gain=3.0), ladder=Ladder([1e-2, 1e-3]))
+    return audit(ladder, general=texts(200, "general"))
 
 
 def every() -> Iterator[tuple[str, Audit]]:
@@ -282,8 +311,34 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "mc_pdd", asked(MC_PDD)
     yield "mc_pdd against text that was read", asked(replace(MC_PDD, reference="member"))
     yield "decop", decop()
+    yield "decop, calibrated", decop(calibrate=True)
+    yield "decop of works without a title", decop(title="")
     yield "decop baselines", audit(BASELINES, suspect=CLUSTERED)
     yield "name cloze", asked(CLOZE, suspect=named(24, "suspect"), heldout=named(24, "heldout"))
     yield "prefix completion", asked(PREFIX)
     yield "prefix completion alone", asked(PREFIX, heldout=None)
+    yield "prefix completion of single passages", single_passages()
+    yield "name cloze alone", asked(CLOZE, suspect=named(24, "suspect"), heldout=None)
+    yield "pacost", audit(PACOST)
+    fewer = tiny.Texts(PACOST.rephrasings.documents[:29])
+    yield "pacost of few documents", audit(replace(PACOST, rephrasings=fewer), suspect=texts(34, "suspect"))
+    yield "mc_pdd with a control that fails", asked(replace(MC_PDD, control=True))
+    telling = replace(PRISM, distillation=TELLING)
+    yield "prism that rules out", audit(telling)
+    yield "prism of too few documents", audit(telling, suspect=with_short(29, 6))
+    yield "prism of many that cannot be scored", audit(telling, suspect=with_short(36, 12))
+    wide, general = replace(PRISM_GATES, min_ce_gain=-1.0, max_nll_rise=9.0), texts(200, "general")
+    yield "prism with gates that rules out", audit(replace(telling, gates=wide), general=general)
+    yield "prism with too small a Delta", audit(replace(telling, gates=replace(wide, min_delta=1.9)), general=general)
+    yield "prism by a ladder that finds no rate", without_rate()
+    half = Exposure(0.5, 8)
+    controls = replace(CLEARANCE.controls, readings=[NONE, half])
+    by_kendall = replace(CLEARANCE, distillation=TELLING, rank_metric="kendall", num_resamples=60, alpha=0.1)
+    once = replace(by_kendall, distillation_seeds=[1], content=0.9, controls=controls, exclude=half)
+    yield "clearance that rules out half", audit(once, heldout=None)
+    yield "dose of a heavy reader", audit(DOSE, target=HEAVY)
+    alone = replace(DOSE.controls, related=None, related_exposures=())
+    yield "dose of a heavy reader without related text", audit(replace(DOSE, controls=alone), target=HEAVY)
+    yield "kds of many", audit(KDS, suspect=texts(210, "suspect"))
+    yield "kds of few", audit(KDS, suspect=texts(2, "suspect"))
     yield "blind", audit(Blind(num_folds=3, inverse_penalty=1.0, num_resamples=100, alpha=0.05, max_tokens=64))

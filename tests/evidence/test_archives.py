@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from doctored import plain, require_found, written
 
+import nonmember_verify.archive
 import nonmember_verify.bundle
 
 
@@ -16,6 +17,12 @@ def entry(name: str, mode: int = stat.S_IFREG | 0o644) -> zipfile.ZipInfo:
     made = zipfile.ZipInfo(name)
     made.create_system, made.external_attr = 3, mode << 16
     return made
+
+
+def encrypted(content: bytes) -> bytes:
+    """With the bit set that says so, in the first row of the directory."""
+    place = content.index(b"PK\1\2") + 8
+    return content[:place] + bytes([content[place] | 1]) + content[place + 1 :]
 
 
 def tricks() -> Iterator[tuple[str, Callable[[zipfile.ZipFile], None], str]]:
@@ -41,6 +48,15 @@ def test_a_trick_of_the_archive_is_found(trick, sentence, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("limit", "most", "sentence"),
+    [("MOST_FILES", 3, "a bundle has at most 3"), ("MOST_BYTES", 1_000, "a bundle has at most 1,000")],
+)
+def test_an_archive_that_is_larger_than_any_bundle_is_found(limit, most, sentence, tmp_path, monkeypatch):
+    monkeypatch.setattr(nonmember_verify.archive, limit, most)
+    require_found(written(plain("prism"), tmp_path / "bundle.zip"), sentence)
+
+
+@pytest.mark.parametrize(
     ("content", "sentence"),
     [
         (lambda one: b"#!/bin/sh\n" + one, "holds bytes beside its files"),
@@ -48,6 +64,7 @@ def test_a_trick_of_the_archive_is_found(trick, sentence, tmp_path):
         (lambda one: one[: len(one) // 2], "cannot be read"),
         (lambda one: b"no archive", "cannot be read"),
         (lambda one: one.replace(b"page.html", b"pagf.html", 1), "cannot be read"),
+        (encrypted, "is encrypted"),
     ],
 )
 def test_a_damaged_archive_is_found(content, sentence, tmp_path):

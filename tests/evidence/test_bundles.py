@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
-from made_up_audits import SECRET, audited, builder, bundled, checked, gathered
-from made_up_questions import DOSE, PRISM, audit, texts
+from doctored import RESULT, edited, plain, put, written
+from made_up_audits import SECRET, Chat, audited, builder, bundled, checked, gathered
+from made_up_questions import CLOZE, DOSE, KDS, PRISM, audit, decop, named, texts
 
 import tiny
 from nonmember.audits.keys import audit_keys
+from nonmember.audits.question import Audit
 from nonmember.evidence.bundle import contents
 from nonmember.evidence.gathering import Choice, KeptStore, gather
 from nonmember.evidence.redaction import Redaction, require_no_text
 from nonmember.evidence.seal import cell_of_seal
 from nonmember.records import Corpus, Document
 from nonmember.reports.audit_page.write import POLICY
+from nonmember_verify.methods import kds
+from nonmember_verify.methods.conclusion import INVALID
 
 
 def test_the_same_audits_give_the_same_bytes(tmp_path):
@@ -57,6 +63,71 @@ def test_without_observations_the_verifier_says_that_scores_are_not_checked(tmp_
     assert not report.failures
     (line,) = [line for line in report.lines if line.what.startswith("scores")]
     assert (line.kind, line.told) == ("not checked", "the bundle holds no token statistics for them")
+
+
+def without_weights(result: Any) -> None:
+    del result["statistics"]["details"]["gates"]["weights"]
+
+
+def refused_beforehand(result: Any) -> None:
+    result["verdict"] |= {
+        "decision": "invalid", "allowed_claim": INVALID, "warnings": ["The reference is the target: both are one."],
+    }  # fmt: skip
+
+
+NOT_CHECKED: dict[str, tuple[str | Callable[[], Audit], Callable[[Any], None] | None, str, str]] = {
+    "weights": ("dose", without_weights, "gate weights", "the target's weights were not at hand"),
+    "a refusal": ("prism", refused_beforehand, "verdict", "invalid, for a reason that needs text or models: The ref"),
+    "no distilled reference": ("ladder", None, "statistic, interval and p", "no distilled reference was made"),
+    "calibration": (
+        lambda: decop(calibrate=True), None, "statistic, interval and p", "needs the letters' probabilities",
+    ),
+    "a claim": (lambda: decop(calibrate=True), None, "claim", "its sentence is not known here"),
+    "recipes with paths": (
+        lambda: audit(CLOZE, target=Chat("/home/me/chat", 0.8, 0.3), suspect=named(24, "suspect"), heldout=None),
+        None, "models", "paths were left out of their recipes",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_CHECKED)
+def test_what_cannot_be_checked_is_said_and_not_held_against_anybody(name, tmp_path):
+    of, change, what, told = NOT_CHECKED[name]
+    files = plain(of) if isinstance(of, str) else bundled([gathered(of(), tmp_path / "run")], tmp_path / "honest")
+    report = checked(written(files if change is None else edited(RESULT, change)(files), tmp_path / "bundle"))
+    assert not report.failures
+    said = [line.told for line in report.lines if (line.kind, line.what) == ("not checked", what)]
+    assert any(told in one for one in said), said
+
+
+@pytest.mark.parametrize(("value", "decision"), [(-3.3, "score_only"), (1e-7, "invalid")])
+def test_a_divergence_without_its_embeddings_is_taken_as_stated(value, decision, tmp_path):
+    choice = Choice(embeddings=False)
+    files = bundled([gathered(audit(KDS), tmp_path / "run", choice)], tmp_path / "honest", choice)
+    assert not any(name.startswith("embeddings/") for name in files)
+    report = checked(written(edited(RESULT, put("statistics", "value", value))(files), tmp_path / "bundle"))
+    assert any("(--with-embeddings)" in line.told for line in report.lines if line.kind == "not checked")
+    found = [line.told for line in report.failures]
+    assert found == [] if decision == "score_only" else ["score_only is stated, and the numbers say invalid."]
+
+
+def test_distances_of_too_many_documents_are_taken_as_stated(tmp_path, monkeypatch):
+    monkeypatch.setattr(kds, "MOST_DOCUMENTS", 39)
+    report = checked(written(plain("kds"), tmp_path / "bundle"))
+    assert not report.failures
+    assert any(line.told.startswith("40 documents are more than fit") for line in report.lines)
+
+
+def test_which_sets_of_documents_were_not_given_is_said(tmp_path):
+    path = written(plain("dose"), tmp_path / "bundle")
+    suspect = {one.doc_id: one.text for one in texts(40, "suspect").documents}
+    report = checked(path, documents=suspect, secret=SECRET)
+    assert not report.failures
+    said = {line.what: line.told for line in report.lines if line.what.startswith("documents of the")}
+    assert said == {
+        "documents of the suspect set": "all 40 are the committed ones.",
+        "documents of the third set": "none of them was given",
+    }
 
 
 def test_a_recipe_that_names_its_documents_is_cut_and_the_verifier_says_so(tmp_path):

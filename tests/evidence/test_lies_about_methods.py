@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from doctored import (
+    ANSWERS,
     RESULT,
     SCORES,
     TOLD,
@@ -19,6 +20,8 @@ from doctored import (
     together,
     written,
 )
+
+from nonmember_verify.methods.conclusion import INVALID
 
 NUMBERS = ("statistics",)
 PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
@@ -112,6 +115,80 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         "order",
         edited(RESULT, put(*NUMBERS, "details", "control", "p_value", 0.9)),
         "p is stated as 0.9",
+    ),
+    "a variant of the score that nobody asked for": (
+        "dose",
+        edited(TOLD, put("columns", "suspect", "target/minkpp(0.2)", "score", "compat", "official")),
+        "compat official.* which the question does not ask for",
+    ),
+    "a gate of the dose left out": (
+        "dose",
+        edited(RESULT, lambda one: one["statistics"]["details"]["gates"].pop("fit")),
+        "fit is missing, though the question has its bound",
+    ),
+    "a sham that is called refused": (
+        "clearance",
+        edited(RESULT, put(*NUMBERS, "details", "shams", "sham_unrelated", "refused", True)),
+        "refused is True, and its gates say False",
+    ),
+    "answers called wrong": (
+        "decop",
+        rows(ANSWERS, lambda columns: columns.update(correct=[False] * 8 + columns["correct"][8:])),
+        "difference is stated as",
+    ),
+    "p of DE-COP": ("decop", edited(RESULT, put(*NUMBERS, "p_value", 0.04)), "p is stated as 0.04"),
+    "membership where works are known alike": (
+        "decop",
+        rows(ANSWERS, lambda columns: columns.update(correct=[True, False] * (len(columns["correct"]) // 2))),
+        "evidence_of_membership is stated, and the numbers say invalid",
+    ),
+    "answers that are no letters": (
+        "decop",
+        rows(ANSWERS, lambda columns: columns.update(kind=["unreadable"] * 8 + columns["kind"][8:])),
+        "evidence_of_membership is stated, and the numbers say invalid",
+    ),
+    "p of passages that were reproduced": (
+        "passages",
+        edited(RESULT, put(*NUMBERS, "p_value", 1e-9)),
+        "p is stated as 1e-09",
+    ),
+    "a confidence": ("pacost", rows(SCORES, put("original", 3, 0.99)), "t is stated as"),
+    "answers that are hardly any": (
+        "pacost",
+        together(
+            rows(SCORES, lambda columns: columns.update({one: [0.0] * 40 for one in ("original_no", "rephrased_no")})),
+            edited(RESULT, put("question", "settings", "min_answer_mass", 0.7)),
+        ),
+        "evidence_of_membership is stated, and the numbers say invalid",
+    ),
+    "Yes and No that are the same token": (
+        "pacost",
+        rows(SCORES, lambda one: one.update({f"{name}_no": one[name] for name in ("original", "rephrased")})),
+        "evidence_of_membership is stated, and the numbers say invalid",
+    ),
+    "a divergence score": ("kds", edited(RESULT, put(*NUMBERS, "value", -1.0)), "KDS is stated as -1.0"),
+    "a rate that no gate let pass": (
+        "ladder",
+        edited(RESULT, put(*NUMBERS, "details", "ladder", "chosen", 0.001)),
+        "it chose 0.001, which is not the first of its rates that passed",
+    ),
+    "a rate that nobody asked for": (
+        "ladder",
+        edited(
+            RESULT,
+            put(*NUMBERS, "details", "ladder", {"chosen": 0.5, "tried": [{"learning_rate": 0.5, "passed": True}]}),
+        ),
+        "it chose 0.5, which is not the first of its rates that passed",
+    ),
+    "a finding hidden behind a ladder that nobody climbed": (
+        "prism",
+        edited(
+            RESULT,
+            lambda one: one["verdict"].update(
+                decision="invalid", allowed_claim=INVALID, warnings=["No learning rate of the ladder passes the gates."]
+            ),
+        ),
+        "invalid is stated, and the numbers say inconclusive",
     ),
     "a seal that nobody gave": (
         "prism",

@@ -21,6 +21,7 @@ from doctored import (
     put,
     require_found,
     reseal,
+    rows,
     sealed,
     signed,
     together,
@@ -125,6 +126,24 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         edited(TOLD, put(*COLUMNS, "target", "tables", lambda one: one * 2)),
         "from 1 tables of token statistics, and 2 are named",
     ),
+    "a score that nobody knows": (
+        edited(TOLD, put(*COLUMNS, "target", "score", "kind", "Own")),
+        r"a score that is not known here \(Own\)",
+    ),
+    "statistics that are not there": (
+        edited(TOLD, put(*COLUMNS, "target", "tables", ["0" * 16])),
+        "the token statistics of target of the suspect set are missing",
+    ),
+    "a column of scores left out": (
+        rows(SCORES, lambda columns: columns.pop("target")),
+        "target of the suspect set is missing",
+    ),
+    "no scores": (lambda files: signed(without(SCORES)(files)), "audits/000/scores.parquet is missing"),
+    "no resampled statistics": (
+        lambda files: signed(without("audits/000/distribution.parquet")(files)),
+        "those in the bundle are not the ones that the seed gives",
+    ),
+    "a statement of no folders": (lambda files: signed(files, audits=[7]), "It does not hold what a bundle holds"),
     "a ladder that was not asked for": (another_model_by_a_ladder, "recipe of distilled is not|distilled of the quest"),
     "documents exchanged behind a ladder": (
         together(
@@ -205,6 +224,8 @@ def test_a_number_of_the_layout_that_was_asked_for_cannot_be_left_out(tmp_path):
     assert not checked(tmp_path / "b").failures
     lied = edited(RESULT, lambda result: result["statistics"]["details"].pop("layout_auc"))(files)
     require_found(written(lied, tmp_path / "lie"), "was to be looked at .* and its number is missing")
+    told = edited(RESULT, put("statistics", "details", "layout_auc", "heldout", 1.0))(files)
+    require_found(written(told, tmp_path / "lie"), "score_only is stated, and the numbers say invalid")
 
 
 @pytest.fixture

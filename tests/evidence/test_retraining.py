@@ -17,6 +17,7 @@ from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.evidence.gathering import Choice, Gathered, gather
+from nonmember.evidence.observing import observer
 from nonmember.evidence.retraining import trainer
 from nonmember.methods import PairedT
 from nonmember.methods.prism.ladder import Ladder
@@ -126,6 +127,45 @@ def test_what_cannot_be_trained_again_is_said(world, tmp_path):
     described = copy.deepcopy(world.one.described)
     described["recipes"]["distilled"]["corpus"] = "[path left out]"
     assert "left out of the bundle" in why(replace(world.one, described=described))
+    for change, told_of_it, kind in (
+        (lambda one: one["recipes"]["distilled"].update(corpus="f" * 16), "names other documents than", "FAILED"),
+        (lambda one: one["recipes"]["distilled"]["recipe"].update(kind="Pretraining"), "no distillation", "not checked"),
+        (lambda one: one["columns"]["suspect"]["distilled"]["score"].update(kind="Zlib"), "not made again", "not checked"),
+        (lambda one: one["recipes"].pop("distilled"), "no distilled reference was made", "not checked"),
+    ):  # fmt: skip
+        described = copy.deepcopy(world.one.described)
+        change(described)
+        assert told_of_it in why(replace(world.one, described=described), kind)
+
+
+def test_a_model_is_observed_again_on_documents_that_nobody_knew_before(world, tmp_path):
+    def observed(one: Gathered, **given: Any) -> dict[str, Any]:
+        bundled([one], tmp_path / "bundle", Choice())
+        plain = {
+            "documents": one.texts, "secret": SECRET, "model": world.root / "target", "num_documents": 3,
+            "observe": observer(tiny.builder),
+        }  # fmt: skip
+        lines = checked(tmp_path / "bundle", **plain | given).lines
+        return {line.what: line for line in lines if line.what in ("model", "files of the model")}
+
+    assert observed(world.one)["model"].told.startswith("3 documents drawn now")
+    other = observed(world.one, model=world.root / "reference")
+    assert [line.kind for line in other.values()] == ["FAILED", "FAILED"]
+    assert "This is another model" in other["model"].told
+    assert "other files than the audited model" in other["files of the model"].told
+    none = observed(world.one, documents={"another": "document"})["model"]
+    assert (none.kind, none.told) == ("not checked", "none of the given documents is a committed one")
+    (name,) = world.one.described["columns"]["suspect"]["target"]["tables"]
+    table = {key: [one if key == "document" else one[1:] for one in values]
+             for key, values in world.one.tokens[name].items()}  # fmt: skip
+    shorter = observed(replace(world.one, tokens={**world.one.tokens, name: table}))["model"]
+    assert shorter.kind == "FAILED"
+    assert "are stated" in shorter.told
+    described = copy.deepcopy(world.one.described)
+    for how in described["columns"]["suspect"].values():
+        how["tables"] = []
+    without = observed(replace(world.one, described=described))["model"]
+    assert "holds no token statistics of the target" in without.told
 
 
 def test_models_of_a_made_up_world_are_no_folders(tmp_path):

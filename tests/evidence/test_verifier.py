@@ -17,6 +17,7 @@ import pytest
 import scipy
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key
 from made_up_audits import key
 from securesystemslib.dsse import Envelope
 from securesystemslib.signer import CryptoSigner
@@ -24,10 +25,14 @@ from securesystemslib.signer import CryptoSigner
 import nonmember
 import nonmember_verify
 from nonmember.evidence.signing import Key
-from nonmember.stats import bootstrap
+from nonmember.methods.dose import words as meter
+from nonmember.stats import bootstrap, crossed
 from nonmember.stats.correlation import rank_correlation
-from nonmember_verify import commitments, envelope, ranks, tails
-from nonmember_verify.methods.curve import _cubic, _monotone
+from nonmember_verify import cli, commitments, envelope, ranks, tails
+from nonmember_verify.bundle import Group
+from nonmember_verify.methods import dose
+from nonmember_verify.methods.curve import Control, Curve, Reading, _cubic, _monotone
+from nonmember_verify.methods.two_way import TwoWay
 from nonmember_verify.report import agree
 
 SOURCE = Path(nonmember_verify.__file__).parent
@@ -122,7 +127,56 @@ def test_curves_are_those_of_scipy():
         np.testing.assert_allclose(_monotone(y, counts), expected, atol=1e-12)
 
 
+def test_a_reading_has_the_audits_words():
+    for low, high, estimate, words in (
+        (0.0, None, 3.0, "any number of readings"), (0.0, 0.6, 0.2, "fewer than 0.6 readings"),
+        (8.0, None, 8.0, "8 readings or more"), (2.2, 4.1, 3.0, "about 3 readings (2.2 to 4.1)"),
+        (0.4, None, 1.02, "about 1 reading (0.4 or more)"), (11.0, 20.4, 16.4, "about 16 readings (11 to 20)"),
+    ):  # fmt: skip
+        heaviest = 8.0 if estimate <= 8 else 32.0
+        reading = Reading(estimate, 0.0, low, high, None, 0.03, 0.2, 0.2, 0.5)
+        assert dose.readings_of(reading, heaviest) == words == meter.readings_of(reading, heaviest)
+        for decision in (
+            "invalid",
+            "evidence_of_non_membership",
+            "evidence_of_membership",
+            "score_only",
+            "inconclusive",
+        ):
+            for exclude, exceed in ((1, 0.0), (2.0, 0.25)):
+                told = (decision, reading, exclude, exceed, heaviest)
+                assert dose.claim_of(*told) == meter.claim_of(*told)
+
+
+def test_controls_that_make_no_curve_are_refused_and_two_doses_make_a_line():
+    one = np.array([0.1, 0.2])
+    with pytest.raises(ValueError, match="too few controls"):
+        Curve([Control(0.0, 0.0, one), Control(2.0, 0.0, one + 1)], None)
+    np.testing.assert_allclose(_cubic(np.array([0.0, 4.0]), np.array([1.0, 3.0]), np.arange(5.0)), 1 + np.arange(5) / 2)
+
+
+@pytest.mark.parametrize("seeds", [1, 2])
+@pytest.mark.parametrize(("number", "same"), [(24, ""), (6, ""), (24, "reference"), (24, "distilled")])
+def test_an_interval_of_clearance_is_the_audits(seeds, number, same):
+    """Here documents are left out one by one, there each counts so or so often. same: whose ranks are the target's."""
+    rng = np.random.default_rng(1)
+    target = rng.normal(size=number)
+    names = [f"distilled-{place}" for place in range(seeds)]
+    values = {name: target + 2 * rng.normal(size=number) for name in ("reference", *names)}
+    values |= {name: 3 * target for name in values if same and name.startswith(same)}
+    group = Group("suspect", [str(one) for one in range(number)], np.arange(number), {**values, "target": target})
+    found = TwoWay.of(group, "reference", "target", names, "spearman").interval(0.05)
+    audits = crossed.two_way(
+        values["reference"], target, [values[name] for name in names], range(number), metric="spearman",
+        num_resamples=1, alpha=0.05, rng=rng,
+    )  # fmt: skip
+    assert agree([audits.ci_low, audits.ci_high], list(found), tolerance=1e-6)
+    assert (found == (None, None)) == bool(same), "a correlation of 1 has no tail"
+    assert (found == (-2.0, 2.0)) == (number == 6), "six documents exclude nothing"
+
+
 def test_commitments_hide_and_bind():
+    assert commitments.root([]) == hashlib.sha256(b"").hexdigest()
     secret = bytes(32)
     one = commitments.commitment(secret, "a", "text")
     changed = [(secret, "a", "texu"), (secret, "b", "text"), (b"\1" * 32, "a", "text"), (secret, "at", "ext")]
@@ -174,6 +228,37 @@ def test_keys_of_both_forms(form, tmp_path, monkeypatch):
     (tmp_path / "none").write_bytes(b"no key")
     with pytest.raises(ValueError, match="must be a private Ed25519 key in OpenSSH or PEM form"):
         Key.load(tmp_path / "none")
+
+
+def test_what_is_no_key_of_ours_is_refused_by_name(tmp_path):
+    rsa = generate_private_key(65537, 1024).public_key()
+    content = rsa.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    for name, written, told in (("rsa", content, "; got a RSAPublicKey"), ("none", b"no key", "in PEM or SSH form")):
+        (tmp_path / name).write_bytes(written)
+        with pytest.raises(ValueError, match=f"{name} must be a public Ed25519 key{told}|{name} .*{told}"):
+            envelope.fingerprint_of_file(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--issuer", "https://example.org"], "--issuer says who knows the --identity"),
+        (["--documents", "documents.jsonl"], "Line 2 of documents.jsonl must be a JSON object with id and text"),
+        (["--secret", "documents.jsonl"], "documents.jsonl does not hold the secret of commitments"),
+        (["--signer", "documents.jsonl"], "must be a public Ed25519 key"),
+        (["--documents", "nowhere.jsonl"], "nowhere.jsonl cannot be read: No such file"),
+        (["--model", "nowhere"], "--model must be the folder of a model; there is none at nowhere"),
+    ],
+)
+def test_what_cannot_be_used_ends_with_a_sentence_and_status_2(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("documents.jsonl").write_text('{"id": 1, "text": "one"}\n{"id": 2}\n')
+    Path("bundle.zip").write_bytes(b"nothing")
+    try:
+        status = cli.main(["bundle.zip", *arguments])
+    except SystemExit as end:
+        status = end.code
+    assert (status, capsys.readouterr().err.count(said)) == (2, 1)
 
 
 def test_numbers_agree_or_they_do_not():

@@ -80,6 +80,11 @@ def test_shared_runs_say_what_they_read_of_the_sibling():
         run = planted(BASE, tiny.pretraining(), tiny.GENERAL, SETS, READINGS, "b", place, seed=3)
         assert one.model.corpus.identity() == run.corpus.identity()
     assert read == {0: [1, 4], 4: [0], 1: [0]}  # the sibling a stands one place before
+    siblings = {document.doc_id for document in tiny.build(SHARED.related_text).documents}
+    assert siblings == {document.doc_id for document in tiny.build(SETS["a"]).documents}
+    assert replace(SHARED, family=1, seeds=[3, 4]).related_text is None
+    with pytest.raises(ValueError, match="must be of whole sets; leave out those with a share"):
+        replace(SHARED, readings=[*READINGS, Exposure(0.5, 4)])
 
 
 def test_controls_go_on_as_the_target_did():

@@ -12,13 +12,20 @@ from nonmember.config.safety import instantiate
 from nonmember.reports.render import figures
 
 
+@pytest.fixture
+def painted():
+    """Name -> what was painted last under it."""
+    return {}
+
+
 @pytest.fixture(autouse=True)
-def pictures_are_not_rendered(request, monkeypatch):
+def pictures_are_not_rendered(request, monkeypatch, painted):
     """Nine tenths of a report's time; without the mark `pictures` they are painted, and left at that."""
 
     def draw(name, width, height, paint):
+        painted[name] = figures.Canvas(figsize=(width, height), layout="constrained")
         with matplotlib.rc_context(figures.STYLE):
-            paint(figures.Canvas(figsize=(width, height), layout="constrained"))
+            paint(painted[name])
         return f'<svg viewBox="0 0 {72 * width:g} {72 * height:g}"></svg>\n', b""
 
     if not request.node.get_closest_marker("pictures"):

@@ -123,6 +123,31 @@ def test_rows_can_be_chosen_by_what_one_has(arena_paper):
     assert shown.split("</form>")[1].lstrip().startswith('<div class="scroll"')
 
 
+def test_each_number_of_documents_has_its_points_in_the_panel_of_its_dose(arena_paper, painted):
+    """Of fewer documents fewer sets are found, and what was not audited on so many has no point."""
+
+    def by(number, above):
+        for dose, values in ((0, ASCENDING), (1, ASCENDING + above), (4, ASCENDING + 100)):
+            for method in ("kds", "llm_di")[: 1 if number == 50 else 2]:
+                for one in entered(method, dose, values if method == "kds" else -values):
+                    question = dataclasses.replace(one.question, sweep="arena_sizes")
+                    data = {**question.data, "number": number}
+                    yield dataclasses.replace(one, question=dataclasses.replace(question, data=data))
+
+    (figure,) = built(arena_paper, *by(50, 3), *by(200, 10))["sizes"].figures
+    canvas = next(one for name, one in painted.items() if "arena-sizes" in name)
+    once, often = canvas.axes
+    lines = {line.get_label(): line for line in once.get_lines()}
+    assert lines["KDS"].get_xydata().tolist() == [[50, 4 / 20], [200, 11 / 20]]
+    assert lines["LLM-DI"].get_xydata().tolist() == [[200, 11 / 20]]
+    assert [line.get_xydata().tolist() for line in often.get_lines() if line.get_label() == "KDS"] == [
+        [[50, 1], [200, 1]]
+    ]
+    assert [label.get_text() for label in once.get_xticklabels()] == ["50", "200"]
+    assert (once.get_title(loc="left") or once.get_title(), once.get_xlabel()) == ("read 1x", "documents")
+    assert [row.name for row in figure.numbers.rows] == ["KDS, 50", "KDS, 200", "LLM-DI, 200"]
+
+
 def test_what_has_no_target_answers_alike_for_all(sections):
     blind = sections["power"].figures[0].numbers.rows[-1]
     assert blind.name == "blind baseline"

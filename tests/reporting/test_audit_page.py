@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nonmember.reports.audit_page.pictures import KINDS_OF_PICTURES, Evidence
 from nonmember.reports.audit_page.svg import average_ranks, ticks_of
 from nonmember.reports.audit_page.write import PAGE, try_to_write_page, write_page
 
@@ -147,6 +148,38 @@ def test_a_thousand_documents_are_small(folder):
     html = write_page(folder("prism", scores, {})).read_text()
     assert len(html) < 1_000_000
     assert "2,000 further documents stand in scores.parquet." in html
+
+
+def drawn(kind, columns=None, **more):
+    """Of two suspect documents."""
+    result = made_up.result(**{"method": "dose", "details": {}, **more})
+    columns = {name: np.array(values, dtype=float) for name, values in (columns or {}).items()}
+    return KINDS_OF_PICTURES[kind](Evidence(result, columns, groups=["suspect"] * 2))
+
+
+def test_without_anything_to_show_there_is_no_picture():
+    """An empty one would look as if nothing had been found."""
+    assert drawn("pairs", {"original": [1, 2]}) == []
+    assert drawn("changes", {"target/loss": [1, 2]}) == []
+    assert drawn("aucs", details={"auc": {}}) == drawn("scores") == []
+    assert drawn("scores", {"zlib": [np.nan, np.nan]}) == []
+    assert drawn("dose", details={"controls": [{"reading": None}]}) == []
+    assert drawn("dose", statistic=None, details={"controls": [{"reading": 1.0}]}) == []
+    (alone,) = drawn("answers", {"decop": [0.5, 1.0]})
+    assert alone.title == "right answers of a document"
+    assert alone.caption == "Mean 0.750 in suspect."
+
+
+def test_the_meters_picture_has_a_dot_for_each_control():
+    controls = [{"dose": dose, "related": related, "reading": dose} for dose, related in ((0, 0), (0, 4), (8, 0))]
+    details = {"controls": [*controls, {"dose": 2, "related": 0, "reading": None}], "heaviest_dose": 8,
+               "readings": "about 3 readings"}  # fmt: skip
+    (found,) = drawn("dose", statistic=3.0, ci_low=2.0, ci_high=None, details=details)
+    assert found.title == "The target: about 3 readings"
+    dots = dict(re.findall(r'class="dots (s\d)" d="(.*?)"', found.svg))
+    assert {name: len(re.findall(r"M\S+ \S+h0", path)) for name, path in dots.items()} == {"s0": 2, "s1": 1}
+    assert dots["s1"] == dots["s0"][: len(dots["s1"])], "neither read any of the set, and the meter says so of both"
+    assert ("band", "95% interval") in found.legend
 
 
 def test_ticks_and_ranks():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 
+import made_up
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,7 +16,9 @@ from reading import block, built, cell, text
 from nonmember.reports.core.grid import FALSE
 from nonmember.reports.papers.dose import again, protocol
 from nonmember.reports.papers.dose.cells import GROUPS
-from nonmember.reports.papers.dose.reread import measured, measured_on, pooled, read_again
+from nonmember.reports.papers.dose.pilot import DoseAudits
+from nonmember.reports.papers.dose.reread import measured, measured_on, panel_between, pooled, read_again
+from nonmember.results.figures import of_readings
 from nonmember.results.load import Run
 from nonmember.stats.dose_curve import Control, dose_curve, residual_covariance
 from nonmember.stats.proportions import exact_interval
@@ -242,6 +245,89 @@ def test_fewer_documents(dose_paper, tmp_path):
     assert counted(figure.numbers, row.name, "power") == "1 of 1"
     assert counted(figure.numbers, row.name, "false clearance") == "0 of 1"
     assert set(figure.read) == {"audits/0/scores.parquet", "audits/1/scores.parquet"}
+
+
+def test_the_picture_of_a_run_has_each_control_where_it_was_read():
+    made = traced(4, 0, low=1.5, high=None)
+    controls = [
+        {**one, "reading": one["reading"] + 0.5 * bool(one["related"])} for one in made.statistics.details["controls"]
+    ]
+    controls[0]["reading"] = None  # its meter could not be made without it
+    details = {**made.statistics.details, "controls": controls, "heaviest_dose": 12, "readings": "about 4 readings"}
+    (axes,) = of_readings(
+        dataclasses.replace(made, statistics=dataclasses.replace(made.statistics, details=details))
+    ).axes
+    dots = {one.get_label(): one.get_offsets().tolist() for one in axes.collections}
+    assert dots == {
+        "controls": [[0, 0], [1, 1], [4, 4], [12, 12]],
+        "controls that read related text too": [[0, 0.5], [1, 1.5], [2, 2.5], [4, 4.5], [8, 8.5]],
+    }
+    target, (band,) = next(one for one in axes.get_lines() if one.get_label() == "the target"), axes.patches
+    assert set(target.get_ydata()) == {4.0}
+    assert (band.get_y(), band.get_y() + band.get_height()) == (1.5, 12), "up to the heaviest dose: it has no upper end"
+    assert axes.get_title().endswith("about 4 readings: inconclusive")
+
+
+def test_how_much_fewer_documents_cost_is_read_off_their_parts(tmp_path):
+    """Of controls that say the same on the set whole, and not on its halves."""
+    run = with_scores(tmp_path / "0", traced(4, 0, num_documents=100), num_documents=100)
+    path = tmp_path / "0" / "scores.parquet"
+    (tmp_path / "0" / "result.json").write_text(run.result.to_json())
+    alike = DoseAudits([str(tmp_path)], None).known(tmp_path)
+    assert [(pilot.models, pilot.documents) for pilot in alike.pilots.values()] == [(pytest.approx(1), 0)]
+    table, rng = pq.read_table(path).to_pydict(), np.random.default_rng(3)
+    for name in [one for one in table if one.startswith("control") and one.endswith("/first")]:
+        noise = rng.normal(scale=0.1, size=100)
+        table[name][:100] = (np.array(table[name][:100]) + noise - noise.mean()).tolist()
+    pq.write_table(pa.table(table), path)
+    (pilot,) = DoseAudits([str(tmp_path)], None).known(tmp_path).pilots.values()
+    assert pilot.documents > 20, "errors of half as many documents are larger"
+    path.unlink()
+    known = DoseAudits([str(tmp_path)], None).known(tmp_path)
+    assert [(pilot.models, pilot.documents) for pilot in known.pilots.values()] == [(1, 0)]
+    assert any("could not be told for every set" in note for note in known.notes)
+
+
+def test_audits_of_other_controls_or_doses_make_no_pilot(tmp_path):
+    others = traced(name="sympy-a")
+    controls = [{**one, "dose": one["dose"] + 1} for one in others.statistics.details["controls"]]
+    details = {**others.statistics.details, "controls": controls}
+    changed = dataclasses.replace(others, statistics=dataclasses.replace(others.statistics, details=details))
+    for name, two, told in (
+        ("controls", (traced(), changed), "controls of different readings"),
+        ("doses", (traced(), traced(name="sympy-a", exclude=2)), r"exclude different readings \(1, 2\)"),
+    ):  # fmt: skip
+        made_up.write(tmp_path / name, *two)
+        with pytest.raises(ValueError, match=told):
+            DoseAudits([str(tmp_path / name)], None).known(tmp_path)
+
+
+def test_what_allows_no_curve_is_left_out_of_what_is_read_again():
+    whole = traced(4, 0)
+    details = whole.statistics.details
+    short = {**details, "controls": details["controls"][:3]}
+    lame = {**details, "controls": [{**one, "features": {"first": 1.0}} for one in details["controls"]]}
+    few, without = (
+        Run(dataclasses.replace(whole, statistics=dataclasses.replace(whole.statistics, details=one)), "a", "0")
+        for one in (short, lame)
+    )
+    assert measured(without) is None
+    assert read_again(few, measured(few), ("first", "second"), None) is None
+    assert not pooled([few, without], ("first", "second")).sums
+
+
+def test_another_base_is_read_with_what_bases_differ_by():
+    made = traced(4, 0)
+    between = {"covariance": [[0.1, 0.0], [0.0, 0.2]], "relative": 0.3, "df": 5}
+    panel = {**made.question.settings["panel"], "between": between}
+    question = dataclasses.replace(made.question, settings={**made.question.settings, "panel": panel})
+    assert panel_between(Run(dataclasses.replace(made, question=question), "a", "0")) is None, "its own base"
+    details = {**made.statistics.details, "own_base": False}
+    other = dataclasses.replace(
+        made, question=question, statistics=dataclasses.replace(made.statistics, details=details)
+    )
+    found = panel_between(Run(other, "a", "0"))
+    assert (found.covariance.tolist(), found.relative, found.df) == (between["covariance"], 0.3, 5.0)
 
 
 def test_the_first_documents_are_those_of_the_lowest_hashes(tmp_path):

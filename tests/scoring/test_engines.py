@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import socket
@@ -41,6 +42,52 @@ def test_a_worker_that_is_killed_is_started_again_and_its_part_is_made(tmp_path,
     with pytest.raises(ValueError, match=r"^-1 has no documents\.$"):
         list(engine.run(Scorer(tmp_path), [3, -1]))
     assert list(engine.run(Scorer(tmp_path), [])) == []
+
+
+class Full:
+    def __call__(self, part):
+        if part == "full":
+            raise OSError(errno.ENOSPC, "No space left on device", "/data/part-3")
+        if part == "bare":
+            raise OSError("the disk is gone")
+        return {"number": part}
+
+
+def test_parts_come_home_from_a_cluster_that_is_left_again(clusters, tmp_path):
+    engine = engines.OnRay(None, num_workers=2, num_cpus=3, num_gpus=0.5)
+    assert [one["number"] for one in engine.run(Scorer(tmp_path), [0, 1, 2])] == [2, 1, 0]
+    (began,) = clusters.began
+    assert (began["address"], began["num_cpus"], clusters.ended) == ("local", 6, 1)
+    assert (clusters.asked["num_cpus"], clusters.asked["num_gpus"], clusters.asked["compute"]["size"]) == (3, 0.5, 2)
+    assert list(engine.run(Scorer(tmp_path), [])) == []
+    assert len(clusters.began) == 1, "nothing is started for nothing"
+
+
+def test_why_a_part_was_not_made_comes_home_as_it_was_said_there(clusters, tmp_path):
+    """Ray loses what an error was caused by, and the user what to do."""
+    engine = engines.OnRay(None, num_workers=1, num_cpus=1, num_gpus=0)
+    with pytest.raises(ValueError, match=r"^-1 has no documents\.$"):
+        list(engine.run(Scorer(tmp_path), [3, -1]))
+    with pytest.raises(OSError, match="No space left on device") as full:
+        list(engine.run(Full(), [1, "full"]))
+    assert (full.value.errno, full.value.filename) == (errno.ENOSPC, "/data/part-3")
+    with pytest.raises(OSError, match="the disk is gone"):
+        list(engine.run(Full(), ["bare"]))
+    assert (len(clusters.began), clusters.ended) == (3, 3), "no cluster is left behind"
+
+
+def test_a_cluster_is_joined_where_it_answers_and_named_where_it_does_not(clusters):
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        host, port = held.getsockname()
+        run = engines.OnRay(f"ray://{host}:{port}", 1, 1, 0).run
+        with pytest.raises(ValueError, match=f"No Ray cluster answers at ray://{host}:{port} .*engine.address"):
+            list(run(Full(), [1]))
+        assert not clusters.began, "Ray itself would try for minutes"
+        held.listen()
+        assert list(run(Full(), [1])) == [{"number": 1}]
+    assert list(engines.OnRay("auto", 1, 1, 0).run(Full(), [1])) == [{"number": 1}]
+    assert [one["address"] for one in clusters.began] == [f"ray://{host}:{port}", "auto"]
 
 
 def test_settings_that_cannot_be_are_refused():

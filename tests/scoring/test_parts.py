@@ -178,6 +178,30 @@ def test_words_of_the_whole_corpus_cannot_be_drawn(score):
     assert "neighbourhood replaces words by words drawn from all documents" in said.err
 
 
+def test_workers_load_the_models_again_and_make_the_same_scores(score, clusters, tmp_path):
+    """A scorer that is sent to them takes no model along."""
+    few = write_rows(tmp_path / "few.jsonl", [{"name": text, "text": text} for text in random_texts(12, seed=5)])
+    said = [score(f"data.path={few}", *more) for more in (["outputs=here"], ["outputs=there", "engine=ray"])]
+    assert [one.status for one in said] == [0, 0], said[1].err
+    assert len(clusters.began) == clusters.ended == 1
+    here, there = (only(tmp_path / name, "scores/*") for name in ("here", "there"))
+    assert hashes(here) == hashes(there)
+    assert len(hashes(here)) == 2
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["cleaning.min_words=99"], "There are no documents to score. Correct data.path, or loosen"),
+        (["trainer.make_trainer.devices=2"], "by one device a process; got tiny0 and trainer.make_trainer of several"),
+    ],
+)
+def test_what_cannot_be_scored_part_by_part_is_refused(more, sentence, score):
+    said = score(*more)
+    assert said.status == 1
+    assert sentence in said.err
+
+
 def test_without_ray_it_says_how_to_install_it(score, monkeypatch):
     monkeypatch.setattr(engines, "find_spec", lambda name: None)
     said = score("engine=ray")

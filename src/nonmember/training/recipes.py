@@ -72,8 +72,8 @@ class Optimization:
 
 
 class _Recipe:
-    """work: what it is called in lists of work.   adapts: whether weights beside those of the base are trained, which stay
-    as they are.   unlearns: whether what is read is to be forgotten."""
+    """work: its name in lists of work.   adapts: whether only weights beside those of the base are trained.   unlearns:
+    whether what is read is to be forgotten."""
 
     work: ClassVar[str] = "training"
     adapts: ClassVar[bool] = False
