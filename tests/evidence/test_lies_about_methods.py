@@ -136,7 +136,6 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         rows(ANSWERS, lambda columns: columns.update(correct=[False] * 8 + columns["correct"][8:])),
         "difference is stated as",
     ),
-    "p of DE-COP": ("decop", edited(RESULT, put(*NUMBERS, "p_value", 0.04)), "p is stated as 0.04"),
     "membership where works are known alike": (
         "decop",
         rows(ANSWERS, lambda columns: columns.update(correct=[True, False] * (len(columns["correct"]) // 2))),
