@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -29,6 +30,7 @@ NAMES: Mapping[str, Callable[[Described], str]] = {
     "ReferenceDifference": lambda score: "ref_diff",
     "ReferenceRatio": lambda score: "ref_ratio",
 }
+NAME_OF_KNOWN = re.compile(r"(loss|perplexity|zlib|lowercase|ref_diff|ref_ratio|(top_loss|mink|maxk|minkpp)\(.*\))")
 
 
 def views_of(score: Described) -> list[str]:
@@ -61,7 +63,7 @@ def _problem(audit: Audit, column: str, how: Described) -> str:
     if how["kind"] != kind:
         return f"is told to be of the kind {how['kind']}, and its name is that of a {kind} one"
     if not _is_arithmetic(how):
-        return ""
+        return _problem_of_unknown(audit, column, how) if kind == "Scored" else ""
     score = {name: value for name, value in how["score"].items() if name != "name"}
     name = NAMES[score["kind"]](score)
     if how["score"]["name"] != name:
@@ -75,6 +77,16 @@ def _problem(audit: Audit, column: str, how: Described) -> str:
     odd = score.get("compat", "none") != "none" and not audit.settings.get("compat")
     if odd and score not in list(_mappings(audit.settings)):
         return f"was scored by {_told(score)}, which the question does not ask for"
+    return ""
+
+
+def _problem_of_unknown(audit: Audit, column: str, how: Described) -> str:
+    """Of a score that is not recomputed: it must be the one that the question asks for, and have no name of another."""
+    told, asked = how["score"]["kind"], audit.settings.get("score")
+    if column == how["role"] and isinstance(asked, Mapping) and asked.get("kind") != told:
+        return f"was scored by {told}, and the question asks for {asked.get('kind')}"
+    if any(NAME_OF_KNOWN.fullmatch(name) for name in (how["score"]["name"], *column.split("/"))):
+        return f"has the name of another score than {told}"
     return ""
 
 

@@ -24,6 +24,15 @@ from doctored import (
 from nonmember_verify.methods.conclusion import INVALID
 
 NUMBERS = ("statistics",)
+
+
+def _without_distilled(result: dict) -> None:
+    result["statistics"].update(dict.fromkeys(("value", "p_value", "ci_low", "ci_high")))
+    result["verdict"].update(decision="invalid", allowed_claim=INVALID)
+    for told in (result["provenance"]["keys"], result["question"]["models"]):
+        told.pop("distilled", None)
+
+
 PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     "a gate called passed": (
         "gates",
@@ -188,6 +197,23 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
             ),
         ),
         "invalid is stated, and the numbers say inconclusive",
+    ),
+    "token statistics left out behind a kind of score that nobody asked for": (
+        "prism",
+        together(
+            edited(TOLD, put("columns", "suspect", "target", "score", "kind", "Own")),
+            edited(TOLD, put("columns", "suspect", "target", "tables", [])),
+        ),
+        "was scored by Own, and the question asks for MinKPlusPlus",
+    ),
+    "a finding hidden by leaving out the distilled reference": (
+        "prism",
+        together(
+            edited(TOLD, lambda one: (one["columns"]["suspect"].pop("distilled"), one["recipes"].pop("distilled"))),
+            edited(RESULT, _without_distilled),
+            rows(SCORES, lambda columns: columns.pop("distilled")),
+        ),
+        "the scores of the distilled reference are missing",
     ),
     "a seal that nobody gave": (
         "prism",

@@ -70,7 +70,13 @@ def check(
     retired = list(_retired(specs, today))
     terms = _terms(specs)
     unpinned = _unpinned(specs)
-    asks = [*unpinned, *([] if unpinned else missing), *_consents(specs, audit), *_limits(specs), *_files(specs)]
+    asks = [
+        *unpinned,
+        *([] if unpinned else missing),
+        *_consents(specs, audit),
+        *dict.fromkeys(_limits(specs)),
+        *_files(specs),
+    ]
     unknown, jobs = list(_undescribed(specs)), list[Job]()
     if not unknown:
         try:
@@ -78,15 +84,15 @@ def check(
         except Unknown as error:
             unknown = [f"the sizes of {error} are not known: no estimate of memory and time"]
         except ValueError as error:
-            asks.append(str(error))
+            asks.append(str(error).rstrip("."))
     asks += [*_keys(specs), *_over(jobs, budget)]
     num_gpus, gib, settings = fitting(jobs, trainer, machine)
+    if num_gpus is None and jobs:
+        asks.append(f"no number of devices of {machine.gib:g} GiB holds it; give larger ones")
     sentences = [*retired, *asks, *unknown]
     if terms:
         sentences.append(f"accept the terms of {_listed(terms)} on the hub, and set HF_TOKEN")
-    if num_gpus is None and jobs:
-        sentences.append(f"no number of devices of {machine.gib:g} GiB holds it; give larger ones")
-    elif num_gpus is not None and num_gpus > 1:
+    if num_gpus is not None and num_gpus > 1:
         sentences.append(_spread(jobs, num_gpus, machine, settings))
     if settings:
         sentences.append(f"add {' '.join(settings)}")

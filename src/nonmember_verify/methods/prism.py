@@ -33,7 +33,7 @@ READS_TEXT = {"distinct": "it counts the words of the documents, and the bundle 
 def recompute(audit: Audit, report: Report) -> Conclusion:
     suspect, settings = audit.groups["suspect"], audit.settings
     if "distilled" not in suspect.values:
-        report.unchecked("statistic, interval and p", "no distilled reference was made, so there are none")
+        _check_why_none_was_distilled(audit, report)
         return Conclusion("invalid", INVALID)
     reference, target, distilled = (suspect.values[role] for role in ("reference", "target", "distilled"))
     metric, alpha, margin = settings["rank_metric"], audit.alpha, settings["margin"]
@@ -75,6 +75,16 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         if missing:
             report.failed("gates", f"{', '.join(sorted(missing))} is missing, though the question has its bound.")
     return Conclusion(decision, CLAIMS[decision], taken)
+
+
+def _check_why_none_was_distilled(audit: Audit, report: Report) -> None:
+    values, ladder = audit.groups["suspect"].values, audit.details.get("ladder")
+    if audit.settings.get("ladder") and ladder and ladder["chosen"] is None:
+        report.unchecked("statistic, interval and p", "no distilled reference was made, since no learning rate passed")
+    elif np.array_equal(values["reference"], values["target"]):
+        report.unchecked("statistic, interval and p", "no distilled reference was made: reference and target are one")
+    else:
+        report.failed("statistic, interval and p", "the scores of the distilled reference are missing.")
 
 
 def _expected_gates(gates: dict[str, float], decision: str) -> set[str]:

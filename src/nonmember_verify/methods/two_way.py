@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,7 @@ from nonmember_verify.ranks import correlation, correlations
 from nonmember_verify.tails import t_above
 
 END = 2.0
+SMALLEST_STEP = 1e-6
 
 
 @dataclass(frozen=True)
@@ -86,20 +88,27 @@ class TwoWay:
         return t_above(unbiased / math.sqrt(variance), df)
 
     def interval(self, alpha: float) -> tuple[float | None, float | None]:
-        """The margins rejected on neither side at alpha / 2."""
+        """The margins rejected on neither side at alpha / 2. The tail need not rise all the way, so where its ends are
+        looked for is part of what the interval is: from Delta outwards, by steps that begin with the standard error of
+        Delta and double (methods, section 15.1)."""
         if math.isnan(self.tail(self.delta)):
             return None, None
+        variance, _ = self._variance(self.without[0] - self.without[1:].mean(axis=0), 1.0)
+        first = max(math.sqrt(variance), SMALLEST_STEP)
 
-        def crossing(level: float, step: float) -> float:
-            outer = self.delta + step
+        def crossing(excess: Callable[[float], float], step: float) -> float:
+            inner, outer = self.delta, self.delta + step
             while abs(outer) < END:
-                if (self.tail(outer) - level) * (self.tail(self.delta) - level) <= 0:
-                    return float(optimize.brentq(lambda one: self.tail(one) - level, self.delta, outer, xtol=1e-12))
-                step *= 2
+                if excess(outer) <= 0:
+                    return float(optimize.brentq(excess, inner, outer, xtol=1e-12)) if excess(inner) > 0 else inner
+                inner, step = outer, 2 * step
                 outer += step
             return math.copysign(END, step)
 
-        return crossing(alpha / 2, -0.01), crossing(1 - alpha / 2, 0.01)
+        return (
+            crossing(lambda margin: self.tail(margin) - alpha / 2, -first),
+            crossing(lambda margin: 1 - alpha / 2 - self.tail(margin), first),
+        )
 
     def resampled(self, num_resamples: int, rng: np.random.Generator) -> FloatArray:
         """[B] Delta of drawn clusters and drawn seeds."""
