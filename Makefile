@@ -41,7 +41,7 @@ $(READY): pyproject.toml constraints.txt
 	@echo "Installing nonmember and what it needs into $(VENV) ..."
 ifeq ($(TORCH),cpu)
 	@UV_HTTP_RETRIES=0 $(UV) --torch-backend=cpu $(PACKAGES) || \
-	  { echo "The index of the CPU builds of torch could not be used; installing torch from the default index instead."; \
+	  { echo "Once more without the index of torch's CPU builds, which may be out of reach from here."; \
 	    $(UV) $(PACKAGES); }
 else
 	@$(UV) $(PACKAGES)

@@ -331,6 +331,8 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "prism with gates that rules out", audit(replace(telling, gates=wide), general=general)
     yield "prism with too small a Delta", audit(replace(telling, gates=replace(wide, min_delta=1.9)), general=general)
     yield "prism by a ladder that finds no rate", without_rate()
+    gated = replace(PRISM, gates=PRISM_GATES)
+    yield "prism of the reference itself", audit(gated, target=REFERENCE, general=texts(200, "general"))
     half = Exposure(0.5, 8)
     controls = replace(CLEARANCE.controls, readings=[NONE, half])
     by_kendall = replace(CLEARANCE, distillation=TELLING, rank_metric="kendall", num_resamples=60, alpha=0.1)

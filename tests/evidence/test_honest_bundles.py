@@ -12,7 +12,7 @@ from made_up_questions import every
 AUDITS = dict(every())
 WITHOUT_STATISTIC = {
     "blind", "decop, calibrated", "decop of works without a title", "kds of few",
-    "prism by a ladder that finds no rate",
+    "prism by a ladder that finds no rate", "prism of the reference itself",
 }  # fmt: skip
 # Each verdict of each method, by the audit that reaches it: a bundle of an audit that asked nothing shows nothing.
 VERDICTS = {
@@ -22,6 +22,7 @@ VERDICTS = {
     "prism of too few documents": "invalid",
     "prism of many that cannot be scored": "invalid",
     "prism by a ladder that finds no rate": "invalid",
+    "prism of the reference itself": "invalid",
     "clearance that rules out half": "evidence_of_non_membership",
     "clearance with shams": "invalid",
     "dose": "evidence_of_non_membership",

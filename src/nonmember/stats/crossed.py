@@ -31,7 +31,7 @@ for is part of it, since p need not rise all the way: from Delta outwards, by st
 error and double.
 
 **Error rate** at a nominal 5%, measured on Gaussian copulas for margins 0 and .1 with 100 and 500 documents, alone and
-in clusters of 10 (tests/stats/test_two_way.py): with 3 or 5 seeds 4.1 to 6.2%, but 3.5% for 3 seeds and 10 clusters
+in clusters of 10 (tests/stats/test_crossed.py): with 3 or 5 seeds 4.1 to 6.2%, but 3.5% for 3 seeds and 10 clusters
 where seeds differ from document to document; 3.1 to 4.9% for Kendall. One seed is as good where seeds make no
 difference; where they matter more than 500 documents do, it errs in 17 to 28% of cases.
 

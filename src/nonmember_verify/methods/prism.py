@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -78,13 +79,21 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
 
 
 def _check_why_none_was_distilled(audit: Audit, report: Report) -> None:
-    values, ladder = audit.groups["suspect"].values, audit.details.get("ladder")
+    recipes, ladder = audit.described["recipes"], audit.details.get("ladder")
     if audit.settings.get("ladder") and ladder and ladder["chosen"] is None:
         report.unchecked("statistic, interval and p", "no distilled reference was made, since no learning rate passed")
-    elif np.array_equal(values["reference"], values["target"]):
+    elif {"reference", "target"} <= recipes.keys() and _weights(recipes["reference"]) == _weights(recipes["target"]):
         report.unchecked("statistic, interval and p", "no distilled reference was made: reference and target are one")
     else:
         report.failed("statistic, interval and p", "the scores of the distilled reference are missing.")
+
+
+def _weights(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a model, in whatever precision it is read."""
+    pretrained = recipe.get("pretrained")
+    if not isinstance(pretrained, Mapping):
+        return dict(recipe)
+    return {"pretrained": {name: one for name, one in pretrained.items() if name not in ("dtype", "quantization")}}
 
 
 def _expected_gates(gates: dict[str, float], decision: str) -> set[str]:
