@@ -46,6 +46,7 @@ def _files_are_read_and_merged_once(patch: pytest.MonkeyPatch) -> None:
     read, embed = ConfigRepository.load_config, ConfigLoaderImpl._load_single_config
     merge = ConfigLoaderImpl._compose_config_from_defaults_list
     kept: dict[Any, bytes] = {}
+    files: dict[Any, Any] = {}
 
     def copy_of(key: Any, make: Callable[[], Any]) -> Any:
         if key in kept:
@@ -55,15 +56,21 @@ def _files_are_read_and_merged_once(patch: pytest.MonkeyPatch) -> None:
         return made
 
     def load_config(repository: Any, config_path: str) -> Any:
+        """Whoever chooses among files only looks at one; `embed` alone writes into it."""
         source = repository._find_object_source(config_path=config_path, object_type=ObjectType.CONFIG)
         if source is None or not _stands_still(source):
             return read(repository, config_path)
-        return copy_of((_place(source), config_path), lambda: read(repository, config_path))
+        key = (_place(source), config_path)
+        if source.scheme() == "structured":  # its class, which Hydra imports anew for each command
+            return copy_of(key, lambda: read(repository, config_path))
+        if key not in files:
+            files[key] = read(repository, config_path)
+        return files[key]
 
     def load_single(loader: Any, default: Any, repo: Any) -> Any:
         if (places := _places(repo)) is None:
-            return embed(loader, default, repo)
-        return copy_of((places, _file(default)), lambda: embed(loader, default, repo))
+            return embed(loader, default, _Copies(repo))
+        return copy_of((places, _file(default)), lambda: embed(loader, default, _Copies(repo)))
 
     def merge_all(loader: Any, defaults: list[Any], repo: Any) -> Any:
         if (places := _places(repo)) is None:
@@ -73,6 +80,16 @@ def _files_are_read_and_merged_once(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(ConfigRepository, "load_config", load_config)
     patch.setattr(ConfigLoaderImpl, "_load_single_config", load_single)
     patch.setattr(ConfigLoaderImpl, "_compose_config_from_defaults_list", merge_all)
+
+
+class _Copies:
+    """A repository whose files may be written into."""
+
+    def __init__(self, repo: Any) -> None:
+        self.repo, self.get_schema_source = repo, repo.get_schema_source
+
+    def load_config(self, config_path: str) -> Any:
+        return copy.deepcopy(self.repo.load_config(config_path=config_path))
 
 
 def _choices_are_made_once(patch: pytest.MonkeyPatch) -> None:
