@@ -20,8 +20,7 @@ ARGS   ?=
 OUTPUTS := $(or $(NONMEMBER_OUTPUTS),outputs)
 # Without, each process that a command or a test starts compiles all that it imports: ten seconds.
 unexport PYTHONDONTWRITEBYTECODE
-# A process per core and one more (tests/conftest.py), each of which loads torch; what a file of tests shares is made in
-# one of them.
+# A process per core (tests/conftest.py), each of which loads torch; what a file of tests shares is made in one of them.
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help

@@ -35,8 +35,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job that a shel
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """One more than there are processors: tests of servers and of the browser mostly wait."""
-    return len(os.sched_getaffinity(0)) + 1 if hasattr(os, "sched_getaffinity") else 1 + (os.cpu_count() or 1)
+    """As many as there are processors: one more ends a little sooner and costs the imports of another process."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def pytest_collection_finish() -> None:

@@ -24,12 +24,12 @@ class World:
     name: str
     title: str
     about: str
-    domains: Mapping[str, str]
-    targets: Mapping[str, str]
-    references: Mapping[str, str]
     untouched: str
     member: str
     command: str
+    domains: Mapping[str, str] = field(default_factory=dict)
+    targets: Mapping[str, str] = field(default_factory=dict)
+    references: Mapping[str, str] = field(default_factory=dict)
     published: bool = False
     domains_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
     targets_of: Mapping[str, Sequence[str]] = field(default_factory=dict)
