@@ -28,7 +28,7 @@ from hydra import compose, initialize_config_dir
 from nonmember.cli.audit import builder_of
 from nonmember.config.build import build_audit
 from nonmember.config.roots import config_directory, register
-from nonmember.models.loading import encode_corpus
+from nonmember.models.encoding import encode_corpus
 from nonmember.observations.passes.tokens import observe
 from nonmember.runtime.quiet import quieten
 from nonmember.training.run import train

@@ -36,8 +36,9 @@ from nonmember.artifacts.store import Store
 from nonmember.config.roots import config_directory, register
 from nonmember.corpora import CorpusSpec
 from nonmember.models import Pretrained
+from nonmember.models.encoding import encode
 from nonmember.models.forward import split_forward
-from nonmember.models.loading import LoadedModel, encode, save, train_tokenizer
+from nonmember.models.loading import LoadedModel, save, train_tokenizer
 from nonmember.observations import TokenStatistics
 from nonmember.observations.passes.tokens import observe
 from nonmember.records import Corpus, Document

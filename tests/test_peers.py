@@ -20,7 +20,7 @@ import tiny
 from nonmember.corpora.transforms.ordered import Sharded, line, random_orders
 from nonmember.methods.fsd import deviation
 from nonmember.methods.llm_di import FRACTIONS
-from nonmember.models.loading import encode_pieces
+from nonmember.models.encoding import encode_pieces
 from nonmember.observations import OrderLikelihoods, Scored
 from nonmember.scores import (
     GradNorm,

@@ -19,8 +19,9 @@ from nonmember.artifacts import Builder
 from nonmember.artifacts.store import canonical_json, key_hash
 from nonmember.models import Pretrained, label_of
 from nonmember.models.base import LOADED_MODELS
+from nonmember.models.encoding import encode
 from nonmember.models.exposure import truth_about
-from nonmember.models.loading import LoadedModel, encode, save, train_tokenizer
+from nonmember.models.loading import LoadedModel, save, train_tokenizer
 from nonmember.observations import TokenStatistics
 from nonmember.observations.tokens import token_counts_in
 from nonmember.records import Corpus, Document

@@ -24,7 +24,7 @@ from nonmember.runtime.progress import Stage, duration
 
 PLACES = {
     "reading": "nonmember.corpora.sources.rows.json_row",
-    "encoding": "nonmember.models.loading.encode_corpus",
+    "encoding": "nonmember.models.encoding.encode_corpus",
     "observing": "nonmember.observations.passes.tokens.Observer.predict_step",
     "health": "nonmember.training.modules.CausalLMModule.validation_step",
     "training": "nonmember.training.modules.CausalLMModule.training_step",
@@ -48,9 +48,33 @@ def signal_at(monkeypatch: pytest.MonkeyPatch, place: str, number: int, *, call:
     monkeypatch.setattr(target, name, interrupting)
 
 
-def numbers(folder: Path) -> dict[str, object]:
-    result = json.loads(only(folder, "outputs/audits/*/*/result.json").read_text())
+def numbers(outputs: Path) -> dict[str, object]:
+    result = json.loads(only(outputs, "audits/*/*/result.json").read_text())
     return {name: result[name] for name in ("statistics", "health", "verdict")} | {"keys": result["provenance"]["keys"]}
+
+
+def test_every_stage(nonmember, ask, monkeypatch, tmp_path):
+    """One after the other, each time a stage further, by the same command; left alone at last, it ends as another run
+    that nothing struck."""
+    arguments = ask("name=mine")
+    for place in PLACES:
+        strike(nonmember, arguments, monkeypatch, tmp_path, place)
+    again = nonmember(*arguments)
+    assert again.status == 0, again.err
+    assert nonmember(*arguments, "outputs=undisturbed").status == 0
+    assert numbers(tmp_path / "outputs") == numbers(tmp_path / "undisturbed")
+
+
+def strike(nonmember, arguments: list[str], monkeypatch, folder: Path, place: str) -> None:
+    number = signal.SIGINT if place == "training" else signal.SIGTERM
+    with monkeypatch.context() as patched:
+        signal_at(patched, PLACES[place], number)
+        said = nonmember(*arguments)
+    assert said.status == 128 + number, place
+    assert "nonmember: interrupted (" in said.err.splitlines()[-1]
+    assert "start the same command again to go on" in said.err or place == "training"
+    assert not list(folder.glob("outputs/audits/*/*/result.json"))
+    assert not list(folder.glob("outputs/audits/*/*/error.json"))
 
 
 @pytest.fixture(scope="module")
@@ -58,25 +82,14 @@ def left_alone() -> dict[str, dict[str, object]]:
     return {}
 
 
-# "encoding" and "health" lie between stages that are tried here.
-@pytest.mark.parametrize(
-    "place",
-    [pytest.param(place, marks=pytest.mark.slow if place in ("encoding", "health") else ()) for place in PLACES],
-)
-def test_every_stage(nonmember, ask, monkeypatch, tmp_path, left_alone, place):
-    number = signal.SIGINT if place == "training" else signal.SIGTERM
+@pytest.mark.slow  # above, each goes on from where the one before was struck
+@pytest.mark.parametrize("place", PLACES)
+def test_each_stage_by_itself(nonmember, ask, monkeypatch, tmp_path, left_alone, place):
     arguments = ask("name=mine")
-    with monkeypatch.context() as patched:
-        signal_at(patched, PLACES[place], number)
-        said = nonmember(*arguments)
-    assert said.status == 128 + number
-    assert "nonmember: interrupted (" in said.err.splitlines()[-1]
-    assert "start the same command again to go on" in said.err or place == "training"
-    assert not list(tmp_path.glob("outputs/audits/*/*/result.json"))
-    assert not list(tmp_path.glob("outputs/audits/*/*/error.json"))
+    strike(nonmember, arguments, monkeypatch, tmp_path, place)
     again = nonmember(*arguments)
     assert again.status == 0, again.err
-    assert numbers(tmp_path) == left_alone.setdefault("numbers", numbers(tmp_path))
+    assert numbers(tmp_path / "outputs") == left_alone.setdefault("numbers", numbers(tmp_path / "outputs"))
 
 
 @pytest.mark.slow  # test_every_stage sends both signals to a command in this process

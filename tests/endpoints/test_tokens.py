@@ -9,7 +9,7 @@ import pytest
 import tiny
 from nonmember.endpoints.models import Endpoint
 from nonmember.models import Noised, Pretrained, Scratch
-from nonmember.models.loading import token_spans
+from nonmember.models.encoding import token_spans
 from nonmember.records.spans import first_tokens, words
 
 TEXT = " moss  fern\nreed, Ünïcode \N{GRINNING FACE} pine "

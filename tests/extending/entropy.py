@@ -44,7 +44,7 @@ class Entropies(Observation[DocumentScores], Measurement):
     def observe(self, builder: Builder, loaded: "LoadedModel", folder: Path) -> Counted:
         import torch
 
-        from nonmember.models.loading import encode_corpus
+        from nonmember.models.encoding import encode_corpus
 
         documents = builder.get(self.corpus)
         values = []

@@ -21,19 +21,21 @@ from transformers import PreTrainedTokenizerFast
 
 import tiny
 from nonmember.models import Pretrained, RoundedWeights, loading, reading
-from nonmember.models.loading import (
-    LoadedModel,
+from nonmember.models.encoding import (
     encode,
     encode_behind_end_of_text,
     encode_pieces,
+    read_alike,
+    shared_ids,
+    token_spans,
+)
+from nonmember.models.loading import (
+    LoadedModel,
     from_scratch,
     load_folder,
     load_pretrained,
     pretrained_identity,
-    read_alike,
     save,
-    shared_ids,
-    token_spans,
     train_tokenizer,
 )
 from nonmember.records import Corpus, Document

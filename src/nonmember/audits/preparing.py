@@ -103,7 +103,7 @@ def _require_same_tokens(audit: Audit, builder: Builder) -> None:
 def _require_alike(
     base: ModelSpec, teacher: ModelSpec, corpus: CorpusSpec, max_tokens: int, builder: Builder, what: str
 ) -> None:
-    from nonmember.models.loading import encode, read_alike, require_shared_vocabulary, shared_ids
+    from nonmember.models.encoding import encode, read_alike, require_shared_vocabulary, shared_ids
 
     texts = [document.text for document in builder.get(corpus).documents]
     tokenizers = [model.load_tokenizer(builder) for model in (base, teacher)]

@@ -103,7 +103,7 @@ class Asked(Measurement):
     def measure(self, builder: Builder) -> Measured:
         documents, probe = builder.get(self.corpus), self.probe
         if probe.tokenizer is not None:
-            from nonmember.models.loading import token_spans
+            from nonmember.models.encoding import token_spans
 
             probe = probe.counting_by(token_spans(probe.tokenizer.load_tokenizer(builder)))
         questions = probe.ask(documents, {name: builder.get(other) for name, other in probe.corpora.items()})

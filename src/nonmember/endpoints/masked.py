@@ -17,7 +17,8 @@ from transformers import AutoModelForMaskedLM
 from nonmember.corpora.names import BLANK
 from nonmember.endpoints.models import MaskedModel
 from nonmember.models import Pretrained
-from nonmember.models.loading import load_tokenizer, token_spans
+from nonmember.models.encoding import token_spans
+from nonmember.models.loading import load_tokenizer
 from nonmember.records.answers import Completion, Request
 
 WORD_BEGINS = ("Ġ", "▁")  # how byte-level and SentencePiece vocabularies mark it; WordPiece marks what goes on

@@ -1,11 +1,11 @@
-"""Tokenizers and models: made from scratch, loaded from a folder or the hub, encoded with, compared."""
+"""Tokenizers and models: made from scratch, loaded from a folder or the hub, saved."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -23,19 +23,14 @@ from transformers import (
 from transformers.utils import find_adapter_config_file
 
 from nonmember.models.folders import EXPECTED, check_folder
-from nonmember.models.forward import Ids
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
-from nonmember.models.reading import encode_beginnings
-from nonmember.records import Corpus, Stream
-from nonmember.records.spans import Spans
+from nonmember.records import Corpus
 from nonmember.runtime.files import share_mode
 from nonmember.runtime.progress import Stage
 
 END_OF_TEXT = "<|endoftext|>"
-SMALLEST_SHARED_VOCABULARY = 0.99  # of the tokens of the suspect set
-ENCODED_AT_ONCE = 1000
 
 
 @dataclass(frozen=True)
@@ -181,100 +176,6 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
 def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
     """The part of a key that says what an adapter is put on; transformers looks for it at the same revision."""
     return {} if base is None else {"adapter_on": pretrained_identity(replace(spec, path=base))}
-
-
-def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:
-    """Ids of each text alone, with the tokenizer's own special tokens, cut on the right (methods: text to tokens)."""
-    encoded: list[list[int]] = []
-    with Stage("encoding", len(texts), "documents") as stage:
-        for start in range(0, len(texts), ENCODED_AT_ONCE):  # in parts, so that a signal is heard
-            part = texts[start : start + ENCODED_AT_ONCE]
-            encoded += encode_beginnings(tokenizer, part, max_tokens)
-            stage.advance(len(part))
-    return encoded
-
-
-def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
-    """Ids of each document, in the corpus's order; see `encode`. Raises ValueError for a corpus that is streamed."""
-    if isinstance(corpus, Stream):
-        raise ValueError(
-            "A streamed corpus, which is not held in memory, can only be trained on by next-token prediction "
-            "(nonmember.training.recipes.Pretraining) and scored (nonmember score). Take a corpus that is not streamed "
-            "here, such as a `Select` of it."
-        )
-    return encode(loaded.tokenizer, [document.text for document in corpus.documents], max_tokens)
-
-
-def encode_behind_end_of_text(loaded: LoadedModel, corpus: Corpus, max_tokens: int) -> list[list[int]]:
-    """The same with the end-of-text id in front, so that a text's first token is scored too. A tokenizer that puts a
-    special token there by itself is left alone."""
-    end_of_text, special = loaded.tokenizer.eos_token_id, set(loaded.tokenizer.all_special_ids)
-    if end_of_text is None:
-        raise ValueError("The tokenizer has no end-of-text token to put before texts. Use prepend_eos=false.")
-    return [
-        ids if ids and ids[0] in special else [end_of_text, *ids][:max_tokens]
-        for ids in encode_corpus(loaded, corpus, max_tokens)
-    ]
-
-
-def require_shared_vocabulary(share: float, label: str, other: str, purpose: str) -> None:
-    """share: of the documents' tokens that two models read alike, as `read_alike` gives it."""
-    if share < SMALLEST_SHARED_VOCABULARY:
-        raise ValueError(
-            f"Only {share:.1%} of the documents' tokens are the same in the tokenizers of both {label} and {other}; "
-            f"{purpose} {SMALLEST_SHARED_VOCABULARY:.0%}. Choose a reference with the target's tokenizer."
-        )
-
-
-def token_spans(tokenizer: Any) -> Spans:
-    """Where each token of a text begins and ends, special ones left out."""
-
-    def spans(text: str) -> list[tuple[int, int]]:
-        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        return [(start, end) for start, end in encoded["offset_mapping"]]
-
-    if not tokenizer.is_fast:
-        raise ValueError("The tokenizer does not say where its tokens lie in a text; one with a tokenizer.json does.")
-    return spans
-
-
-def encode_pieces(tokenizer: Any, pieces: Sequence[str]) -> tuple[list[int], list[list[int]]]:
-    """Ids of texts that are to be read one after the other: what the tokenizer puts before a text, such as a
-    beginning-of-text token, which then stands there once; and the ids of each piece without it."""
-    own: list[list[int]] = tokenizer(list(pieces), add_special_tokens=False)["input_ids"]
-    whole: list[int] = tokenizer(pieces[0])["input_ids"]
-    for place in range(len(whole) - len(own[0]) + 1):
-        if whole[place : place + len(own[0])] == own[0]:
-            return whole[:place], own
-    raise ValueError(
-        "The tokenizer gives other ids to a text with its special tokens than without them, so that texts cannot be "
-        "put together. Choose a model whose tokenizer only adds tokens around a text."
-    )
-
-
-def shared_ids(student: Any, teacher: Any) -> tuple[Ids, Ids]:
-    """Ids (student's, teacher's) of the strings both tokenizers have; slices where these are 0, 1, 2 ... in both."""
-    ours, theirs = student.get_vocab(), teacher.get_vocab()
-    pairs = sorted((ours[string], theirs[string]) for string in ours.keys() & theirs.keys())
-    if not pairs:
-        raise ValueError(
-            "The reference's and the target's tokenizers have no token in common; PRISM needs related ones."
-        )
-    if all(pair == (place, place) for place, pair in enumerate(pairs)):
-        return slice(len(pairs)), slice(len(pairs))
-    student_ids, teacher_ids = zip(*pairs, strict=True)
-    return torch.tensor(student_ids), torch.tensor(teacher_ids)
-
-
-def read_alike(ours: Sequence[list[int]], theirs: Sequence[list[int]], shared: Ids) -> tuple[list[list[int]], float]:
-    """The documents that have the same ids under both tokenizers, and their share of the tokens.
-
-    ours, theirs: the same texts' ids.   shared: our ids of the strings both have; others do not count in the share.
-    """
-    alike = [ids for ids, other in zip(ours, theirs, strict=True) if ids == other]
-    known = range(shared.stop) if isinstance(shared, slice) else set(shared.tolist())
-    total = sum(len(ids) for ids in ours)
-    return alike, sum(token in known for ids in alike for token in ids) / total if total else 1.0
 
 
 def _location(spec: Pretrained) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from jinja2 import TemplateError
 
-from nonmember.models.loading import encode
+from nonmember.models.encoding import encode
 from nonmember.models.templates import refused, rendered
 from nonmember.records import Prompt, Question
 

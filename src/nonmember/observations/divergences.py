@@ -45,7 +45,7 @@ class Diverged(Observation[DocumentScores], Measurement):
         return (self.model, self.other)
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        from nonmember.models.loading import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
+        from nonmember.models.encoding import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
         from nonmember.observations.passes.divergence import observe_divergence
 
         theirs, documents = builder.get(self.other), builder.get(self.corpus)

@@ -44,7 +44,7 @@ class Embedded(Observation[Embeddings], Measurement):
         return {"embedding": embedding, "max_tokens": self.max_tokens}
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        from nonmember.models.loading import encode_corpus
+        from nonmember.models.encoding import encode_corpus
         from nonmember.observations.passes.embedding import embed
 
         documents = builder.get(self.corpus)

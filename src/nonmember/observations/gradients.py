@@ -27,7 +27,7 @@ class Gradients(Observation[GradientNorms]):
         return {"gradients": True, "max_tokens": self.max_tokens}
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        from nonmember.models.loading import encode_corpus
+        from nonmember.models.encoding import encode_corpus
         from nonmember.observations.passes.gradients import observe_gradients
 
         documents = builder.get(self.corpus)

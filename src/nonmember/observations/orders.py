@@ -60,7 +60,7 @@ class OrderLikelihoods(Observation[OrderTable]):
         return None if tokens is None else tokens * (1 + self.num_orders)
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        from nonmember.models.loading import encode_pieces
+        from nonmember.models.encoding import encode_pieces
         from nonmember.observations.passes.orders import Shard, observe_orders
 
         examples = self._examples(builder)

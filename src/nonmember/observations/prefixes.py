@@ -40,7 +40,7 @@ class BehindPrefix(Observation[TokenTable]):
         return {"prefix": prefix, "max_tokens": self.max_tokens}
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        from nonmember.models.loading import encode_pieces
+        from nonmember.models.encoding import encode_pieces
         from nonmember.observations.passes.tokens import observe
 
         documents = builder.get(self.corpus)

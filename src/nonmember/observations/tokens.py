@@ -39,7 +39,7 @@ class TokenStatistics(Observation[TokenTable]):
         return {"view": self.view, "max_tokens": self.max_tokens}
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        from nonmember.models.loading import encode_behind_end_of_text, encode_corpus
+        from nonmember.models.encoding import encode_behind_end_of_text, encode_corpus
         from nonmember.observations.passes.tokens import observe
 
         shown = apply_view(builder.get(self.corpus), self.view)
@@ -114,7 +114,7 @@ def token_counts_in(
 ) -> npt.NDArray[np.int64]:
     """[V] how often each of the model's token ids occurs in a general corpus, among the first `max_tokens` of each
     document. Models with one tokenizer share it in memory, and so do the parts of a streamed corpus."""
-    from nonmember.models.loading import encode_corpus
+    from nonmember.models.encoding import encode_corpus
     from nonmember.scores import token_counts
 
     loaded = builder.get(model)

@@ -171,7 +171,8 @@ class Trained(ModelSpec):
         """Train it. Curves are logged as train/... in the role `distilled`, else as train_<role>/..."""
         if isinstance(self.training, AdapterTuning):
             return self._tune(builder, self.training, folder)
-        from nonmember.models.loading import encode_corpus, save
+        from nonmember.models.encoding import encode_corpus
+        from nonmember.models.loading import save
         from nonmember.training.counts import token_stream
         from nonmember.training.run import train
 
@@ -202,7 +203,7 @@ class Trained(ModelSpec):
         self, builder: Builder, student: LoadedModel, documents: list[list[int]]
     ) -> tuple[Teacher, list[list[int]]]:
         """The teacher, and the documents it reads in the very tokens of the student: it is shown the student's ids."""
-        from nonmember.models.loading import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
+        from nonmember.models.encoding import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
         from nonmember.training.run import Teacher
 
         assert self.teacher is not None
@@ -214,7 +215,7 @@ class Trained(ModelSpec):
         return Teacher(teacher.model, shared), alike
 
     def _tune(self, builder: Builder, recipe: AdapterTuning, folder: Path) -> dict[str, Any]:
-        from nonmember.models.loading import encode_corpus
+        from nonmember.models.encoding import encode_corpus
         from nonmember.training.adapters import save_adapter
         from nonmember.training.run import tune
 

@@ -1,0 +1,155 @@
+"""Texts become ids: by one tokenizer once, and by two as far as they agree."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import torch
+
+from nonmember.models.forward import Ids
+from nonmember.models.reading import encode_beginnings
+from nonmember.records import Corpus, Stream
+from nonmember.records.spans import Spans
+from nonmember.runtime.progress import Stage
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
+
+SMALLEST_SHARED_VOCABULARY = 0.99  # of the tokens of the suspect set
+ENCODED_AT_ONCE = 1000
+MOST_KEPT = 2_000_000  # tokens of encoded corpora, some 70 MB
+
+
+def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:
+    """Ids of each text alone, with the tokenizer's own special tokens, cut on the right (methods: text to tokens)."""
+    encoded: list[list[int]] = []
+    with Stage("encoding", len(texts), "documents") as stage:
+        for start in range(0, len(texts), ENCODED_AT_ONCE):  # in parts, so that a signal is heard
+            part = texts[start : start + ENCODED_AT_ONCE]
+            encoded += encode_beginnings(tokenizer, part, max_tokens)
+            stage.advance(len(part))
+    return encoded
+
+
+def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
+    """Ids of each document, in the corpus's order; see `encode`. Raises ValueError for a corpus that is streamed."""
+    if isinstance(corpus, Stream):
+        raise ValueError(
+            "A streamed corpus, which is not held in memory, can only be trained on by next-token prediction "
+            "(nonmember.training.recipes.Pretraining) and scored (nonmember score). Take a corpus that is not streamed "
+            "here, such as a `Select` of it."
+        )
+    return _KEPT.ids(loaded.tokenizer, corpus, max_tokens)
+
+
+class _Kept:
+    """Ids of the corpora encoded last, for all models with one tokenizer: of an audit target, references and tuned
+    models read the same documents, some of them several times."""
+
+    def __init__(self) -> None:
+        self._ids: OrderedDict[tuple[str, str, int | None], list[list[int]]] = OrderedDict()
+        self._names: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+
+    def ids(self, tokenizer: Any, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
+        """One list for each document, which nobody may change."""
+        texts = [document.text for document in corpus.documents]
+        if not getattr(tokenizer, "is_fast", False):  # of others it is not known what they are made of
+            return encode(tokenizer, texts, max_tokens)
+        key = self._name(tokenizer), corpus.fingerprint, max_tokens
+        if key in self._ids:
+            self._ids.move_to_end(key)
+        else:
+            self._ids[key] = encode(tokenizer, texts, max_tokens)
+        while sum(len(ids) for kept in self._ids.values() for ids in kept) > MOST_KEPT:
+            if len(self._ids) == 1:
+                return self._ids.popitem()[1]
+            self._ids.popitem(last=False)
+        return list(self._ids[key])
+
+    def _name(self, tokenizer: Any) -> str:
+        """A hash of all that decides which ids a text gets, but for where it is cut."""
+        if tokenizer not in self._names:
+            parts = json.loads(tokenizer.backend_tokenizer.to_str())
+            parts |= {"truncation": None, "padding": None, "truncation_side": tokenizer.truncation_side}
+            self._names[tokenizer] = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+        return self._names[tokenizer]
+
+
+_KEPT = _Kept()
+
+
+def encode_behind_end_of_text(loaded: LoadedModel, corpus: Corpus, max_tokens: int) -> list[list[int]]:
+    """The same with the end-of-text id in front, so that a text's first token is scored too. A tokenizer that puts a
+    special token there by itself is left alone."""
+    end_of_text, special = loaded.tokenizer.eos_token_id, set(loaded.tokenizer.all_special_ids)
+    if end_of_text is None:
+        raise ValueError("The tokenizer has no end-of-text token to put before texts. Use prepend_eos=false.")
+    return [
+        ids if ids and ids[0] in special else [end_of_text, *ids][:max_tokens]
+        for ids in encode_corpus(loaded, corpus, max_tokens)
+    ]
+
+
+def require_shared_vocabulary(share: float, label: str, other: str, purpose: str) -> None:
+    """share: of the documents' tokens that two models read alike, as `read_alike` gives it."""
+    if share < SMALLEST_SHARED_VOCABULARY:
+        raise ValueError(
+            f"Only {share:.1%} of the documents' tokens are the same in the tokenizers of both {label} and {other}; "
+            f"{purpose} {SMALLEST_SHARED_VOCABULARY:.0%}. Choose a reference with the target's tokenizer."
+        )
+
+
+def token_spans(tokenizer: Any) -> Spans:
+    """Where each token of a text begins and ends, special ones left out."""
+
+    def spans(text: str) -> list[tuple[int, int]]:
+        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
+        return [(start, end) for start, end in encoded["offset_mapping"]]
+
+    if not tokenizer.is_fast:
+        raise ValueError("The tokenizer does not say where its tokens lie in a text; one with a tokenizer.json does.")
+    return spans
+
+
+def encode_pieces(tokenizer: Any, pieces: Sequence[str]) -> tuple[list[int], list[list[int]]]:
+    """Ids of texts that are to be read one after the other: what the tokenizer puts before a text, such as a
+    beginning-of-text token, which then stands there once; and the ids of each piece without it."""
+    own: list[list[int]] = tokenizer(list(pieces), add_special_tokens=False)["input_ids"]
+    whole: list[int] = tokenizer(pieces[0])["input_ids"]
+    for place in range(len(whole) - len(own[0]) + 1):
+        if whole[place : place + len(own[0])] == own[0]:
+            return whole[:place], own
+    raise ValueError(
+        "The tokenizer gives other ids to a text with its special tokens than without them, so that texts cannot be "
+        "put together. Choose a model whose tokenizer only adds tokens around a text."
+    )
+
+
+def shared_ids(student: Any, teacher: Any) -> tuple[Ids, Ids]:
+    """Ids (student's, teacher's) of the strings both tokenizers have; slices where these are 0, 1, 2 ... in both."""
+    ours, theirs = student.get_vocab(), teacher.get_vocab()
+    pairs = sorted((ours[string], theirs[string]) for string in ours.keys() & theirs.keys())
+    if not pairs:
+        raise ValueError(
+            "The reference's and the target's tokenizers have no token in common; PRISM needs related ones."
+        )
+    if all(pair == (place, place) for place, pair in enumerate(pairs)):
+        return slice(len(pairs)), slice(len(pairs))
+    student_ids, teacher_ids = zip(*pairs, strict=True)
+    return torch.tensor(student_ids), torch.tensor(teacher_ids)
+
+
+def read_alike(ours: Sequence[list[int]], theirs: Sequence[list[int]], shared: Ids) -> tuple[list[list[int]], float]:
+    """The documents that have the same ids under both tokenizers, and their share of the tokens.
+
+    ours, theirs: the same texts' ids.   shared: our ids of the strings both have; others do not count in the share.
+    """
+    alike = [ids for ids, other in zip(ours, theirs, strict=True) if ids == other]
+    known = range(shared.stop) if isinstance(shared, slice) else set(shared.tolist())
+    total = sum(len(ids) for ids in ours)
+    return alike, sum(token in known for ids in alike for token in ids) / total if total else 1.0
