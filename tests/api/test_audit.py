@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -34,6 +35,23 @@ def words(question) -> list[str]:
             *(f"{key}={value}" for key, value in SHORT.items())]  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("answered") / "outputs"
+
+
+@pytest.fixture
+def answered(question, kept) -> nm.FinishedAudit:
+    """The question has its answer here, made once for all tests."""
+    if kept.exists():
+        shutil.copytree(kept, "outputs")
+        return nm.audit("prism", **question, overrides=SHORT)
+    found = nm.audit("prism", **question, overrides=SHORT)
+    assert "models_trained" in made(found)
+    shutil.copytree("outputs", kept)
+    return found
+
+
 def made(found: nm.FinishedAudit) -> set[str]:
     return {name for name, number in found.result.provenance.made.items() if number}
 
@@ -48,26 +66,24 @@ def test_what_the_command_line_made_is_found(nonmember, question, words):
     assert found.verdict == json.loads(path.read_text())["verdict"]["decision"]
 
 
-def test_the_command_line_finds_what_was_made(nonmember, question, words):
-    first = nm.audit("prism", **question, overrides=SHORT)
-    assert "models_trained" in made(first)
+@pytest.mark.usefixtures("answered")
+def test_the_command_line_finds_what_was_made(nonmember, words):
     said = nonmember(*words)
     assert ("found" in said.out, said.status) == (True, 0), said.err
     assert "models trained: 0" in said.out
 
 
-def test_models_and_texts_in_memory(question, models, texts):
+def test_models_and_texts_in_memory(answered, models, texts):
     """The store knows them by content: a second call trains nothing, and the same texts are the same corpus."""
-    on_disk = nm.audit("prism", **question, overrides=SHORT)
     target, reference = models(0), models(1)
     before = {name: value.clone() for name, value in target[0].state_dict().items()}
     frame = pd.DataFrame(rows_of(texts))
     asked = {"target": target, "reference": reference, "overrides": SHORT}
     first = nm.audit("prism", documents=frame, **asked)
-    assert first.result.provenance.keys["corpus"] == on_disk.result.provenance.keys["corpus"]
+    assert first.result.provenance.keys["corpus"] == answered.result.provenance.keys["corpus"]
     # The same weights and texts give the same scores, whatever they are called.
-    pd.testing.assert_frame_equal(first.scores(), on_disk.scores())
-    assert (first.p_value, first.statistic) == (on_disk.p_value, on_disk.statistic)
+    pd.testing.assert_frame_equal(first.scores(), answered.scores())
+    assert (first.p_value, first.statistic) == (answered.p_value, answered.statistic)
     again = nm.audit("prism", documents=pa.Table.from_pandas(frame), **asked)
     assert (again.folder, made(again)) == (first.folder, set())
     elsewhere = nm.audit("prism", documents=frame, **asked, name="elsewhere")
@@ -100,8 +116,8 @@ def test_a_list_is_numbered_from_0(models, texts):
     assert one.scores()["doc_id"].tolist() == [str(place) for place in range(len(texts))]
 
 
-def test_the_test_on_its_own_gives_the_audits_numbers(question):
-    found = nm.audit("prism", **question, overrides=SHORT)
+def test_the_test_on_its_own_gives_the_audits_numbers(answered):
+    found = answered
     for shown in (found.verdict, found.claim, found.folder.name, f"{found.p_value:.4g}", *found.warnings):
         assert shown in repr(found)
     scores = found.scores()

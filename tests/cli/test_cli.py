@@ -332,16 +332,17 @@ def test_further_processes_of_a_run_end_with_the_one_that_started_them(nonmember
 
 
 def test_the_script_itself(tmp_path):
-    """As installed: arguments and exit status go through, and the traceback on request."""
+    """As installed: arguments and exit status go through, and the traceback on request. By a command that imports
+    little; an audit's mistakes in a new process: test_own_world.py."""
 
     def call(**environment):
         return subprocess.run(
-            [sys.executable, "-m", "nonmember.cli", "audit", "nme=x"],
+            [sys.executable, "-m", "nonmember.cli", "list", "modls"],
             cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True,
         )  # fmt: skip
 
     plain, traced = call(), call(HYDRA_FULL_ERROR="1")
     assert plain.returncode == traced.returncode == 1
-    assert plain.stderr.startswith("nonmember audit: There is no key nme; did you mean name?")
+    assert plain.stderr.startswith("nonmember list: There is no list of modls; did you mean models?")
     assert plain.stderr.count("\n") == 1
     assert "Traceback (most recent call last)" in traced.stderr

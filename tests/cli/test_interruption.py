@@ -70,7 +70,7 @@ def strike(nonmember, arguments: list[str], monkeypatch, folder: Path, place: st
     with monkeypatch.context() as patched:
         signal_at(patched, PLACES[place], number)
         said = nonmember(*arguments)
-    assert said.status == 128 + number, place
+    assert said.status == 128 + number, (place, said)
     assert "nonmember: interrupted (" in said.err.splitlines()[-1]
     assert "start the same command again to go on" in said.err or place == "training"
     assert not list(folder.glob("outputs/audits/*/*/result.json"))

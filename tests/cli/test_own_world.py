@@ -11,20 +11,24 @@ import pytest
 
 from command_line import only, rows_of, write_rows
 from nonmember.cli import audit
+from nonmember.corpora.sources import library_docs
 
 HEAVY = ("torch", "transformers", "lightning", "datasets", "wandb", "sklearn", "matplotlib", "openai")
 SHORT = ("method.num_resamples=200", "method.max_tokens=100", "method.distillation.max_tokens=100")
 REFUSALS = """
 import contextlib, io, json, os, sys
+sys.path.append(sys.argv[1])
 from nonmember.cli.main import run
+from quick_configs import quick_configs
 
 refusals = []
-for command in json.load(sys.stdin):
-    sys.argv, told = ["nonmember", *command], io.StringIO()
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
-        status = run(command)
-    del os.environ["HYDRA_FULL_ERROR"]  # set by the command, it would ask the next for a traceback
-    refusals.append((status, told.getvalue(), list(sys.modules)))
+with quick_configs():
+    for command in json.load(sys.stdin):
+        sys.argv, told = ["nonmember", *command], io.StringIO()
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(told):
+            status = run(command)
+        del os.environ["HYDRA_FULL_ERROR"]  # set by the command, it would ask the next for a traceback
+        refusals.append((status, told.getvalue(), list(sys.modules)))
 json.dump(refusals, sys.stdout)
 """
 
@@ -41,6 +45,15 @@ def folder_of_documents(tmp_path) -> None:
     (tmp_path / "novels").mkdir()
 
 
+@pytest.fixture
+def few_modules(monkeypatch) -> None:
+    """The text for the gates, docstrings of installed libraries, is taken from a fifth of their files: to parse all of
+    them takes longer than the audit."""
+    all_of_them = library_docs._modules
+    monkeypatch.setattr(library_docs, "_modules", lambda package: all_of_them(package)[::5])
+
+
+@pytest.mark.usefixtures("few_modules")
 def test_one_command_is_an_audit_by_the_papers_settings(nonmember, mine):
     said = nonmember("audit", *mine, *SHORT)
     assert said.status == 0, said.err
@@ -105,6 +118,7 @@ WRONG = [
     ("audit", "method.alpha=5", "alpha"),
     ("audit", "method.score.k=1.5", "got 1.5"),
     ("audit", "trainer.micro_batch_size=0", "trainer.micro_batch_size must be a whole number"),
+    ("audit", "nme=x", "There is no key nme; did you mean name?"),
     ("score", "k=1.5", "got 1.5"),
 ]
 
@@ -119,7 +133,8 @@ def test_wrong_input_is_refused_before_heavy_imports(mine, tmp_path):
         return [command, *sound, wrong]
 
     done = subprocess.run(
-        [sys.executable, "-c", REFUSALS], input=json.dumps([words(command, wrong) for command, wrong, _ in WRONG]),
+        [sys.executable, "-c", REFUSALS, Path(__file__).parents[1]],
+        input=json.dumps([words(command, wrong) for command, wrong, _ in WRONG]),
         cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
     for (_, wrong, expected), (status, told, loaded) in zip(WRONG, json.loads(done.stdout), strict=True):

@@ -81,24 +81,24 @@ def cells_of_hydra(sweep: DictConfig) -> list[list[str]]:
     return sorted(sorted(cell) for cell in cells)
 
 
-AXES = {name: set(yaml.load((SWEEPS / f"{name}.yaml").read_text(), yaml.CSafeLoader).get("grid", ())) for name in NAMES}
-
-
-def with_every_axis() -> set[str]:
-    """As few sweeps as have every axis that any has."""
-    missing, chosen = set().union(*AXES.values()), set()
-    while missing:
-        best = max(NAMES, key=lambda name: len(AXES[name] & missing))
-        chosen.add(best)
-        missing -= AXES[best]
-    return chosen
-
-
-ENOUGH = with_every_axis()
+# Each has something that the others have not; they are composed one like another.
+DIFFERENT = {
+    "cloze_titles",  # false and true
+    "decop_paraphraser",  # a model that is chosen, and another one inside the method
+    "dose_after_chat",  # a sweep that begins from one that begins from another
+    "fsd_adapter",  # files chosen by what the world names
+    "k",  # 1.0, which W&B would write as 1
+    "kds_epochs",  # two interpolations in one axis
+    "mc_pdd_arxiv",  # months, and axes of one value beside longer ones
+    "order_chunks",  # null
+    "red_team",  # experiments and methods
+    "table7",  # a score that is chosen inside the method
+    "table8",  # no grid of its own
+}
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=() if name in ENOUGH else pytest.mark.slow) for name in NAMES]
+    "name", [pytest.param(name, marks=() if name in DIFFERENT else pytest.mark.slow) for name in NAMES]
 )
 def test_agents_run_the_cells_of_the_sweep(name):
     composed = wandb_sweep._composed(name, SWEEPS, [])
@@ -123,6 +123,14 @@ def check_schema(sweep: dict[str, Any]) -> None:
         values = told.get("values", [told.get("value")])
         assert values
         assert all(isinstance(value, str | int | float) for value in values)
+
+
+def test_every_axis_of_every_sweep_has_a_name_that_wandb_takes_and_gives_back():
+    files = [yaml.load((SWEEPS / f"{name}.yaml").read_text(), yaml.CSafeLoader) for name in NAMES]
+    axes = set().union(*(one.get("grid", ()) for one in files))
+    assert len(axes) > 30
+    for axis in axes:
+        assert words_of_json(json.dumps({name_of(axis): "value"})) == [f"{axis}=value"]
 
 
 def test_what_is_written_is_that_sweep(call):

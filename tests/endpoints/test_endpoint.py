@@ -183,7 +183,7 @@ def test_a_task_that_an_interruption_struck_is_not_told_of(caplog):
 
     with pytest.raises(KeyboardInterrupt):
         run_to_its_end(work())
-    gc.collect()
+    gc.collect(1)  # of what is as new as that task
     assert "never retrieved" not in caplog.text
 
 
@@ -609,15 +609,15 @@ def test_texts_that_cannot_be_sent(lab, client):
 
 def test_two_processes_share_what_they_pay_for(lab, start, client):
     lab.setup(latency=0.03)
-    assert {one.outcome for one in questions.completions(client(), asked_by_others(150))} == {"answered"}
+    assert {one.outcome for one in questions.completions(client(), asked_by_others(75))} == {"answered"}
     lab.forget()
-    other = start(300, 8)
+    other = start(150, 8)
     while not lab.ledger()["received"]:
         assert other.poll() is None, "it came to its end before it asked"
         time.sleep(0.01)
     ours = client()
-    assert {one.outcome for one in questions.completions(ours, asked_by_others(300))} == {"answered"}
+    assert {one.outcome for one in questions.completions(ours, asked_by_others(150))} == {"answered"}
     num_asked, _, num_answered = told(other)
-    assert num_answered == 300
-    assert num_asked + ours.num_asked == 150
-    assert lab.ledger()["received"] == 150
+    assert num_answered == 150
+    assert num_asked + ours.num_asked == 75
+    assert lab.ledger()["received"] == 75

@@ -242,7 +242,8 @@ def test_what_is_doctored_was_honest(tmp_path):
     for number, files in enumerate([sealed(), *map(plain, ("prism", "gates", "clearance", "dose", "order"))]):
         report = checked(written(files, tmp_path / f"{number}.zip"))
         assert not report.failures, "\n".join(map(str, report.failures))
-        assert not checked(written(signed(files), tmp_path / f"{number}.zip")).failures, "signing anew is no lie"
+    for files in (sealed(), plain("prism")):
+        assert not checked(written(signed(files), tmp_path / "anew.zip")).failures, "signing anew is no lie"
 
 
 @pytest.mark.parametrize("name", SEALED_LIES)

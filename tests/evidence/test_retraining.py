@@ -72,7 +72,7 @@ def test_the_rate_that_a_ladder_chose_is_taken_and_not_the_one_that_was_asked_fo
         PRISM_GATES, min_ce_gain=-9.0, min_kl_gain=-9.0, max_kl_rise=99.0, max_nll_rise=99.0, min_characters=5
     )
     method = replace(PRISM, gates=gates, ladder=Ladder([0.03]))
-    general = tiny.texts(*tiny.random_texts(200, seed=9), name="further")
+    general = tiny.texts(*tiny.random_texts(100, seed=9), name="further")
     question = replace(world.question, method=method, general=general)
     one = told(question, tiny.builder(tmp_path / "store"), tmp_path / "run")
     assert one.described["recipes"]["distilled"]["recipe"]["optimization"]["learning_rate"] == 0.01

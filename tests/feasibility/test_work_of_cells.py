@@ -26,7 +26,7 @@ from nonmember.models import Noised, Pretrained
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Lora
 
-AT_ONCE = ["decop_papers", "fsd_lr"]
+AT_ONCE = ["decop_papers"]
 SETTINGS = Settings(4, 16384, 1024, 256, 4096, mixed=True, gradient_checkpointing=False)
 MIMIR = Hub("iamgroot42/mimir", None, "test", "0" * 40, "text", None, data_files="test/arxiv.jsonl", domain="arxiv")
 CLEANED = Cleaned(MIMIR, 100, 200, "cut", None, 64)

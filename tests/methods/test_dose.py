@@ -397,17 +397,18 @@ def test_controls_that_read_otherwise_than_is_said_are_refused_before_they_are_t
 
 
 def test_an_audit_from_models_to_result(tmp_path):
-    target = planted(BASE, tiny.pretraining(), tiny.GENERAL, {"suspect": tiny.SUSPECT}, [Exposure(1.0, 8)], "suspect",
+    target = planted(BASE, tiny.pretraining(), tiny.GENERAL, {"suspect": tiny.SUSPECT}, [Exposure(1.0, 2)], "suspect",
                      0, seed=5)  # fmt: skip
-    method = replace(METHOD, third=tiny.texts(*tiny.random_texts(40, seed=9), name="third"))
+    light = replace(CONTROLS, exposures=[0, 2], related_exposures=[2])
+    method = replace(METHOD, controls=light, third=tiny.texts(*tiny.random_texts(40, seed=9), name="third"))
     audit = Audit(target, REFERENCE, tiny.SUSPECT, method, seed=1, corpus_label="suspect")
     result = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "audit")
     controls = result.question.controls
-    assert len(controls) == 8
-    assert {one.exposure for one in controls.values()} == {NOT_READ, Exposure(1.0, 2), Exposure(1.0, 8)}
-    assert result.question.target_exposure == Exposure(1.0, 8)
+    assert len(controls) == 6
+    assert {one.exposure for one in controls.values()} == {NOT_READ, Exposure(1.0, 2)}
+    assert result.question.target_exposure == Exposure(1.0, 2)
     assert result.question.models["target"].related == NOT_READ
-    assert {one.related for one in controls.values()} == {NOT_READ, Exposure(1.0, 8)}
+    assert {one.related for one in controls.values()} == {NOT_READ, Exposure(1.0, 2)}
     assert result.statistics.name == "readings"
     assert (tmp_path / "audit" / "audit.html").exists()
     changes = result.statistics.details["weight_changes"]

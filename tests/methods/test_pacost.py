@@ -271,7 +271,7 @@ def test_rephrasings_of_which_none_can_be_used(audit, tmp_path):
 
 
 def test_a_model_that_does_not_answer_is_invalid(audit, tmp_path):
-    method = replace(audit.method, min_answer_mass=0.05)
+    method = replace(audit.method, min_answer_mass=0.05, max_new_tokens=3)
     result = run(replace(audit, method=method), tmp_path)
     assert result.verdict.decision == "invalid"
     assert any("does not answer the question" in warning for warning in result.verdict.warnings)

@@ -151,6 +151,12 @@ def everything(seed: int = 0) -> Iterator[AuditResult]:
         yield from controls(rng, domain)
 
 
+def each_sweep() -> list[AuditResult]:
+    """Of everything: each sweep in one domain, for every kind of table and picture, and the others in two sweeps."""
+    whole = ("table2", "controls")
+    return [one for one in everything() if one.question.sweep in whole or one.question.data["domain"] == DOMAINS[0]]
+
+
 def agreement(rng: random.Random, target: str, domain: str, sweep: str, **more: Any) -> AuditResult:
     rho = rng.uniform(0.35, 0.5) if target == MEMBER else rng.uniform(0.75, 0.9)
     return result(method="rank_agreement", sweep=sweep, target=target, statistic=rho, rho_reference_target=rho,

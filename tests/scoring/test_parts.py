@@ -18,7 +18,7 @@ from nonmember.records import streams
 from nonmember.scoring import engines, part_files, parts, table
 from tiny import random_texts
 
-NUMBER = 60
+NUMBER = 36
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def small_parts(monkeypatch):
 
 @pytest.fixture
 def shards(tmp_path):
-    """60 documents in three files, one without text and one of a single token among them."""
+    """36 documents in three files, one without text and one of a single token among them."""
     folder = tmp_path / "shards"
     folder.mkdir()
     texts = [*random_texts(NUMBER - 2, seed=3), "", "a"]
@@ -78,7 +78,7 @@ def test_they_are_the_scores_of_the_same_documents_in_memory(score, make_model, 
             assert ours[name].to_pylist() == theirs[name].to_pylist()
         else:
             np.testing.assert_allclose(ours[name].to_numpy(), theirs[name].to_numpy(), atol=2e-5, err_msg=name)
-    became = [one.out[one.out.index("Documents: 60 read") :].splitlines()[:-1] for one in (held, streamed)]
+    became = [one.out[one.out.index(f"Documents: {NUMBER} read") :].splitlines()[:-1] for one in (held, streamed)]
     assert became[0] == became[1]
     assert "2 documents have no loss" in became[0][-1]
     assert not (tmp_path / "elsewhere/store/observations").exists(), "the store stays for what is small"

@@ -244,7 +244,14 @@ def test_adalora_needs_steps_to_cut_in(tmp_path):
 
 
 # Three micro-batches of at most two to a step: within a step, after the last, after one (both also in test_resume.py).
-@pytest.mark.parametrize("stop_after", [11, slow(36), slow(3)])
+@pytest.mark.parametrize(
+    ("whole", "stop_after"),
+    [
+        ("adalora", 11),
+        *(slow(kind, place) for kind in ADAPTERS for place in (11, 36, 3) if (kind, place) != ("adalora", 11)),
+    ],
+    indirect=["whole"],
+)  # of LoRA see test_an_interrupted_tuning_goes_on
 def test_goes_on_to_the_last_bit(whole, tmp_path, stop_after):
     recipe, model, facts, _ = whole
     weights = adapter_of(model)

@@ -139,7 +139,7 @@ def model(folder: Path, base=BASE) -> Trained:
 def train(
     folder: Path, store: str, *, kill_at: int | None = None, devices: int = 1, num_workers: int = 0, base=BASE
 ) -> None:
-    """Train in this process; with `kill_at` it is killed after so many micro-batches."""
+    """Train in this process; with `kill_at` it leaves points at once, and is killed after so many micro-batches."""
     streams.CHUNK_BYTES, streams.SHARD_BYTES = 1000, 3000
     import lightning
 
@@ -156,8 +156,9 @@ def train(
         return make(**arguments | {"callbacks": [*arguments["callbacks"], Kill()]})
 
     with_kill.keywords = make.keywords  # what a partial tells of its settings
-    changes = {"make_trainer": with_kill, "micro_batch_size": 2, "checkpoint_seconds": 0.0, "num_workers": num_workers}
-    tiny.builder(folder / store, **changes).entry(model(folder, base))
+    seconds = 1e9 if kill_at is None else 0.0
+    changes = {"micro_batch_size": 2, "checkpoint_seconds": seconds, "num_workers": num_workers}
+    tiny.builder(folder / store, make_trainer=with_kill, **changes).entry(model(folder, base))
 
 
 def weights(folder: Path, store: str, base=BASE) -> list[torch.Tensor]:

@@ -125,7 +125,7 @@ def test_gradient_ascent_is_the_plain_loop_uphill(tmp_path):
         torch.testing.assert_close(risen[name] - base[name], base[name] - fallen[name], atol=1e-6, rtol=1e-4)
 
 
-@pytest.mark.parametrize("micro_batch_size", [1, 3, 64])
+@pytest.mark.parametrize("micro_batch_size", [1, 3, slow(64)])  # undivided: test_without_clipping
 def test_pretraining_is_the_plain_loop_however_divided(tmp_path, micro_batch_size):
     recipe = tiny.pretraining(10, **RECIPE)
     student, facts = trained(recipe, tmp_path, micro_batch_size=micro_batch_size)
@@ -136,7 +136,7 @@ def test_pretraining_is_the_plain_loop_however_divided(tmp_path, micro_batch_siz
     assert facts["num_sequences"] == len(sequences)
 
 
-@pytest.mark.parametrize("divided", [{"micro_batch_size": 1}, {"micro_batch_size": 3}])
+@pytest.mark.parametrize("divided", [slow({"micro_batch_size": 1}), {"micro_batch_size": 3}])
 def test_curves_are_of_whole_steps_however_divided(tmp_path, divided):
     def curves(folder, **compute):
         log = CsvLogging().start(RunInfo("a", "b", "c", [], {}, folder))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import logging
 import platform
@@ -84,7 +85,13 @@ def write_table(columns: Mapping[str, Any], path: Path) -> None:
 
 
 def versions() -> dict[str, str]:
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in VERSIONS_OF}
+    return {"python": platform.python_version()} | {name: _version(name) for name in VERSIONS_OF}
+
+
+@functools.cache
+def _version(name: str) -> str:
+    """Each time it is asked, the whole metadata of the package is parsed."""
+    return importlib.metadata.version(name)
 
 
 def table_of_scores(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,6 +14,7 @@ from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
 from hydra.core.hydra_config import HydraConfig
 from hydra.core.override_parser.types import Quote, QuotedString
+from hydra.core.plugins import Plugins
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobRuntime, setup_globals
 from hydra.errors import HydraException
@@ -41,7 +43,9 @@ def composed(
     afterwards as they were. One thread at a time; the others wait.
     """
     with _composing:
+        plugins = copy.deepcopy(Plugins.instance())  # first, as what it finds is written down elsewhere in the state
         before = Singleton.get_state()
+        before["instances"][Plugins] = plugins  # else Hydra looks for all of them anew
         try:
             register()
             setup_globals()

@@ -134,9 +134,7 @@ def _bootstrap(
 ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
     """[B] differences of the means and areas under the ROC curve of drawn works."""
     drawn = [one[rng.integers(len(one), size=(number, len(one)))] for one in (first, second)]
-    above = np.array(
-        [float(stats.rankdata(np.concatenate(pair))[: len(first)].sum()) for pair in zip(*drawn, strict=True)]
-    )
+    above = stats.rankdata(np.concatenate(drawn, axis=1), axis=1)[:, : len(first)].sum(axis=1)
     auc = (above - len(first) * (len(first) + 1) / 2) / (len(first) * len(second))
     return np.asarray(drawn[0].mean(axis=1) - drawn[1].mean(axis=1)), auc
 
