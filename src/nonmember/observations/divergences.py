@@ -47,6 +47,7 @@ class Diverged(Observation[DocumentScores], Measurement):
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
         from nonmember.observations.passes.divergence import observe_divergence
+        from nonmember.observations.passes.features import Features
 
         theirs, documents = builder.get(self.other), builder.get(self.corpus)
         ids = encode_corpus(loaded, documents, self.max_tokens)
@@ -58,6 +59,7 @@ class Diverged(Observation[DocumentScores], Measurement):
             folder, builder.compute.trainer, shared_ids=shared,
             max_batch_tokens=builder.compute.max_batch_tokens, block_bytes=builder.compute.block_mib * MIB,
             description=f"comparing {self.model.readable} with {self.other.readable}",
+            features=builder.memory.shared(Features),
         )  # fmt: skip
 
     def load(self, builder: Builder, entry: Entry) -> DocumentScores:

@@ -40,6 +40,7 @@ class TokenStatistics(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_behind_end_of_text, encode_corpus
+        from nonmember.observations.passes.features import Features
         from nonmember.observations.passes.tokens import observe
 
         shown = apply_view(builder.get(self.corpus), self.view)
@@ -49,7 +50,7 @@ class TokenStatistics(Observation[TokenTable]):
             dict(zip(shown.doc_ids, encode(loaded, shown, self.max_tokens), strict=True)),
             folder, builder.compute.trainer,
             max_batch_tokens=builder.compute.max_batch_tokens, block_bytes=builder.compute.block_mib * MIB,
-            description=f"observing {self.model.readable}",
+            description=f"observing {self.model.readable}", features=builder.memory.shared(Features),
         )  # fmt: skip
 
     def load(self, builder: Builder, entry: Entry) -> TokenTable:

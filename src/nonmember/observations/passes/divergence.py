@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from nonmember.models.forward import Ids, SplitForward, split_forward
+from nonmember.observations.passes.features import Features
 from nonmember.observations.passes.tokens import PartWriter, Reader, check_readable, write_parts
 from nonmember.records import DIVERGENCE_SCHEMA
 from nonmember.scores.base import NO_TOKENS, DocumentScores
@@ -54,6 +55,7 @@ def observe_divergence(
     max_batch_tokens: int,
     block_bytes: int,
     description: str,
+    features: Features | None = None,
 ) -> DivergenceCounts:
     """Write KL(other || model), nats per token at temperature 1, mean over each document's scored tokens.
 
@@ -66,7 +68,7 @@ def observe_divergence(
     check_readable(ours, sequences)
     check_readable(theirs, sequences)
     out_dir.mkdir(parents=True, exist_ok=True)
-    comparer = Comparer(ours, theirs, list(sequences.values()), max_batch_tokens, block_bytes, shared_ids)
+    comparer = Comparer(ours, theirs, list(sequences.values()), max_batch_tokens, block_bytes, shared_ids, features)
     counts = write_parts(comparer, DivergenceWriter(out_dir, list(sequences)), make_trainer, description)
     return DivergenceCounts(counts["num_documents"], sum(map(len, sequences.values())))
 
@@ -82,8 +84,9 @@ class Comparer(Reader):
         max_batch_tokens: int,
         block_bytes: int,
         shared_ids: tuple[Ids, Ids],
+        features: Features | None = None,
     ) -> None:
-        super().__init__(split, sequences, max_batch_tokens)
+        super().__init__(split, sequences, max_batch_tokens, features)
         self._outside = (other, shared_ids)
         self._block_bytes = block_bytes
 
@@ -104,8 +107,8 @@ class Comparer(Reader):
         input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
         positions_T = torch.arange(1, input_ids_BT.shape[1], device=input_ids_BT.device)
         scored_BT = positions_T < lengths_B[:, None]
-        ours_ND = self._split.body(input_ids_BT)[:, :-1][scored_BT]
-        theirs_ND = other.body(input_ids_BT)[:, :-1][scored_BT]
+        ours_ND = self.features(self._split, input_ids_BT)[:, :-1][scored_BT]
+        theirs_ND = self.features(other, input_ids_BT)[:, :-1][scored_BT]
         is_real_B = lengths_B > 1  # an empty batch is one token of no document
         sums_B = torch.zeros(len(lengths_B), dtype=torch.float64, device=input_ids_BT.device)
         rows_N, _ = scored_BT.nonzero(as_tuple=True)

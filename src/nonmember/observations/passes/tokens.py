@@ -24,6 +24,7 @@ from lightning.pytorch.callbacks import BasePredictionWriter
 from torch import Tensor
 
 from nonmember.models.forward import Held, SplitForward, split_forward
+from nonmember.observations.passes.features import Features
 from nonmember.observations.passes.vocabulary import (
     DEFAULT_BLOCK_BYTES,
     TokenStatistics,
@@ -67,6 +68,7 @@ def observe(
     block_bytes: int = DEFAULT_BLOCK_BYTES,
     description: str = "observing",
     num_context: int = 0,
+    features: Features | None = None,
 ) -> ObservationCounts:
     """Write what `model` says about each token of each document to `out_dir/part-<rank>.parquet`.
 
@@ -77,6 +79,7 @@ def observe(
     make_trainer: takes the keyword arguments of `lightning.Trainer`, some of which are set here.
     max_batch_tokens: most tokens of a batch, padding included; a longer document goes alone.
     num_context: ids at the beginning of every document that are read and not scored; positions count from there.
+    features: those of earlier passes, taken and added to.
 
     Raises ValueError for ids or lengths the model cannot read, logits that are not finite, and a trainer that
     does not read everything.
@@ -85,7 +88,7 @@ def observe(
     sequences = {doc_id: ids for doc_id, ids in token_ids.items() if len(ids) >= 2}
     check_readable(split, sequences)
     out_dir.mkdir(parents=True, exist_ok=True)
-    observer = Observer(split, list(sequences.values()), max_batch_tokens, block_bytes, num_context)
+    observer = Observer(split, list(sequences.values()), max_batch_tokens, block_bytes, num_context, features)
     return read_all(observer, list(sequences), out_dir, make_trainer, description)
 
 
@@ -200,12 +203,19 @@ class PaddedBatches:
 class Reader(Held, ShardableModule):
     """The predict side of a language model: documents in batches of like lengths, shared out over the processes."""
 
-    def __init__(self, split: SplitForward, sequences: Sequence[Sequence[int]], max_batch_tokens: int) -> None:
+    def __init__(
+        self,
+        split: SplitForward,
+        sequences: Sequence[Sequence[int]],
+        max_batch_tokens: int,
+        features: Features | None = None,
+    ) -> None:
         super().__init__()
         self.hold(split.model)
         self._split = split
         self._sequences = sequences
         self._max_batch_tokens = max_batch_tokens
+        self._features = features
 
     def batches(self) -> list[list[int]]:
         """Indices of the documents."""
@@ -225,6 +235,12 @@ class Reader(Held, ShardableModule):
         """All that read."""
         return (self.model,)
 
+    def features(self, split: SplitForward, input_ids_BT: Tensor) -> Tensor:
+        """[B, T, D], from an earlier pass where one has made them. Of several processes each makes its own."""
+        if self._features is None or self.trainer.world_size > 1:
+            return split.body(input_ids_BT)
+        return self._features.of(split, input_ids_BT)
+
     def predict_dataloader(self) -> PaddedBatches:
         share = share_of_rank(self.batches(), self.trainer.global_rank, self.trainer.world_size)
         return PaddedBatches(self._sequences, share)
@@ -243,8 +259,9 @@ class Observer(Reader):
         max_batch_tokens: int,
         block_bytes: int,
         num_context: int = 0,
+        features: Features | None = None,
     ) -> None:
-        super().__init__(split, sequences, max_batch_tokens)
+        super().__init__(split, sequences, max_batch_tokens, features)
         self._block_bytes = block_bytes
         self._num_context = num_context
         self._workspace = Workspace()
@@ -254,7 +271,7 @@ class Observer(Reader):
         input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
         positions_T = torch.arange(1, input_ids_BT.shape[1], device=input_ids_BT.device)
         scored_BT = (positions_T < lengths_B[:, None]) & (positions_T >= self._num_context)
-        features_ND = self._split.body(input_ids_BT)[:, :-1][scored_BT]
+        features_ND = self.features(self._split, input_ids_BT)[:, :-1][scored_BT]
         token_id_N = input_ids_BT[:, 1:][scored_BT]
         statistics = token_statistics(
             features_ND,
