@@ -17,7 +17,7 @@ from torch import Tensor
 from nonmember.models.forward import SplitForward, is_spread
 
 MOST_BYTES = 256 * 2**20
-LARGEST_SHARE = 1 / 16  # of that for one batch: documents that would push each other out are not kept at all
+LARGEST_SHARE = 1 / 16  # of that for one batch: of larger ones too few would stay for a second pass
 
 _Key = tuple[Any, ...]
 
