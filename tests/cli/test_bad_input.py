@@ -416,7 +416,7 @@ def test_a_disk_of_its_own(ask, tmp_path, options, logger):
     """A really full, or read-only, disk, in a process of its own."""
     (tmp_path / "disk").mkdir()
     command = [sys.executable, "-m", "nonmember.cli", *ask("outputs=disk", f"logger={logger}")]
-    script = f'mount -t tmpfs -o {options} tmpfs disk && "$@"; status=$?; ls disk/store/corpora; exit $status'
+    script = f'mount -t tmpfs -o {options} tmpfs disk && "$@"'
     done = subprocess.run(
         ["unshare", "-rm", "sh", "-c", script, "sh", *command],
         cwd=tmp_path,
@@ -426,13 +426,12 @@ def test_a_disk_of_its_own(ask, tmp_path, options, logger):
     )
     assert done.returncode == 1
     said = [line for line in done.stderr.splitlines() if line.startswith("nonmember audit: ")]
-    assert len(said) == 1
+    assert len(said) == 1, done.stderr
     assert "Traceback" not in done.stderr + done.stdout
     if options == "ro":
         assert "Read-only file system" in said[0]
     else:
         assert "No space left on device" in said[0]
-        assert "cleaned-" in done.stdout
     assert "outputs=FOLDER" in said[0]
 
 

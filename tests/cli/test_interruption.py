@@ -8,6 +8,7 @@ import itertools
 import json
 import os
 import pkgutil
+import random
 import signal
 import subprocess
 import sys
@@ -206,12 +207,14 @@ def test_a_short_stage_says_nothing(capsys):
 
 @pytest.fixture
 def side_by_side(make_model, texts, tmp_path) -> Callable[[], subprocess.Popen[str]]:
-    """Starts a sweep of three cells, two at a time, in a session of its own; minutes long by its resamples."""
-    documents = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
+    """Starts a sweep of three cells, two at a time, in a session of its own; long, by resamples of many documents."""
+    rng = random.Random(0)
+    more_texts = [" ".join(rng.sample(words, len(words))) for words in map(str.split, texts) for _ in range(5)]
+    documents = write_rows(tmp_path / "documents.jsonl", rows_of(more_texts))
     command, *arguments = question(make_model(0), make_model(1), documents, "launcher=joblib", "name=beside")
 
-    def start(resamples: int = 3000000) -> subprocess.Popen[str]:
-        more = [f"method.num_resamples={resamples}", "method.alpha=0.01,0.02,0.03"]
+    def start() -> subprocess.Popen[str]:
+        more = ["method.num_resamples=10000000", "method.alpha=0.01,0.02,0.03"]
         return subprocess.Popen(
             [sys.executable, "-m", "nonmember.cli", command, "-m", *arguments, *more],
             cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
@@ -269,7 +272,7 @@ def test_a_worker_that_is_killed_and_a_parent_that_is(side_by_side, tmp_path):
     time.sleep(interruption.GRACE_OF_ORPHANS + 4)
     assert not any(psutil.pid_exists(worker) for worker in workers)
 
-    process = side_by_side(200)
+    process = side_by_side()
     _, told = process.communicate(timeout=400)
     assert process.returncode == 0, told
     assert len(list(tmp_path.glob("outputs/audits/beside/*/result.json"))) == 3

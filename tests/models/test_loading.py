@@ -195,14 +195,21 @@ def test_fewer_bits_are_asked_of_transformers(folder, monkeypatch, quantization,
         assert (bits.bnb_4bit_quant_type, bits.bnb_4bit_compute_dtype) == ("nf4", arithmetic)
 
 
-@pytest.mark.parametrize(("said", "kind"), [("I/O error: os error 28", OSError), ("too large", SafetensorError)])
-def test_what_cannot_be_saved_says_why(folder, monkeypatch, said, kind):
+@pytest.mark.parametrize(
+    ("part", "error", "kind"),
+    [
+        ("model", SafetensorError("I/O error: os error 28"), OSError),
+        ("tokenizer", Exception("No space left on device (os error 28)"), OSError),  # as tokenizers has it
+        ("model", SafetensorError("too large"), SafetensorError),
+    ],
+)
+def test_what_cannot_be_saved_says_why(folder, monkeypatch, part, error, kind):
     loaded = load_folder(folder)
 
     def save_pretrained(_):
-        raise SafetensorError(said)
+        raise error
 
-    monkeypatch.setattr(loaded.model, "save_pretrained", save_pretrained)
+    monkeypatch.setattr(getattr(loaded, part), "save_pretrained", save_pretrained)
     with pytest.raises(kind) as caught:
         save(loaded, folder)
     if kind is OSError:

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import (
     AutoConfig,
@@ -145,7 +144,7 @@ def save(loaded: LoadedModel, folder: Path) -> None:
         loaded.model.to("cpu").save_pretrained(folder)
         loaded.tokenizer.save_pretrained(folder)
         share_mode(folder / "config.json", folder)
-    except SafetensorError as error:
+    except Exception as error:  # safetensors and tokenizers have their own, which name the system's error by its number
         number = re.search(r"os error (\d+)", str(error))
         if number is None:
             raise
