@@ -46,7 +46,8 @@ def test_models_with_one_tokenizer_share_what_it_made(tokenizer, encoded):
 
 def test_another_cut_text_or_tokenizer_is_encoded_by_itself(tokenizer, encoded):
     other = copy.deepcopy(tokenizer)
-    other.add_special_tokens({"additional_special_tokens": ["two"]})
+    encode_corpus(LoadedModel(None, other), CORPUS, 4)
+    other.add_special_tokens({"additional_special_tokens": ["two"]})  # the same object as before
     for model, corpus, most in [
         (tokenizer, CORPUS, 4),
         (tokenizer, CORPUS, None),

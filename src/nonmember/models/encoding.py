@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import torch
 
@@ -52,15 +50,14 @@ class _Kept:
     models read the same documents, some of them several times."""
 
     def __init__(self) -> None:
-        self._ids: OrderedDict[tuple[str, str, int | None], list[list[int]]] = OrderedDict()
-        self._names: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
+        self._ids: OrderedDict[tuple[Any, ...], list[list[int]]] = OrderedDict()
 
     def ids(self, tokenizer: Any, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
         """One list for each document, which nobody may change."""
         texts = [document.text for document in corpus.documents]
         if not getattr(tokenizer, "is_fast", False):  # of others it is not known what they are made of
             return encode(tokenizer, texts, max_tokens)
-        key = self._name(tokenizer), corpus.fingerprint, max_tokens
+        key = *_identity(tokenizer), corpus.fingerprint, max_tokens
         if key in self._ids:
             self._ids.move_to_end(key)
         else:
@@ -71,13 +68,13 @@ class _Kept:
             self._ids.popitem(last=False)
         return list(self._ids[key])
 
-    def _name(self, tokenizer: Any) -> str:
-        """A hash of all that decides which ids a text gets, but for where it is cut."""
-        if tokenizer not in self._names:
-            parts = json.loads(tokenizer.backend_tokenizer.to_str())
-            parts |= {"truncation": None, "padding": None, "truncation_side": tokenizer.truncation_side}
-            self._names[tokenizer] = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-        return self._names[tokenizer]
+
+def _identity(tokenizer: Any) -> tuple[str, str]:
+    """All that decides which ids a text gets, but for where it is cut. Asked anew each time, as a tokenizer may be
+    changed by whoever has it."""
+    described: str = tokenizer.backend_tokenizer.to_str()
+    lasting = described[described.index('"added_tokens"') :]  # truncation and padding, as last used, stand before
+    return hashlib.sha256(lasting.encode()).hexdigest(), tokenizer.truncation_side
 
 
 _KEPT = _Kept()
