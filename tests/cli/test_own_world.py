@@ -119,6 +119,7 @@ WRONG = [
     ("audit", "method.score.k=1.5", "got 1.5"),
     ("audit", "trainer.micro_batch_size=0", "trainer.micro_batch_size must be a whole number"),
     ("audit", "nme=x", "There is no key nme; did you mean name?"),
+    ("audit", "launcher.dry_run=true", "There is no key launcher.dry_run. launcher has no keys."),
     ("score", "k=1.5", "got 1.5"),
 ]
 
