@@ -9,7 +9,7 @@ from typing import ClassVar
 from nonmember.reports.core.grid import Cell, Figure
 from nonmember.reports.core.numbers import counted
 from nonmember.reports.core.report import Filled, Glance, Part, Report
-from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.order import figures as pictures
 from nonmember.reports.papers.order import published
 from nonmember.reports.papers.order import tables as ours
@@ -74,8 +74,8 @@ def drawn(filled: Filled, *found: Figure | None) -> Filled:
 # ---------------------------------------------------------------------------------------- at a glance
 
 GLANCE = (
-    "Files whose order was found, of all results, whatever their settings. Not read: false alarms, of which 5% are to "
-    "be expected. As single lines: no order was there to be learnt."
+    "Files whose order was found, of all results, whatever their settings. Not read in any order: false alarms, of "
+    "which 5% are to be expected. As single lines: no order was there to be learnt."
 )
 FEW = 4
 
@@ -89,7 +89,7 @@ def cells_of_glance(scope: Scope) -> Iterator[Cell]:
     lines = [run for run in scope.runs if run.get(ours.CHUNK) == 1]
     whole = [run for run in scope.runs if run.get(ours.CHUNK) != 1]
     for of in (
-        select(scope.runs, truth="non_member"),
+        [run for run in scope.runs if run.get(ours.DUPLICATION) == 0],
         lines,
         [run for run in whole if 0 < times(run) < FEW],
         [run for run in whole if times(run) >= FEW],
