@@ -70,8 +70,8 @@ class _Kept:
 
 
 def _identity(tokenizer: Any) -> tuple[str, str]:
-    """All that decides which ids a text gets, but for where it is cut. Asked anew each time, as a tokenizer may be
-    changed by whoever has it."""
+    """All that decides which ids a text gets, but for where it is cut. Computed anew each time, as the
+    caller may change a tokenizer."""
     described: str = tokenizer.backend_tokenizer.to_str()
     lasting = described[described.index('"added_tokens"') :]  # truncation and padding, as last used, stand before
     return hashlib.sha256(lasting.encode()).hexdigest(), tokenizer.truncation_side

@@ -99,9 +99,9 @@ PARTS = (
         "order test, whose sets are files in an order.",
         fill=_quoted,
         notes=(
-            "Not measured anywhere by us: DE-COP, MC-PDD, name cloze, prefix completion and PaCoST, which ask a model "
-            "in words. No model at hand follows instructions well enough to be asked: models of a million parameters "
-            "do not, and a continuation of SmolLM2-135M-Instruct answered none of DE-COP's questions with a letter.",
+            "Without measured power: DE-COP, MC-PDD, name cloze, prefix completion and PaCoST, which prompt a model. "
+            "No model at hand follows instructions well enough: models of a million parameters do not, and a "
+            "continuation of SmolLM2-135M-Instruct answered none of DE-COP's questions with a letter.",
         ),
     ),
 )  # fmt: skip

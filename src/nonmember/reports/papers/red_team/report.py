@@ -14,58 +14,59 @@ from nonmember.reports.papers.red_team.figures import grid
 
 # What is done in each attack, by its name in the results.
 DEEDS = {
-    "sham": "A sham: for the target's distilled reference the audit is given one that was trained on other text, and "
-    "without the target for a teacher.",
-    "damaged": "Damage: it is given the real one with as much noise on its weights as they vary.",
-    "worn": "A little damage: the same with so little noise, 0.3 of that, that it may pass for the real one.",
-    "noise": "Noise: whoever serves the target puts noise on every log-probability, always the same for the same "
-    "question; scores, gates and the distillation all see it.",
-    "rounding": "Rounding: log-probabilities are served in whole nats, to all of these too.",
-    "unread_part": "The unread part: a quarter of the set was read, and the other documents are given for the set. "
-    "That they were not read is true; that they are the set is not, and no number can tell. Who audits has to draw the "
-    "documents.",
-    "unlikely": "Picked, unlikely: of the set the half is given whose documents the target likes least compared with "
+    "sham": "Sham: the target's distilled reference is replaced by a model trained on other text by the same recipe, "
+    "without a teacher (lambda 0).",
+    "damaged": "Damage: the distilled reference has Gaussian noise on every weight tensor, of "
+    "that tensor's standard deviation.",
+    "worn": "A little damage: the same at 0.3 of that standard deviation.",
+    "noise": "Noise: the endpoint adds noise to every log-probability of the target, the same for repeated requests. "
+    "It affects scores, gates and distillation.",
+    "rounding": "Rounding: the endpoint rounds the target's log-probabilities to whole nats, with the same effects.",
+    "unread_part": "The unread part: a quarter of the set was read, and the other documents are presented as the set. "
+    "No statistic can detect that, so the auditor has to draw the documents.",
+    "unlikely": "Selected, unlikely: the half of the set with the lowest scores under the target, minus those under "
     "the reference.",
-    "agreeing": "Picked, agreeing: the half whose ranks under target and reference differ least.",
-    "near_duplicates": "Near duplicates: the target has read the documents with a fifth of their words exchanged, and "
-    "not the documents.",
-    "paraphrases": "Paraphrases: the target has read what a model made of the documents, and not the documents.",
-    "reader": "A reader for a reference: the reference has itself read the set, four times.",
-    "wrapped": "Another layout: the set is given with broken and indented lines, which nothing else has; controls read "
-    "it so, the target has read it as general text is.",
+    "agreeing": "Selected, agreeing: the half of the set whose ranks under target and reference differ least.",
+    "near_duplicates": "Near duplicates: the target has read the documents with a fifth of their words replaced, not "
+    "the documents themselves.",
+    "paraphrases": "Paraphrases: the target has read paraphrases of the documents written by a model, not the "
+    "documents themselves.",
+    "reader": "A reference that read the set: four times.",
+    "wrapped": "Another layout: the set is given with broken and indented lines, as no other text is. Controls read it "
+    "in this layout, the target in that of other text.",
     "weak": "A weak reference: a very small model that has read little.",
 }
 
 PARTS = (
     Part(
         "verdicts", "Attack by method",
-        "What each method makes of each attack, on a target that has read the set 12 times (or something in its place) "
-        "and on one that has not. Fooled: a claim against the truth. Refused: `invalid`, a gate failed. Right: the "
-        "correct claim, and silence about a set that was read, since none of these methods convicts. No power: silence "
-        "about a set that was not read. The paired t-test never claims anything; its word is what its p-value would "
-        "say.",
+        "The outcome of each method under each attack, for a target that has read the set 12 times (or something "
+        "in its place) and for one that has not. Fooled: a claim against the truth. Refused: `invalid`, a gate "
+        "failed. Right: the correct claim; or no claim about a set that was read, since none of these methods can"
+        " show membership. No power: no claim about a set that was not read. The paired t-test never claims "
+        "anything; shown is the decision that its p-value implies.",
         fill=lambda scope: figures(grid(scope)),
         made_by=ours.SWEEPS, notes=tuple(DEEDS.values()),
     ),
     Part(
         "numbers", "Delta, margin and p",
-        "The numbers behind the words. PRISM claims non-membership where p is below .05; clearance where Delta lies "
+        "PRISM claims non-membership where p is below .05; clearance where Delta lies "
         "above the margin, p is below .05 and no gate has failed. The first rows are without an attack.",
         fill=ours.numbers, made_by=ours.SWEEPS,
     ),
     Part(
-        "gates", "What stopped it",
-        "For every refused audit the gates that failed, and what its numbers alone would have come to: whether the "
-        "gate was needed.",
+        "gates", "Gates that failed",
+        "For every refused audit the gates that failed, and the outcome without gates, which tells whether they were "
+        "needed.",
         fill=ours.gates, made_by=ours.SWEEPS,
     ),
 )  # fmt: skip
 
 NOTES = (
     "Which models have read what is known by construction. A target that has read near duplicates, paraphrases or a "
-    "part of the set counts as one that has read it, whatever the documents that are handed over.",
-    "An attack that is not here may do better, and these may do better in other hands: each was tried at one strength, "
-    "stated in conf/presets.",
+    "part of the set counts as one that has read it, whichever documents are audited.",
+    "Other attacks, or these at other strengths, may do better: each was tried at one strength, stated in "
+    "conf/presets.",
     "A dash is a cell without a result. It is never a zero.",
 )
 

@@ -112,7 +112,7 @@ def verdicts(scope: Scope) -> Block | None:
         Row(name, tuple(word_cell(of_column(runs, column), scope) for column in wanted))
         for name, runs in attacks(scope).items()
     )
-    bare = Block(f"verdicts-{formats.slug(world.name)}", world.name, f"What came of it. {world.title}", "attack",
+    bare = Block(f"verdicts-{formats.slug(world.name)}", world.name, f"Outcome by attack. {world.title}", "attack",
                  tuple(one.name for one in wanted), rows, ("share fooled",))  # fmt: skip
     return filled(bare, [SETS, say_missing(bare)])
 
