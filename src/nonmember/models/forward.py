@@ -12,11 +12,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor, nn
+
+from nonmember.models.lengths import Lengths, lengths_of
 
 _log = logging.getLogger(__name__)
 
@@ -143,12 +145,14 @@ class SplitForward:
     halves.
 
     streaming: whether the halves are real. If not, `body` returns the whole logits, and `note` says why.
+    lengths: which texts may be read side by side.
     """
 
     model: nn.Module
     head: Head
     body_name: str | None
     note: str = ""
+    lengths: Lengths = field(default_factory=Lengths)
 
     @property
     def streaming(self) -> bool:
@@ -156,8 +160,9 @@ class SplitForward:
 
     def body(self, input_ids_BT: Tensor) -> Tensor:
         """Features [B, T, D]; logits [B, T, V] where the model could not be split."""
+        self.lengths.forget(self.model)
         if self.body_name is None:
-            return _full_logits(self.model, input_ids_BT)
+            return full_logits(self.model, input_ids_BT)
         # An adapter library's wrapper has the same modules under a longer name.
         module = _causal_lm(self.model).get_submodule(self.body_name)
         features: Tensor = module(input_ids=input_ids_BT, use_cache=False).last_hidden_state
@@ -170,6 +175,7 @@ class SplitForward:
         """
         if self.body_name is not None and layer == -1:
             return self.body(input_ids_BT)
+        self.lengths.forget(self.model)
         module = self.model if self.body_name is None else _causal_lm(self.model).get_submodule(self.body_name)
         hidden: Tensor = module(input_ids=input_ids_BT, use_cache=False, output_hidden_states=True).hidden_states[layer]
         return hidden.to(input_ids_BT.device)
@@ -181,20 +187,21 @@ def split_forward(model: Any) -> SplitForward:
     The check compares both on random token ids, in evaluation mode, which is then put back. A model whose
     parts are not found, or do not reproduce its logits, is used whole: slower and larger, never wrong.
     """
-    with _evaluation_mode(model), torch.no_grad():
+    with evaluation_mode(model), torch.no_grad():
         return _split_and_check(model)
 
 
 def _split_and_check(model: Any) -> SplitForward:
+    lengths = lengths_of(model.config)
     probe_BT = _probe_ids(model)
-    whole_BTV = _full_logits(model, probe_BT)
+    whole_BTV = full_logits(model, probe_BT)
     try:
         inner = _causal_lm(model)
         body_name = _name_of(inner, inner.base_model if inner.base_model is not inner else inner.get_decoder())
         head_name = _name_of(inner, inner.get_output_embeddings())
         for multiplier in _multipliers(inner.config):
             head = LinearHead(inner, head_name, multiplier, _config_number(inner.config, _SOFT_CAP_NAMES))
-            split = SplitForward(model, head, body_name)
+            split = SplitForward(model, head, body_name, lengths=lengths)
             if _agree(head(split.body(probe_BT)), whole_BTV):
                 return split
         note = "body and head together do not give the model's own logits"
@@ -202,23 +209,28 @@ def _split_and_check(model: Any) -> SplitForward:
         note = f"body and head could not be told apart ({type(error).__name__}: {error})"
     note = f"{type(model).__name__} is used whole, with all logits of a batch in memory: {note}."
     _log.warning(note)
-    return SplitForward(model, PlainLogits(whole_BTV.shape[-1]), None, note)
+    return SplitForward(model, PlainLogits(whole_BTV.shape[-1]), None, note, lengths)
 
 
 def _causal_lm(model: Any) -> Any:
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
-def _full_logits(model: Any, input_ids_BT: Tensor) -> Tensor:
+def full_logits(model: Any, input_ids_BT: Tensor) -> Tensor:
+    """[B, T, V]"""
     logits: Tensor = model(input_ids=input_ids_BT, use_cache=False).logits
     return logits
 
 
 def _probe_ids(model: Any) -> Tensor:
+    number, device = number_of_embeddings(model)
+    return torch.randint(number, (2, 12), generator=torch.Generator().manual_seed(0)).to(device)
+
+
+def number_of_embeddings(model: Any) -> tuple[int, torch.device]:
+    """Rows of the embedding matrix, and where ids are to lie."""
     embeddings = _causal_lm(model).get_input_embeddings().weight
-    generator = torch.Generator().manual_seed(0)
-    probe_BT = torch.randint(embeddings.shape[0], (2, 12), generator=generator)
-    return probe_BT if embeddings.is_meta else probe_BT.to(embeddings.device)
+    return embeddings.shape[0], torch.device("cpu") if embeddings.is_meta else embeddings.device
 
 
 def _name_of(model: nn.Module, part: nn.Module | None) -> str:
@@ -256,7 +268,7 @@ def _agree(logits: Tensor, expected: Tensor) -> bool:
 
 
 @contextmanager
-def _evaluation_mode(model: nn.Module) -> Iterator[None]:
+def evaluation_mode(model: nn.Module) -> Iterator[None]:
     """Evaluation mode for a while, then each module's own flag again: some may be frozen on purpose."""
     flags = [(module, module.training) for module in model.modules()]
     model.eval()

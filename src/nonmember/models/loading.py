@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -22,9 +23,10 @@ from transformers import (
 from transformers.utils import find_adapter_config_file
 
 from nonmember.models.folders import EXPECTED, check_folder
-from nonmember.models.identity import base_of_adapter, folder_identity, named_base
+from nonmember.models.identity import CONFIG, base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
+from nonmember.models.lengths import key_of
 from nonmember.records import Corpus
 from nonmember.runtime.files import share_mode
 from nonmember.runtime.progress import Stage
@@ -158,7 +160,8 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     folder = Path(spec.path)
     if folder.is_dir():
         base = base_of_adapter(folder)
-        return {**folder_identity(folder), "dtype": spec.dtype, **quantized, **_adapted(base, spec)}
+        apart = _lengths_apart(folder) if base is None else {}
+        return {**folder_identity(folder), "dtype": spec.dtype, **quantized, **apart, **_adapted(base, spec)}
     try:
         config = AutoConfig.from_pretrained(spec.path, **_location(spec))
         adapter = find_adapter_config_file(spec.path, revision=spec.revision)
@@ -169,12 +172,22 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
         ) from error
     commit = getattr(config, "_commit_hash", None) or spec.revision
     base = None if adapter is None else named_base(Path(adapter))
-    return {"path": spec.path, "commit": commit, "dtype": spec.dtype, **quantized, **_adapted(base, spec)}
+    known = {"path": spec.path, "commit": commit, "dtype": spec.dtype}
+    return {**known, **quantized, **key_of(config), **_adapted(base, spec)}
 
 
 def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
     """The part of a key that says what an adapter is put on; transformers looks for it at the same revision."""
     return {} if base is None else {"adapter_on": pretrained_identity(replace(spec, path=base))}
+
+
+def _lengths_apart(folder: Path) -> dict[str, int]:
+    """See `lengths.key_of`; nothing for a folder without a configuration that can be read, of which loading tells."""
+    try:
+        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return key_of(config) if isinstance(config, dict) else {}
 
 
 def _location(spec: Pretrained) -> Mapping[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Self
 
 import numpy as np
@@ -72,21 +72,23 @@ class StepLoader(Resumable):
     Lightning sees a single epoch of known length and stores `state_dict` in its checkpoints. Each batch is a dict:
     input_ids [B,T] padded on the right, lengths [B], step_tokens (scored tokens of the whole step, all processes).
     A process that has no sequence left in a micro-batch gets one of length 1, which has nothing to score.
+
+    group: sequences whose lengths are of different ones are never in one micro-batch (`models.lengths`).
     """
 
     def __init__(
         self, sequences: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], *, micro_batch_size: int,
-        padding_id: int,
+        padding_id: int, group: Callable[[int], Hashable] = lambda length: None,
     ):  # fmt: skip
         super().__init__()
         self.sequences, self.padding_id = sequences, padding_id
-        self.accumulate = max(1, math.ceil(max(map(len, steps)) / micro_batch_size))
+        divided = [_divided(step, lambda index: group(len(sequences[index])), micro_batch_size) for step in steps]
+        self.accumulate = max(1, *map(len, divided))
         self.micro_batches: list[tuple[Sequence[int], int]] = []
-        for step in steps:
+        for step, parts in zip(steps, divided, strict=True):
             tokens = sum(max(0, len(sequences[index]) - 1) for index in step)
-            self.micro_batches += [
-                (step[start : start + micro_batch_size], tokens) for start in range(0, len(step), micro_batch_size)
-            ]
+            empty: list[Sequence[int]] = [[] for _ in range(self.accumulate - len(parts))]
+            self.micro_batches += [(part, tokens) for part in (parts if step is steps[-1] else [*parts, *empty])]
 
     def __len__(self) -> int:
         return len(self.micro_batches)
@@ -120,6 +122,14 @@ class StepLoader(Resumable):
     def sizes(self) -> list[int]:
         """Tokens of each micro-batch, over all processes."""
         return [sum(len(self.sequences[index]) for index in indices) for indices, _ in self.micro_batches]
+
+
+def _divided(step: Sequence[int], group: Callable[[int], Hashable], size: int) -> list[Sequence[int]]:
+    """The sequences of a step in micro-batches of one group each."""
+    groups: dict[Hashable, list[int]] = {}
+    for index in step:
+        groups.setdefault(group(index), []).append(index)
+    return [one[start : start + size] for one in groups.values() for start in range(0, len(one), size)]
 
 
 def collate(sequences: Sequence[Sequence[int]], padding_id: int) -> dict[str, torch.Tensor]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +14,7 @@ import torch
 from peft import PeftModel
 
 from nonmember.models.forward import Ids, is_spread, split_forward
+from nonmember.models.lengths import grouping, readable_tokens
 from nonmember.runtime.callbacks import StageProgress
 from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.expectations import FORWARD, TRAINING, expectation, num_bytes, num_parameters, training_bytes
@@ -71,13 +72,16 @@ def train(
     """
     _require_on_one_device(model)
     optimization = recipe.optimization
+    group = grouping(model.config, *([teacher.model.config] if teacher is not None else []))
     if isinstance(documents, TokenStream):
         assert isinstance(recipe, Pretraining)
         loader: Loader = _streamed(documents, recipe, seed, end_of_text, compute)
     else:
         sequences = _sequences(documents, recipe, seed, end_of_text)
         steps = plan_steps(len(sequences), batch_size=optimization.batch_size, epochs=optimization.epochs, seed=seed)
-        loader = StepLoader(sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=end_of_text)
+        loader = StepLoader(
+            sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=end_of_text, group=group
+        )
     settings: dict[str, Any] = {
         "num_steps": loader.num_steps,
         "logits_budget_bytes": compute.logits_budget_mib * MIB,
@@ -98,7 +102,7 @@ def train(
     facts = _facts(loader)
     with_health = isinstance(recipe, Distillation) and compute.measure_health
     if with_health:
-        health = _health(module_to_work_on(), sequences, end_of_text, compute, f"health before {description}")
+        health = _health(module_to_work_on(), sequences, end_of_text, group, compute, f"health before {description}")
         facts |= {f"{name}_before": value for name, value in health.items()}
 
     module = module_to_work_on()
@@ -107,7 +111,7 @@ def train(
         _gather_weights(trainer, model, folder)
     _check_finite(model.parameters(), optimization, description)
     if with_health:
-        health = _health(module_to_work_on(), sequences, end_of_text, compute, f"health after {description}")
+        health = _health(module_to_work_on(), sequences, end_of_text, group, compute, f"health after {description}")
         facts |= {f"{name}_after": value for name, value in health.items()}
     model.eval()
     return facts
@@ -137,7 +141,7 @@ def tune(
     optimization, adapter = recipe.optimization, recipe.adapter
     sequences = [list(ids[: recipe.max_tokens]) for ids in documents if len(ids) >= 2]
     _check_enough(sequences, recipe)
-    longest, most = max(map(len, sequences)), getattr(model.config, "max_position_embeddings", None)
+    longest, most = max(map(len, sequences)), readable_tokens(model.config)
     if most is not None and longest > most:
         raise ValueError(
             f"A document to tune on has {longest} tokens, and the model reads at most {most}. Lower max_tokens to that."
@@ -146,7 +150,9 @@ def tune(
         len(sequences), batch_size=optimization.batch_size, epochs=optimization.epochs, seed=seed,
         drop_last=recipe.drop_last,
     )  # fmt: skip
-    loader = StepLoader(sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=0)
+    loader = StepLoader(
+        sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=0, group=grouping(model.config)
+    )
     if isinstance(adapter, AdaLora):
         RankSchedule.check(adapter, len(steps))
     tuned = add_adapter(model, adapter, seed=seed, num_steps=len(steps))
@@ -286,10 +292,11 @@ def _gather_weights(trainer: lightning.Trainer, model: Any, folder: Path) -> Non
 
 
 def _health(
-    module: CausalLMModule, sequences: Sequence[Sequence[int]], padding_id: int, compute: Compute, description: str
-) -> dict[str, float]:
+    module: CausalLMModule, sequences: Sequence[Sequence[int]], padding_id: int, group: Callable[[int], Hashable],
+    compute: Compute, description: str,
+) -> dict[str, float]:  # fmt: skip
     once = [list(range(len(sequences)))]
-    loader = StepLoader(sequences, once, micro_batch_size=compute.micro_batch_size, padding_id=padding_id)
+    loader = StepLoader(sequences, once, micro_batch_size=compute.micro_batch_size, padding_id=padding_id, group=group)
     trainer = compute.trainer(
         callbacks=[StageProgress(description, "tokens", loader.reached())],
         logger=False,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
 from nonmember.models.base import ModelSpec
+from nonmember.models.lengths import key_of
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -49,18 +50,20 @@ class InMemory(ModelSpec):
         import torch
 
         from nonmember.models.loading import LoadedModel, require_rows
+        from nonmember.models.probing import require_probed
 
         model, tokenizer = self._handed_over(builder)
         require_rows(tokenizer, model, self.label)
         # Parameters of its own over the same numbers: moving them to a device leaves the caller's where they are.
         own = {id(one): torch.nn.Parameter(one.detach(), requires_grad=one.requires_grad) for one in model.parameters()}
-        return LoadedModel(copy.deepcopy(model, own).eval(), self._own(tokenizer))
+        return require_probed(builder, self, LoadedModel(copy.deepcopy(model, own).eval(), self._own(tokenizer)))
 
     def weights(self, builder: Builder) -> LoadedModel:
         from nonmember.models.loading import LoadedModel
+        from nonmember.models.probing import require_probed
 
         model, tokenizer = self._handed_over(builder)
-        return LoadedModel(copy.deepcopy(model).eval(), self._own(tokenizer))
+        return require_probed(builder, self, LoadedModel(copy.deepcopy(model).eval(), self._own(tokenizer)))
 
     def load_tokenizer(self, builder: Builder) -> Any:
         return self._own(self._handed_over(builder)[1])
@@ -91,6 +94,8 @@ def content_of(model: Any, tokenizer: Any) -> str:
         _add(digest, name, str(tensor.dtype), str(tuple(tensor.shape)))
         digest.update(_bytes(tensor))
     _add(digest, type(tokenizer).__name__, _json(_description(tokenizer)))
+    if apart := key_of(model.config):
+        _add(digest, _json(apart))
     return digest.hexdigest()
 
 

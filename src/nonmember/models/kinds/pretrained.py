@@ -86,8 +86,9 @@ class Pretrained(ModelSpec):
         if self.gguf:
             return self.gguf.weights(builder)
         from nonmember.models.loading import load_pretrained
+        from nonmember.models.probing import require_probed
 
-        return load_pretrained(self)
+        return require_probed(builder, self, load_pretrained(self))
 
     def load_tokenizer(self, builder: Builder) -> Any:
         if self.gguf:

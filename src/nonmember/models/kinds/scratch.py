@@ -12,6 +12,7 @@ from nonmember.artifacts.store import Entry
 from nonmember.checks import require_count, require_seed, require_text
 from nonmember.corpora import Component, CorpusSpec
 from nonmember.models.base import ModelSpec
+from nonmember.models.lengths import key_of
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
@@ -85,14 +86,16 @@ class Scratch(ModelSpec):
         return {
             "scratch": self.model_type,
             "architecture": dict(self.architecture),
+            **key_of(self.architecture),
             "tokenizer": self.tokenizer.key(builder),
             "seed": self.seed,
         }
 
     def weights(self, builder: Builder) -> LoadedModel:
         from nonmember.models.loading import from_scratch
+        from nonmember.models.probing import require_probed
 
-        return from_scratch(self, self.load_tokenizer(builder))
+        return require_probed(builder, self, from_scratch(self, self.load_tokenizer(builder)))
 
     def load_tokenizer(self, builder: Builder) -> Any:
         return builder.get(self.tokenizer)

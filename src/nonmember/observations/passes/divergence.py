@@ -5,7 +5,7 @@ Shapes: B documents, T tokens, N scored tokens of a batch, D hidden, V vocabular
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -93,6 +93,9 @@ class Comparer(Reader):
     @property
     def models(self) -> tuple[Any, ...]:
         return (self.model, self._outside[0].model)
+
+    def group(self, length: int) -> Hashable:
+        return super().group(length), self._outside[0].lengths.group(length)
 
     def setup(self, stage: str) -> None:
         other, shared_ids = self._outside

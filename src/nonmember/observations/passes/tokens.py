@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from lightning.pytorch.callbacks import BasePredictionWriter
 from torch import Tensor
 
 from nonmember.models.forward import Held, SplitForward, split_forward
+from nonmember.models.lengths import readable_tokens
 from nonmember.observations.passes.features import Features
 from nonmember.observations.passes.vocabulary import (
     DEFAULT_BLOCK_BYTES,
@@ -139,7 +140,7 @@ def write_parts(
 
 def check_readable(split: SplitForward, sequences: Mapping[str, Sequence[int]]) -> None:
     config: Any = split.model.config
-    most = getattr(config.get_text_config(), "max_position_embeddings", None)
+    most = readable_tokens(config)
     for doc_id, ids in sequences.items():
         if most is not None and len(ids) > most:
             raise ValueError(
@@ -153,16 +154,21 @@ def check_readable(split: SplitForward, sequences: Mapping[str, Sequence[int]]) 
             )
 
 
-def length_buckets(lengths: Sequence[int], max_batch_tokens: int) -> list[list[int]]:
+def length_buckets(
+    lengths: Sequence[int], max_batch_tokens: int, group: Callable[[int], Hashable] = lambda length: None
+) -> list[list[int]]:
     """Indices in batches of like lengths, padded size at most `max_batch_tokens` (or one document).
 
-    Longest first, so that a shortage of memory shows at once; ties keep their order.
+    Longest first, so that a shortage of memory shows at once; ties keep their order. group: lengths of different ones
+    are never in one batch (`models.lengths`).
     """
     if max_batch_tokens < 1:
         raise ValueError(f"max_batch_tokens must be at least 1, got {max_batch_tokens}.")
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
-        if batches and lengths[batches[-1][0]] * (len(batches[-1]) + 1) <= max_batch_tokens:
+        longest = lengths[batches[-1][0]] if batches else 0
+        fits = longest * (len(batches[-1]) + 1) <= max_batch_tokens if batches else False
+        if fits and group(longest) == group(lengths[index]):
             batches[-1].append(index)
         else:
             batches.append([index])
@@ -219,7 +225,11 @@ class Reader(Held, ShardableModule):
 
     def batches(self) -> list[list[int]]:
         """Indices of the documents."""
-        return length_buckets(self.lengths(), self._max_batch_tokens)
+        return length_buckets(self.lengths(), self._max_batch_tokens, self.group)
+
+    def group(self, length: int) -> Hashable:
+        """Texts of one group may be read side by side."""
+        return self._split.lengths.group(length)
 
     def lengths(self) -> list[int]:
         """Tokens of each document."""

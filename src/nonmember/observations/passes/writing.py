@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from nonmember.models.forward import Held
+from nonmember.models.lengths import lengths_of, readable_tokens
 from nonmember.observations.passes.tokens import length_buckets, share_of_rank
 from nonmember.observations.passes.written import Written, line_of, part_of, read_all, read_part
 from nonmember.runtime.callbacks import StageProgress, after_each
@@ -109,8 +110,7 @@ def write(
 
 def longest_context(model: Any) -> int | None:
     """Most tokens that the model reads, those it writes included; None: there is no limit."""
-    most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    return None if most is None else int(most)
+    return readable_tokens(model.config)
 
 
 def cache_bytes_of_token(model: Any) -> int:
@@ -131,6 +131,7 @@ class Writer(Held, lightning.LightningModule):
     ) -> None:  # fmt: skip
         super().__init__()
         self.hold(model)
+        self._lengths = lengths_of(model.config)
         self._tokenizer = tokenizer
         self._names, self._prompts = list(prompts), [list(ids) for ids in prompts.values()]
         self._seeds = [seeds[name] for name in prompts]
@@ -143,7 +144,12 @@ class Writer(Held, lightning.LightningModule):
     def batches(self) -> list[list[int]]:
         """Indices of the prompts."""
         sizes = [len(ids) + self._max_new_tokens for ids in self._prompts]
-        return length_buckets(sizes, max(1, self._cache_bytes // cache_bytes_of_token(self.model)))
+        most = max(1, self._cache_bytes // cache_bytes_of_token(self.model))
+        return length_buckets(sizes, most, self._group)
+
+    def _group(self, size: int) -> Hashable:
+        """Of a prompt with what is to come: a longer one beside it is written to otherwise by some models."""
+        return self._lengths.group_of_prompt(size - self._max_new_tokens, self._max_new_tokens)
 
     def sizes(self) -> list[int]:
         """Texts of each batch that no earlier run has written."""
@@ -175,6 +181,7 @@ class Writer(Held, lightning.LightningModule):
         draws = LogitsProcessorList([likeliest] if self._top_logprobs else [])
         if self._temperature > 0:
             draws.append(SeededDraws(self._temperature, [self._seeds[row] for row in rows]))
+        self._lengths.forget(self.model)
         whole_BT = self.model.generate(
             input_ids=prompts_BT, attention_mask=batch["attention_mask"], logits_processor=draws,
             generation_config=generation,

@@ -1,0 +1,215 @@
+"""What is taken for granted of every model, measured once when it is loaded: it reads from left to right, a text's
+log-probabilities do not depend on what is read beside or before it, and they depend on the text.
+
+Shapes: T tokens of a text, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+from torch import Tensor
+
+from nonmember.models.forward import evaluation_mode, full_logits, number_of_embeddings
+from nonmember.models.lengths import Lengths, lengths_of, readable_tokens
+
+if TYPE_CHECKING:
+    from nonmember.artifacts import Builder
+    from nonmember.models.base import ModelSpec
+    from nonmember.models.loading import LoadedModel
+
+FORMAT = 1  # raise it when models are probed otherwise: they are then probed again
+SHORT, SHORTEST = (3, 6), 4  # tokens of a text and of the longer one beside it; of the longer one at least
+LONGEST = 300  # tokens of the longer one, where the model is so small
+OPERATIONS = 1e9  # that a longer text may take; about .05 s
+COPIED = 300_000_000  # weights of a model in half precision that is probed in a copy of single precision
+DRAWS = 3  # texts; a router of experts may choose otherwise by a rounding, but not for each of them
+
+# Of a log-probability, as a share of the standard deviation over the vocabulary. Roundings move it by 1e-5 at most, in
+# half precision by .05; models that read ahead by .005 where their weights are random, else by 1 and more.
+TOLERANCE, TOLERANCE_OF_HALF = 1e-3, 0.4
+ROUNDING = 1e-5  # nats, where the distribution is almost uniform
+ADVICE = "Name a model that was trained to predict the next token"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """difference: largest of a text's log-probabilities alone from those beside another one, nats.   allowed: what it
+    could have been.   lengths: tokens of these texts."""
+
+    difference: float
+    allowed: float
+    lengths: tuple[tuple[int, int], ...]
+
+
+def require_probed(builder: Builder, spec: ModelSpec, loaded: LoadedModel) -> LoadedModel:
+    """The loaded model, which is probed unless that is on record for its key. Raises ValueError as `probe` does."""
+    key = {"format": FORMAT, "transformers": transformers.__version__, "probed": spec.key(builder)}
+
+    def make(_: object) -> dict[str, Any]:
+        try:
+            return asdict(probe(loaded.model))
+        except ValueError as error:
+            raise ValueError(f"{spec.readable} cannot be used: {error}") from error
+
+    builder.store.get_or_make("probes", spec.readable, key, make)
+    return loaded
+
+
+def probe(model: Any) -> Outcome:
+    """Reads random tokens. Raises ValueError, with what was measured, where the model is none that can be scored."""
+    lengths = lengths_of(model.config)
+    with evaluation_mode(model), torch.no_grad(), torch.random.fork_rng(devices=[]):
+        for most in (LONGEST, SHORT[1]):
+            try:
+                texts = _Texts(model, most)
+                pairs = list(_pairs(texts.longest, lengths))
+                _require_distribution(_log_probs(model, lengths, texts.draw(0, texts.longest)))
+                reader = _in_single_precision(model)
+                found = [_differences(reader, lengths, texts, pair) for pair in pairs]
+                return Outcome(*max(found, default=(0.0, 0.0)), tuple(pairs))
+            except (RuntimeError, IndexError, TypeError, AttributeError, KeyError, AssertionError) as error:
+                failed = error  # it may read fewer tokens than its configuration says
+    line = (str(failed).strip() or type(failed).__name__).splitlines()[0]
+    raise ValueError(f"it cannot read a text of {SHORT[1]} tokens ({line.rstrip('.')}). {ADVICE}.") from failed
+
+
+class _Texts:
+    """Random tokens of a model's vocabulary, without those that its configuration has a use for."""
+
+    def __init__(self, model: Any, most: int) -> None:
+        rows, self._device = number_of_embeddings(model)
+        config = model.config.get_text_config()
+        used: set[int] = set()
+        for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
+            ids = getattr(config, name, None)
+            used |= {one for one in (ids if isinstance(ids, list) else [ids]) if isinstance(one, int)}
+        self._ids = torch.tensor([one for one in range(rows) if one not in used] or [0])
+        weights = sum(parameter.numel() for parameter in model.parameters())
+        affordable = max(SHORT[1], int(OPERATIONS / (6 * max(1, weights))))
+        self.longest = max(SHORTEST, min(most, affordable, readable_tokens(model.config) or most))
+
+    def draw(self, number: int, length: int) -> Tensor:
+        """[T]"""
+        generator = torch.Generator().manual_seed(number)
+        return self._ids[torch.randint(len(self._ids), (length,), generator=generator)].to(self._device)
+
+    def other_end(self, ids_T: Tensor) -> Tensor:
+        """The text with another last token."""
+        changed_T = ids_T.clone()
+        place = int((self._ids == int(ids_T[-1])).nonzero()[0])
+        changed_T[-1] = self._ids[(place + 1) % len(self._ids)]
+        return changed_T
+
+
+def _pairs(longest: int, lengths: Lengths) -> Iterator[tuple[int, int]]:
+    """Tokens of a text and of a longer one that may be read beside it, on both sides of each switch that is in
+    reach."""
+    first = SHORT[0]
+    for end in sorted({*lengths.switches, lengths.limit or longest, longest}):
+        if first < min(end, longest) and lengths.group(first) == lengths.group(min(end, longest)):
+            yield first, min(end, longest)
+        first = max(first, end + 1)
+
+
+def _log_probs(model: Any, lengths: Lengths, *texts: Tensor) -> Tensor:
+    """[number of texts, T, V] of texts padded to the longest."""
+    longest = max(map(len, texts))
+    padded = torch.stack([torch.nn.functional.pad(ids_T, (0, longest - len(ids_T))) for ids_T in texts])
+    lengths.forget(model)
+    return full_logits(model, padded).float().log_softmax(-1)
+
+
+def _require_distribution(log_probs_1TV: Tensor) -> None:
+    log_probs_TV = log_probs_1TV[0]
+    if bool(log_probs_TV.isnan().any()):
+        raise ValueError(
+            "its logits are no distribution (NaN, +inf, or none finite). If it runs in float16, load it in bfloat16 or "
+            "float32; if not, its weights are damaged."
+        )
+    moved = float((log_probs_TV - log_probs_TV[0]).nan_to_num(0.0).abs().max())
+    if moved < ROUNDING:
+        what = "every token is equally likely" if _spread(log_probs_TV) < ROUNDING else "one distribution for all"
+        raise ValueError(
+            f"its log-probabilities do not depend on the text ({what}; they differ by {moved:.1g} nats), so that all "
+            "scores would be the same. Its weights are zero, whole numbers or otherwise lost: save it again with them."
+        )
+
+
+def _differences(model: Any, lengths: Lengths, texts: _Texts, pair: tuple[int, int]) -> tuple[float, float]:
+    """Largest difference and what is allowed, of the text whose difference is least. Raises ValueError where it is
+    more."""
+    precise = all(parameter.dtype in (torch.float32, torch.float64) for parameter in model.parameters())
+    share = TOLERANCE if precise and not getattr(model, "is_quantized", False) else TOLERANCE_OF_HALF
+    found = []
+    for number in range(DRAWS):
+        short, long = (texts.draw(number, length) for length in pair)
+        changed = texts.other_end(short)
+        alone = _log_probs(model, lengths, changed)[0]
+        beside = _log_probs(model, lengths, changed, long)
+        measured = [_moved(beside[0, : pair[0]], alone), _moved(beside[1, : pair[0] - 1], alone[:-1])]
+        if pair[1] > SHORT[1]:  # else too large to be read more often
+            whole = _log_probs(model, lengths, texts.other_end(long))[0]
+            again = _log_probs(model, lengths, changed)[0]
+            measured += [_moved(beside[1, :-1], whole[:-1]), _moved(again, alone)]
+        allowed = share * _spread(alone) + ROUNDING
+        if max(measured) <= allowed:
+            return max(measured), allowed
+        found.append(max(measured))
+    raise ValueError(_reason(model, lengths, texts, pair, min(found), allowed))
+
+
+def _reason(
+    model: Any, lengths: Lengths, texts: _Texts, pair: tuple[int, int], difference: float, allowed: float
+) -> str:
+    """Why a text's log-probabilities move, in a sentence."""
+    long = texts.draw(0, pair[1])
+    alone, again, ahead = (_log_probs(model, lengths, ids_T)[0] for ids_T in (long, long, texts.other_end(long)))
+    if (moved := _moved(again, alone)) > allowed:
+        return (
+            f"the same text gets other log-probabilities when it is read again (they differ by {moved:.2g} nats). "
+            "Something in it is drawn at random, or remembered from text to text: switch that off (dropout, say)."
+        )
+    if (moved := _moved(ahead[:-1], alone[:-1])) > allowed:
+        return (
+            f"it is not causal. Another last token moves the log-probabilities of earlier ones by {moved:.2g} nats, so "
+            f"that each token is known before it is predicted. {ADVICE} from left to right; encoders, embedding models "
+            "and masked or prefix language models are none. If it is one, its config.json must say so (is_decoder, "
+            "use_bidirectional_attention)."
+        )
+    return (
+        f"a text's log-probabilities depend on what is read beside or before it: those of a text of {pair[0]} tokens "
+        f"move by {difference:.2g} nats beside one of {pair[1]}. Its scores would depend on its neighbours. {ADVICE}, "
+        "each text by itself: without batch statistics, limited capacities of experts, or a memory."
+    )
+
+
+def _moved(log_probs_TV: Tensor, others_TV: Tensor) -> float:
+    """Largest difference; where one of the two is no number, infinity."""
+    if not len(log_probs_TV):
+        return 0.0
+    same = log_probs_TV == others_TV  # -inf too
+    difference = (log_probs_TV - others_TV).masked_fill(same, 0.0)
+    return float(difference.abs().nan_to_num(torch.inf, torch.inf).max())
+
+
+def _spread(log_probs_TV: Tensor) -> float:
+    """Mean standard deviation over the vocabulary, tokens that are ruled out aside."""
+    deviations: Sequence[Tensor] = [row_V[row_V.isfinite()].std(correction=0) for row_V in log_probs_TV]
+    return float(torch.stack(list(deviations)).nan_to_num(0.0).mean())
+
+
+def _in_single_precision(model: Any) -> Any:
+    """A copy, where the model is in half precision and small: by its roundings a small difference cannot be told."""
+    parameters = list(model.parameters())
+    half = any(parameter.dtype in (torch.float16, torch.bfloat16) for parameter in parameters)
+    whole = all(parameter.is_floating_point() and not parameter.is_meta for parameter in parameters)
+    small = sum(parameter.numel() for parameter in parameters) <= COPIED
+    if half and whole and small and not getattr(model, "is_quantized", False):
+        return copy.deepcopy(model).float()
+    return model
