@@ -73,22 +73,15 @@ def neighbours_of(corpus: CorpusSpec, how: Neighbours) -> CorpusSpec:
 @lru_cache(maxsize=1)
 def masked_model(path: str, revision: str | None) -> tuple[Any, Any]:
     """Tokenizer and model. Raises ValueError where there is no masked model with a tokenizer that knows places."""
-    from safetensors import SafetensorError
     from transformers import AutoModelForMaskedLM
 
-    from nonmember.models.loading import load_tokenizer
+    from nonmember.models.loading import load_tokenizer, transformers_model
 
     tokenizer = load_tokenizer(Pretrained(path, revision))
     if tokenizer.mask_token_id is None or not tokenizer.is_fast:
         raise ValueError(f"{path} must be a masked language model with a fast tokenizer, to propose words in a text.")
     where = {"revision": revision} if revision else {}
-    try:
-        return tokenizer, AutoModelForMaskedLM.from_pretrained(path, use_safetensors=True, **where).eval()
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise ValueError(
-            f"No masked language model could be loaded from {path}: {str(error).splitlines()[0]} Expected a folder or "
-            "hub name with config.json and safetensors weights."
-        ) from error
+    return tokenizer, transformers_model(AutoModelForMaskedLM, "masked language model", path, where).eval()
 
 
 def proposals(tokenizer: Any, model: Any, text: str, number: int) -> list[str]:
