@@ -43,12 +43,12 @@ def put_on(base: Any, path: str, revision: str | None, *, merged: bool) -> Any:
     config = _config(path, revision)
     weights = load_file(_file(path, WEIGHTS, revision))
     own, embeddings = set(base.state_dict()), _embeddings(base)
-    _grow(base, embeddings, weights, path)
+    _grow(base, embeddings, weights, config)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # peft's advice to those who train
         model = PeftModel(base, config, adapter_name=NAME, autocast_adapter_dtype=False)
         kept = get_peft_model_state_dict(model, save_embedding_layers=False)
-        _require_shapes(path, weights, {} if config.peft_type == "ADALORA" else kept)  # which has ranks of its own
+        _require_shapes(weights, {} if config.peft_type == "ADALORA" else kept)  # which has ranks of its own
         result = set_peft_model_state_dict(model, weights, adapter_name=NAME)
     foreign = [
         name for name in weights
@@ -56,13 +56,13 @@ def put_on(base: Any, path: str, revision: str | None, *, merged: bool) -> Any:
     ]  # fmt: skip
     if foreign := sorted({*foreign, *result.unexpected_keys}):
         raise ValueError(
-            f"The adapter {path} holds {named(foreign)}, which its adapter_config.json does not speak of or its base "
+            f"It holds {named(foreign)}, which its adapter_config.json does not speak of or its base "
             "does not have. Take both files from one save_pretrained, and the base that it was trained on."
         )
     parts = ((name, set(name.split("."))) for name in result.missing_keys)
     if missing := sorted(name for name, part in parts if NAME in part and not part & COMPUTED):
         raise ValueError(
-            f"The adapter {path} lacks {named(missing)}, of which its adapter_config.json speaks. Take both files from "
+            f"It lacks {named(missing)}, of which its adapter_config.json speaks. Take both files from "
             "one save_pretrained, and the base that it was trained on."
         )
     if merged:
@@ -73,7 +73,7 @@ def put_on(base: Any, path: str, revision: str | None, *, merged: bool) -> Any:
 def _file(path: str, name: str, revision: str | None) -> Path:
     file = cached_file(path, name, revision=revision)
     if file is None:
-        raise ValueError(f"The adapter {path} has no {name}. Save it again, as safetensors.")
+        raise ValueError(f"It has no {name}. Save it again, as safetensors.")
     return Path(file)
 
 
@@ -87,7 +87,7 @@ def _config(path: str, revision: str | None) -> Any:
             f"{json.dumps(kind)}."
         )
     if task not in (None, "CAUSAL_LM"):
-        raise ValueError(f"The adapter {path} must be one of a causal language model; its task_type is {task}.")
+        raise ValueError(f"It must be one of a causal language model; its task_type is {task}.")
     known = {field.name for field in dataclasses.fields(kinds[kind])}
     odd = [name for name, value in read.items() if value and (name not in known or name in NOT_READ)]
     if odd:
@@ -98,7 +98,7 @@ def _config(path: str, revision: str | None) -> Any:
     config = kinds[kind](**{name: value for name, value in read.items() if name in known})
     if config.is_prompt_learning or config.is_adaption_prompt or kind == "XLORA":
         raise ValueError(
-            f"The adapter {path} is of the kind {kind}, which puts learned vectors before a text or mixes adapters. "
+            f"It is of the kind {kind}, which puts learned vectors before a text or mixes adapters. "
             "Only adapters that change layers of their base are read: LoRA and its kin."
         )
     config.inference_mode = True
@@ -113,31 +113,34 @@ def _embeddings(base: Any) -> list[str]:
     return [name for name, module in base.named_modules() if any(module is part for part in parts)]
 
 
-def _grow(base: Any, embeddings: list[str], weights: Mapping[str, Tensor], path: str) -> None:
+def _grow(base: Any, embeddings: list[str], weights: Mapping[str, Tensor], config: Any) -> None:
     """As many rows as the adapter was trained with, where tokens were added and their rows are in its file."""
-    rows: dict[str, int] = {}
-    for name in embeddings:
-        for form in ("weight", "base_layer.weight", "modules_to_save.weight"):
+    rows = {}
+    for name in (*embeddings, *(["lm_head"] if len(embeddings) == 1 else [])):
+        for form in ("weight", "base_layer.weight"):
             if (tensor := weights.get(f"{PREFIX}{name}.{form}")) is not None:
                 rows[name] = len(tensor)
     before = len(base.get_input_embeddings().weight)
     if not set(rows.values()) - {before}:
         return
-    if set(rows) != set(embeddings) or len(set(rows.values())) > 1 or max(rows.values()) < before:
+    # A trained copy of a tied embedding is that of the input alone: the output keeps rows that are in no file.
+    is_copy = any(embeddings[0].endswith(name) for name in getattr(config, "modules_to_save", None) or ())
+    enough = 2 if is_copy and not getattr(config, "ensure_weight_tying", False) else len(embeddings)
+    if len(rows) < enough or len(set(rows.values())) > 1 or max(rows.values()) < before:
         raise ValueError(
-            f"The adapter {path} was trained on a base with {max(rows.values())} rows of the vocabulary, and its base "
-            f"has {before}; only {', '.join(rows)} {'is' if len(rows) == 1 else 'are'} in its file. Save it again with "
-            "all embeddings (save_embedding_layers=True), or merge it into its base where it was trained."
+            f"It was trained on a base with {max(rows.values())} rows of the vocabulary, and this one has {before}. Of "
+            f"the further rows only those of {', '.join(rows)} are in its file. Merge it into its base where it was "
+            "trained, and give that model."
         )
     with torch.random.fork_rng(devices=[]):
         base.resize_token_embeddings(max(rows.values()), mean_resizing=False)
 
 
-def _require_shapes(path: str, weights: Mapping[str, Tensor], kept: Mapping[str, Tensor]) -> None:
+def _require_shapes(weights: Mapping[str, Tensor], kept: Mapping[str, Tensor]) -> None:
     wrong = [name for name in sorted(weights) if name in kept and weights[name].shape != kept[name].shape]
     if wrong:
         given, wanted = list(weights[wrong[0]].shape), list(kept[wrong[0]].shape)
         raise ValueError(
-            f"The adapter {path} holds {named(wrong)} in another shape than its adapter_config.json and its base ask "
+            f"It holds {named(wrong)} in another shape than its adapter_config.json and its base ask "
             f"for ({wrong[0]}: {given}, not {wanted}). Name the base that it was trained on, and its own configuration."
         )

@@ -29,14 +29,13 @@ LAYER = re.compile(r"(?:^|\.)(layers\.(\d+))\.")
 OF_NEXT_TOKENS = {"enorm", "hnorm", "eh_proj"}  # what a layer has that predicts further tokens (DeepSeek and its kin)
 
 
-def require_complete(path: str, found: Mapping[str, Any], model: Any, tensors: Mapping[str, tuple[str, Any]]) -> None:
-    """Raise ValueError where a model's weights are not those of its files.
+def require_complete(path: str, found: Mapping[str, Any], model: Any) -> None:
+    """Raise ValueError where a model's weights are not those of its files, all of them and no others.
 
     Args:
         path: Where it was loaded from.
         found: What transformers says of the loading.
         model: As loaded.
-        tensors: Type and shape of each tensor of the files; empty where they are not known.
     """
     if missing := sorted(found["missing_keys"]):
         raise ValueError(
@@ -49,25 +48,43 @@ def require_complete(path: str, found: Mapping[str, Any], model: Any, tensors: M
             f"{path} holds {named([each[0] for each in mismatched])} in another shape than its configuration asks for "
             f"({name}: {list(in_file)}, not {list(in_model)}). Take both from one save_pretrained."
         )
-    if unread := [name for name in unexpected_of(model, found["unexpected_keys"])]:
+    if unread := unexpected_of(model, found["unexpected_keys"]):
         raise ValueError(
             f"{path} holds {named(unread)}, which a {type(model).__name__} of its configuration does not read: scores "
             "would be those of another model. Take both from one save_pretrained, or take such tensors out of the "
             "file where they are surely not part of the model."
         )
-    _require_ties(path, model)
-    if getattr(model, "hf_quantizer", None) is None:
-        own = {name.rpartition(".")[2] for name, _ in model.named_parameters()}
-        integers = [
-            name for name, (kind, _) in sorted(tensors.items())
-            if kind not in FLOATING and name.rpartition(".")[2] in own and not is_harmless(name)
-        ]  # fmt: skip
-        if integers:
-            raise ValueError(
-                f"{path} holds {named(integers)} of the type {tensors[integers[0]][0]}, and its config.json has no "
-                "quantization_config that says what these numbers mean. Take the model without quantisation, or its "
-                "whole configuration."
-            )
+    # transformers unties what a configuration ties where the file holds two different tensors; older versions did not,
+    # and nothing says which of the two the model was.
+    ties = getattr(model, "all_tied_weights_keys", None)
+    if ties is not None and (untied := set(model.get_expanded_tied_weights_keys(all_submodels=True)) - set(ties)):
+        raise ValueError(
+            f"{path} holds {named(sorted(untied))} of its own, which its configuration says is the embedding "
+            "(tie_word_embeddings). Set that to false in config.json if the model has one, else take the tensor out."
+        )
+
+
+def require_meaning(path: str, model: Any, tensors: Mapping[str, tuple[str, Any]], is_quantized: bool) -> None:
+    """Raise ValueError where nothing says which numbers a file's integers, or its eight bits, stand for.
+
+    Args:
+        path: Where it was loaded from.
+        model: As loaded.
+        tensors: Type and shape of each tensor of its files; empty where they are not known.
+        is_quantized: Whether its configuration has a quantization_config.
+    """
+    own = {name.rpartition(".")[2] for name, _ in model.named_parameters()}
+    weights = [name for name in sorted(tensors) if name.rpartition(".")[2] in own and not is_harmless(name)]
+    if integers := [name for name in weights if tensors[name][0] not in FLOATING and not is_quantized]:
+        raise ValueError(
+            f"{path} holds {named(integers)} of the type {tensors[integers[0]][0]}, and its config.json has no "
+            "quantization_config that says what these numbers mean. Take the model without quantisation, or its whole "
+            "configuration."
+        )
+    scaled = {name.partition("_scale")[0].removesuffix("weight").rstrip(".") for name in tensors if "_scale" in name}
+    short = [name for name in weights if tensors[name][0].startswith("F8") and is_quantized]
+    if bare := [name for name in short if name.removesuffix("weight").rstrip(".") not in scaled]:
+        raise ValueError(f"{path} holds {named(bare)} in 8 bits without their scales. Take all tensors of its save.")
 
 
 def unexpected_of(model: Any, names: Collection[str]) -> list[str]:
@@ -95,16 +112,3 @@ def named(names: Collection[str]) -> str:
     """How many, and the first of them."""
     shown = ", ".join(list(names)[:NUM_NAMED])
     return f"{len(names)} tensor{'s' * (len(names) > 1)} ({shown}{', ...' * (len(names) > NUM_NAMED)})"
-
-
-def _require_ties(path: str, model: Any) -> None:
-    """transformers unties what a configuration ties where the file holds two different tensors; older versions did
-    not, and nothing says which of the two the model was."""
-    if not hasattr(model, "get_expanded_tied_weights_keys"):
-        return
-    untied = set(model.get_expanded_tied_weights_keys(all_submodels=True)) - set(model.all_tied_weights_keys)
-    if untied:
-        raise ValueError(
-            f"{path} holds {named(sorted(untied))} of its own, which its configuration says is the embedding "
-            "(tie_word_embeddings). Set that to false in config.json if the model has one, else take the tensor out."
-        )

@@ -83,8 +83,8 @@ def check_folder(path: str) -> None:
             return
         config = _read(folder / CONFIG)
         weights = _check_files(folder, "model", config.get("transformers_weights"))
-        _check_sizes(config, sum(file.stat().st_size for file in weights))
         _check_tensors(weights)
+        _check_sizes(config, sum(file.stat().st_size for file in weights))
         _check_quantization(config)
     except (ValueError, OSError) as error:
         raise ValueError(f"No model could be loaded from {path}: {error} {EXPECTED}") from error

@@ -23,7 +23,7 @@ from transformers.utils import cached_file, find_adapter_config_file
 
 from nonmember.models.adapted import put_on
 from nonmember.models.attention import own_implementation, require_flash_attention
-from nonmember.models.completeness import require_complete
+from nonmember.models.completeness import require_complete, require_meaning
 from nonmember.models.folders import CONFIG, EXPECTED, check_folder, tensors_of, weight_files
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
@@ -140,22 +140,41 @@ def transformers_model(
     """
     try:
         config = own_implementation(AutoConfig.from_pretrained(path, **where))
-        if attention == "flash_attention_2":
-            require_flash_attention(config, auto)
+    except Exception as error:  # whatever transformers says of files that are not ours
+        raise _unloadable(kind, path, error) from error
+    if attention == "flash_attention_2":
+        require_flash_attention(config, auto)
+    is_quantized = getattr(config, "quantization_config", None) is not None
+    try:
         model, found = auto.from_pretrained(
             path, config=config, attn_implementation=None if attention == "auto" else attention, use_safetensors=True,
             output_loading_info=True, ignore_mismatched_sizes=True, **where, **options,
         )  # fmt: skip
-    except Exception as error:  # whatever transformers says of files that are not ours
-        raise ValueError(f"No {kind} could be loaded from {path}: {_first_line(error)} {EXPECTED}") from error
-    folder = Path(path)
-    if not folder.is_dir() and (file := cached_file(path, CONFIG, revision=where.get("revision"))):
-        folder = Path(file).parent  # of the hub's cache, now that the files are there
-    files = weight_files(folder)
-    if files:
-        check_folder(str(folder))
-    require_complete(path, found, model, {name: each for file in files for name, each in tensors_of(file).items()})
+    except Exception as error:  # likewise
+        if attention != "auto" and "attention" in str(error):
+            raise ValueError(
+                f"{path} has no attention={attention}: {_first_line(error)} Use attention=auto, which takes what is "
+                "there."
+            ) from error
+        raise _unloadable(kind, path, error) from error
+    files = weight_files(_files_of(path, where.get("revision")))
+    require_complete(path, found, model)
+    require_meaning(path, model, {name: each for file in files for name, each in tensors_of(file).items()}, is_quantized)
     return model
+
+
+def _unloadable(kind: str, path: str, error: Exception) -> ValueError:
+    return ValueError(f"No {kind} could be loaded from {path}: {_first_line(error)} {EXPECTED}")
+
+
+def _files_of(path: str, revision: str | None) -> Path:
+    """The folder, or that in the hub's cache, whose files are checked now that they are here."""
+    if Path(path).is_dir():
+        return Path(path)
+    folder = Path(str(cached_file(path, CONFIG, revision=revision))).parent
+    if weight_files(folder):  # else they were taken from another revision, where the hub keeps converted ones
+        check_folder(str(folder))
+    return folder
 
 
 def _base_of(spec: Pretrained) -> str | None:
@@ -180,7 +199,7 @@ def dequantize(file: Path, folder: Path) -> None:
             "tokenizer, of an architecture that transformers reads."
         ) from error
     model, found = answer
-    require_complete(str(file), found, model, {})
+    require_complete(str(file), found, model)
     del model.config.quantization_config  # else transformers refuses to save what is no longer quantised
     model.hf_quantizer, model.is_quantized = None, False
     save(LoadedModel(model, tokenizer), folder)
