@@ -18,6 +18,7 @@ from nonmember.endpoints.models import MaskedModel
 from nonmember.models import Pretrained
 from nonmember.models.encoding import token_spans
 from nonmember.models.loading import load_tokenizer, transformers_model
+from nonmember.models.reading import room_of_masked
 from nonmember.records.answers import Completion, Request
 
 WORD_BEGINS = ("Ġ", "▁")  # how byte-level and SentencePiece vocabularies mark it; WordPiece marks what goes on
@@ -80,8 +81,7 @@ def _around_first_blank(tokenizer: Any, model: Any, text: str) -> str:
     """Cut to what the model reads; most texts are whole. Byte-level pieces of letters beyond English pass as marks."""
     places = token_spans(tokenizer)(text)
     num_special = len(tokenizer("")["input_ids"])
-    # RoBERTa counts its positions from the padding's on, so that two of them are never used.
-    room = min(tokenizer.model_max_length, model.config.max_position_embeddings - 2) - num_special
+    room = room_of_masked(tokenizer, model.config) - num_special
     if len(places) <= room:
         return text
     blank = text.index(tokenizer.mask_token)

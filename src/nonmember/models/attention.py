@@ -1,5 +1,5 @@
-"""The implementation of attention, which is ours to choose: a model's configuration is a stranger's, and can name code on
-the hub."""
+"""The implementation of attention is ours to choose: a model's configuration is a stranger's, and can name code on the
+hub."""
 
 from __future__ import annotations
 

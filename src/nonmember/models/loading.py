@@ -107,9 +107,7 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
             try:
                 model = put_on(model, spec.path, spec.revision, merged=merged)
             except Exception as error:  # whatever peft says of files that are not ours
-                raise ValueError(
-                    f"The adapter {spec.path} could not be put on {base}: {_first_line(error)}"
-                ) from error
+                raise ValueError(f"The adapter {spec.path} could not be put on {base}: {_first_line(error)}") from error
     require_rows(tokenizer, model, spec.path)
     return LoadedModel(model.eval(), tokenizer)
 
@@ -159,7 +157,9 @@ def transformers_model(
         raise _unloadable(kind, path, error) from error
     files = weight_files(_files_of(path, where.get("revision")))
     require_complete(path, found, model)
-    require_meaning(path, model, {name: each for file in files for name, each in tensors_of(file).items()}, is_quantized)
+    require_meaning(
+        path, model, {name: each for file in files for name, each in tensors_of(file).items()}, is_quantized
+    )
     return model
 
 

@@ -17,6 +17,7 @@ from nonmember.artifacts import Builder
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.transforms.neighbours import RandomNeighbours
 from nonmember.models.kinds.pretrained import Pretrained
+from nonmember.models.reading import room_of_masked
 from nonmember.records import Corpus, Document, Neighbours
 from nonmember.records.neighbours import name_of_neighbour
 
@@ -86,7 +87,7 @@ def masked_model(path: str, revision: str | None) -> tuple[Any, Any]:
 
 def proposals(tokenizer: Any, model: Any, text: str, number: int) -> list[str]:
     """The likeliest `number` texts with one token replaced."""
-    room = min(tokenizer.model_max_length, model.config.max_position_embeddings - 2)
+    room = room_of_masked(tokenizer, model.config)
     encoded = tokenizer(text, truncation=True, max_length=room, return_offsets_mapping=True)
     ids, places = encoded["input_ids"], encoded["offset_mapping"]
     seed = int.from_bytes(hashlib.sha256(f"neighbours\0{text}".encode("utf-8", "surrogatepass")).digest()[:8])

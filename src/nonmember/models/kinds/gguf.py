@@ -104,7 +104,11 @@ class Gguf(ModelSpec):
                 )
 
     def recipe(self) -> dict[str, Any]:
-        return {"gguf": self.readable, "dtype": self.dtype, **self._attention}  # what the file holds is known by its key
+        return {
+            "gguf": self.readable,
+            "dtype": self.dtype,
+            **self._attention,
+        }  # what the file holds is known by its key
 
     def key(self, builder: Builder) -> dict[str, Any]:
         return {**self._dequantized.key(builder), "dtype": self.dtype, **self._attention}

@@ -22,6 +22,7 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from nonmember.models.forward import Held
+from nonmember.models.reading import position_limit
 from nonmember.observations.passes.tokens import length_buckets, share_of_rank
 from nonmember.observations.passes.written import Written, line_of, part_of, read_all, read_part
 from nonmember.runtime.callbacks import StageProgress, after_each
@@ -109,8 +110,7 @@ def write(
 
 def longest_context(model: Any) -> int | None:
     """Most tokens that the model reads, those it writes included; None: there is no limit."""
-    most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
-    return None if most is None else int(most)
+    return position_limit(model.config)
 
 
 def cache_bytes_of_token(model: Any) -> int:
