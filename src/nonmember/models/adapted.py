@@ -49,7 +49,7 @@ def put_on(base: Any, path: str, revision: str | None, *, merged: bool) -> Any:
         model = PeftModel(base, config, adapter_name=NAME, autocast_adapter_dtype=False)
         kept = get_peft_model_state_dict(model, save_embedding_layers=False)
         _require_shapes(weights, {} if config.peft_type == "ADALORA" else kept)  # which has ranks of its own
-        result = set_peft_model_state_dict(model, weights, adapter_name=NAME)
+        result: Any = set_peft_model_state_dict(model, weights, adapter_name=NAME)
     foreign = [
         name for name in weights
         if name not in kept and name.removeprefix(PREFIX) in own - {f"{each}.weight" for each in embeddings}

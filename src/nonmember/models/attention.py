@@ -20,7 +20,7 @@ def _no_kernel(repo_id: str, *_: Any, **__: Any) -> Any:
 
 # Where the package `kernels` is installed, transformers fetches code for many models unasked.
 hub_kernels._kernels_enabled = False
-hub_kernels.get_kernel = _no_kernel
+hub_kernels.get_kernel = _no_kernel  # type: ignore[assignment]
 
 
 def own_implementation(config: Any) -> Any:

@@ -151,12 +151,7 @@ def _check_files(folder: Path, stem: str, named: object = None) -> list[Path]:
     index = first if named is not None and first.endswith(".json") else INDEX
     if first != index and (folder / first).is_file():
         names, source = [first], CONFIG
-        if (
-            named is None
-            and stem == "model"
-            and (folder / INDEX).is_file()
-            and set(_indexed(folder).values()) != {first}
-        ):
+        if first == f"model{SAFE}" and (folder / INDEX).is_file() and {*_indexed(folder).values()} != {first}:
             raise ValueError(
                 f"There are both {first} and {INDEX} with other files, which may be two models. Take one of them away."
             )

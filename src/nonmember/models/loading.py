@@ -99,10 +99,15 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
         merged: Whether an adapter's weights are added to those of its base.
     """
     check_folder(spec.path)
+    options = {"dtype": spec.dtype, **_quantization(spec)}
     tokenizer = load_tokenizer(spec)
     with Stage(f"loading {spec.path}"):
         base = _base_of(spec)
-        model = _whole(spec if base is None else replace(spec, path=base))
+        if base is not None:
+            check_folder(base)
+        model = transformers_model(
+            AutoModelForCausalLM, "causal language model", base or spec.path, _location(spec), spec.attention, **options
+        )
         if base is not None:
             try:
                 model = put_on(model, spec.path, spec.revision, merged=merged)
@@ -110,14 +115,6 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
                 raise ValueError(f"The adapter {spec.path} could not be put on {base}: {_first_line(error)}") from error
     require_rows(tokenizer, model, spec.path)
     return LoadedModel(model.eval(), tokenizer)
-
-
-def _whole(spec: Pretrained) -> Any:
-    check_folder(spec.path)
-    return transformers_model(
-        AutoModelForCausalLM, "causal language model", spec.path, _location(spec), spec.attention, dtype=spec.dtype,
-        **_quantization(spec),
-    )  # fmt: skip
 
 
 def transformers_model(

@@ -32,12 +32,12 @@ _log = logging.getLogger(__name__)
 # What peft says of AdaLoRA's own ranks as if they were LoRA's, and of a name that transformers has changed.
 _NOISE = ("Note that `r` is not used in AdaLora", "The following rank_pattern keys", "`is_gradient_checkpointing`")
 
-# What is adapted in model types that peft's tables lack, by the first form whose modules a model has: query and value, or
-# what holds both in one; for IA3 key and value, and what ends the inner layer.
+# What is adapted in model types that peft's tables lack, by the first form whose modules a model has: query and value,
+# or what holds both in one; for IA3 key and value, and what ends the inner layer.
 _QUERY_AND_VALUE = (("q_proj", "v_proj"), ("query_key_value",), ("qkv_proj",), ("query", "value"), ("q_lin", "v_lin"))
 _KEY_AND_VALUE = (("k_proj", "v_proj"), ("query_key_value",), ("qkv_proj",), ("key", "value"), ("k_lin", "v_lin"))
 _INNER = ("down_proj", "fc2", "dense_4h_to_h", "lin2")
-_KNOWN = {
+_KNOWN: Any = {
     "lora": TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING,
     "adalora": TRANSFORMERS_MODELS_TO_ADALORA_TARGET_MODULES_MAPPING,
     "ia3": TRANSFORMERS_MODELS_TO_IA3_TARGET_MODULES_MAPPING,
@@ -64,7 +64,7 @@ def add_adapter(model: Any, adapter: Lora | AdaLora | Ia3, *, seed: int, num_ste
     num_steps: of the training to come, over which AdaLoRA cuts its ranks.
     """
     usual = _usual(model, adapter)
-    if usual:
+    if usual and not _known(model, adapter):
         _log.info(
             "peft has no usual modules of a %s model for %s: %s are adapted (adapter.target_modules names others).",
             model.config.model_type, adapter.kind, ", ".join(usual),
@@ -149,11 +149,19 @@ def _wrapped(wrap: Any, model: Any, seed: int) -> Any:
         return wrap(shared)
 
 
+def _known(model: Any, adapter: Lora | AdaLora | Ia3) -> list[str] | str | None:
+    """What peft's table says of the model type."""
+    tables: dict[str, dict[str, list[str] | str]] = _KNOWN
+    return tables[adapter.kind].get(model.config.model_type)
+
+
 def _usual(model: Any, adapter: Lora | AdaLora | Ia3) -> list[str] | None:
-    """What is adapted by default where peft's table has no entry for the model type; None where it has one, where the
-    recipe names modules, or where none of the usual forms is there."""
-    if adapter.target_modules is not None or model.config.model_type in _KNOWN[adapter.kind]:
+    """What is adapted where the recipe names nothing: what peft's table says, else the first of the usual forms that is
+    there. None where peft chooses or nothing is known."""
+    if adapter.target_modules is not None:
         return None
+    if known := _known(model, adapter):  # peft drops its own choice for LoRA where experts are in one tensor (Mixtral)
+        return known if isinstance(known, list) and not isinstance(adapter, Ia3) else None
     linear = {
         name.rpartition(".")[2] for name, module in model.named_modules()
         if isinstance(module, nn.Linear) and _OF_TEXT.match(name)

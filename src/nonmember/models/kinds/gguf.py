@@ -104,11 +104,8 @@ class Gguf(ModelSpec):
                 )
 
     def recipe(self) -> dict[str, Any]:
-        return {
-            "gguf": self.readable,
-            "dtype": self.dtype,
-            **self._attention,
-        }  # what the file holds is known by its key
+        # What the file holds is known by its key.
+        return {"gguf": self.readable, "dtype": self.dtype, **self._attention}
 
     def key(self, builder: Builder) -> dict[str, Any]:
         return {**self._dequantized.key(builder), "dtype": self.dtype, **self._attention}
