@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 import tiny
 from nonmember.models import Pretrained
-from nonmember.models.folders import check_folder
+from nonmember.models.folders import QUANTIZERS, check_folder
 from nonmember.models.loading import LoadedModel, load_pretrained, save, train_tokenizer
 
 INDEX = "model.safetensors.index.json"
@@ -68,6 +69,29 @@ def pickles(name: str) -> Callable[[Path], None]:
     return change
 
 
+def weights(content: bytes) -> Callable[[Path], None]:
+    return lambda folder: write(folder / "model.safetensors", content)
+
+
+def header(tensors: object) -> bytes:
+    """A safetensors file's, without what it speaks of."""
+    text = json.dumps(tensors).encode()
+    return len(text).to_bytes(8, "little") + text
+
+
+def shards(named: dict[str, str], **files: list[str]) -> Callable[[Path], None]:
+    """Weights in several files with tensors of nothing, and an index that names further ones."""
+
+    def change(folder: Path) -> None:
+        places = {name: file for file, names in files.items() for name in names} | named
+        index({"weight_map": {name: f"{file}.safetensors" for name, file in places.items()}})(folder)
+        for file, names in files.items():
+            empty = {name: {"dtype": "F32", "shape": [0], "data_offsets": [0, 0]} for name in names}
+            write(folder / f"{file}.safetensors", header(empty))
+
+    return change
+
+
 DAMAGES = [
     (text("null"), "config.json must be one JSON object; got null."),
     (text("[1]"), "config.json must be one JSON object; got a list."),
@@ -88,7 +112,24 @@ DAMAGES = [
     (config(text_config={"hidden_size": 0}), "hidden_size in config.json must be"),
     (config(quantization_config={"quant_method": "aqlm"}), "quantised by aqlm, which needs the package aqlm, which is"),
     (config(quantization_config=[]), "quantization_config in config.json must be one JSON object."),
+    (config(quantization_config={"quant_method": "magic"}), "must be one of aqlm, auto-round, "),
+    (config(quantization_config={"bits": 4}), "quant_method of quantization_config in config.json must be one of"),
+    (config(quantization_config={"load_in_4bit": True}), "quantised by bitsandbytes, which needs the package"),
+    (config(text_config={"quantization_config": {"quant_method": 7}}), "; got 7. Nothing here reads"),
+    (config(compression_config={"quant_method": "magic"}), "quant_method of compression_config in config.json"),
     (config(transformers_weights="weights.bin"), "There is no weights.bin."),
+    (weights(b""), "model.safetensors (0 bytes) is no safetensors file"),
+    (weights(b"x" * 64), "model.safetensors (64 bytes) is no safetensors file"),
+    (weights(header({})[:-1]), "is no safetensors file"),
+    (weights(header({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}})), "by its header; it has"),
+    (weights(header({"a": {"dtype": "F32"}})), "is no safetensors file"),
+    (weights(header([])), "is no safetensors file"),
+    (lambda folder: (folder / "gone.json").symlink_to(folder / "nowhere"), "gone.json is a link to nothing."),
+    (lambda folder: (folder / "vocab.json").mkdir(), "vocab.json must be a file; it is a folder, a pipe or a device."),
+    (lambda folder: os.mkfifo(folder / "tokens"), "tokens must be a file; it is a folder, a pipe or a device."),
+    (lambda folder: write(folder / INDEX, '{"weight_map": {"a": "b.safetensors"}}'), "which may be two models."),
+    (shards({"a": "one"}, one=["a"], two=["a", "b"]), "a is in one.safetensors and in two.safetensors, which may be"),
+    (shards({"b": "one"}, one=["a"], two=["c"]), "says that b lies in one.safetensors, and it does not."),
     (index({"weight_map": {"a": "pytorch_model-1.bin"}}), "names pytorch_model-1.bin, which is no safetensors file."),
     (index({"weight_map": {"a": "m-1.safetensors"}}), f"{INDEX} names m-1.safetensors, which is not there."),
     (index({"weight_map": []}), f"{INDEX} must have a weight_map"),
@@ -120,9 +161,12 @@ def test_a_sound_folder_and_a_name_of_the_hub_pass(folder):
 def test_an_adapter_needs_no_configuration_of_a_model(folder):
     (folder / "config.json").unlink()
     write(folder / "adapter_config.json", "{}")
+    with pytest.raises(ValueError, match="It holds whole weights and an adapter"):
+        check_folder(str(folder))
+    (folder / "model.safetensors").rename(folder / "weights")
     with pytest.raises(ValueError, match=r"There is no adapter_model\.safetensors"):
         check_folder(str(folder))
-    write(folder / "adapter_model.safetensors", b"")
+    (folder / "weights").rename(folder / "adapter_model.safetensors")
     check_folder(str(folder))
 
 
@@ -135,3 +179,10 @@ def test_whatever_else_is_wrong_is_one_sentence_too(folder, name, content):
     with pytest.raises(ValueError, match=r"could be loaded from .*a-model: .*Expected") as caught:
         load_pretrained(Pretrained(str(folder)))
     assert "\n" not in str(caught.value)
+
+
+def test_the_methods_of_quantisation_are_those_of_transformers_whose_code_is_no_kernel_of_the_hub():
+    from transformers.quantizers.auto import AUTO_QUANTIZER_MAPPING
+
+    theirs = {name.removesuffix("_4bit").removesuffix("_8bit") for name in AUTO_QUANTIZER_MAPPING} - {"gguf"}
+    assert theirs - {"eetq", "metal", "nvfp4"} == QUANTIZERS.keys()

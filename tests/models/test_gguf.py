@@ -23,12 +23,12 @@ gguf = pytest.importorskip("gguf", reason="GGUF files are read with the package 
 SCORE = "loss"
 
 
-def write_gguf(folder: Path, file: Path) -> Path:
+def write_gguf(folder: Path, file: Path, num_blocks: int | None = None) -> Path:
     """A tiny Llama of transformers in the names, shapes and row order of llama.cpp, unquantised."""
     loaded = load_folder(folder)
     config, weights = loaded.model.config, loaded.model.state_dict()
     writer = gguf.GGUFWriter(str(file), "llama")
-    writer.add_block_count(config.num_hidden_layers)
+    writer.add_block_count(num_blocks or config.num_hidden_layers)
     writer.add_context_length(config.max_position_embeddings)
     writer.add_embedding_length(config.hidden_size)
     writer.add_feed_forward_length(config.intermediate_size)
@@ -109,6 +109,13 @@ def test_it_is_converted_once_and_known_by_content(llama, builder, tmp_path):
     builder.get(Gguf(str(file)))
     builder.get(Gguf(str(copy), dtype="bfloat16"))
     assert len(list(builder.store.root.glob("dequantized/*/model.safetensors"))) == 1
+
+
+@pytest.mark.parametrize(("num_blocks", "sentence"), [(1, "which a LlamaForCausalLM of its"), (3, "lacks 9 tensors")])
+def test_other_blocks_than_it_speaks_of_are_refused(llama, builder, tmp_path, num_blocks, sentence):
+    file = write_gguf(llama[0], tmp_path / "model.gguf", num_blocks)
+    with pytest.raises(ValueError, match=sentence):
+        builder.get(Gguf(str(file)))
 
 
 def test_from_the_command_line(llama, nonmember, texts, tmp_path):

@@ -19,9 +19,10 @@ from nonmember.models import Pretrained
 from nonmember.models.forward import split_forward
 from nonmember.models.kinds import in_memory
 from nonmember.models.kinds.in_memory import content_of
-from nonmember.models.lengths import Lengths, key_of, lengths_of, readable_tokens
+from nonmember.models.lengths import Lengths, key_of, lengths_of
 from nonmember.models.loading import LoadedModel, pretrained_identity, save, train_tokenizer
 from nonmember.models.probing import probe
+from nonmember.models.reading import position_limit
 from nonmember.observations.passes.answers import observe_answers
 from nonmember.observations.passes.divergence import load_divergences, observe_divergence
 from nonmember.observations.passes.embedding import embed
@@ -265,4 +266,4 @@ def test_no_batch_holds_lengths_that_are_read_differently(name):
     beyond = [sorted(numbers[index] for index in batch) for batch in batches if numbers[batch[0]] > SWITCH]
     assert beyond == ([[33, 50, 90, 90]] if name == "longrope" else [[90, 90], [50], [33]])
     assert length_buckets(numbers, 1000) == length_buckets(numbers, 1000, Lengths().group)
-    assert readable_tokens(config) == 128
+    assert position_limit(config) == 128

@@ -13,7 +13,7 @@ import pytest
 import torch
 from peft import PeftModel
 from test_resume import StopAfter, disturb_generators
-from transformers import AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM
 
 import tiny
 from command_line import rows_of, write_rows
@@ -600,3 +600,44 @@ def test_what_is_wrong_is_said_in_a_sentence(tune_it, arguments, sentence):
     assert re.search(sentence, said.err), said.err
     assert "Traceback" not in said.err
     assert len(said.err.strip().splitlines()) == 1
+
+
+USUAL = {  # by model type: what LoRA and IA3 adapt, and what of it is IA3's inner layer
+    "llama": ({"q_proj", "v_proj"}, {"k_proj", "v_proj", "down_proj"}, {"down_proj"}),  # of peft's tables
+    "gpt2": ({"c_attn"}, {"c_attn", "mlp.c_proj"}, {"mlp.c_proj"}),
+    "mixtral": ({"q_proj", "v_proj"}, {"k_proj", "v_proj", "w2"}, {"w2"}),
+    "olmo": ({"q_proj", "v_proj"}, {"k_proj", "v_proj", "down_proj"}, {"down_proj"}),  # of none
+    "olmo2": ({"q_proj", "v_proj"}, {"k_proj", "v_proj", "down_proj"}, {"down_proj"}),
+    "phi3": ({"qkv_proj"}, {"qkv_proj", "down_proj"}, {"down_proj"}),
+    "biogpt": ({"q_proj", "v_proj"}, {"k_proj", "v_proj", "fc2"}, {"fc2"}),
+    "starcoder2": ({"q_proj", "v_proj"}, {"k_proj", "v_proj"}, set()),
+    "persimmon": ({"query_key_value"}, {"query_key_value", "dense_4h_to_h"}, {"dense_4h_to_h"}),
+}
+
+
+def untrained(model_type: str) -> torch.nn.Module:
+    settings = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 24}
+    further = {"num_key_value_heads": 2} if model_type not in ("gpt2", "biogpt") else {}
+    further |= {"pad_token_id": 0} if model_type in ("phi3", "olmo", "olmo2") else {}
+    config = AutoConfig.for_model(model_type, vocab_size=VOCAB, **settings, **further)
+    with torch.device("meta"):
+        return AutoModelForCausalLM.from_config(config)
+
+
+@pytest.mark.parametrize("model_type", USUAL)
+def test_usual_modules_are_peft_s_or_those_that_the_model_has(model_type, caplog):
+    model = untrained(model_type)
+    caplog.set_level("INFO")
+    found = [
+        add_adapter(model, replace(ADAPTERS[kind], target_modules=None), seed=1, num_steps=9).active_peft_config
+        for kind in ("lora", "ia3")
+    ]
+    of_lora, of_ia3, inner = USUAL[model_type]
+    assert (found[0].target_modules, found[1].target_modules, found[1].feedforward_modules) == (of_lora, of_ia3, inner)
+    is_known = model_type in ("llama", "gpt2", "mixtral")
+    assert ("are adapted (adapter.target_modules names others)" in caplog.text) is not is_known
+
+
+def test_where_nothing_usual_is_there_the_linear_modules_are_named():
+    with pytest.raises(ValueError, match=r"no usual modules of a mamba model for lora; name some of in_proj, x_proj"):
+        add_adapter(untrained("mamba"), LORA, seed=1, num_steps=9)

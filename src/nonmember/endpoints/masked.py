@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-from safetensors import SafetensorError
 from torch import Tensor
 from transformers import AutoModelForMaskedLM
 
@@ -18,7 +17,8 @@ from nonmember.corpora.names import BLANK
 from nonmember.endpoints.models import MaskedModel
 from nonmember.models import Pretrained
 from nonmember.models.encoding import token_spans
-from nonmember.models.loading import load_tokenizer
+from nonmember.models.loading import load_tokenizer, transformers_model
+from nonmember.models.reading import room_of_masked
 from nonmember.records.answers import Completion, Request
 
 WORD_BEGINS = ("Ġ", "▁")  # how byte-level and SentencePiece vocabularies mark it; WordPiece marks what goes on
@@ -60,13 +60,7 @@ def _load(spec: MaskedModel) -> tuple[Any, Any]:
     if tokenizer.mask_token_id is None:
         raise ValueError(f"{spec.path} has no mask token, so it fills no blanks. Name a masked language model.")
     where = {"revision": spec.revision} if spec.revision else {}
-    try:
-        model: Any = AutoModelForMaskedLM.from_pretrained(spec.path, use_safetensors=True, **where)
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise ValueError(
-            f"No masked language model could be loaded from {spec.path}: {str(error).splitlines()[0]} Expected a "
-            "folder or hub name with config.json and safetensors weights."
-        ) from error
+    model = transformers_model(AutoModelForMaskedLM, "masked language model", spec.path, where)
     return tokenizer, model.eval()
 
 
@@ -87,8 +81,7 @@ def _around_first_blank(tokenizer: Any, model: Any, text: str) -> str:
     """Cut to what the model reads; most texts are whole. Byte-level pieces of letters beyond English pass as marks."""
     places = token_spans(tokenizer)(text)
     num_special = len(tokenizer("")["input_ids"])
-    # RoBERTa counts its positions from the padding's on, so that two of them are never used.
-    room = min(tokenizer.model_max_length, model.config.max_position_embeddings - 2) - num_special
+    room = room_of_masked(tokenizer, model.config) - num_special
     if len(places) <= room:
         return text
     blank = text.index(tokenizer.mask_token)

@@ -47,8 +47,10 @@ def meta_model(described: HubModel, num_layers: int | None = None) -> Any:
 def from_settings(model_type: str, settings: dict[str, Any]) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
 
+    from nonmember.models.attention import own_implementation
+
     with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **settings))
+        return AutoModelForCausalLM.from_config(own_implementation(AutoConfig.for_model(model_type, **settings)))
 
 
 class _Described(nn.Module):

@@ -1,10 +1,11 @@
-"""Checks of a model folder's small files, before anything heavy is imported or weights are read."""
+"""Checks of a model folder's small files and of its weights' headers, before anything heavy is imported or weights are
+read."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ ADAPTER = "adapter_config.json"
 INDEX = "model.safetensors.index.json"
 SAFE, PICKLES = ".safetensors", (".bin", ".pt", ".pth", ".ckpt", ".pkl")
 NO_PICKLES = "Pickles can run code when they are read: save the model again with save_pretrained, as safetensors."
-EXPECTED = "Expected a folder or hub name with config.json and safetensors weights that belong to it."
+EXPECTED = "Expected a folder or hub name with config.json and safetensors weights, of a kind that transformers loads."
+LARGEST_HEADER = 100_000_000  # bytes, as the format has it
 
 # Sizes by the names that most architectures give them, and the largest that is still a size.
 WIDTH, DEPTH, VOCABULARY = ("hidden_size", "n_embd", "d_model"), ("num_hidden_layers", "n_layer"), ("vocab_size",)
@@ -28,17 +30,28 @@ SIZES = {
     ("max_position_embeddings", "n_positions"): 10**9,
 }
 
-# The packages that read what was quantised by a method, as transformers names it.
-QUANTIZERS = {
+# Methods of quantisation that transformers implements, and the package that each needs besides torch; without those
+# whose code would come from the hub (eetq, metal, nvfp4).
+QUANTIZERS: dict[str, str | None] = {
     "aqlm": "aqlm",
     "auto-round": "auto_round",
     "awq": "gptqmodel",
+    "bitnet": None,
     "bitsandbytes": "bitsandbytes",
     "compressed-tensors": "compressed_tensors",
     "fbgemm_fp8": "fbgemm_gpu",
+    "fouroversix": "fouroversix",
+    "fp8": None,
+    "fp_quant": "fp_quant",
+    "gemma": None,
     "gptq": "gptqmodel",
+    "higgs": "flute",
     "hqq": "hqq",
+    "mxfp4": None,
+    "mxfp8": None,
     "quanto": "optimum",
+    "quark": "quark",
+    "sinq": "sinq",
     "spqr": "spqr_quant",
     "torchao": "torchao",
     "vptq": "vptq",
@@ -52,21 +65,71 @@ def has_config(path: str) -> bool:
 
 def check_folder(path: str) -> None:
     """`ValueError` for a local folder that cannot be a model's: a damaged configuration, sizes that its weights cannot
-    have, a quantisation whose package is missing, or weights that are pickles. A name of the hub passes."""
+    have, a quantisation that nothing reads, weights that are pickles, damaged or not those of their index. A name of
+    the hub passes."""
     folder = Path(path)
     if not folder.is_dir():
         return
     try:
+        check_entries(folder)
         if (folder / ADAPTER).is_file():  # the adapter's base has a folder of its own
             _read(folder / ADAPTER)
-            _check_files(folder, "adapter_model")
+            if (folder / f"model{SAFE}").is_file() or (folder / INDEX).is_file():
+                raise ValueError(
+                    f"It holds whole weights and an adapter ({ADAPTER}), and nothing says whether the adapter has been "
+                    "merged into them. Move one of the two to a folder of its own."
+                )
+            _check_tensors(_check_files(folder, "adapter_model"))
             return
         config = _read(folder / CONFIG)
         weights = _check_files(folder, "model", config.get("transformers_weights"))
+        _check_tensors(weights)
         _check_sizes(config, sum(file.stat().st_size for file in weights))
         _check_quantization(config)
     except (ValueError, OSError) as error:
         raise ValueError(f"No model could be loaded from {path}: {error} {EXPECTED}") from error
+
+
+def check_entries(folder: Path) -> None:
+    """Raise ValueError where reading a folder's files could fail or never end: pipes, devices, links to nothing."""
+    for path in sorted(folder.iterdir()):
+        if not path.exists():
+            raise ValueError(f"{path.name} is a link to nothing. Put the file there, or take the link away.")
+        if not path.is_file() and (not path.is_dir() or path.suffix in (".json", ".txt", SAFE)):
+            raise ValueError(f"{path.name} must be a file; it is a folder, a pipe or a device. Take it away.")
+
+
+def tensors_of(file: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
+    """Type and shape of each tensor of a safetensors file, by name, from its header alone.
+
+    Raises ValueError where it is no such file, or only a part of one.
+    """
+    size = file.stat().st_size
+    with file.open("rb") as stream:
+        length = int.from_bytes(stream.read(8), "little")
+        header = stream.read(length) if length <= min(size - 8, LARGEST_HEADER) else b""
+    try:
+        found = {name: entry for name, entry in json.loads(header).items() if name != "__metadata__"}
+        tensors = {name: (str(entry["dtype"]), tuple(map(int, entry["shape"]))) for name, entry in found.items()}
+        end = max((int(entry["data_offsets"][1]) for entry in found.values()), default=0)
+    except (ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:
+        raise ValueError(
+            f"{file.name} ({size:,} bytes) is no safetensors file: its header cannot be read. Copy or save it again."
+        ) from error
+    if 8 + length + end != size:
+        raise ValueError(
+            f"{file.name} must have {8 + length + end:,} bytes by its header; it has {size:,}. Copy it again."
+        )
+    return tensors
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """The safetensors files that transformers reads of a folder; none where they are not there."""
+    try:
+        config = _read(folder / CONFIG) if (folder / CONFIG).is_file() else {}
+        return _check_files(folder, "model", config.get("transformers_weights"))
+    except ValueError:
+        return []
 
 
 def _read(path: Path) -> Mapping[str, Any]:
@@ -88,11 +151,12 @@ def _check_files(folder: Path, stem: str, named: object = None) -> list[Path]:
     index = first if named is not None and first.endswith(".json") else INDEX
     if first != index and (folder / first).is_file():
         names, source = [first], CONFIG
+        if first == f"model{SAFE}" and (folder / INDEX).is_file() and {*_indexed(folder).values()} != {first}:
+            raise ValueError(
+                f"There are both {first} and {INDEX} with other files, which may be two models. Take one of them away."
+            )
     elif (folder / index).is_file():
-        places = _read(folder / index).get("weight_map")
-        if not isinstance(places, Mapping) or not places or not all(isinstance(name, str) for name in places.values()):
-            raise ValueError(f"{index} must have a weight_map from names of weights to names of files.")
-        names, source = sorted(set(places.values())), index
+        names, source = sorted(set(_indexed(folder, index).values())), index
     else:
         held = sorted(file.name for file in folder.iterdir())
         if pickles := [name for name in held if name.removesuffix(".index.json").endswith(PICKLES)]:
@@ -104,6 +168,31 @@ def _check_files(folder: Path, stem: str, named: object = None) -> list[Path]:
         if not (folder / name).is_file():
             raise ValueError(f"{source} names {name}, which is not there.")
     return [folder / name for name in names]
+
+
+def _indexed(folder: Path, index: str = INDEX) -> Mapping[str, str]:
+    """The file of each tensor, as an index has it."""
+    files = _read(folder / index).get("weight_map")
+    if not isinstance(files, Mapping) or not files or not all(isinstance(name, str) for name in files.values()):
+        raise ValueError(f"{index} must have a weight_map from names of weights to names of files.")
+    return files
+
+
+def _check_tensors(files: Sequence[Path]) -> None:
+    """Every tensor lies in one file, and where the index says."""
+    holder: dict[str, str] = {}
+    for file in files:
+        for name in tensors_of(file):
+            if name in holder:
+                raise ValueError(
+                    f"{name} is in {holder[name]} and in {file.name}, which may be of two models. Save the model again."
+                )
+            holder[name] = file.name
+    if len(files) == 1 or not (files[0].parent / INDEX).is_file():
+        return
+    for name, file_name in _indexed(files[0].parent).items():
+        if Path(file_name).name != holder.get(name):
+            raise ValueError(f"{INDEX} says that {name} lies in {file_name}, and it does not. Save the model again.")
 
 
 def _check_sizes(config: Mapping[str, Any], num_bytes: int) -> None:
@@ -128,18 +217,27 @@ def _check_sizes(config: Mapping[str, Any], num_bytes: int) -> None:
 
 
 def _check_quantization(config: Mapping[str, Any]) -> None:
-    quantization = config.get("quantization_config")
-    if quantization is None:
-        return
-    if not isinstance(quantization, Mapping):
-        raise ValueError(f"quantization_config in {CONFIG} must be one JSON object.")
-    method = quantization.get("quant_method")
-    package = QUANTIZERS.get(str(method))
-    if package is not None and importlib.util.find_spec(package) is None:
-        raise ValueError(
-            f"Its weights are quantised by {method}, which needs the package {package.replace('_', '-')}, which is "
-            "not installed. Install it, or take the model without quantisation."
-        )
+    for part in (config, config.get("text_config")):
+        for key in ("quantization_config", "compression_config"):
+            quantization = part.get(key) if isinstance(part, Mapping) else None
+            if quantization is None:
+                continue
+            if not isinstance(quantization, Mapping):
+                raise ValueError(f"{key} in {CONFIG} must be one JSON object.")
+            by_flag = quantization.get("load_in_8bit") or quantization.get("load_in_4bit")  # before methods had names
+            method = quantization.get("quant_method") or ("bitsandbytes" if by_flag else None)
+            if not isinstance(method, str) or method not in QUANTIZERS:
+                raise ValueError(
+                    f"quant_method of {key} in {CONFIG} must be one of {', '.join(QUANTIZERS)}; got "
+                    f"{json.dumps(method)}. Nothing here reads weights quantised otherwise; take the model without "
+                    "quantisation."
+                )
+            package = QUANTIZERS[method]
+            if package is not None and importlib.util.find_spec(package) is None:
+                raise ValueError(
+                    f"Its weights are quantised by {method}, which needs the package {package.replace('_', '-')}, "
+                    "which is not installed. Install it, or take the model without quantisation."
+                )
 
 
 def _short(error: BaseException) -> str:

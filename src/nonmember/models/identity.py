@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nonmember.corpora.specs import digest_file, digest_files
+from nonmember.models.folders import check_entries
 
 SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".py"}
 FURTHER = ("*.jinja", "*.tiktoken", "additional_chat_templates/*.jinja")  # not in all keys from the start
@@ -20,8 +21,9 @@ def folder_identity(folder: Path) -> dict[str, Any]:
     """Hashes of the files, as parts of a key. Chat templates, and weights that an index names in folders below, are a
     part of their own, which is there where there are such files.
 
-    Raises ValueError where an index names weights that do not lie in the folder.
+    Raises ValueError where an index names weights that do not lie in the folder, or where a file cannot be read.
     """
+    check_entries(folder)
     files = [path for path in sorted(folder.iterdir()) if path.suffix in SUFFIXES]
     digest = hashlib.sha256("".join(f"{path.name} {digest_file(path)}\n" for path in files).encode())
     further = {path for pattern in FURTHER for path in folder.glob(pattern)}

@@ -78,12 +78,6 @@ def key_of(config: Any) -> dict[str, int]:
     return {"lengths_apart": FORMAT} if lengths_of(config) else {}
 
 
-def readable_tokens(config: Any) -> int | None:
-    """Most tokens that a model of this configuration reads; None where it names no limit."""
-    stated = getattr(config.get_text_config(), "max_position_embeddings", None)
-    return lengths_of(config).most or stated
-
-
 def grouping(*configs: Any) -> Callable[[int], Hashable]:
     """The group of a text's length where it is read by models of all these configurations."""
     all_lengths = [lengths_of(config) for config in configs]

@@ -20,10 +20,13 @@ from transformers import (
     BitsAndBytesConfig,
     PreTrainedTokenizerFast,
 )
-from transformers.utils import find_adapter_config_file
+from transformers.utils import cached_file, find_adapter_config_file
 
-from nonmember.models.folders import EXPECTED, check_folder
-from nonmember.models.identity import CONFIG, base_of_adapter, folder_identity, named_base
+from nonmember.models.adapted import put_on
+from nonmember.models.attention import own_implementation, require_flash_attention
+from nonmember.models.completeness import require_complete, require_meaning
+from nonmember.models.folders import CONFIG, EXPECTED, check_folder, tensors_of, weight_files
+from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
 from nonmember.models.lengths import key_of
@@ -64,7 +67,7 @@ def train_tokenizer(corpus: Corpus, vocab_size: int) -> PreTrainedTokenizerFast:
 def from_scratch(spec: Scratch, tokenizer: Any) -> LoadedModel:
     """Random weights drawn from the spec's seed, with as many vocabulary rows as the tokenizer has entries."""
     settings = {"vocab_size": len(tokenizer), "eos_token_id": tokenizer.eos_token_id, "bos_token_id": None}
-    config = AutoConfig.for_model(spec.model_type, **settings, **spec.architecture)
+    config = own_implementation(AutoConfig.for_model(spec.model_type, **settings, **spec.architecture))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(spec.seed)
         model = AutoModelForCausalLM.from_config(config)
@@ -90,28 +93,95 @@ def load_tokenizer(spec: Pretrained) -> Any:
     return tokenizer
 
 
-def load_pretrained(spec: Pretrained) -> LoadedModel:
-    """From a folder or the hub; says in a sentence what is missing."""
+def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
+    """From a folder or the hub; says in a sentence what is missing.
+
+    Args:
+        spec: The model.
+        merged: Whether an adapter's weights are added to those of its base.
+    """
     check_folder(spec.path)
-    quantized = _quantization(spec)
-    where = _location(spec)
+    options = {"dtype": spec.dtype, **_quantization(spec)}
     tokenizer = load_tokenizer(spec)
-    try:
-        with Stage(f"loading {spec.path}"):
-            answer: Any = AutoModelForCausalLM.from_pretrained(
-                spec.path, dtype=spec.dtype, use_safetensors=True, output_loading_info=True,
-                ignore_mismatched_sizes=True, **where, **quantized,
-            )  # fmt: skip
-        model, found = answer
-        # Where transformers would go on with random weights.
-        if wrong := sorted(map(str, [*found["missing_keys"], *found["mismatched_keys"]])):
-            raise ValueError(f"{len(wrong)} weights are missing or of another shape, first {wrong[0]}.")
-    except Exception as error:  # likewise
-        raise ValueError(
-            f"No causal language model could be loaded from {spec.path}: {_first_line(error)} {EXPECTED}"
-        ) from error
+    with Stage(f"loading {spec.path}"):
+        base = _base_of(spec)
+        if base is not None:
+            check_folder(base)
+        model = transformers_model(
+            AutoModelForCausalLM, "causal language model", base or spec.path, _location(spec), spec.attention, **options
+        )
+        if base is not None:
+            try:
+                model = put_on(model, spec.path, spec.revision, merged=merged)
+            except Exception as error:  # whatever peft says of files that are not ours
+                raise ValueError(f"The adapter {spec.path} could not be put on {base}: {_first_line(error)}") from error
     require_rows(tokenizer, model, spec.path)
     return LoadedModel(model.eval(), tokenizer)
+
+
+def transformers_model(
+    auto: Any, kind: str, path: str, where: Mapping[str, Any], attention: str = "auto", **options: Any
+) -> Any:
+    """A model of transformers with all its weights and no others, by our own implementation of attention.
+
+    Args:
+        auto: Class of transformers that loads it.
+        kind: What it is called in messages.
+        path: Folder or name on the hub.
+        where: Revision, and whether remote code is trusted.
+        attention: Of `kinds.pretrained.ATTENTIONS`.
+        options: Further arguments of `from_pretrained`.
+
+    Raises:
+        ValueError: It cannot be loaded, or its files are not those of its configuration.
+    """
+    try:
+        config = own_implementation(AutoConfig.from_pretrained(path, **where))
+    except Exception as error:  # whatever transformers says of files that are not ours
+        raise _unloadable(kind, path, error) from error
+    if attention == "flash_attention_2":
+        require_flash_attention(config, auto)
+    is_quantized = getattr(config, "quantization_config", None) is not None
+    try:
+        model, found = auto.from_pretrained(
+            path, config=config, attn_implementation=None if attention == "auto" else attention, use_safetensors=True,
+            output_loading_info=True, ignore_mismatched_sizes=True, **where, **options,
+        )  # fmt: skip
+    except Exception as error:  # likewise
+        if attention != "auto" and "attention" in str(error):
+            raise ValueError(
+                f"{path} has no attention={attention}: {_first_line(error)} Use attention=auto, which takes what is "
+                "there."
+            ) from error
+        raise _unloadable(kind, path, error) from error
+    files = weight_files(_files_of(path, where.get("revision")))
+    require_complete(path, found, model)
+    require_meaning(
+        path, model, {name: each for file in files for name, each in tensors_of(file).items()}, is_quantized
+    )
+    return model
+
+
+def _unloadable(kind: str, path: str, error: Exception) -> ValueError:
+    return ValueError(f"No {kind} could be loaded from {path}: {_first_line(error)} {EXPECTED}")
+
+
+def _files_of(path: str, revision: str | None) -> Path:
+    """The folder, or that in the hub's cache, whose files are checked now that they are here."""
+    if Path(path).is_dir():
+        return Path(path)
+    folder = Path(str(cached_file(path, CONFIG, revision=revision))).parent
+    if weight_files(folder):  # else they were taken from another revision, where the hub keeps converted ones
+        check_folder(str(folder))
+    return folder
+
+
+def _base_of(spec: Pretrained) -> str | None:
+    """What an adapter is put on; None where the path is that of a whole model."""
+    if Path(spec.path).is_dir():
+        return base_of_adapter(Path(spec.path))
+    adapter = find_adapter_config_file(spec.path, revision=spec.revision)
+    return None if adapter is None else named_base(Path(adapter))
 
 
 def dequantize(file: Path, folder: Path) -> None:
@@ -119,12 +189,16 @@ def dequantize(file: Path, folder: Path) -> None:
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
         with Stage(f"dequantising {file.name}"):
-            model: Any = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
+            answer: Any = AutoModelForCausalLM.from_pretrained(
+                file.parent, gguf_file=file.name, dtype=torch.float32, output_loading_info=True
+            )
     except Exception as error:  # whatever transformers and gguf say of files that are not ours
         raise ValueError(
             f"No causal language model could be loaded from {file}: {_first_line(error)} Expected a GGUF file with its "
             "tokenizer, of an architecture that transformers reads."
         ) from error
+    model, found = answer
+    require_complete(str(file), found, model)
     del model.config.quantization_config  # else transformers refuses to save what is no longer quantised
     model.hf_quantizer, model.is_quantized = None, False
     save(LoadedModel(model, tokenizer), folder)
@@ -132,12 +206,28 @@ def dequantize(file: Path, folder: Path) -> None:
 
 def require_rows(tokenizer: Any, model: Any, name: str) -> None:
     """Raise ValueError where the tokenizer has more entries than the model has embeddings."""
-    num_rows = model.get_input_embeddings().num_embeddings
-    if len(tokenizer) > num_rows:
-        raise ValueError(
-            f"The tokenizer of {name} has {len(tokenizer)} entries, but the model only {num_rows} embedding rows. They "
-            "do not belong together."
-        )
+    num_rows = num_embeddings(model)
+    if num_rows is None or len(tokenizer) <= num_rows:
+        return
+    further = sorted((index, token) for token, index in tokenizer.get_vocab().items() if index >= num_rows)
+    raise ValueError(
+        f"The tokenizer of {name} has {len(tokenizer)} entries, but the model only {num_rows} embedding rows. "
+        f"{', '.join(repr(token) for _, token in further[:3])}{', ...' * (len(further) > 3)} would have none. If these "
+        "were added to the tokenizer, save it without them, or the model with its rows resized to it; else the two do "
+        "not belong together."
+    )
+
+
+def num_embeddings(model: Any) -> int | None:
+    """Rows of the input embeddings, also below an adapter; None where a model has none that are known."""
+    try:
+        module = model.get_input_embeddings()
+    except (AttributeError, NotImplementedError):
+        return None
+    while (inner := getattr(module, "original_module", None) or getattr(module, "base_layer", None)) is not None:
+        module = inner
+    weight = getattr(module, "weight", None)
+    return len(weight) if isinstance(weight, torch.Tensor) and weight.ndim == 2 else None
 
 
 def save(loaded: LoadedModel, folder: Path) -> None:
@@ -157,6 +247,8 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     """What determines the weights: the hash of a folder's files, or the commit the hub's revision stands for."""
     # Part of the key only where there is any, so that keys of what was stored before it came are the same.
     quantized = {} if spec.quantization == "none" else {"quantization": spec.quantization}
+    if spec.attention != "auto":  # numbers move at the level of rounding, so that they are kept apart, as a dtype's
+        quantized["attention"] = spec.attention
     folder = Path(spec.path)
     if folder.is_dir():
         base = base_of_adapter(folder)

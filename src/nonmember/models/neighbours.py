@@ -17,6 +17,7 @@ from nonmember.artifacts import Builder
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.transforms.neighbours import RandomNeighbours
 from nonmember.models.kinds.pretrained import Pretrained
+from nonmember.models.reading import room_of_masked
 from nonmember.records import Corpus, Document, Neighbours
 from nonmember.records.neighbours import name_of_neighbour
 
@@ -73,27 +74,20 @@ def neighbours_of(corpus: CorpusSpec, how: Neighbours) -> CorpusSpec:
 @lru_cache(maxsize=1)
 def masked_model(path: str, revision: str | None) -> tuple[Any, Any]:
     """Tokenizer and model. Raises ValueError where there is no masked model with a tokenizer that knows places."""
-    from safetensors import SafetensorError
     from transformers import AutoModelForMaskedLM
 
-    from nonmember.models.loading import load_tokenizer
+    from nonmember.models.loading import load_tokenizer, transformers_model
 
     tokenizer = load_tokenizer(Pretrained(path, revision))
     if tokenizer.mask_token_id is None or not tokenizer.is_fast:
         raise ValueError(f"{path} must be a masked language model with a fast tokenizer, to propose words in a text.")
     where = {"revision": revision} if revision else {}
-    try:
-        return tokenizer, AutoModelForMaskedLM.from_pretrained(path, use_safetensors=True, **where).eval()
-    except (OSError, ValueError, KeyError, SafetensorError) as error:
-        raise ValueError(
-            f"No masked language model could be loaded from {path}: {str(error).splitlines()[0]} Expected a folder or "
-            "hub name with config.json and safetensors weights."
-        ) from error
+    return tokenizer, transformers_model(AutoModelForMaskedLM, "masked language model", path, where).eval()
 
 
 def proposals(tokenizer: Any, model: Any, text: str, number: int) -> list[str]:
     """The likeliest `number` texts with one token replaced."""
-    room = min(tokenizer.model_max_length, model.config.max_position_embeddings - 2)
+    room = room_of_masked(tokenizer, model.config)
     encoded = tokenizer(text, truncation=True, max_length=room, return_offsets_mapping=True)
     ids, places = encoded["input_ids"], encoded["offset_mapping"]
     seed = int.from_bytes(hashlib.sha256(f"neighbours\0{text}".encode("utf-8", "surrogatepass")).digest()[:8])

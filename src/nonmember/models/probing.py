@@ -16,7 +16,8 @@ import transformers
 from torch import Tensor
 
 from nonmember.models.forward import evaluation_mode, full_logits, number_of_embeddings
-from nonmember.models.lengths import Lengths, lengths_of, readable_tokens
+from nonmember.models.lengths import Lengths, lengths_of
+from nonmember.models.reading import position_limit
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder
@@ -98,7 +99,7 @@ class _Texts:
         self._ids = torch.tensor(ordinary if len(ordinary) > len(used) else range(rows))
         weights = sum(parameter.numel() for parameter in model.parameters())
         affordable = max(SHORT[1], int(OPERATIONS / (6 * max(1, weights))))
-        self.longest = max(SHORTEST, min(most, affordable, readable_tokens(model.config) or most))
+        self.longest = max(SHORTEST, min(most, affordable, position_limit(model.config) or most))
 
     def draw(self, number: int, length: int) -> Tensor:
         """[T]"""

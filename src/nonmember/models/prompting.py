@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from nonmember.models.encoding import encode
+from nonmember.models.reading import position_limit
 from nonmember.models.templates import refused, rendered
 from nonmember.records import Prompt, Question
 
@@ -58,7 +59,7 @@ def room_for_text(tokenizer: Any, model: Any, prompt: Prompt, *, num_new_tokens:
 
     Raises ValueError where there is no room at all.
     """
-    most = getattr(model.config.get_text_config(), "max_position_embeddings", None)
+    most = position_limit(model.config)
     if most is None:
         return None
     num_taken = len(prompt_ids(tokenizer, prompt, [""])[0]) + num_new_tokens
@@ -68,7 +69,7 @@ def room_for_text(tokenizer: Any, model: Any, prompt: Prompt, *, num_new_tokens:
             "Choose a model with a longer context."
         )
     # Two tokens aside: where text and prompt meet, pieces may be cut otherwise than in each alone.
-    return max(1, int(most) - num_taken - 2)
+    return max(1, most - num_taken - 2)
 
 
 def _said(prompt: Prompt, text: str) -> Said:

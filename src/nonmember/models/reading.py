@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from nonmember.artifacts import Spec
 from nonmember.artifacts.planner import NotMade
 from nonmember.artifacts.store import key_hash
+from nonmember.models.lengths import lengths_of
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder
@@ -22,6 +24,19 @@ LONGEST_COUNTED = 1_000_000  # characters: of longer texts that are cut the toke
 NUM_SAMPLED = 200  # documents whose tokens are counted where a number is only expected
 USUAL_CHARACTERS_PER_TOKEN = 3  # where the tokenizer is still to be made, of a small vocabulary then
 LARGEST_LIMIT = 10**9  # some configurations and tokenizers name absurd numbers for "no limit"
+# What configurations call the number of positions; transformers gives most of them the first name too.
+POSITIONS = (
+    "max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "n_ctx", "seq_length",
+    "max_target_positions",
+)  # fmt: skip
+# Types that have recurrence, or biases by distance, in place of positions, whatever their files say beside.
+WITHOUT_POSITIONS = {
+    "bloom", "cpmant", "falcon_mamba", "mamba", "mamba2", "recurrent_gemma", "rwkv", "xlnet", "xlstm",
+}  # fmt: skip
+# Types whose learned positions begin behind the number of the padding token, so that the first ones are never used.
+COUNTED_FROM_PADDING = {
+    "camembert", "data2vec-text", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -140,7 +155,34 @@ def expected_tokens(builder: Builder, model: ModelSpec, corpus: CorpusSpec, max_
     return builder.resource(name, count)
 
 
+def position_limit(config: Any) -> int | None:
+    """Tokens that a model of this transformers configuration reads at once; None: it sets no limit.
+
+    Asked of rotary embeddings that stretch, then of the first attribute that holds a number. What is no positive number (-1, as XLNet has it) or absurdly large
+    stands for no limit.
+    """
+    text = config.get_text_config()
+    if most := lengths_of(config).most:
+        return most
+    if getattr(text, "model_type", None) in WITHOUT_POSITIONS:
+        return None
+    for name in POSITIONS:
+        value = getattr(text, name, None)
+        if isinstance(value, int | float) and not isinstance(value, bool) and not math.isnan(value):
+            reserved = 0 if text.model_type not in COUNTED_FROM_PADDING else (text.pad_token_id or 0) + 1
+            return int(value) - reserved if reserved < value <= LARGEST_LIMIT else None
+    return None
+
+
 def most_readable(config: Any, at_most: int) -> int:
     """Tokens that a model of this transformers configuration reads at once, at most so many."""
-    most = getattr(config.get_text_config(), "max_position_embeddings", None)
-    return at_most if not isinstance(most, int) or most > LARGEST_LIMIT else min(most, at_most)
+    most = position_limit(config)
+    return at_most if most is None else min(most, at_most)
+
+
+def room_of_masked(tokenizer: Any, config: Any) -> int:
+    """Tokens, special ones included, that are shown at once to a masked model. RoBERTa leaves two of its positions
+    unused, and so are those of the others."""
+    most = position_limit(config)
+    reserved = 0 if config.get_text_config().model_type in COUNTED_FROM_PADDING else 2
+    return int(min(tokenizer.model_max_length, LARGEST_LIMIT if most is None else most - reserved))

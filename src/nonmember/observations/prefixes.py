@@ -41,6 +41,7 @@ class BehindPrefix(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
+        from nonmember.models.reading import position_limit
         from nonmember.observations.passes.tokens import observe
 
         documents = builder.get(self.corpus)
@@ -50,8 +51,7 @@ class BehindPrefix(Observation[TokenTable]):
             raise ValueError("Every text of the prefix is one of the documents. Give other unread texts.")
         front, pieces = encode_pieces(loaded.tokenizer, [*shots, *texts_of(documents)])
         texts = [ids[: self.max_tokens] for ids in pieces[len(shots) :]]
-        config: Any = loaded.model.config
-        most = getattr(config.get_text_config(), "max_position_embeddings", None)
+        most = position_limit(loaded.model.config)
         kept = shots_that_fit(front, pieces[: len(shots)], max(map(len, texts)), most)
         before = [*front, *chain.from_iterable(kept)]
         whole = [[*before, *ids] if len(ids) > 1 else [] for ids in texts]  # a text of one token has no loss alone

@@ -7,6 +7,8 @@ adapters on it can be used side by side, and none has to be switched off for ano
 from __future__ import annotations
 
 import copy
+import logging
+import re
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,19 +17,32 @@ from typing import Any
 
 import torch
 from peft import AdaLoraConfig, IA3Config, LoraConfig, PeftModel, TaskType, get_peft_model
-from peft.utils import get_peft_model_state_dict
+from peft.utils import (
+    TRANSFORMERS_MODELS_TO_ADALORA_TARGET_MODULES_MAPPING,
+    TRANSFORMERS_MODELS_TO_IA3_TARGET_MODULES_MAPPING,
+    TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING,
+    get_peft_model_state_dict,
+)
 from torch import Tensor, nn
 
 from nonmember.training.recipes import AdaLora, Ia3, Lora
 
+_log = logging.getLogger(__name__)
+
 # What peft says of AdaLoRA's own ranks as if they were LoRA's, and of a name that transformers has changed.
 _NOISE = ("Note that `r` is not used in AdaLora", "The following rank_pattern keys", "`is_gradient_checkpointing`")
 
-# Of model types that peft knows no usual modules of: query and value, or what holds both in one; for IA3 key, value and
-# what ends the inner layer.
-_QUERY_AND_VALUE = {"olmo": ["q_proj", "v_proj"], "phi3small": ["query_key_value"]}
-_KEY_AND_VALUE = {"olmo": ["k_proj", "v_proj", "down_proj"], "phi3small": ["query_key_value", "down_proj"]}
-USUAL_MODULES = {"lora": _QUERY_AND_VALUE, "adalora": _QUERY_AND_VALUE, "ia3": _KEY_AND_VALUE}
+# What is adapted in model types that peft's tables lack, by the first form whose modules a model has: query and value,
+# or what holds both in one; for IA3 key and value, and what ends the inner layer.
+_QUERY_AND_VALUE = (("q_proj", "v_proj"), ("query_key_value",), ("qkv_proj",), ("query", "value"), ("q_lin", "v_lin"))
+_KEY_AND_VALUE = (("k_proj", "v_proj"), ("query_key_value",), ("qkv_proj",), ("key", "value"), ("k_lin", "v_lin"))
+_INNER = ("down_proj", "fc2", "dense_4h_to_h", "lin2")
+_KNOWN: Any = {
+    "lora": TRANSFORMERS_MODELS_TO_LORA_TARGET_MODULES_MAPPING,
+    "adalora": TRANSFORMERS_MODELS_TO_ADALORA_TARGET_MODULES_MAPPING,
+    "ia3": TRANSFORMERS_MODELS_TO_IA3_TARGET_MODULES_MAPPING,
+}
+_OF_TEXT = re.compile(r"^(?!.*(vision|visual|image|audio|speech))")  # by the whole name of a module
 
 _DROPOUT = "lora_dropout"  # part of the name of these modules in peft, LoRA's and AdaLoRA's
 
@@ -48,12 +63,15 @@ def add_adapter(model: Any, adapter: Lora | AdaLora | Ia3, *, seed: int, num_ste
 
     num_steps: of the training to come, over which AdaLoRA cuts its ranks.
     """
+    usual = _usual(model, adapter)
+    if usual and not _known(model, adapter):
+        _log.info(
+            "peft has no usual modules of a %s model for %s: %s are adapted (adapter.target_modules names others).",
+            model.config.model_type, adapter.kind, ", ".join(usual),
+        )  # fmt: skip
     try:
-        return _wrapped(
-            lambda base: get_peft_model(base, _config(adapter, num_steps, _usual(model, adapter))), model, seed
-        )
+        return _wrapped(lambda base: get_peft_model(base, _config(adapter, num_steps, usual)), model, seed)
     except ValueError as error:  # peft's own sentences speak of its classes
-        known = ", ".join(names_of_linear_modules(model))
         if adapter.target_modules is None:
             what = f"peft knows no usual modules of a {model.config.model_type} model for {adapter.kind}"
         else:
@@ -61,7 +79,9 @@ def add_adapter(model: Any, adapter: Lora | AdaLora | Ia3, *, seed: int, num_ste
                 adapter.target_modules if isinstance(adapter.target_modules, str) else ", ".join(adapter.target_modules)
             )
             what = f"The model has no modules called {names} that {adapter.kind} can adapt"
-        raise ValueError(f"{what}; name some of {known} in adapter.target_modules.") from error
+        known = ", ".join(names_of_linear_modules(model))
+        advice = f"name some of {known} in adapter.target_modules" if known else "it has no linear layers to name"
+        raise ValueError(f"{what}; {advice}.") from error
 
 
 def load_adapter(model: Any, folder: Path) -> PeftModel:
@@ -129,9 +149,28 @@ def _wrapped(wrap: Any, model: Any, seed: int) -> Any:
         return wrap(shared)
 
 
+def _known(model: Any, adapter: Lora | AdaLora | Ia3) -> list[str] | str | None:
+    """What peft's table says of the model type."""
+    tables: dict[str, dict[str, list[str] | str]] = _KNOWN
+    return tables[adapter.kind].get(model.config.model_type)
+
+
 def _usual(model: Any, adapter: Lora | AdaLora | Ia3) -> list[str] | None:
-    """The usual modules of a model type that peft does not know; None: it does."""
-    return USUAL_MODULES[adapter.kind].get(model.config.model_type)
+    """What is adapted where the recipe names nothing: what peft's table says, else the first of the usual forms that is
+    there. None where peft chooses or nothing is known."""
+    if adapter.target_modules is not None:
+        return None
+    if known := _known(model, adapter):  # peft drops its own choice for LoRA where experts are in one tensor (Mixtral)
+        return known if isinstance(known, list) and not isinstance(adapter, Ia3) else None
+    linear = {
+        name.rpartition(".")[2] for name, module in model.named_modules()
+        if isinstance(module, nn.Linear) and _OF_TEXT.match(name)
+    }  # fmt: skip
+    forms = _KEY_AND_VALUE if isinstance(adapter, Ia3) else _QUERY_AND_VALUE
+    found = next((list(form) for form in forms if linear.issuperset(form)), None)
+    if found and isinstance(adapter, Ia3):
+        found += [name for name in _INNER if name in linear][:1]
+    return found
 
 
 def _config(adapter: Lora | AdaLora | Ia3, num_steps: int, usual: list[str] | None) -> Any:
@@ -152,7 +191,7 @@ def _config(adapter: Lora | AdaLora | Ia3, num_steps: int, usual: list[str] | No
             )  # fmt: skip
         case Ia3():
             inner = adapter.feedforward_modules
-            feedforward = (usual and usual[-1:]) if inner is None else list(inner)
+            feedforward = (usual and [name for name in usual if name in _INNER]) if inner is None else list(inner)
             return IA3Config(feedforward_modules=feedforward, **common)
 
 

@@ -14,7 +14,8 @@ import torch
 from peft import PeftModel
 
 from nonmember.models.forward import Ids, is_spread, split_forward
-from nonmember.models.lengths import grouping, readable_tokens
+from nonmember.models.lengths import grouping
+from nonmember.models.reading import position_limit
 from nonmember.runtime.callbacks import StageProgress
 from nonmember.runtime.compute import MIB, Compute
 from nonmember.runtime.expectations import FORWARD, TRAINING, expectation, num_bytes, num_parameters, training_bytes
@@ -141,7 +142,7 @@ def tune(
     optimization, adapter = recipe.optimization, recipe.adapter
     sequences = [list(ids[: recipe.max_tokens]) for ids in documents if len(ids) >= 2]
     _check_enough(sequences, recipe)
-    longest, most = max(map(len, sequences)), readable_tokens(model.config)
+    longest, most = max(map(len, sequences)), position_limit(model.config)
     if most is not None and longest > most:
         raise ValueError(
             f"A document to tune on has {longest} tokens, and the model reads at most {most}. Lower max_tokens to that."

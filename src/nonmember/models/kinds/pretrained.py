@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 DTYPES = ("float32", "bfloat16", "float16", "auto")
 QUANTIZATIONS = ("none", "8bit", "4bit")
+ATTENTIONS = ("auto", "eager", "sdpa", "flash_attention_2")
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Pretrained(ModelSpec):
     revision: commit, tag or branch on the hub; the commit it stands for goes into the key.
     dtype: of `DTYPES`; "auto" is that of the file.   device_map: passed on to transformers (needs accelerate).
     quantization: of `QUANTIZATIONS`, by bitsandbytes on a GPU; the dtype is then that of the arithmetic.
+    attention: of `ATTENTIONS`, the implementation; "auto" is sdpa where the architecture has it. What the model's own
+        configuration says of it is not read.
     """
 
     path: str
@@ -39,12 +42,14 @@ class Pretrained(ModelSpec):
     device_map: str | None = None
     trust_remote_code: bool = False
     quantization: str = "none"
+    attention: str = "auto"
 
     def __post_init__(self) -> None:
         require_text(self.path, "path of a model")
         require_text(self.revision, "revision of a model", or_null=True)
         require_choice(self.dtype, DTYPES, "dtype")
         require_choice(self.quantization, QUANTIZATIONS, "quantization")
+        require_choice(self.attention, ATTENTIONS, "attention")
         require_flag(self.trust_remote_code, "trust_remote_code")
         object.__setattr__(self, "path", expanduser(self.path))  # shells leave the ~ of key=~/folder
 
@@ -60,7 +65,7 @@ class Pretrained(ModelSpec):
         """The spec that reads it, where it is a GGUF file."""
         from nonmember.models.kinds.gguf import SUFFIX, Gguf
 
-        return Gguf(self.path, self.dtype, self.revision) if self.path.endswith(SUFFIX) else None
+        return Gguf(self.path, self.dtype, self.revision, self.attention) if self.path.endswith(SUFFIX) else None
 
     def look(self) -> None:
         if self.gguf:
@@ -82,13 +87,20 @@ class Pretrained(ModelSpec):
         commit = key.get("pretrained", {}).get("commit")
         return f"{self.path}@{commit}" if commit else f"{self.readable}@{key_hash(key)}"
 
+    def build(self, builder: Builder) -> LoadedModel:
+        """An adapter stays beside its base."""
+        return self._load(builder, merged=False)
+
     def weights(self, builder: Builder) -> LoadedModel:
+        return self._load(builder, merged=self.quantization == "none")
+
+    def _load(self, builder: Builder, *, merged: bool) -> LoadedModel:
         if self.gguf:
             return self.gguf.weights(builder)
         from nonmember.models.loading import load_pretrained
         from nonmember.models.probing import require_probed
 
-        return require_probed(builder, self, load_pretrained(self))
+        return require_probed(builder, self, load_pretrained(self, merged=merged))
 
     def load_tokenizer(self, builder: Builder) -> Any:
         if self.gguf:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from nonmember.corpora.transforms.ordered import Orders
 from nonmember.models.forward import SplitForward, split_forward
-from nonmember.models.lengths import readable_tokens
+from nonmember.models.reading import position_limit
 from nonmember.observations.passes.tokens import PartWriter, Reader, check_readable, write_parts
 from nonmember.observations.passes.vocabulary import Workspace, token_log_probs
 from nonmember.records import ORDER_SCHEMA
@@ -82,8 +82,7 @@ def observe_orders(
 
 
 def _check(split: SplitForward, shards: Mapping[str, Shard], front: Sequence[int], window: int) -> None:
-    config: Any = split.model.config
-    most = readable_tokens(config)
+    most = position_limit(split.model.config)
     if most is not None and window > most:
         raise ValueError(
             f"The window has {window} tokens, and the model reads at most {most}. Set method.window to at most that, "

@@ -24,7 +24,7 @@ from lightning.pytorch.callbacks import BasePredictionWriter
 from torch import Tensor
 
 from nonmember.models.forward import Held, SplitForward, split_forward
-from nonmember.models.lengths import readable_tokens
+from nonmember.models.reading import position_limit
 from nonmember.observations.passes.features import Features
 from nonmember.observations.passes.vocabulary import (
     DEFAULT_BLOCK_BYTES,
@@ -139,8 +139,7 @@ def write_parts(
 
 
 def check_readable(split: SplitForward, sequences: Mapping[str, Sequence[int]]) -> None:
-    config: Any = split.model.config
-    most = readable_tokens(config)
+    most = position_limit(split.model.config)
     for doc_id, ids in sequences.items():
         if most is not None and len(ids) > most:
             raise ValueError(

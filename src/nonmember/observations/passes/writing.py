@@ -22,7 +22,8 @@ from torch import Tensor
 from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 
 from nonmember.models.forward import Held
-from nonmember.models.lengths import lengths_of, readable_tokens
+from nonmember.models.lengths import lengths_of
+from nonmember.models.reading import position_limit
 from nonmember.observations.passes.tokens import length_buckets, share_of_rank
 from nonmember.observations.passes.written import Written, line_of, part_of, read_all, read_part
 from nonmember.runtime.callbacks import StageProgress, after_each
@@ -110,7 +111,7 @@ def write(
 
 def longest_context(model: Any) -> int | None:
     """Most tokens that the model reads, those it writes included; None: there is no limit."""
-    return readable_tokens(model.config)
+    return position_limit(model.config)
 
 
 def cache_bytes_of_token(model: Any) -> int:

@@ -1,0 +1,114 @@
+"""Whether a model's files hold its weights, all of them and no others, as numbers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+NUM_NAMED = 3
+FLOATING = {"F64", "F32", "F16", "BF16", "F8_E4M3", "F8_E5M2"}
+
+# Tensors that files hold and models rightly do not read, besides those that transformers lists for a class of models.
+HARMLESS = {
+    "what is computed anew": re.compile(
+        r"(^|\.)(rotary_emb|rotary_pos_emb)\.(inv_freq|cos_cached|sin_cached)$"
+        r"|(^|\.)(attn|attention)(\.attention)?\.(bias|masked_bias|causal_mask)$"
+        r"|(^|\.)(position_ids|_float_tensor)$|(^|\.)(encoder|decoder)\.version$"
+    ),
+    "what reads pictures or sound": re.compile(
+        r"^((model|language_model)\.)?(vision_\w+|visual|multi_modal_projector|mm_projector|image_newline|audio_\w+"
+        r"|speech_\w+|embed_vision|embed_audio)(\.|$)"
+    ),
+    "further heads": re.compile(
+        r"^(v_head|value_head|medusa_heads?)\.|^(model\.)?mtp(_\w+)?\."  # of reinforcement learning, of several tokens
+        r"|(^|\.)pooler\.|^cls\.seq_relationship\."  # of BERT and its kin
+    ),
+}
+LAYER = re.compile(r"(?:^|\.)(layers\.(\d+))\.")
+OF_NEXT_TOKENS = {"enorm", "hnorm", "eh_proj"}  # what a layer has that predicts further tokens (DeepSeek and its kin)
+
+
+def require_complete(path: str, found: Mapping[str, Any], model: Any) -> None:
+    """Raise ValueError where a model's weights are not those of its files, all of them and no others.
+
+    Args:
+        path: Where it was loaded from.
+        found: What transformers says of the loading.
+        model: As loaded.
+    """
+    if missing := sorted(found["missing_keys"]):
+        raise ValueError(
+            f"{path} lacks {named(missing)}, which would be random numbers: its configuration speaks of another model "
+            "than its weights. Take both from one save_pretrained."
+        )
+    if mismatched := sorted(found["mismatched_keys"]):
+        name, in_file, in_model = mismatched[0]
+        raise ValueError(
+            f"{path} holds {named([each[0] for each in mismatched])} in another shape than its configuration asks for "
+            f"({name}: {list(in_file)}, not {list(in_model)}). Take both from one save_pretrained."
+        )
+    if unread := unexpected_of(model, found["unexpected_keys"]):
+        raise ValueError(
+            f"{path} holds {named(unread)}, which a {type(model).__name__} of its configuration does not read: scores "
+            "would be those of another model. Take both from one save_pretrained, or take such tensors out of the "
+            "file where they are surely not part of the model."
+        )
+    # transformers unties what a configuration ties where the file holds two different tensors; older versions did not,
+    # and nothing says which of the two the model was.
+    ties = getattr(model, "all_tied_weights_keys", None)
+    if ties is not None and (untied := set(model.get_expanded_tied_weights_keys(all_submodels=True)) - set(ties)):
+        raise ValueError(
+            f"{path} holds {named(sorted(untied))} of its own, which its configuration says is the embedding "
+            "(tie_word_embeddings). Set that to false in config.json if the model has one, else take the tensor out."
+        )
+
+
+def require_meaning(path: str, model: Any, tensors: Mapping[str, tuple[str, Any]], is_quantized: bool) -> None:
+    """Raise ValueError where nothing says which numbers a file's integers, or its eight bits, stand for.
+
+    Args:
+        path: Where it was loaded from.
+        model: As loaded.
+        tensors: Type and shape of each tensor of its files; empty where they are not known.
+        is_quantized: Whether its configuration has a quantization_config.
+    """
+    own = {name.rpartition(".")[2] for name, _ in model.named_parameters()}
+    weights = [name for name in sorted(tensors) if name.rpartition(".")[2] in own and not is_harmless(name)]
+    if integers := [name for name in weights if tensors[name][0] not in FLOATING and not is_quantized]:
+        raise ValueError(
+            f"{path} holds {named(integers)} of the type {tensors[integers[0]][0]}, and its config.json has no "
+            "quantization_config that says what these numbers mean. Take the model without quantisation, or its whole "
+            "configuration."
+        )
+    scaled = {name.partition("_scale")[0].removesuffix("weight").rstrip(".") for name in tensors if "_scale" in name}
+    short = [name for name in weights if tensors[name][0].startswith("F8") and is_quantized]
+    if bare := [name for name in short if name.removesuffix("weight").rstrip(".") not in scaled]:
+        raise ValueError(f"{path} holds {named(bare)} in 8 bits without their scales. Take all tensors of its save.")
+
+
+def unexpected_of(model: Any, names: Collection[str]) -> list[str]:
+    """Of the tensors that a model did not read, those that are not known to be harmless."""
+    config = model.config.get_text_config()
+    first = getattr(config, "num_hidden_layers", None) or 0
+    further = getattr(config, "num_nextn_predict_layers", None) or 0
+    last_parts: dict[str, set[str]] = {}
+    for name in names:
+        if layer := LAYER.search(name):
+            last_parts.setdefault(layer[1], set()).update(name.split("."))
+
+    def is_of_next_tokens(name: str) -> bool:
+        layer = LAYER.search(name)
+        return bool(layer and first <= int(layer[2]) < first + further and last_parts[layer[1]] & OF_NEXT_TOKENS)
+
+    return sorted(name for name in names if not is_harmless(name) and not is_of_next_tokens(name))
+
+
+def is_harmless(name: str) -> bool:
+    return any(pattern.search(name) for pattern in HARMLESS.values())
+
+
+def named(names: Collection[str]) -> str:
+    """How many, and the first of them."""
+    shown = ", ".join(list(names)[:NUM_NAMED])
+    return f"{len(names)} tensor{'s' * (len(names) > 1)} ({shown}{', ...' * (len(names) > NUM_NAMED)})"

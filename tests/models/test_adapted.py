@@ -1,0 +1,162 @@
+"""Adapters from elsewhere compute what peft computes with them, or what is wrong with them is named."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import peft
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+from test_completeness import TOKENIZER, configure, llama, saved
+from torch import Tensor
+
+from marks import slow
+from nonmember.models import Pretrained
+from nonmember.models.forward import split_forward
+from nonmember.models.loading import load_folder, load_pretrained, num_embeddings
+
+TASK: Any = "CAUSAL_LM"
+Q = "base_model.model.model.layers.0.self_attn.q_proj"
+IDS = torch.arange(24).reshape(2, 12)
+
+
+def lora(*targets: str, **settings: Any) -> Any:
+    return peft.LoraConfig(task_type=TASK, target_modules=list(targets or ["q_proj"]), **settings)
+
+
+@pytest.fixture(scope="module")
+def base(tmp_path_factory) -> Path:
+    return saved(tmp_path_factory.mktemp("models") / "a-base", llama())
+
+
+def adapter(folder: Path, base: Path | str | None, config: Any, model: Any = None, **changes: Any) -> Tensor:
+    """Save an adapter with random weights; the logits of its own model."""
+    model = model or llama()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        adapted = peft.get_peft_model(model, config)
+        torch.manual_seed(1)
+        for parameter in adapted.parameters():
+            if parameter.requires_grad:
+                torch.nn.init.normal_(parameter, std=0.1)
+        adapted.save_pretrained(folder)
+    TOKENIZER.save_pretrained(folder)
+    described = json.loads((folder / "adapter_config.json").read_text())
+    described |= {"base_model_name_or_path": None if base is None else str(base)} | changes
+    (folder / "adapter_config.json").write_text(json.dumps(described))
+    with torch.no_grad():
+        return adapted.eval()(input_ids=IDS).logits
+
+
+KINDS = {
+    "lora": lora(), "rslora": lora(use_rslora=True), "dora": lora(use_dora=True), "embeddings": lora("embed_tokens"),
+    "output": lora("q_proj", "lm_head"), "tokens": lora(trainable_token_indices=[1, 2]),
+    "whole modules": lora(modules_to_save=["embed_tokens", "norm"]),
+    "ia3": peft.IA3Config(task_type=TASK, target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
+    "adalora": peft.AdaLoraConfig(task_type=TASK, target_modules=["q_proj"], total_step=9, init_r=4, target_r=2),
+    "loha": peft.LoHaConfig(task_type=TASK, target_modules=["q_proj"]),
+    "lokr": peft.LoKrConfig(task_type=TASK, target_modules=["q_proj"]),
+    "vera": peft.VeraConfig(task_type=TASK, target_modules=["q_proj"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind", [slow(name) if name in ("rslora", "loha", "lokr", "output") else name for name in KINDS]
+)
+def test_it_computes_what_peft_does_beside_its_base_and_merged(base, tmp_path, kind):
+    expected = adapter(tmp_path, base, KINDS[kind])
+    loaded = load_folder(tmp_path)
+    with torch.no_grad():
+        assert torch.equal(loaded.model(input_ids=IDS).logits, expected)
+        split = split_forward(loaded.model)
+        assert torch.allclose(split.head(split.body(IDS)), expected, atol=1e-5)
+        merged = load_pretrained(Pretrained(str(tmp_path)), merged=True).model
+        assert torch.allclose(merged(input_ids=IDS).logits, expected, atol=1e-5)
+    assert num_embeddings(loaded.model) == 280
+    assert not [name for name, _ in merged.named_parameters() if "lora" in name or "default" in name]
+
+
+def grown(**changes: Any) -> Any:
+    model = llama(**changes)
+    model.resize_token_embeddings(281)
+    return model
+
+
+def test_rows_for_added_tokens_are_read_with_the_adapter(base, tmp_path):
+    expected = adapter(tmp_path, base, lora(modules_to_save=["embed_tokens", "lm_head"]), grown())
+    assert torch.equal(load_folder(tmp_path).model(input_ids=IDS).logits, expected)
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_rows_of_which_not_all_are_there_are_refused(tmp_path, tied):
+    base = saved(tmp_path / "a-base", llama(tie_word_embeddings=tied))
+    adapter(tmp_path / "one", base, lora(modules_to_save=["embed_tokens"]), grown(tie_word_embeddings=tied))
+    with pytest.raises(
+        ValueError, match=r"with 281 rows of the vocabulary, and this one has 280\. Of the further rows"
+    ):
+        load_folder(tmp_path / "one")
+
+
+def put(**tensors: tuple[int, ...]) -> Callable[[dict[str, Tensor]], Any]:
+    return lambda weights: weights.update({f"base_model.model.{name.replace('__', '.')}": torch.ones(shape)
+                                           for name, shape in tensors.items()})  # fmt: skip
+
+
+WRONG = [
+    ({}, lora(), put(model__layers__7__self_attn__q_proj__lora_A__weight=(8, 16)), "It holds 1 tensor ("),
+    ({}, lora(), put(model__norm__weight=(16,)), "It holds 1 tensor (base_model.model.model.norm.weight), which its"),
+    ({}, lora(), put(score__weight=(2, 16)), "It holds 1 tensor (base_model.model.score.weight)"),
+    ({}, lora(), lambda weights: weights.pop(f"{Q}.lora_A.weight"), "It lacks 1 tensor ("),
+    ({"r": 4}, lora(), None, "in another shape than its adapter_config.json and its base ask for"),
+    ({"target_modules": ["q_proj", "v_proj"]}, lora(), None, "It lacks 4 tensors ("),
+    ({"target_modules": ["q_proj"]}, lora("q_proj", "v_proj"), None, "It holds 4 tensors ("),
+    ({"target_modules": ["c_attn"]}, lora(), None, "Target modules {'c_attn'} not found in the base model"),
+    ({"peft_type": "MAGIC"}, lora(), None, "must be one that peft knows (ADALORA, "),
+    ({"peft_type": None}, lora(), None, "must be one that peft knows (ADALORA, "),
+    ({"task_type": "SEQ_CLS"}, lora(), None, "It must be one of a causal language model; its task_type is SEQ_CLS"),
+    ({"brand_new": 7}, lora(), None, "sets brand_new, which is not read here"),
+    ({"megatron_config": {"a": 1}, "megatron_core": "os"}, lora(), None, "sets megatron_config, which is not read"),
+    ({"alora_invocation_tokens": [1]}, lora(), None, "sets alora_invocation_tokens, which is not read here"),
+    ({}, peft.PromptTuningConfig(task_type=TASK, num_virtual_tokens=4), None, "is of the kind PROMPT_TUNING, which"),
+    ({}, peft.PrefixTuningConfig(task_type=TASK, num_virtual_tokens=4), None, "is of the kind PREFIX_TUNING, which"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "config", "how", "sentence"), WRONG, ids=[each[-1] for each in WRONG])
+def test_what_is_wrong_is_named(base, tmp_path, changes, config, how, sentence):
+    adapter(tmp_path, base, config, **changes)
+    if how:
+        weights = load_file(tmp_path / "adapter_model.safetensors")
+        how(weights)
+        save_file(weights, tmp_path / "adapter_model.safetensors", metadata={"format": "pt"})
+    with pytest.raises(ValueError, match=r"The adapter .* could not be put on .*a-base: ") as caught:
+        load_folder(tmp_path)
+    assert sentence in str(caught.value)
+    assert "weights that belong to it" not in str(caught.value)
+
+
+def test_its_base_is_checked_as_any_model_and_pickles_are_not_read(tmp_path):
+    base = saved(tmp_path / "a-base", llama(num_hidden_layers=3))
+    configure(base, num_hidden_layers=2)
+    adapter(tmp_path / "one", base, lora())
+    with pytest.raises(ValueError, match="a-base holds 9 tensors"):
+        load_folder(tmp_path / "one")
+    torch.save({}, tmp_path / "one" / "adapter_model.bin")
+    (tmp_path / "one" / "adapter_model.safetensors").unlink()
+    with pytest.raises(ValueError, match="Its weights are pickles"):
+        load_folder(tmp_path / "one")
+
+
+@pytest.mark.parametrize(
+    ("named", "sentence"), [(None, "got null"), ("owner/name", "owner/name"), ("/no/where", "/no/where")]
+)
+def test_a_base_that_is_not_here_is_named(tmp_path, named, sentence):
+    adapter(tmp_path, named, lora())
+    with pytest.raises(ValueError, match=sentence) as caught:
+        load_folder(tmp_path)
+    assert "\n" not in str(caught.value)
