@@ -6,7 +6,13 @@ from dataclasses import asdict
 from typing import Any
 
 # Fields that came after results had been stored, and the value that older versions meant: left out of keys at that.
-LATER_FIELDS = {"optimizer": "adamw", "quantization": "none", "max_counted_tokens": None, "shuffle_buffer": 10_000}
+LATER_FIELDS = {
+    "optimizer": "adamw",
+    "quantization": "none",
+    "max_counted_tokens": None,
+    "shuffle_buffer": 10_000,
+    "bos": "auto",
+}
 
 
 def settings_of(recipe: Any) -> dict[str, Any]:

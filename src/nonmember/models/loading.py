@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -19,17 +20,22 @@ from transformers import (
     BitsAndBytesConfig,
     PreTrainedTokenizerFast,
 )
-from transformers.utils import find_adapter_config_file
+from transformers.utils import cached_file, find_adapter_config_file
 
 from nonmember.models.folders import EXPECTED, check_folder
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
+from nonmember.models.tokenizing import is_failure, prepare, reading_version
 from nonmember.records import Corpus
 from nonmember.runtime.files import share_mode
 from nonmember.runtime.progress import Stage
 
 END_OF_TEXT = "<|endoftext|>"
+DESCRIBED_BY = ("tokenizer.json", "tokenizer_config.json")
+MAY_BE_MISSING = {
+    f"_raise_exceptions_for_{what}": False for what in ("gated_repo", "missing_entries", "connection_errors")
+}
 
 
 @dataclass(frozen=True)
@@ -74,13 +80,15 @@ def load_folder(folder: Path, *, dtype: str = "float32") -> LoadedModel:
 
 
 def load_tokenizer(spec: Pretrained) -> Any:
-    """From a folder or the hub, cutting texts on the right."""
+    """From a folder or the hub, tried and set as `tokenizing.prepare` says."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(spec.path, **_location(spec))
-        tokenizer.truncation_side = "right"
         if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
             raise ValueError("It has no vocabulary.")
-    except Exception as error:  # whatever transformers and tokenizers say of files that are not ours
+        prepare(tokenizer, spec.bos)
+    except BaseException as error:  # whatever transformers and tokenizers say of files that are not ours
+        if not is_failure(error):
+            raise
         raise ValueError(
             f"No tokenizer could be loaded from {spec.path}: {_first_line(error)} Expected tokenizer.json (or another "
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
@@ -115,10 +123,12 @@ def load_pretrained(spec: Pretrained) -> LoadedModel:
 def dequantize(file: Path, folder: Path) -> None:
     """The weights of a GGUF file as float32, and its tokenizer, as `load_folder` reads them."""
     try:
-        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, trust_remote_code=False)
         with Stage(f"dequantising {file.name}"):
             model: Any = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
-    except Exception as error:  # whatever transformers and gguf say of files that are not ours
+    except BaseException as error:  # whatever transformers and gguf say of files that are not ours
+        if not is_failure(error):
+            raise
         raise ValueError(
             f"No causal language model could be loaded from {file}: {_first_line(error)} Expected a GGUF file with its "
             "tokenizer, of an architecture that transformers reads."
@@ -131,10 +141,12 @@ def dequantize(file: Path, folder: Path) -> None:
 def require_rows(tokenizer: Any, model: Any, name: str) -> None:
     """Raise ValueError where the tokenizer has more entries than the model has embeddings."""
     num_rows = model.get_input_embeddings().num_embeddings
-    if len(tokenizer) > num_rows:
+    if beyond := {token: index for token, index in tokenizer.get_vocab().items() if index >= num_rows}:
+        first = min(beyond, key=beyond.__getitem__)
         raise ValueError(
             f"The tokenizer of {name} has {len(tokenizer)} entries, but the model only {num_rows} embedding rows. They "
-            "do not belong together."
+            f"do not belong together: {len(beyond)} tokens have no row, first {first!r} with id {beyond[first]}. Take "
+            "the tokenizer of the model, or without tokens that were added to it."
         )
 
 
@@ -155,10 +167,11 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     """What determines the weights: the hash of a folder's files, or the commit the hub's revision stands for."""
     # Part of the key only where there is any, so that keys of what was stored before it came are the same.
     quantized = {} if spec.quantization == "none" else {"quantization": spec.quantization}
+    reading = _reading_version(spec) | ({} if spec.bos == "auto" else {"bos": spec.bos})
     folder = Path(spec.path)
     if folder.is_dir():
         base = base_of_adapter(folder)
-        return {**folder_identity(folder), "dtype": spec.dtype, **quantized, **_adapted(base, spec)}
+        return {**folder_identity(folder), "dtype": spec.dtype, **quantized, **reading, **_adapted(base, spec)}
     try:
         config = AutoConfig.from_pretrained(spec.path, **_location(spec))
         adapter = find_adapter_config_file(spec.path, revision=spec.revision)
@@ -169,12 +182,26 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
         ) from error
     commit = getattr(config, "_commit_hash", None) or spec.revision
     base = None if adapter is None else named_base(Path(adapter))
-    return {"path": spec.path, "commit": commit, "dtype": spec.dtype, **quantized, **_adapted(base, spec)}
+    return {"path": spec.path, "commit": commit, "dtype": spec.dtype, **quantized, **reading, **_adapted(base, spec)}
 
 
 def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
     """The part of a key that says what an adapter is put on; transformers looks for it at the same revision."""
     return {} if base is None else {"adapter_on": pretrained_identity(replace(spec, path=base))}
+
+
+def _reading_version(spec: Pretrained) -> dict[str, Any]:
+    files = (cached_file(spec.path, name, revision=spec.revision, **MAY_BE_MISSING) for name in DESCRIBED_BY)
+    return reading_version(*(_json_of(Path(file) if file else None) for file in files))
+
+
+def _json_of(file: Path | None) -> Mapping[str, Any]:
+    """Empty where there is no such file or it is no JSON object, of which loading the tokenizer will tell."""
+    try:
+        read = json.loads(file.read_bytes()) if file else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}
 
 
 def _location(spec: Pretrained) -> Mapping[str, Any]:

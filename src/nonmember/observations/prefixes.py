@@ -41,6 +41,7 @@ class BehindPrefix(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
+        from nonmember.models.tokenizing import naming
         from nonmember.observations.passes.tokens import observe
 
         documents = builder.get(self.corpus)
@@ -48,7 +49,8 @@ class BehindPrefix(Observation[TokenTable]):
         shots = [text for text in texts_of(builder.get(self.prefix)) if text not in own][: self.num_shots]
         if not shots:
             raise ValueError("Every text of the prefix is one of the documents. Give other unread texts.")
-        front, pieces = encode_pieces(loaded.tokenizer, [*shots, *texts_of(documents)])
+        with naming([*("of the prefix" for _ in shots), *documents.doc_ids]):
+            front, pieces = encode_pieces(loaded.tokenizer, [*shots, *texts_of(documents)])
         texts = [ids[: self.max_tokens] for ids in pieces[len(shots) :]]
         config: Any = loaded.model.config
         most = getattr(config.get_text_config(), "max_position_embeddings", None)

@@ -13,7 +13,7 @@ from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.checks import require_choice, require_text
 from nonmember.corpora.specs import digest_file
-from nonmember.models.base import ModelSpec
+from nonmember.models.base import BOS, ModelSpec
 from nonmember.models.kinds.pretrained import DTYPES, Pretrained
 
 if TYPE_CHECKING:
@@ -53,17 +53,19 @@ class Gguf(ModelSpec):
     """A causal language model from a GGUF file.
 
     path: the file, or OWNER/NAME/FILE.gguf of the Hugging Face hub.   revision: commit, tag or branch there.
-    dtype: that the dequantised weights are loaded in, of `kinds.pretrained.DTYPES`.
+    dtype: that the dequantised weights are loaded in, of `kinds.pretrained.DTYPES`.   bos: as of `Pretrained`.
     Its scores are those of the quantised weights, which results name as the file does (`Q4_1`, say).
     """
 
     path: str
     dtype: str = "float32"
     revision: str | None = None
+    bos: str = "auto"
 
     def __post_init__(self) -> None:
         require_text(self.path, "path of a GGUF file")
         require_choice(self.dtype, DTYPES, "dtype")
+        require_choice(self.bos, BOS, "tokens.bos")
 
     @property
     def file(self) -> Path:
@@ -102,10 +104,14 @@ class Gguf(ModelSpec):
                 )
 
     def recipe(self) -> dict[str, Any]:
-        return {"gguf": self.readable, "dtype": self.dtype}  # what the file holds is known by its key
+        return {"gguf": self.readable, "dtype": self.dtype, **self._reading}  # what the file holds is known by its key
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        return {**self._dequantized.key(builder), "dtype": self.dtype}
+        return {**self._dequantized.key(builder), "dtype": self.dtype, **self._reading}
+
+    @property
+    def _reading(self) -> dict[str, str]:
+        return {} if self.bos == "auto" else {"bos": self.bos}
 
     @property
     def _dequantized(self) -> Dequantized:
@@ -113,7 +119,7 @@ class Gguf(ModelSpec):
 
     def _as_folder(self, builder: Builder) -> Pretrained:
         self.look()
-        return Pretrained(str(builder.get(self._dequantized)), dtype=self.dtype)
+        return Pretrained(str(builder.get(self._dequantized)), dtype=self.dtype, bos=self.bos)
 
     def weights(self, builder: Builder) -> LoadedModel:
         return self._as_folder(builder).weights(builder)

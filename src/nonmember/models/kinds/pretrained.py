@@ -10,7 +10,7 @@ from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import key_hash
 from nonmember.checks import require_choice, require_flag, require_text
-from nonmember.models.base import ModelSpec
+from nonmember.models.base import BOS, ModelSpec
 from nonmember.models.folders import check_folder, has_config
 from nonmember.models.places import require_model
 from nonmember.runtime.naming import label_of_path
@@ -31,6 +31,7 @@ class Pretrained(ModelSpec):
     revision: commit, tag or branch on the hub; the commit it stands for goes into the key.
     dtype: of `DTYPES`; "auto" is that of the file.   device_map: passed on to transformers (needs accelerate).
     quantization: of `QUANTIZATIONS`, by bitsandbytes on a GPU; the dtype is then that of the arithmetic.
+    bos: of `base.BOS`: whether a beginning-of-text token is read before each text.
     """
 
     path: str
@@ -39,6 +40,7 @@ class Pretrained(ModelSpec):
     device_map: str | None = None
     trust_remote_code: bool = False
     quantization: str = "none"
+    bos: str = "auto"
 
     def __post_init__(self) -> None:
         require_text(self.path, "path of a model")
@@ -46,6 +48,7 @@ class Pretrained(ModelSpec):
         require_choice(self.dtype, DTYPES, "dtype")
         require_choice(self.quantization, QUANTIZATIONS, "quantization")
         require_flag(self.trust_remote_code, "trust_remote_code")
+        require_choice(self.bos, BOS, "tokens.bos")
         object.__setattr__(self, "path", expanduser(self.path))  # shells leave the ~ of key=~/folder
 
     @property
@@ -60,7 +63,7 @@ class Pretrained(ModelSpec):
         """The spec that reads it, where it is a GGUF file."""
         from nonmember.models.kinds.gguf import SUFFIX, Gguf
 
-        return Gguf(self.path, self.dtype, self.revision) if self.path.endswith(SUFFIX) else None
+        return Gguf(self.path, self.dtype, self.revision, self.bos) if self.path.endswith(SUFFIX) else None
 
     def look(self) -> None:
         if self.gguf:
