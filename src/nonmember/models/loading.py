@@ -26,7 +26,8 @@ from nonmember.models.folders import EXPECTED, check_folder
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
-from nonmember.models.tokenizing import is_failure, prepare, reading_version
+from nonmember.models.tokenizer_checks import prepare, reading_version
+from nonmember.models.tokenizing import is_failure
 from nonmember.records import Corpus
 from nonmember.runtime.files import share_mode
 from nonmember.runtime.progress import Stage

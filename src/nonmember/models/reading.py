@@ -105,7 +105,7 @@ def texts_read(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> TextsRe
 
 def _oddities(tokenizer: Any, kept: Sequence[Sequence[int]]) -> tuple[int, float, bool]:
     front, back = around(tokenizer) or ((), ())
-    special, unknown = set(tokenizer.all_special_ids), tokenizer.unk_token_id
+    special, unknown = set(getattr(tokenizer, "all_special_ids", ())), getattr(tokenizer, "unk_token_id", None)
     inner = [_without(ids[len(front) :], back) for ids in kept]
     num_special = sum(not (special - {unknown}).isdisjoint(ids) for ids in inner)
     num_tokens = sum(map(len, inner))
