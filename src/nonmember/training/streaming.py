@@ -21,7 +21,7 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from nonmember.models.reading import encode_beginnings
-from nonmember.models.tokenizing import naming
+from nonmember.models.tokenizing import UnreadableText
 from nonmember.records.streams import Stream
 from nonmember.training.batches import Resumable, collate, ended
 
@@ -39,8 +39,10 @@ class EncodedChunks(Dataset[Any]):
 
     def __getitem__(self, number: int) -> Any:
         chunk = self._stream.chunk(number)
-        with naming([document.doc_id for document in chunk]):
+        try:
             documents = encode_beginnings(self._tokenizer, [document.text for document in chunk], None)
+        except UnreadableText as error:
+            raise UnreadableText(error.name, error.index, error.why, chunk[error.index].doc_id) from error
         # A tensor goes to the training process through shared memory. An array would go through a pipe, on which a
         # worker waits for ever that is full when the training process is killed.
         return torch.from_numpy(
