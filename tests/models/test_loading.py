@@ -107,7 +107,7 @@ def test_pieces_put_together_are_the_text(tokenizer):
 
 def test_tokenizers_that_cannot_do_what_is_needed_say_so(tokenizer):
     def other_ids_alone(text, *, add_special_tokens=True):
-        return {"input_ids": [9, 9] if add_special_tokens else [[1]]}
+        return {"input_ids": [[9, 9] if add_special_tokens else [1]]}
 
     with pytest.raises(ValueError, match="gives other ids to a text with its special tokens"):
         encode_pieces(other_ids_alone, ["moss"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 import sys
 
 import pytest
@@ -84,6 +85,53 @@ def test_the_room_for_a_text_is_what_prompt_and_answer_leave(tokenizer):
         room_for_text(tokenizer, model, prompt, num_new_tokens=120)
 
 
+PARTS = (
+    "{% for turn in messages %}[{{ turn.role }}]{% for part in turn.content %}{{ part.text }}{% endfor %}{% endfor %}"
+    "[assistant]"
+)
+SILENT = (
+    "{% for turn in messages %}{% if turn.role != 'system' %}[{{ turn.role }}]{{ turn.content }}{% endif %}{% endfor %}"
+)
+DATED = "{{ strftime_now('%d %b %Y') }}{{ ['a', 'b', 'c', 'd'] | random }}" + WITH_SYSTEM
+
+
+@pytest.mark.parametrize(
+    ("template", "expected"),
+    [
+        (PARTS, "[system]Yes or No?[user]Text: moss\nResponse:[assistant]"),
+        (
+            "{{ messages[0].content[0]['text'] + '|' + messages[-1].content[0]['text'] }}",
+            "Yes or No?|Text: moss\nResponse:",
+        ),
+        (SILENT, "[user]Yes or No?\n\nText: moss\nResponse:"),
+        ("{{ messages[-1].content | trim }}", "Yes or No?\n\nText: moss\nResponse:"),
+        (
+            "{{ messages | tojson }}",
+            '[{"role": "system", "content": "Yes or No?"}, {"role": "user", "content": "Text: moss\\nResponse:"}]',
+        ),
+    ],
+)
+def test_a_prompt_holds_all_that_is_asked(tokenizer, template, expected):
+    """In the first form of the dialogue of which the template leaves nothing out."""
+    (ids,) = prompt_ids(with_template(tokenizer, template), SAY, ["moss"])
+    assert tokenizer.decode(ids) == expected
+
+
+def test_dates_and_draws_are_the_same_each_time(tokenizer):
+    state = random.getstate()
+    prompts = {tuple(prompt_ids(with_template(tokenizer, DATED), SAY, ["moss"])[0]) for _ in range(9)}
+    assert len(prompts) == 1
+    assert tokenizer.decode(prompts.pop()).startswith("26 Jul 2024")
+    assert random.getstate() == state
+
+
+def test_an_ordinary_template_is_rendered_as_transformers_does(tokenizer):
+    turns = [{"role": "system", "content": "Yes or No?"}, {"role": "user", "content": "Text: moss\nResponse:"}]
+    chat = with_template(tokenizer, "{%- set ns = namespace(n=0) -%}" + WITH_SYSTEM + "{{ '-' * 3 + '%02d' % 7 }}")
+    expected = chat.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
+    assert templates.rendered(chat, turns, add_generation_prompt=True) == expected
+
+
 LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"
 
 
@@ -98,10 +146,24 @@ LOOPS = "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% en
         ("{{ ''.__class__.__mro__ }}", "unsafe"),
         ("{{ raise_exception('not with me') }}", "not with me"),
         ("{{ 1 / 0 }}", "division by zero"),
+        ("Hello.", "leaves out a part of what is asked"),
+        ("{{ 'a' * 10 ** 10 }}", "makes more than it may"),
+        ("{{ 9 ** 9 ** 9 }}", "large power"),
+        ("{{ 'a'.ljust(10 ** 10) }}", "makes more than it may"),
+        ("{{ '{:>9999999999}'.format(1) }}", "makes more than it may"),
+        ("{{ '%9999999999d' % 1 }}", "makes more than it may"),
+        ("{{ '%*d' | format(10 ** 10, 1) }}", "makes more than it may"),
+        ("{{ ('b' * 99999).replace('b', 'c' * 99999) }}", "makes more than it may"),
+        ("{{ ['b' * 99999] * 99999 }}", "makes more than it may"),
+        ("{{ [1] | tojson(indent=10 ** 10) }}", "makes more than it may"),
+        ("{% set n = namespace(x='ab') %}{% for i in range(60) %}{% set n.x = n.x ~ n.x %}{% endfor %}", "on the way"),
+        ("{% set n = namespace(x='ab') %}{% for i in range(60) %}{% set n.x = n.x + n.x %}{% endfor %}", "it m"),
+        ("{% set n = namespace(x=9) %}{% for i in range(60) %}{% set n.x = n.x * n.x %}{% endfor %}", "more digits"),
     ],
 )
 def test_a_hostile_template_ends_in_one_sentence(tokenizer, monkeypatch, template, sentence):
     monkeypatch.setattr(templates, "MOST_LINES", 200_000)
+    monkeypatch.setattr(templates, "MOST_HANDLED", 1_000_000)
     before = sys.gettrace()
     with pytest.raises(ValueError, match=r"^The chat template of .* cannot be used: .*remove it to ask") as caught:
         prompt_ids(with_template(tokenizer, template), SAY, ["moss"])

@@ -70,7 +70,11 @@ class Inputs:
         from nonmember.models.kinds.in_memory import InMemory, content_of
 
         spec = InMemory(content_of(model, tokenizer), _name(model))
-        self.replaced[place] = {"_target_": "nonmember.models.InMemory", **asdict(spec)}
+        self.replaced[place] = {
+            "_target_": "nonmember.models.InMemory",
+            **asdict(spec),
+            "bos": "${oc.select:tokens.bos,auto}",
+        }
         self.handing_over.append(lambda builder: spec.hand_over(builder, model, tokenizer))
 
     # Texts -----------------------------------------------------------------------------------------------------------

@@ -7,9 +7,13 @@ from typing import Any
 
 # Fields that came after results had been stored, and the value that older versions meant: left out of keys at that.
 LATER_FIELDS = {
-    "optimizer": "adamw", "quantization": "none", "attention": "auto", "max_counted_tokens": None,
+    "optimizer": "adamw",
+    "quantization": "none",
+    "attention": "auto",
+    "bos": "auto",
+    "max_counted_tokens": None,
     "shuffle_buffer": 10_000,
-}  # fmt: skip
+}
 
 
 def settings_of(recipe: Any) -> dict[str, Any]:

@@ -142,7 +142,8 @@ def _joined(cell: Cell, method: Auto, done: Sequence[Done], builder: Builder, st
         for name in next(iter(results.values())).provenance.made
     }
     read = {role: source for result in results.values() for role, source in result.provenance.sources.items()}
-    provenance = Provenance(keys, versions(), made, round(time.monotonic() - started, 3), commit(), read)
+    tokens = {role: around for result in results.values() for role, around in result.provenance.tokens.items()}
+    provenance = Provenance(keys, versions(), made, round(time.monotonic() - started, 3), commit(), read, tokens)
     measured = {name: measure(group, builder) for name, group in audit.groups.items()}
     result = _asked_of_the_target(result_of(audit, measured, outcome, builder, provenance, folder.name), results)
     if process_rank() == 0:

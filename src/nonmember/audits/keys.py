@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import is_dataclass
 from typing import Any
 
@@ -53,6 +54,19 @@ def sources(audit: Audit, builder: Builder) -> dict[str, str]:
         models["reference"] = reference
     read = {role: model.source(builder) for role, model in models.items()}
     return {role: source for role, source in read.items() if source}
+
+
+def tokens_read(models: Mapping[str, ModelSpec | None], builder: Builder) -> dict[str, dict[str, str | None]]:
+    """For the result: what the tokenizer of each role's model puts around a text. Those with weights alone tell."""
+    from nonmember.models.tokenizing import read_around
+
+    def read(model: ModelSpec) -> dict[str, str | None]:
+        while (before := model.continued_from()) is not None:  # its tokenizer is theirs
+            model = before
+        name = ("read around", key_hash(model.key(builder)))
+        return builder.resource(name, lambda: read_around(model.load_tokenizer(builder)))
+
+    return {role: read(model) for role, model in models.items() if model is not None and model.has_weights}
 
 
 def settings_of_method(method: Method) -> dict[str, Any]:

@@ -10,9 +10,8 @@ from nonmember.audits.question import Audit
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
 from nonmember.methods.base import INVALID_CLAIM
 from nonmember.models.exposure import Exposures
-from nonmember.models.reading import texts_read
+from nonmember.models.reading import Read
 from nonmember.observations import Scored
-from nonmember.observations.base import texts_of
 from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
 from nonmember.stats.layout import layout_auc
@@ -108,11 +107,13 @@ def cut_warnings(groups: Mapping[str, DocumentGroup], builder: Builder) -> list[
         scored = [one for one in group.measured.values() if isinstance(one, Scored) and one.score.asks is None]
         if not scored or not scored[0].model.has_weights:
             continue
-        corpus, limit = builder.get(group.corpus), scored[0].max_tokens
-        num_cut = sum(texts_read(scored[0].model.load_tokenizer(builder), texts_of(corpus), limit).is_cut)
+        limit = scored[0].max_tokens
+        read = builder.get(Read(scored[0].model, group.corpus, limit))
+        warnings += read.warnings
+        num_cut = sum(read.is_cut)
         if num_cut:
             warnings.append(
-                f"{num_cut} of {len(corpus)} documents of the {name} set are longer than {limit} tokens (max_tokens); "
-                "only their beginnings were read."
+                f"{num_cut} of {len(read.parts)} documents of the {name} set are longer than {limit} tokens "
+                "(max_tokens); only their beginnings were read."
             )
     return warnings

@@ -84,8 +84,9 @@ def _same_weights(one: ModelSpec, other: ModelSpec, builder: Builder) -> str:
 def _weights_alone(key: Mapping[str, Any]) -> dict[str, Any]:
     pretrained = key.get("pretrained")
     if not isinstance(pretrained, Mapping):
-        return dict(key)
-    return {"pretrained": {name: value for name, value in pretrained.items() if name not in ("dtype", "quantization")}}
+        return {name: value for name, value in key.items() if name != "bos"}
+    of_reading = ("dtype", "quantization", "bos")
+    return {"pretrained": {name: value for name, value in pretrained.items() if name not in of_reading}}
 
 
 def _require_same_tokens(audit: Audit, builder: Builder) -> None:

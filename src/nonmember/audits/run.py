@@ -16,7 +16,7 @@ import numpy as np
 from nonmember.artifacts import Builder, Counters
 from nonmember.artifacts.store import key_hash
 from nonmember.audits.assembly import answer_rows, result_of, training_health
-from nonmember.audits.keys import audit_keys, sources
+from nonmember.audits.keys import audit_keys, sources, tokens_read
 from nonmember.audits.measuring import measure
 from nonmember.audits.preparation import compare_weights, require_documents, require_one_layout, require_planted
 from nonmember.audits.preparing import prepare
@@ -67,6 +67,9 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
         seconds=round(time.monotonic() - started, 3),
         commit=commit(),
         sources=sources(audit, builder),
+        tokens=tokens_read(
+            {**audit.models, **({"reference": other} if (other := audit.compared_with()) else {})}, builder
+        ),
     )
     result = result_of(audit, measured, outcome, builder, provenance, cell=folder.name)
     texts = {name: dict(zip(group.doc_ids, group.texts, strict=True)) for name, group in documents.items()}

@@ -19,7 +19,7 @@ from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, famili
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, num_without_seal, outcome_paths, read_outcome
 from nonmember.results.readings import false_claim
-from nonmember.results.result import AuditResult, Failure
+from nonmember.results.result import AuditResult, Failure, tokens_in_words
 from nonmember.runtime.terminal import for_rich, visible
 
 LISTED = 4  # names of sets in a cell
@@ -81,6 +81,7 @@ def show(
         for name, result in zip(names, cells, strict=True):
             if isinstance(result, AuditResult) and (words := result.statistics.details.get("in_words")):
                 console.print(for_rich(f"{name}: {words}"), soft_wrap=True, highlight=False)
+        _show_tokens(console, results)
         _show_warnings(console, results)
         _show_together(wide, results if together else [one for one in results if one.question.method == "clearance"])
     for cell in cells:
@@ -167,6 +168,13 @@ def _listed(names: Sequence[str], family: Family) -> str:
         return "all" if names else "none"
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f"{len(names)}: {', '.join(names[:LISTED])}{more}"
+
+
+def _show_tokens(console: Console, results: Sequence[AuditResult]) -> None:
+    """Each kind once: most audits of a grid read their texts alike."""
+    for words in dict.fromkeys(tokens_in_words(result.provenance.tokens) for result in results):
+        if words:
+            console.print(for_rich(f"around each text: {words}"), soft_wrap=True, highlight=False)
 
 
 def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:

@@ -8,8 +8,10 @@ from omegaconf import DictConfig, OmegaConf
 
 from nonmember.artifacts import Spec
 from nonmember.audits.walk import specs_in
+from nonmember.checks import require_choice
 from nonmember.config.build import build
 from nonmember.config.safety import instantiate
+from nonmember.models.base import BOS, ModelSpec
 
 
 def check_settings(config: DictConfig) -> None:
@@ -24,6 +26,25 @@ def check_settings(config: DictConfig) -> None:
     for name in ("outputs", "store"):
         if not str(config[name]).strip():
             raise ValueError(f"{name} must be a folder; got nothing. Name one, as in {name}=FOLDER.")
+
+
+def check_tokens(config: DictConfig, *specs: Any) -> None:
+    """Raise ValueError where tokens.bos is asked for and some model, anywhere in these, does not follow it."""
+    bos = config.tokens.bos
+    require_choice(bos, BOS, "tokens.bos")
+    if bos == "auto":
+        return
+    models = [one for one in specs_in(specs) if isinstance(one, ModelSpec) and hasattr(one, "bos")]
+    if not models:
+        raise ValueError(
+            f"tokens.bos={bos} is for models with weights here; what is only queried reads its texts by itself. Use "
+            "tokens.bos=auto."
+        )
+    if other := next((one for one in models if getattr(one, "bos", bos) != bos), None):
+        raise ValueError(
+            f"tokens.bos={bos} is not what the configuration of {other.readable} says. Write bos: ${{tokens.bos}} "
+            "there, or leave one of both out."
+        )
 
 
 def check_places(*specs: Any) -> None:

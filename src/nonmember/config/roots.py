@@ -67,6 +67,13 @@ class SweepsInSearchPath(SearchPathPlugin):
 
 
 @dataclass
+class TokensConfig:
+    """How texts become tokens."""
+
+    bos: str = MISSING
+
+
+@dataclass
 class AuditConfig:
     """`nonmember audit`."""
 
@@ -96,6 +103,7 @@ class AuditConfig:
     fail_fast: bool = False
     dry_run: bool = False
     page_text: bool = False
+    tokens: TokensConfig = field(default_factory=TokensConfig)
 
 
 @dataclass
@@ -124,6 +132,7 @@ class ScoreConfig:
     world: Any = None
     engine: Any = MISSING
     parts: Any = MISSING
+    tokens: TokensConfig = field(default_factory=TokensConfig)
 
 
 @dataclass
@@ -134,6 +143,7 @@ class TrainConfig:
     store: str = MISSING
     export: str | None = None
     merge: bool = False
+    tokens: TokensConfig = field(default_factory=TokensConfig)
     model: Any = MISSING
     trainer: Any = MISSING
     cleaning: Any = None

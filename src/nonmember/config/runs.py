@@ -29,10 +29,11 @@ def cell_of(config: DictConfig, folder: Path) -> Cell:
     imported."""
     from nonmember.config.build import build
     from nonmember.config.given import given
-    from nonmember.config.inputs import check_places, check_settings
+    from nonmember.config.inputs import check_places, check_settings, check_tokens
 
     config, audit = given(config)
     check_settings(config)
+    check_tokens(config, audit.groups)
     check_places(audit.groups)
     from nonmember.audits.cell import Cell
     from nonmember.models import label_of
@@ -56,7 +57,7 @@ def scoring_of(config: DictConfig) -> Scoring:
             config[name] = None
     require_complete(config)
     from nonmember.config.build import build, corpus_of
-    from nonmember.config.inputs import check_places, check_settings
+    from nonmember.config.inputs import check_places, check_settings, check_tokens
     from nonmember.scoring.question import Scoring
 
     check_settings(config)
@@ -78,6 +79,7 @@ def scoring_of(config: DictConfig) -> Scoring:
         settings={"cleaning": plain(config.cleaning)} if "cleaning" in config.data else {},
         parts=build(config.parts),
     )
+    check_tokens(config, model, reference)
     check_places(model, reference, corpus, general, prefix)
     return scoring
 

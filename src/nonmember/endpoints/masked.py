@@ -19,6 +19,7 @@ from nonmember.models import Pretrained
 from nonmember.models.encoding import token_spans
 from nonmember.models.loading import load_tokenizer, transformers_model
 from nonmember.models.reading import room_of_masked
+from nonmember.models.tokenizing import ids_of
 from nonmember.records.answers import Completion, Request
 
 WORD_BEGINS = ("Ġ", "▁")  # how byte-level and SentencePiece vocabularies mark it; WordPiece marks what goes on
@@ -39,7 +40,7 @@ def fill_blanks(spec: MaskedModel, requests: Sequence[Request], device: torch.de
     completions = []
     for request in requests:
         text = _around_first_blank(tokenizer, model, request.plain.replace(BLANK, tokenizer.mask_token))
-        ids_T = torch.tensor(tokenizer(text)["input_ids"], device=device)
+        ids_T = torch.tensor(ids_of(tokenizer, [text])[0], device=device)
         log_probs_V = _of_all_blanks(model, ids_T, ids_T == tokenizer.mask_token_id)[candidates_V]
         word = words[int(candidates_V[log_probs_V.argmax()])]
         completions.append(Completion(word, "answered", served_model=spec.path))
@@ -80,8 +81,7 @@ def _whole_words(tokenizer: Any, num_rows: int) -> dict[int, str]:
 def _around_first_blank(tokenizer: Any, model: Any, text: str) -> str:
     """Cut to what the model reads; most texts are whole. Byte-level pieces of letters beyond English pass as marks."""
     places = token_spans(tokenizer)(text)
-    num_special = len(tokenizer("")["input_ids"])
-    room = room_of_masked(tokenizer, model.config) - num_special
+    room = room_of_masked(tokenizer, model.config) - len(ids_of(tokenizer, [""])[0])
     if len(places) <= room:
         return text
     blank = text.index(tokenizer.mask_token)

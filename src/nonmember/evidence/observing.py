@@ -70,7 +70,8 @@ def by_commitment(given: Given) -> dict[str, Document]:
 def model_of(path: Path | None, key: Mapping[str, Any]) -> Pretrained:
     """The model in a folder, read in the precision in which the audit read it. key: of the audited model."""
     read = key.get("pretrained", key)
-    return Pretrained(str(path), dtype=read.get("dtype", "float32"), quantization=read.get("quantization", "none"))
+    defaults = {"dtype": "float32", "quantization": "none", "bos": "auto"}
+    return Pretrained(str(path), **{name: read.get(name, default) for name, default in defaults.items()})
 
 
 def drawn(documents: Sequence[str], number: int) -> tuple[str, list[str]]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from nonmember.records import Corpus, Question, TokenTable
     from nonmember.records.answers import Completion, Request
 
+BOS = ("auto", "always", "never")  # read before each text: what the tokenizer itself puts there; always; never
 LOADED_MODELS = 3  # kept in memory: target, reference, and what is being made of them
 FORMAT = 1  # raise it when a change of code moves what trained models hold: older entries are then left alone
 

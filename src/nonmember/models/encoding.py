@@ -11,6 +11,7 @@ import torch
 
 from nonmember.models.forward import Ids
 from nonmember.models.reading import encode_beginnings
+from nonmember.models.tokenizing import UnreadableText, around, encoded, ids_of, naming
 from nonmember.records import Corpus, Stream
 from nonmember.records.spans import Spans
 from nonmember.runtime.progress import Stage
@@ -25,13 +26,16 @@ MOST_KEPT = 2_000_000  # tokens of encoded corpora, some 70 MB
 
 def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:
     """Ids of each text alone, with the tokenizer's own special tokens, cut on the right (methods: text to tokens)."""
-    encoded: list[list[int]] = []
+    found: list[list[int]] = []
     with Stage("encoding", len(texts), "documents") as stage:
         for start in range(0, len(texts), ENCODED_AT_ONCE):  # in parts, so that a signal is heard
             part = texts[start : start + ENCODED_AT_ONCE]
-            encoded += encode_beginnings(tokenizer, part, max_tokens)
+            try:
+                found += encode_beginnings(tokenizer, part, max_tokens)
+            except UnreadableText as error:
+                raise UnreadableText(error.name, start + error.index, error.why) from error
             stage.advance(len(part))
-    return encoded
+    return found
 
 
 def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
@@ -42,7 +46,8 @@ def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -
             "(nonmember.training.recipes.Pretraining) and scored (nonmember score). Take a corpus that is not streamed "
             "here, such as a `Select` of it."
         )
-    return _KEPT.ids(loaded.tokenizer, corpus, max_tokens)
+    with naming(corpus.doc_ids):
+        return _KEPT.ids(loaded.tokenizer, corpus, max_tokens)
 
 
 class _Kept:
@@ -105,8 +110,8 @@ def token_spans(tokenizer: Any) -> Spans:
     """Where each token of a text begins and ends, special ones left out."""
 
     def spans(text: str) -> list[tuple[int, int]]:
-        encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-        return [(start, end) for start, end in encoded["offset_mapping"]]
+        (offsets,) = encoded(tokenizer, [text], add_special_tokens=False, return_offsets_mapping=True)["offset_mapping"]
+        return [(start, end) for start, end in offsets]
 
     if not tokenizer.is_fast:
         raise ValueError("The tokenizer does not say where its tokens lie in a text; one with a tokenizer.json does.")
@@ -116,15 +121,13 @@ def token_spans(tokenizer: Any) -> Spans:
 def encode_pieces(tokenizer: Any, pieces: Sequence[str]) -> tuple[list[int], list[list[int]]]:
     """Ids of texts that are to be read one after the other: what the tokenizer puts before a text, such as a
     beginning-of-text token, which then stands there once; and the ids of each piece without it."""
-    own: list[list[int]] = tokenizer(list(pieces), add_special_tokens=False)["input_ids"]
-    whole: list[int] = tokenizer(pieces[0])["input_ids"]
-    for place in range(len(whole) - len(own[0]) + 1):
-        if whole[place : place + len(own[0])] == own[0]:
-            return whole[:place], own
-    raise ValueError(
-        "The tokenizer gives other ids to a text with its special tokens than without them, so that texts cannot be "
-        "put together. Choose a model whose tokenizer only adds tokens around a text."
-    )
+    found = around(tokenizer)
+    if found is None:
+        raise ValueError(
+            "The tokenizer gives other ids to a text with its special tokens than without them, so that texts cannot "
+            "be put together. Choose a model whose tokenizer only adds tokens around a text."
+        )
+    return list(found[0]), ids_of(tokenizer, pieces, add_special_tokens=False)
 
 
 def shared_ids(student: Any, teacher: Any) -> tuple[Ids, Ids]:

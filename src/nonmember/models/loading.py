@@ -30,11 +30,17 @@ from nonmember.models.identity import base_of_adapter, folder_identity, named_ba
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
 from nonmember.models.lengths import key_of
+from nonmember.models.tokenizer_checks import prepare, reading_version
+from nonmember.models.tokenizing import is_failure
 from nonmember.records import Corpus
 from nonmember.runtime.files import share_mode
 from nonmember.runtime.progress import Stage
 
 END_OF_TEXT = "<|endoftext|>"
+DESCRIBED_BY = ("tokenizer.json", "tokenizer_config.json")
+MAY_BE_MISSING = {
+    f"_raise_exceptions_for_{what}": False for what in ("gated_repo", "missing_entries", "connection_errors")
+}
 
 
 @dataclass(frozen=True)
@@ -79,13 +85,15 @@ def load_folder(folder: Path, *, dtype: str = "float32") -> LoadedModel:
 
 
 def load_tokenizer(spec: Pretrained) -> Any:
-    """From a folder or the hub, cutting texts on the right."""
+    """From a folder or the hub, tried and set as `tokenizing.prepare` says."""
     try:
         tokenizer = AutoTokenizer.from_pretrained(spec.path, **_location(spec))
-        tokenizer.truncation_side = "right"
         if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
             raise ValueError("It has no vocabulary.")
-    except Exception as error:  # whatever transformers and tokenizers say of files that are not ours
+        prepare(tokenizer, spec.bos)
+    except BaseException as error:  # whatever transformers and tokenizers say of files that are not ours
+        if not is_failure(error):
+            raise
         raise ValueError(
             f"No tokenizer could be loaded from {spec.path}: {_first_line(error)} Expected tokenizer.json (or another "
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
@@ -187,12 +195,14 @@ def _base_of(spec: Pretrained) -> str | None:
 def dequantize(file: Path, folder: Path) -> None:
     """The weights of a GGUF file as float32, and its tokenizer, as `load_folder` reads them."""
     try:
-        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, trust_remote_code=False)
         with Stage(f"dequantising {file.name}"):
             answer: Any = AutoModelForCausalLM.from_pretrained(
                 file.parent, gguf_file=file.name, dtype=torch.float32, output_loading_info=True
             )
-    except Exception as error:  # whatever transformers and gguf say of files that are not ours
+    except BaseException as error:  # whatever transformers and gguf say of files that are not ours
+        if not is_failure(error):
+            raise
         raise ValueError(
             f"No causal language model could be loaded from {file}: {_first_line(error)} Expected a GGUF file with its "
             "tokenizer, of an architecture that transformers reads."
@@ -207,12 +217,13 @@ def dequantize(file: Path, folder: Path) -> None:
 def require_rows(tokenizer: Any, model: Any, name: str) -> None:
     """Raise ValueError where the tokenizer has more entries than the model has embeddings."""
     num_rows = num_embeddings(model)
-    if num_rows is None or len(tokenizer) <= num_rows:
+    further = {token: index for token, index in tokenizer.get_vocab().items() if num_rows and index >= num_rows}
+    if not further:
         return
-    further = sorted((index, token) for token, index in tokenizer.get_vocab().items() if index >= num_rows)
+    first = sorted(further, key=further.__getitem__)
     raise ValueError(
         f"The tokenizer of {name} has {len(tokenizer)} entries, but the model only {num_rows} embedding rows. "
-        f"{', '.join(repr(token) for _, token in further[:3])}{', ...' * (len(further) > 3)} would have none. If these "
+        f"{', '.join(map(repr, first[:3]))}{', ...' * (len(first) > 3)} would have none. If these "
         "were added to the tokenizer, save it without them, or the model with its rows resized to it; else the two do "
         "not belong together."
     )
@@ -249,11 +260,13 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     quantized = {} if spec.quantization == "none" else {"quantization": spec.quantization}
     if spec.attention != "auto":  # numbers move at the level of rounding, so that they are kept apart, as a dtype's
         quantized["attention"] = spec.attention
+    reading = _reading_version(spec) | ({} if spec.bos == "auto" else {"bos": spec.bos})
     folder = Path(spec.path)
     if folder.is_dir():
         base = base_of_adapter(folder)
         apart = _lengths_apart(folder) if base is None else {}
-        return {**folder_identity(folder), "dtype": spec.dtype, **quantized, **apart, **_adapted(base, spec)}
+        known = {**folder_identity(folder), "dtype": spec.dtype}
+        return {**known, **quantized, **reading, **apart, **_adapted(base, spec)}
     try:
         config = AutoConfig.from_pretrained(spec.path, **_location(spec))
         adapter = find_adapter_config_file(spec.path, revision=spec.revision)
@@ -265,7 +278,7 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     commit = getattr(config, "_commit_hash", None) or spec.revision
     base = None if adapter is None else named_base(Path(adapter))
     known = {"path": spec.path, "commit": commit, "dtype": spec.dtype}
-    return {**known, **quantized, **key_of(config), **_adapted(base, spec)}
+    return {**known, **quantized, **reading, **key_of(config), **_adapted(base, spec)}
 
 
 def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
@@ -275,11 +288,21 @@ def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
 
 def _lengths_apart(folder: Path) -> dict[str, int]:
     """See `lengths.key_of`; nothing for a folder without a configuration that can be read, of which loading tells."""
+    return key_of(_json_of(folder / CONFIG))
+
+
+def _reading_version(spec: Pretrained) -> dict[str, Any]:
+    files = (cached_file(spec.path, name, revision=spec.revision, **MAY_BE_MISSING) for name in DESCRIBED_BY)
+    return reading_version(*(_json_of(Path(file) if file else None) for file in files))
+
+
+def _json_of(file: Path | None) -> Mapping[str, Any]:
+    """Empty where there is no such file or it is no JSON object, of which loading will tell."""
     try:
-        config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        read = json.loads(file.read_bytes()) if file else {}
+    except (OSError, ValueError, RecursionError):
         return {}
-    return key_of(config) if isinstance(config, dict) else {}
+    return read if isinstance(read, dict) else {}
 
 
 def _location(spec: Pretrained) -> Mapping[str, Any]:

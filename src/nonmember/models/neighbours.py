@@ -18,6 +18,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.corpora.transforms.neighbours import RandomNeighbours
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.reading import room_of_masked
+from nonmember.models.tokenizing import around, encoded
 from nonmember.records import Corpus, Document, Neighbours
 from nonmember.records.neighbours import name_of_neighbour
 
@@ -87,9 +88,7 @@ def masked_model(path: str, revision: str | None) -> tuple[Any, Any]:
 
 def proposals(tokenizer: Any, model: Any, text: str, number: int) -> list[str]:
     """The likeliest `number` texts with one token replaced."""
-    room = room_of_masked(tokenizer, model.config)
-    encoded = tokenizer(text, truncation=True, max_length=room, return_offsets_mapping=True)
-    ids, places = encoded["input_ids"], encoded["offset_mapping"]
+    ids, places = _cut(tokenizer, text, room_of_masked(tokenizer, model.config))
     seed = int.from_bytes(hashlib.sha256(f"neighbours\0{text}".encode("utf-8", "surrogatepass")).digest()[:8])
     rng = np.random.default_rng(seed)
     special = set(tokenizer.all_special_ids)
@@ -107,6 +106,19 @@ def proposals(tokenizer: Any, model: Any, text: str, number: int) -> list[str]:
         ]
     found.sort(key=lambda one: (-one[0], one[1], one[2]))
     return list(_replaced(tokenizer, text, places, found[:number]))
+
+
+def _cut(tokenizer: Any, text: str, room: int) -> tuple[list[int], list[tuple[int, int]]]:
+    """Ids and places of a text of at most `room` tokens; a masked model has to see its own marks around a cut one
+    too."""
+    found = encoded(tokenizer, [text], return_offsets_mapping=True)
+    (ids,), (places,) = found["input_ids"], found["offset_mapping"]
+    if len(ids) <= room:
+        return ids, places
+    _, behind = around(tokenizer) or ((), ())
+    num_behind = len(behind)
+    kept = [*range(room - num_behind), *range(len(ids) - num_behind, len(ids))]
+    return [ids[index] for index in kept], [places[index] for index in kept]
 
 
 def _at(model: Any, ids: list[int], place: int, rng: np.random.Generator) -> Tensor:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from jinja2 import TemplateError
 
-from nonmember.models.encoding import encode
+from nonmember.models.encoding import encode_pieces
 from nonmember.models.reading import position_limit
-from nonmember.models.templates import refused, rendered
+from nonmember.models.templates import holds, refused, rendered
+from nonmember.models.tokenizing import ids_of
 from nonmember.records import Prompt, Question
 
-Turns = list[dict[str, str]]
+Turns = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def said_ids(tokenizer: Any, said: Sequence[Said]) -> list[list[int]]:
     """Token ids of a prompt, ending where the model continues."""
     if _has_chat_template(tokenizer):
         return _encoded_chat(tokenizer, [_chat(tokenizer, one) for one in said])
-    return encode(tokenizer, [one.plain for one in said], None)
+    return _encoded_plain(tokenizer, [one.plain for one in said])
 
 
 def answer_ids(tokenizer: Any, question: Question) -> list[int]:
@@ -47,7 +48,7 @@ def answer_ids(tokenizer: Any, question: Question) -> list[int]:
 
 def shortened(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> list[str]:
     """The texts, the longer ones cut on the right to so many tokens."""
-    encoded = tokenizer(list(texts), add_special_tokens=False)["input_ids"] if texts else []
+    encoded = ids_of(tokenizer, texts, add_special_tokens=False)
     return [
         text if len(ids) <= max_tokens else _without_broken_end(tokenizer.decode(ids[:max_tokens]))
         for text, ids in zip(texts, encoded, strict=True)
@@ -86,29 +87,44 @@ def _has_chat_template(tokenizer: Any) -> bool:
 
 
 def _chat(tokenizer: Any, said: Said, answer: str | None = None) -> str:
-    """The dialogue as text: instruction as the system's turn, or before the user's where there is no such turn."""
-    system = [{"role": "system", "content": said.instruction}] if said.instruction else []
-    try:
-        return _templated(tokenizer, [*system, {"role": "user", "content": said.request}], answer)
-    except TemplateError as error:
-        if not system:
-            raise refused(tokenizer, error) from error
-    try:
-        return _templated(tokenizer, [{"role": "user", "content": _joined(said.instruction, said.request)}], answer)
-    except TemplateError as error:
-        raise refused(tokenizer, error) from error
+    """The dialogue as text, in the first form of which the template leaves nothing out.
+
+    Raises ValueError where there is none.
+    """
+    why: list[TemplateError] = []
+    for turns in _forms(said, answer):
+        try:
+            text = rendered(tokenizer, turns, add_generation_prompt=answer is None)
+        except TemplateError as error:
+            why.append(error)
+            continue
+        if holds(text, said.instruction, said.request, answer or ""):
+            return text
+        why.append(TemplateError("it leaves out a part of what is asked"))
+    raise refused(tokenizer, why[0]) from why[0]
 
 
-def _templated(tokenizer: Any, turns: Turns, answer: str | None) -> str:
-    if answer is not None:
-        turns = [*turns, {"role": "assistant", "content": answer}]
-    return rendered(tokenizer, turns, add_generation_prompt=answer is None)
+def _forms(said: Said, answer: str | None) -> Iterator[Turns]:
+    """The instruction as the system's turn, or before the user's request; each turn as text, or as a list of parts."""
+    answers = [("assistant", answer)] if answer is not None else []
+    with_system = [("system", said.instruction), ("user", said.request), *answers]
+    joined = [("user", _joined(said.instruction, said.request)), *answers]
+    forms = [with_system, joined] if said.instruction else [joined]
+    for form in forms:
+        yield [{"role": role, "content": text} for role, text in form]
+    for form in forms:
+        yield [{"role": role, "content": [{"type": "text", "text": text}]} for role, text in form]
 
 
 def _encoded_chat(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     """The template writes the special tokens itself."""
-    encoded: list[list[int]] = tokenizer(list(texts), add_special_tokens=False)["input_ids"] if texts else []
-    return encoded
+    return ids_of(tokenizer, texts, add_special_tokens=False)
+
+
+def _encoded_plain(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+    """Behind what the tokenizer puts before a text, and without what it puts behind one: the model is to go on."""
+    front, encoded = encode_pieces(tokenizer, texts)
+    return [[*front, *ids] for ids in encoded]
 
 
 def _first_id(tokenizer: Any, question: Question, answer: str) -> int:
@@ -118,11 +134,11 @@ def _first_id(tokenizer: Any, question: Question, answer: str) -> int:
         (whole,) = _encoded_chat(tokenizer, [_chat(tokenizer, _said(question, ""), answer)])
         alone = answer
     else:
-        (whole,) = encode(tokenizer, [f"{_said(question, '').plain} {answer}"], None)
+        (whole,) = _encoded_plain(tokenizer, [f"{_said(question, '').plain} {answer}"])
         alone = f" {answer}"
     if whole[: len(prompt)] == prompt and len(whole) > len(prompt):
         return whole[len(prompt)]
-    return int(tokenizer(alone, add_special_tokens=False)["input_ids"][0])
+    return ids_of(tokenizer, [alone], add_special_tokens=False)[0][0]
 
 
 def _without_broken_end(text: str) -> str:

@@ -11,6 +11,7 @@ from nonmember.artifacts import Spec
 from nonmember.artifacts.planner import NotMade
 from nonmember.artifacts.store import key_hash
 from nonmember.models.lengths import lengths_of
+from nonmember.models.tokenizing import around, encoded, ids_of, naming
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Builder
@@ -23,6 +24,7 @@ SURE_TOKENS = 16  # a cut text must have so many more tokens than are kept, so t
 LONGEST_COUNTED = 1_000_000  # characters: of longer texts that are cut the tokens are not counted
 NUM_SAMPLED = 200  # documents whose tokens are counted where a number is only expected
 USUAL_CHARACTERS_PER_TOKEN = 3  # where the tokenizer is still to be made, of a small vocabulary then
+MOST_UNKNOWN = 0.5  # share of the tokens
 LARGEST_LIMIT = 10**9  # some configurations and tokenizers name absurd numbers for "no limit"
 # What configurations call the number of positions; transformers gives most of them the first name too.
 POSITIONS = (
@@ -44,16 +46,39 @@ class TextsRead:
     """Per document, in the order of the texts.
 
     parts: what is read of each; the very text where nothing is cut.   num_read: tokens read, the first one and special
-    ones included.   num_all: tokens there are; None for a cut text too long to be counted.
+    ones included.   num_all: tokens there are; None for a cut text too long to be counted.   num_special: texts with
+    special tokens in their midst.   unknown: share of the tokens that are unknown ones.   keeps_case: whether capitals
+    are other tokens than small letters.
     """
 
     parts: tuple[str, ...]
     num_read: tuple[int, ...]
     num_all: tuple[int | None, ...]
+    num_special: int = 0
+    unknown: float = 0.0
+    keeps_case: bool = True
 
     @property
     def is_cut(self) -> tuple[bool, ...]:
         return tuple(read != there for read, there in zip(self.num_read, self.num_all, strict=True))
+
+    @property
+    def warnings(self) -> list[str]:
+        found = []
+        if self.num_special:
+            found.append(
+                f"{self.num_special} of {len(self.parts)} documents hold text that is read as special tokens, such as "
+                "an end of text in their midst; it is read so under all models with this tokenizer. Take it out if it "
+                "is not meant."
+            )
+        if self.unknown > MOST_UNKNOWN:
+            found.append(
+                f"{self.unknown:.0%} of the tokens read are unknown ones, which are all alike: the scores say little "
+                "about the texts. Check that the tokenizer is the model's own."
+            )
+        if not self.keeps_case:
+            found.append("The tokenizer reads capitals as small letters, so that the score lowercase says nothing.")
+        return found
 
 
 @dataclass(frozen=True)
@@ -73,9 +98,9 @@ class Read(Spec[TextsRead]):
     def build(self, builder: Builder) -> TextsRead:
         name = ("tokenizer", key_hash(self.model.key(builder)))
         tokenizer = builder.resource(name, lambda: self.model.load_tokenizer(builder))
-        return texts_read(
-            tokenizer, [document.text for document in builder.get(self.corpus).documents], self.max_tokens
-        )
+        corpus = builder.get(self.corpus)
+        with naming(corpus.doc_ids):
+            return texts_read(tokenizer, [document.text for document in corpus.documents], self.max_tokens)
 
 
 def texts_read(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> TextsRead:
@@ -87,10 +112,25 @@ def texts_read(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> TextsRe
         if len(ids) < max_tokens:
             continue
         long = len(texts[place]) > LONGEST_COUNTED
-        counts[place] = None if long else len(tokenizer(texts[place])["input_ids"])
+        counts[place] = None if long else len(ids_of(tokenizer, [texts[place]])[0])
         if counts[place] != len(ids):
             parts[place] = _beginning(tokenizer, texts[place], ids, max_tokens)
-    return TextsRead(tuple(parts), tuple(num_all), tuple(counts))
+    return TextsRead(tuple(parts), tuple(num_all), tuple(counts), *_oddities(tokenizer, kept))
+
+
+def _oddities(tokenizer: Any, kept: Sequence[Sequence[int]]) -> tuple[int, float, bool]:
+    front, back = around(tokenizer) or ((), ())
+    special, unknown = set(getattr(tokenizer, "all_special_ids", ())), getattr(tokenizer, "unk_token_id", None)
+    inner = [_without(ids[len(front) :], back) for ids in kept]
+    num_special = sum(not (special - {unknown}).isdisjoint(ids) for ids in inner)
+    num_tokens = sum(map(len, inner))
+    num_unknown = sum(ids.count(unknown) for ids in inner) if unknown is not None else 0
+    large, small = ids_of(tokenizer, ["ABC", "abc"])
+    return num_special, num_unknown / max(1, num_tokens), large != small
+
+
+def _without(ids: Sequence[int], back: tuple[int, ...]) -> Sequence[int]:
+    return ids[: len(ids) - len(back)] if tuple(ids[len(ids) - len(back) :]) == back else ids
 
 
 def _beginning(tokenizer: Any, text: str, ids: Sequence[int], max_tokens: int) -> str:
@@ -99,31 +139,27 @@ def _beginning(tokenizer: Any, text: str, ids: Sequence[int], max_tokens: int) -
     if not getattr(tokenizer, "is_fast", False):
         return str(tokenizer.decode(ids, skip_special_tokens=True))
     head = text if len(text) <= LONGEST_COUNTED else sure_beginning(tokenizer, text, max_tokens)
-    offsets = tokenizer(head, truncation=True, max_length=max_tokens, return_offsets_mapping=True)["offset_mapping"]
-    return text[: max((end for _, end in offsets), default=0)]
+    (offsets,) = encoded(tokenizer, [head], return_offsets_mapping=True)["offset_mapping"]
+    return text[: max((end for _, end in offsets[:max_tokens]), default=0)]
 
 
 def encode_beginnings(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:
-    """Ids of each text alone, with the tokenizer's own special tokens, cut on the right behind `max_tokens`.
+    """Ids of each text alone, with the tokenizer's own special tokens: the first `max_tokens` of them. So what a
+    tokenizer puts behind a text (an end-of-text token, say) is read of texts alone that are not cut.
 
     Tokenizers read a text to its end before they cut it, and one endless word can take them minutes: of a text that is
     absurdly long for so many tokens, only a beginning that surely holds them is read.
     """
-    if not texts:
-        return []
     if max_tokens is not None:
         texts = [sure_beginning(tokenizer, text, max_tokens) for text in texts]
-    encoded: list[list[int]] = tokenizer(list(texts), truncation=max_tokens is not None, max_length=max_tokens)[
-        "input_ids"
-    ]
-    return encoded
+    return [ids[:max_tokens] for ids in ids_of(tokenizer, texts)]
 
 
 def sure_beginning(tokenizer: Any, text: str, max_tokens: int) -> str:
     """The text, or a beginning of it with the same first `max_tokens` tokens."""
     length = max(SURELY_WHOLE, CHARACTERS_PER_TOKEN * max_tokens)
     while length < len(text):
-        if len(tokenizer(text[:length])["input_ids"]) >= max_tokens + SURE_TOKENS:
+        if len(ids_of(tokenizer, [text[:length]])[0]) >= max_tokens + SURE_TOKENS:
             return text[:length]
         length *= 4
     return text
@@ -158,8 +194,8 @@ def expected_tokens(builder: Builder, model: ModelSpec, corpus: CorpusSpec, max_
 def position_limit(config: Any) -> int | None:
     """Tokens that a model of this transformers configuration reads at once; None: it sets no limit.
 
-    Asked of rotary embeddings that stretch, then of the first attribute that holds a number. What is no positive number (-1, as XLNet has it) or absurdly large
-    stands for no limit.
+    Asked of rotary embeddings that stretch, then of the first attribute that holds a number. What is no positive number
+    (-1, as XLNet has it) or absurdly large stands for no limit.
     """
     text = config.get_text_config()
     if most := lengths_of(config).most:

@@ -61,10 +61,12 @@ class OrderLikelihoods(Observation[OrderTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
+        from nonmember.models.tokenizing import naming
         from nonmember.observations.passes.orders import Shard, observe_orders
 
         examples = self._examples(builder)
-        front, ids = encode_pieces(loaded.tokenizer, [line(one.text) for one in examples.documents])
+        with naming(examples.doc_ids):
+            front, ids = encode_pieces(loaded.tokenizer, [line(one.text) for one in examples.documents])
         ids_of = dict(zip(examples.doc_ids, ids, strict=True))
         shards = {
             name: Shard([ids_of[one.doc_id] for one in shard], random_orders(shard, self.num_orders, self.seed))

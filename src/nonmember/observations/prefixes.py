@@ -42,6 +42,7 @@ class BehindPrefix(Observation[TokenTable]):
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.encoding import encode_pieces
         from nonmember.models.reading import position_limit
+        from nonmember.models.tokenizing import naming
         from nonmember.observations.passes.tokens import observe
 
         documents = builder.get(self.corpus)
@@ -49,7 +50,8 @@ class BehindPrefix(Observation[TokenTable]):
         shots = [text for text in texts_of(builder.get(self.prefix)) if text not in own][: self.num_shots]
         if not shots:
             raise ValueError("Every text of the prefix is one of the documents. Give other unread texts.")
-        front, pieces = encode_pieces(loaded.tokenizer, [*shots, *texts_of(documents)])
+        with naming([*("of the prefix" for _ in shots), *documents.doc_ids]):
+            front, pieces = encode_pieces(loaded.tokenizer, [*shots, *texts_of(documents)])
         texts = [ids[: self.max_tokens] for ids in pieces[len(shots) :]]
         most = position_limit(loaded.model.config)
         kept = shots_that_fit(front, pieces[: len(shots)], max(map(len, texts)), most)

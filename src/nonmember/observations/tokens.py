@@ -102,12 +102,14 @@ def prompts_about(
 ) -> Mapping[str, list[int]]:
     """Document id -> ids of the prompt about it. Texts are cut, never the prompt around them."""
     from nonmember.models.prompting import prompt_ids, room_for_text, shortened
+    from nonmember.models.tokenizing import naming
 
     tokenizer = loaded.tokenizer
     room = room_for_text(tokenizer, loaded.model, prompt, num_new_tokens=num_new_tokens)
     limit = max_tokens if room is None else min(max_tokens, room)
-    texts = shortened(tokenizer, texts_of(corpus), limit)
-    return dict(zip(corpus.doc_ids, prompt_ids(tokenizer, prompt, texts), strict=True))
+    with naming(corpus.doc_ids):
+        texts = shortened(tokenizer, texts_of(corpus), limit)
+        return dict(zip(corpus.doc_ids, prompt_ids(tokenizer, prompt, texts), strict=True))
 
 
 def token_counts_in(

@@ -94,6 +94,7 @@ def provenance_of(result: AuditResult) -> dict[str, Any]:
         "versions": dict(told.versions),
         "commit": told.commit,
         "sources": dict(told.sources),
+        "tokens": {role: dict(read) for role, read in told.tokens.items()},
         "schema_version": result.schema_version,
     }
 

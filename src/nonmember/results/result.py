@@ -181,7 +181,8 @@ class Provenance:
     """keys: what the store calls the artifacts used, by role and group; `audit` stands for all of it.   versions: of
     the software.   made: what this run had to make and what it found, counted.   seconds: its wall time.   commit:
     of this project; None where it is not known.   sources: role -> where the first weights of its model were read: a
-    name with the commit on the hub, or with a hash of the files."""
+    name with the commit on the hub, or with a hash of the files.   tokens: role -> what its tokenizer puts before each
+    text (bos) and behind each that is not cut (eos); None: nothing."""
 
     keys: Mapping[str, str]
     versions: Mapping[str, str]
@@ -189,6 +190,7 @@ class Provenance:
     seconds: float
     commit: str | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
+    tokens: Mapping[str, Mapping[str, str | None]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -254,6 +256,15 @@ class AuditResult:
             return cls.of(values)
         except (TypeError, KeyError, ValueError, AttributeError) as error:
             raise ValueError(unreadable.format(error)) from error
+
+
+def tokens_in_words(tokens: Mapping[str, Mapping[str, str | None]]) -> str:
+    """What is read around each text, by model: `Provenance.tokens`."""
+    roles: dict[str, list[str]] = {}
+    for role, read in tokens.items():
+        bos, eos = (f"{name.upper()} {read[name]}" if read[name] else f"no {name.upper()}" for name in ("bos", "eos"))
+        roles.setdefault(f"{bos}, {eos}", []).append(role)
+    return "; ".join(f"{', '.join(names)}: {read}" for read, names in roles.items())
 
 
 def _as_json(values: Mapping[str, Any]) -> str:

@@ -107,6 +107,7 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
             for new in scored:
                 made[new["number"]] = new
                 stage.advance(plan[new["number"]].num_documents)
+        tokens = scoring.tokens(builder)
         tally = Tally.total(Tally.from_json(made[part.number]["tally"]) for part in plan)
         dropped = dict(stream.dropped) | ({"duplicate_id": repeated["number"]} if repeated["number"] else {})
         write_json(
@@ -117,12 +118,13 @@ def write_parts(scoring: Scoring, builder: Builder, folder: Path) -> Path:
                 "num_dropped": dropped,
                 **tally.as_json(),
                 "duplicates": repeated,
+                "tokens": tokens,
                 "counters": _added_up(made[part.number]["counters"] for part in plan),
                 "versions": _different(made[part.number]["versions"] for part in plan),
                 "parts": [{name: made[part.number][name] for name in ("file", "sha256")} for part in plan],
             },
         )
-    tally.say(dropped, limit)
+    tally.say(dropped, limit, tokens)
     return files.folder / TABLES
 
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 from nonmember import scores as family
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import key_hash
+from nonmember.audits.keys import tokens_read
 from nonmember.corpora import CorpusSpec
 from nonmember.models import Access, ModelSpec, label_of
 from nonmember.models.reading import most_readable
@@ -94,6 +95,10 @@ class Scoring:
         return min(
             [self.most_tokens, *(most_readable(builder.get(one).model.config, self.most_tokens) for one in models)]
         )
+
+    def tokens(self, builder: Builder) -> dict[str, dict[str, str | None]]:
+        """What is read around each text, by model."""
+        return tokens_read({"model": self.model, "reference": self.reference}, builder)
 
     def about(self, builder: Builder, limit: int) -> dict[str, Any]:
         """What the scores depend on, as JSON."""

@@ -45,6 +45,8 @@ class ScoreTable:
         read = None
         if scoring.model.has_weights:
             read = builder.get(Read(scoring.model, scoring.corpus, limit))
+            for warning in read.warnings:
+                log.warning("%s", warning)
             if not one_of_many:
                 _say_expected_memory(wanted, scoring, read)
 
@@ -82,16 +84,18 @@ def write_table(scoring: Scoring, builder: Builder, folder: Path) -> Path:
         raise ValueError("There are no documents to score. Correct data.path, or loosen the cleaning.")
     limit = scoring.limit(builder)
     table = ScoreTable.of(scoring, builder, limit)
+    tokens = scoring.tokens(builder)
     about = scoring.about(builder, limit) | {
         "num_read": len(corpus) + sum(corpus.dropped.values()),
         "num_dropped": dict(corpus.dropped),
         "num_cut": table.tally.cut.number if scoring.model.has_weights else None,
+        "tokens": tokens,
         "counters": table.counters,
         "versions": versions(),
     }
     path = (folder / SCORES).resolve()
     table.write(path, about)
-    table.tally.say(corpus.dropped, limit)
+    table.tally.say(corpus.dropped, limit, tokens)
     return path
 
 

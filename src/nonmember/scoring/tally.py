@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from nonmember.models.reading import TextsRead
+from nonmember.results.result import tokens_in_words
 
 log = logging.getLogger(__name__)
 
@@ -92,14 +93,17 @@ class Tally:
         without = {(one["reason"], tuple(one["scores"])): sample(one) for one in value["without"]}
         return cls(value["num_documents"], value["num_tokens"], sample(value["cut"]), value["longest"], without)
 
-    def say(self, dropped: Mapping[str, int], limit: int) -> None:
-        """dropped: left out before they were scored, by reason.   limit: tokens that are read of a document."""
+    def say(self, dropped: Mapping[str, int], limit: int, tokens: Mapping[str, Mapping[str, str | None]]) -> None:
+        """dropped: left out before they were scored, by reason.   limit: tokens that are read of a document.   tokens:
+        read around each, by model."""
         num_dropped = sum(dropped.values())
         why = f" ({', '.join(f'{reason} {number:,}' for reason, number in dropped.items())})" if num_dropped else ""
         log.info(
             "Documents: %s read, %s kept, %s dropped%s.",
             f"{self.num_documents + num_dropped:,}", f"{self.num_documents:,}", f"{num_dropped:,}", why,
         )  # fmt: skip
+        if tokens:
+            log.info("Around each text: %s.", tokens_in_words(tokens))
         if self.cut.number:
             log.warning(
                 "%s documents are longer than %s tokens (max_tokens) and were cut there: only their beginnings are "

@@ -18,19 +18,23 @@ import torch
 def packed_sequences(
     documents: Sequence[Sequence[int]], *, length: int, end_of_text: int, seed: int
 ) -> list[list[int]]:
-    """Documents in an order drawn from `seed`, each followed by the end-of-text id, cut into sequences of `length`.
+    """Documents in an order drawn from `seed`, each ended by the end-of-text id, cut into sequences of `length`.
 
     The last piece is dropped when it is shorter, unless it is all there is.
     """
     order = np.random.default_rng([seed, 0]).permutation(len(documents))
     stream: list[int] = []
     for index in order:
-        stream.extend(documents[index])
-        stream.append(end_of_text)
+        stream += ended(documents[index], end_of_text)
     sequences = [stream[start : start + length] for start in range(0, len(stream), length)]
     if len(sequences) > 1 and len(sequences[-1]) < length:
         sequences.pop()
     return sequences
+
+
+def ended(document: Sequence[int], end_of_text: int) -> Sequence[int]:
+    """With the end-of-text id behind it, once, also where the tokenizer has put one there."""
+    return document if document and document[-1] == end_of_text else [*document, end_of_text]
 
 
 def plan_steps(

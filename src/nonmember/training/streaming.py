@@ -21,8 +21,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset
 
 from nonmember.models.reading import encode_beginnings
+from nonmember.models.tokenizing import UnreadableText
 from nonmember.records.streams import Stream
-from nonmember.training.batches import Resumable, collate
+from nonmember.training.batches import Resumable, collate, ended
 
 CHUNKS, BUFFERS = 2, 3  # names of the draws; a corpus in memory has 0 and 1
 
@@ -37,12 +38,15 @@ class EncodedChunks(Dataset[Any]):
         return self._stream.num_chunks
 
     def __getitem__(self, number: int) -> Any:
-        texts = [document.text for document in self._stream.chunk(number)]
-        documents = encode_beginnings(self._tokenizer, texts, None)
+        chunk = self._stream.chunk(number)
+        try:
+            documents = encode_beginnings(self._tokenizer, [document.text for document in chunk], None)
+        except UnreadableText as error:
+            raise UnreadableText(error.name, error.index, error.why, chunk[error.index].doc_id) from error
         # A tensor goes to the training process through shared memory. An array would go through a pipe, on which a
         # worker waits for ever that is full when the training process is killed.
         return torch.from_numpy(
-            np.fromiter((token for ids in documents for token in (*ids, self._end)), dtype=np.int32)
+            np.fromiter((token for ids in documents for token in ended(ids, self._end)), dtype=np.int32)
         )
 
     def in_order(self, order: Sequence[int], num_workers: int) -> Iterator[Any]:

@@ -89,11 +89,12 @@ def _check_why_none_was_distilled(audit: Audit, report: Report) -> None:
 
 
 def _weights(recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Of a model, in whatever precision it is read."""
+    """Of a model, in whatever precision it is read, and with or without a beginning-of-text token."""
     pretrained = recipe.get("pretrained")
     if not isinstance(pretrained, Mapping):
-        return dict(recipe)
-    return {"pretrained": {name: one for name, one in pretrained.items() if name not in ("dtype", "quantization")}}
+        return {name: one for name, one in recipe.items() if name != "bos"}
+    of_reading = ("dtype", "quantization", "bos")
+    return {"pretrained": {name: one for name, one in pretrained.items() if name not in of_reading}}
 
 
 def _expected_gates(gates: dict[str, float], decision: str) -> set[str]:

@@ -13,7 +13,7 @@ from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.checks import require_choice, require_text
 from nonmember.corpora.specs import digest_file
-from nonmember.models.base import ModelSpec
+from nonmember.models.base import BOS, ModelSpec
 from nonmember.models.kinds.pretrained import ATTENTIONS, DTYPES, Pretrained
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Gguf(ModelSpec):
     """A causal language model from a GGUF file.
 
     path: the file, or OWNER/NAME/FILE.gguf of the Hugging Face hub.   revision: commit, tag or branch there.
-    dtype, attention: with which the dequantised weights are loaded, as for `kinds.pretrained.Pretrained`.
+    dtype, attention, bos: with which the dequantised weights are loaded and read, as for `kinds.pretrained.Pretrained`.
     Its scores are those of the quantised weights, which results name as the file does (`Q4_1`, say).
     """
 
@@ -61,11 +61,13 @@ class Gguf(ModelSpec):
     dtype: str = "float32"
     revision: str | None = None
     attention: str = "auto"
+    bos: str = "auto"
 
     def __post_init__(self) -> None:
         require_text(self.path, "path of a GGUF file")
         require_choice(self.dtype, DTYPES, "dtype")
         require_choice(self.attention, ATTENTIONS, "attention")
+        require_choice(self.bos, BOS, "tokens.bos")
 
     @property
     def file(self) -> Path:
@@ -104,15 +106,15 @@ class Gguf(ModelSpec):
                 )
 
     def recipe(self) -> dict[str, Any]:
-        # What the file holds is known by its key.
-        return {"gguf": self.readable, "dtype": self.dtype, **self._attention}
+        return {"gguf": self.readable, "dtype": self.dtype, **self._reading}  # what the file holds is known by its key
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        return {**self._dequantized.key(builder), "dtype": self.dtype, **self._attention}
+        return {**self._dequantized.key(builder), "dtype": self.dtype, **self._reading}
 
     @property
-    def _attention(self) -> dict[str, str]:
-        return {} if self.attention == "auto" else {"attention": self.attention}
+    def _reading(self) -> dict[str, str]:
+        chosen = {"attention": self.attention, "bos": self.bos}
+        return {name: value for name, value in chosen.items() if value != "auto"}
 
     @property
     def _dequantized(self) -> Dequantized:
@@ -120,7 +122,8 @@ class Gguf(ModelSpec):
 
     def _as_folder(self, builder: Builder) -> Pretrained:
         self.look()
-        return Pretrained(str(builder.get(self._dequantized)), dtype=self.dtype, attention=self.attention)
+        folder = str(builder.get(self._dequantized))
+        return Pretrained(folder, dtype=self.dtype, attention=self.attention, bos=self.bos)
 
     def weights(self, builder: Builder) -> LoadedModel:
         return self._as_folder(builder).weights(builder)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.builder import NotHandedOver
-from nonmember.models.base import ModelSpec
+from nonmember.checks import require_choice
+from nonmember.models.base import BOS, ModelSpec
 from nonmember.models.lengths import key_of
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ NO_CONTENT = ("_name_or_path", "name_or_path", "transformers_version", "torch_dt
 class InMemory(ModelSpec):
     """A model with its tokenizer, handed to the builder by the program that calls (`hand_over`).
 
-    content: hash of both (`content_of`).   label: for people.
+    content: hash of both (`content_of`).   label: for people.   bos: as of `Pretrained`.
 
     The model itself is never changed, moved or written to disk: it is read through a second tree of modules over its
     weights, and trained as a copy.
@@ -32,19 +33,23 @@ class InMemory(ModelSpec):
 
     content: str
     label: str = field(compare=False)
+    bos: str = "auto"
+
+    def __post_init__(self) -> None:
+        require_choice(self.bos, BOS, "tokens.bos")
 
     @property
     def readable(self) -> str:
         return self.label
 
     def recipe(self) -> dict[str, Any]:
-        return {"in_memory": self.content}
+        return {"in_memory": self.content} | ({} if self.bos == "auto" else {"bos": self.bos})
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        return {"in_memory": self.content}
+        return self.recipe()
 
     def hand_over(self, builder: Builder, model: Any, tokenizer: Any) -> None:
-        builder.resource(self, lambda: (model, tokenizer))
+        builder.resource(("in memory", self.content), lambda: (model, tokenizer))
 
     def build(self, builder: Builder) -> LoadedModel:
         import torch
@@ -69,8 +74,16 @@ class InMemory(ModelSpec):
         return self._own(self._handed_over(builder)[1])
 
     def _own(self, tokenizer: Any) -> Any:
+        from nonmember.models.tokenizer_checks import prepare
+        from nonmember.models.tokenizing import is_failure
+
         own = copy.deepcopy(tokenizer)
-        own.truncation_side = "right"
+        try:
+            prepare(own, self.bos)
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            raise ValueError(f"The tokenizer of {self.label} cannot be used: {error}") from error
         return own
 
     def _handed_over(self, builder: Builder) -> tuple[Any, Any]:
@@ -79,7 +92,7 @@ class InMemory(ModelSpec):
                 f"{self.label} is a model in the memory of another program. Name a folder or a hub name."
             )
 
-        return builder.resource(self, missing)
+        return builder.resource(("in memory", self.content), missing)
 
 
 def content_of(model: Any, tokenizer: Any) -> str:
@@ -101,12 +114,15 @@ def content_of(model: Any, tokenizer: Any) -> str:
 
 def _description(tokenizer: Any) -> dict[str, Any]:
     """What determines the ids that it gives."""
+    from nonmember.models.tokenizer_checks import reading_version
+
     described = {
         "special": {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
         "chat_template": getattr(tokenizer, "chat_template", None),
     }
     if getattr(tokenizer, "backend_tokenizer", None) is not None:
-        return described | {"fast": json.loads(tokenizer.backend_tokenizer.to_str())}
+        fast = json.loads(tokenizer.backend_tokenizer.to_str())
+        return described | {"fast": fast} | reading_version(fast, {})
     return described | {"vocabulary": tokenizer.get_vocab(), "settings": tokenizer.init_kwargs}
 
 

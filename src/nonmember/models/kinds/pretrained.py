@@ -10,7 +10,7 @@ from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import key_hash
 from nonmember.checks import require_choice, require_flag, require_text
-from nonmember.models.base import ModelSpec
+from nonmember.models.base import BOS, ModelSpec
 from nonmember.models.folders import check_folder, has_config
 from nonmember.models.places import require_model
 from nonmember.runtime.naming import label_of_path
@@ -34,6 +34,7 @@ class Pretrained(ModelSpec):
     quantization: of `QUANTIZATIONS`, by bitsandbytes on a GPU; the dtype is then that of the arithmetic.
     attention: of `ATTENTIONS`, the implementation; "auto" is sdpa where the architecture has it. What the model's own
         configuration says of it is not read.
+    bos: of `base.BOS`: whether a beginning-of-text token is read before each text.
     """
 
     path: str
@@ -43,6 +44,7 @@ class Pretrained(ModelSpec):
     trust_remote_code: bool = False
     quantization: str = "none"
     attention: str = "auto"
+    bos: str = "auto"
 
     def __post_init__(self) -> None:
         require_text(self.path, "path of a model")
@@ -51,6 +53,7 @@ class Pretrained(ModelSpec):
         require_choice(self.quantization, QUANTIZATIONS, "quantization")
         require_choice(self.attention, ATTENTIONS, "attention")
         require_flag(self.trust_remote_code, "trust_remote_code")
+        require_choice(self.bos, BOS, "tokens.bos")
         object.__setattr__(self, "path", expanduser(self.path))  # shells leave the ~ of key=~/folder
 
     @property
@@ -65,7 +68,9 @@ class Pretrained(ModelSpec):
         """The spec that reads it, where it is a GGUF file."""
         from nonmember.models.kinds.gguf import SUFFIX, Gguf
 
-        return Gguf(self.path, self.dtype, self.revision, self.attention) if self.path.endswith(SUFFIX) else None
+        if not self.path.endswith(SUFFIX):
+            return None
+        return Gguf(self.path, self.dtype, self.revision, self.attention, self.bos)
 
     def look(self) -> None:
         if self.gguf:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
-from nonmember.checks import require_count, require_seed, require_text
+from nonmember.checks import require_choice, require_count, require_seed, require_text
 from nonmember.corpora import Component, CorpusSpec
 from nonmember.models.base import ModelSpec
 from nonmember.models.lengths import key_of
@@ -63,10 +63,12 @@ class Scratch(ModelSpec):
     architecture: Mapping[str, Any]
     tokenizer: TrainedTokenizer
     seed: int
+    bos: str = "auto"
 
     def __post_init__(self) -> None:
         require_text(self.model_type, "model_type")
         require_seed(self.seed)
+        require_choice(self.bos, ("auto", "never"), "tokens.bos of a model that is made here, without a BOS,")
 
     @property
     def readable(self) -> str:

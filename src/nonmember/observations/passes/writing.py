@@ -24,6 +24,7 @@ from transformers import GenerationConfig, LogitsProcessor, LogitsProcessorList
 from nonmember.models.forward import Held
 from nonmember.models.lengths import lengths_of
 from nonmember.models.reading import position_limit
+from nonmember.models.tokenizing import ids_of
 from nonmember.observations.passes.tokens import length_buckets, share_of_rank
 from nonmember.observations.passes.written import Written, line_of, part_of, read_all, read_part
 from nonmember.runtime.callbacks import StageProgress, after_each
@@ -247,7 +248,7 @@ class Likeliest(LogitsProcessor):
 
 def token_text(tokenizer: Any, token_id: int) -> str:
     """What a token adds to a text, a leading blank included: decoded alone, some tokenizers leave it out."""
-    (before,) = tokenizer("a", add_special_tokens=False)["input_ids"][-1:]
+    (before,) = ids_of(tokenizer, ["a"], add_special_tokens=False)[0][-1:]
     options = {"clean_up_tokenization_spaces": False}
     alone: str = tokenizer.decode([before], **options)
     both: str = tokenizer.decode([before, token_id], **options)

@@ -1,0 +1,254 @@
+"""Tokenizers of strangers: the same ids each time, first ids of a cut text, bounds, and refusals in a sentence."""
+
+from __future__ import annotations
+
+import copy
+import json
+import threading
+
+import pytest
+from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+from transformers import PreTrainedTokenizerFast
+
+import tiny
+from nonmember.models import tokenizing
+from nonmember.models.encoding import encode, encode_corpus
+from nonmember.models.kinds.in_memory import InMemory
+from nonmember.models.kinds.pretrained import Pretrained
+from nonmember.models.loading import LoadedModel, load_tokenizer, pretrained_identity, train_tokenizer
+from nonmember.models.prompting import prompt_ids
+from nonmember.models.reading import texts_read
+from nonmember.models.tokenizer_checks import prepare, reading_version
+from nonmember.models.tokenizing import UnreadableText, ids_of, read_around
+from nonmember.records import Corpus, Document, Prompt
+from nonmember.training.batches import packed_sequences
+
+TEXT = "moss fern reed pine lark wren"
+END = "<|endoftext|>"
+FAR = "64 characters of one"
+
+
+@pytest.fixture(scope="module")
+def plain():
+    return train_tokenizer(Corpus(tiny.GENERAL.documents), tiny.VOCAB_SIZE)
+
+
+@pytest.fixture
+def tokenizer(plain):
+    return copy.deepcopy(plain)
+
+
+def around(tokenizer, template: str):
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single=template, special_tokens=[(END, tokenizer.eos_token_id)]
+    )
+    return tokenizer
+
+
+# A cut text is the first ids of its text -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("template", ["$A", f"{END} $A", f"$A {END}", f"{END} $A {END} {END}"])
+def test_a_cut_text_is_the_first_ids_of_its_text(tokenizer, template):
+    whole = around(tokenizer, template)(TEXT)["input_ids"]
+    prepare(tokenizer)
+    for most in (2, len(whole) - 1, len(whole), len(whole) + 1, None):
+        assert encode(tokenizer, [TEXT], most) == [whole[:most]]
+
+
+def test_what_files_say_of_truncation_and_padding_changes_nothing(tokenizer, tmp_path):
+    whole = tokenizer(TEXT)["input_ids"]
+    tokenizer.backend_tokenizer.enable_truncation(4)
+    tokenizer.backend_tokenizer.enable_padding(direction="left", length=64)
+    tokenizer.save_pretrained(tmp_path)
+    assert encode(load_tokenizer(Pretrained(str(tmp_path))), [TEXT, "moss"], None)[0] == whole
+
+
+def test_a_prompt_ends_where_the_model_goes_on_and_training_puts_one_end_behind_a_text(tokenizer):
+    around(tokenizer, f"{END} $A {END}")
+    (ids,) = prompt_ids(tokenizer, Prompt("Say it."), ["moss"])
+    assert ids[0] == tokenizer.eos_token_id != ids[-1]
+    assert packed_sequences([[5, 0], [7]], length=9, end_of_text=0, seed=1) in ([[5, 0, 7, 0]], [[7, 0, 5, 0]])
+
+
+# The same text, the same ids -----------------------------------------------------------------------------------------
+
+
+def test_dropout_is_switched_off_and_said(tokenizer, caplog):
+    whole = tokenizer(TEXT)["input_ids"]
+    tokenizer.backend_tokenizer.model.dropout = 0.5
+    prepare(tokenizer)
+    assert all(ids == whole for ids in ids_of(tokenizer, [TEXT] * 20))
+    assert "draws its tokens at random (dropout = 0.5)" in caplog.text
+
+
+def test_other_draws_are_refused(tokenizer):
+    class Drawing(type(tokenizer)):
+        times = 0
+
+        def __call__(self, *args, **options):
+            made = super().__call__(*args, **options)
+            Drawing.times += 1
+            return made | {
+                "input_ids": [ids[Drawing.times % 2 + index % 2 :] for index, ids in enumerate(made["input_ids"])]
+            }
+
+    tokenizer.__class__ = Drawing
+    with pytest.raises(ValueError, match="gives the same text other ids each time"):
+        prepare(tokenizer)
+
+
+# tokens.bos ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("template", "bos", "front", "back"),
+    [
+        ("$A", "auto", None, None),
+        ("$A", "never", None, None),
+        ("$A", "always", END, None),
+        (f"{END} $A", "auto", END, None),
+        (f"{END} $A", "always", END, None),
+        (f"{END} $A {END}", "never", None, END),
+    ],
+)
+def test_a_beginning_of_text_token_is_chosen(tokenizer, tmp_path, template, bos, front, back):
+    own = tokenizer(TEXT, return_offsets_mapping=True)
+    tokenizer.bos_token = END
+    prepare(around(tokenizer, template), bos)
+    assert read_around(tokenizer) == {"bos": front, "eos": back}
+    expected = [0] * bool(front) + own["input_ids"] + [0] * bool(back)
+    assert ids_of(tokenizer, [TEXT]) == [expected]
+    tokenizer.save_pretrained(tmp_path)  # as a model that is trained with it is kept
+    assert ids_of(load_tokenizer(Pretrained(str(tmp_path))), [TEXT]) == [expected]
+
+
+def test_a_token_that_there_is_not_is_refused(tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=r"has no beginning-of-text token \(bos_token\)\. Use tokens.bos=auto"):
+        load_tokenizer(Pretrained(str(tmp_path), bos="always"))
+    with pytest.raises(ValueError, match=r"tokens\.bos must be one of auto, always, never; got 'maybe'"):
+        Pretrained("owner/name", bos="maybe")
+    with pytest.raises(ValueError, match="must be one of auto, never; got 'always'"):
+        tiny.Scratch("gpt_neox", {}, tiny.TrainedTokenizer(tiny.GENERAL, 300), 1, bos="always")
+
+
+def test_only_what_is_not_the_default_is_part_of_a_key(tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    spec = Pretrained(str(tmp_path))
+    assert "bos" not in spec.recipe()
+    assert pretrained_identity(Pretrained(str(tmp_path), bos="never")) == pretrained_identity(spec) | {"bos": "never"}
+    assert InMemory("1", "a").key(None) == {"in_memory": "1"}
+    assert InMemory("1", "a", "never").key(None) == {"in_memory": "1", "bos": "never"}
+
+
+def test_texts_that_were_read_otherwise_before_are_observed_again(tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    assert "reading" not in pretrained_identity(Pretrained(str(tmp_path)))
+    around(tokenizer, f"$A {END}").save_pretrained(tmp_path)
+    assert pretrained_identity(Pretrained(str(tmp_path)))["reading"] == 2
+    assert reading_version({"model": {"dropout": 0.1}}, {}) == reading_version({}, {"add_eos_token": True}) != {}
+    assert reading_version({"post_processor": {"type": "TemplateProcessing", "single": [{"Sequence": {}}]}}, {}) == {}
+
+
+# Bounds --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("part", "made", "sentence"),
+    [
+        ("normalizer", normalizers.Sequence([normalizers.Replace("a", "a" * 10)] * 30), FAR),
+        ("normalizer", normalizers.Replace(Regex("[aeiou]"), "x" * 100), FAR),
+        ("normalizer", normalizers.Sequence([normalizers.Prepend("xx")] * 200), FAR),
+        ("normalizer", normalizers.Sequence([normalizers.Replace("1", "2"), normalizers.Replace("2", "y" * 99)]), FAR),
+        ("normalizer", normalizers.Replace("q", "z" * 20_000), "more than 10,000 characters"),
+        ("pre_tokenizer", pre_tokenizers.Sequence([pre_tokenizers.ByteLevel()] * 30), FAR),
+        ("post_processor", processors.TemplateProcessing(single="$A $A", special_tokens=[]), "each text once"),
+    ],
+)
+def test_a_tokenizer_that_multiplies_texts_is_refused(tokenizer, part, made, sentence, tmp_path):
+    setattr(tokenizer.backend_tokenizer, part, made)
+    tokenizer.save_pretrained(tmp_path)
+    with pytest.raises(ValueError, match=f"^No tokenizer could be loaded from .*{sentence}"):
+        load_tokenizer(Pretrained(str(tmp_path)))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        normalizers.Sequence([normalizers.NFKC(), normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]),
+        normalizers.Sequence([normalizers.Replace(chr(number), "emoji" * 9) for number in range(0x1F600, 0x1F620)]),
+        normalizers.BertNormalizer(),
+    ],
+)
+def test_ordinary_ones_are_not(tokenizer, made):
+    tokenizer.backend_tokenizer.normalizer = made
+    prepare(tokenizer)
+
+
+def test_a_regular_expression_without_end_names_the_document(tokenizer):
+    split = pre_tokenizers.Split(Regex("(a+)+b"), "isolated")
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel()])
+    prepare(tokenizer)
+    corpus = Corpus((Document("fine", TEXT), Document("catastrophe", "a" * 60 + " c")))
+    with pytest.raises(
+        ValueError, match=r"cannot read document 'catastrophe': .*retry-limit.*\. Leave the document out"
+    ):
+        encode_corpus(LoadedModel(None, tokenizer), corpus, None)
+
+
+def test_what_cannot_be_read_is_named(tokenizer):
+    with pytest.raises(UnreadableText, match="cannot read text 2 of those given: it holds half a character"):
+        ids_of(tokenizer, ["moss", "\ud800"])
+    grown = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
+    grown.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
+    grown.normalizer = normalizers.Replace("m", "x" * 999)
+    with pytest.raises(UnreadableText, match="of its 4 bytes it makes 1,002 tokens"):
+        ids_of(PreTrainedTokenizerFast(tokenizer_object=grown), ["moss"])
+
+
+def test_a_call_that_does_not_end_is_given_up(tokenizer, monkeypatch):
+    released = threading.Event()
+    monkeypatch.setattr(tokenizing, "PATIENCE", 0.01)
+
+    def endless(texts, **options):
+        released.wait()
+
+    try:
+        with pytest.raises(UnreadableText, match="cannot read text 2 of those given: it did not end within"):
+            ids_of(endless, ["moss", "moss fern"])
+    finally:
+        released.set()
+
+
+def test_an_interruption_is_no_failure_of_a_text():
+    def interrupted(texts, **options):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ids_of(interrupted, ["moss"])
+
+
+# What is told --------------------------------------------------------------------------------------------------------
+
+
+def test_special_tokens_and_unknown_ones_in_texts_are_told(tokenizer):
+    assert texts_read(around(tokenizer, f"{END} $A {END}"), [TEXT, "moss"], 4).warnings == []
+    (told,) = texts_read(tokenizer, [TEXT, f"moss{END}fern"], 64).warnings
+    assert told.startswith("1 of 2 documents hold text that is read as special tokens")
+    blind = PreTrainedTokenizerFast(
+        tokenizer_object=Tokenizer(models.WordLevel({"?": 0, "moss": 1}, unk_token="?")), unk_token="?"
+    )
+    told = texts_read(blind, ["moss", "fern", "reed"], 64).warnings
+    assert told[0].startswith("67% of the tokens read are unknown ones")
+    assert told[1].startswith("The tokenizer reads capitals as small letters")
+
+
+def test_a_vocabulary_that_is_no_json_of_a_tokenizer_is_refused(tokenizer, tmp_path):
+    tokenizer.save_pretrained(tmp_path)
+    file = tmp_path / "tokenizer.json"
+    good = json.loads(file.read_text())
+    for wrong in ({"merges": None}, {"vocab": {"a": "b"}}, {"type": "Unheard"}, {"vocab": []}):
+        file.write_text(json.dumps(good | {"model": good["model"] | wrong}))
+        with pytest.raises(ValueError, match=r"^No tokenizer could be loaded from"):
+            load_tokenizer(Pretrained(str(tmp_path)))
