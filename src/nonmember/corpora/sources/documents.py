@@ -33,6 +33,7 @@ from nonmember.corpora.sources.tables import Pattern
 from nonmember.corpora.sources.text_column import NUM_LOOKED_AT, find_text_column
 from nonmember.corpora.specs import CorpusSpec, as_names, digest_file, document, require_choice
 from nonmember.records import Corpus, Document
+from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
 
 log = logging.getLogger(__name__)
@@ -162,7 +163,7 @@ class Documents(CorpusSpec):
     def _is_on_hub(self) -> bool:
         """A name that is nothing here, with a revision."""
         path = self.path[0]
-        if len(self.path) > 1 or Path(path).expanduser().exists() or not HUB_NAME.fullmatch(path):
+        if len(self.path) > 1 or path_of(path).exists() or not HUB_NAME.fullmatch(path):
             return False
         if plain_suffix(Path(path)) in BY_SUFFIX:
             return False
@@ -194,7 +195,7 @@ class Documents(CorpusSpec):
         return hub(self.text_field)
 
     def _files(self) -> list[File]:
-        folder = Path(self.path[0]).expanduser()
+        folder = path_of(self.path[0])
         of_text: Split | None = next((one for one in get_args(Split) if one == self.split), None)
         if len(self.path) == 1 and folder.is_dir():
             paths = _files_of_folder(folder, self.pattern, None if of_text else self.split)

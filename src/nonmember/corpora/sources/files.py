@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from nonmember.checks import first_few
 from nonmember.corpora.sources.rows import json_row
+from nonmember.runtime.naming import path_of
 
 T = TypeVar("T")
 
@@ -30,7 +31,7 @@ def files_at(patterns: Iterable[str]) -> list[Path]:
     """The files of paths or patterns, in order of the list, within a pattern of name."""
     paths: list[Path] = []
     for pattern in patterns:
-        path = Path(pattern).expanduser()
+        path = path_of(pattern)
         found = [path] if path.is_file() else sorted(filter(Path.is_file, map(Path, _matches(path))))
         if not found:
             raise ValueError(

@@ -32,6 +32,7 @@ from nonmember.corpora.sources.rows import (
 )  # fmt: skip
 from nonmember.corpora.specs import CorpusSpec, as_names, digest_files, document, require_choice, require_count
 from nonmember.records import Corpus, Document
+from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
 
 MOVING_REVISIONS = (None, "", "main", "master", "HEAD")
@@ -200,7 +201,7 @@ class Hub(CorpusSpec):
         return self.domain or self.name or Path(self.path).name
 
     def _folder(self) -> Path | None:
-        folder = Path(self.path).expanduser()
+        folder = path_of(self.path)
         return folder if folder.is_dir() else None
 
     def _local_files(self, folder: Path) -> Iterable[tuple[str, Path]]:

@@ -12,6 +12,7 @@ from nonmember.corpora.sources.files import files_in, require_below
 from nonmember.corpora.sources.formats import read_text
 from nonmember.corpora.specs import CorpusSpec, digest_files, document
 from nonmember.records import Corpus
+from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
 
 
@@ -45,7 +46,7 @@ class TextFiles(CorpusSpec):
         self._files()
 
     def _files(self) -> list[tuple[str, Path]]:
-        folder = Path(self.path).expanduser()
+        folder = path_of(self.path)
         if not folder.is_dir():
             raise ValueError(
                 f"Expected a folder of text files at {self.path}, but there is none; "
