@@ -70,7 +70,7 @@ def _blank_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     for number, corpus in enumerate(found):
         if corpus not in found[:number] and (blank := corpus.blank_ids(builder)):
             name = next((name for name, text in texts.items() if corpus in specs_in(text)), "further")
-            yield f"{len(blank)} documents of the {name} text are blank and were left out: {first_few(blank)}."
+            yield f"Blank documents of the {name} text were left out ({len(blank)}): {first_few(blank)}."
 
 
 def _unseen_warnings(audit: Audit, builder: Builder) -> Iterator[str]:

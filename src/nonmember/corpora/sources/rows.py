@@ -216,7 +216,7 @@ def _whole_number(digits: str) -> int:
     try:
         return int(digits)
     except ValueError:
-        raise _NotOneValue(f"has a number of {len(digits):,} digits. Write it as text.") from None
+        raise _NotOneValue(f"has a number of {len(digits.lstrip('-')):,} digits. Write it as text.") from None
 
 
 _decoder = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole_number)

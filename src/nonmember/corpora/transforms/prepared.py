@@ -104,7 +104,7 @@ class Prepared(CorpusSpec):
         source, dropped = builder.get(self.source), Counter[str]()
         documents: list[Document] = list(source.documents)
         if blank := self.blank_ids(builder):
-            log.warning("%s of %s documents are blank and left out: %s.", len(blank), len(source), first_few(blank))
+            log.warning("Blank documents are left out (%s of %s): %s.", len(blank), len(source), first_few(blank))
             dropped["blank"] += len(blank)
             documents = [document for document in documents if not is_blank(document.text)]
         elif self.cleaning.changes_nothing:
@@ -118,7 +118,9 @@ class Prepared(CorpusSpec):
             dropped["near_duplicate"] += int(repeated.sum())
             documents = [one for one, is_repeated in zip(documents, repeated, strict=True) if not is_repeated]
         if not documents:
-            raise ValueError(f"Cleaning left none of {len(source)} documents ({dict(dropped)}). Change its limits.")
+            raise ValueError(
+                f"Cleaning left none of {len(source)} documents ({dict(dropped)}). Give other documents or limits."
+            )
         return Corpus(tuple(documents), dict(sorted((Counter(source.dropped) + dropped).items())))
 
     def blank_ids(self, builder: Builder) -> list[str]:
