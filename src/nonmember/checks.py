@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 LARGEST_COUNT = 2**31 - 1  # what fits wherever counts end up: lengths of tensors, ids, file formats
 LARGEST_SEED = 2**63 - 1
 LARGEST_NUMBER = sys.float_info.max
 LONGEST_SHOWN = 80
+FEW = 5  # values that a message lists
 
 
 def require_count(
@@ -104,3 +105,10 @@ def shown(value: object) -> str:
     else:
         text = f"{'an' if type(value).__name__[0] in 'AEIOU' else 'a'} {type(value).__name__}"
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
+
+
+def first_few(values: Iterable[object]) -> str:
+    """The first of many in a message: "a, b, c, d, e and 3 more"."""
+    texts = [str(value) for value in values]
+    more = f" and {len(texts) - FEW:,} more" if len(texts) > FEW else ""
+    return ", ".join(texts[:FEW]) + more

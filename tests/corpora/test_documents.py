@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import json
 import lzma
+import os
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -16,8 +18,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from nonmember.corpora import Cleaning, Documents, Jsonl, Prepared, TextFiles
-from nonmember.corpora.sources import formats, rows
+from nonmember.corpora.sources import compressed, formats, rows
 from nonmember.corpora.sources.hub import Hub
+from nonmember.corpora.transforms.prepared import with_blank
+from nonmember.corpora.transforms.splits import Select
 
 ROWS = [
     {"name": "a", "body": "one,\n\n  two \t", "book": "Emma", "number": 7},
@@ -55,6 +59,15 @@ def streamed(table, sink):
 
 JSONL = "".join(json.dumps(row) + "\n" for row in ROWS).encode()
 PARQUET = written(pq.write_table)
+STREAM = written(streamed)
+
+
+def parquet_of(table):
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
 FORMS = {
     "d.jsonl": JSONL,
     "d.ndjson.zst": zst(JSONL),
@@ -67,7 +80,7 @@ FORMS = {
     "d.parquet": PARQUET,
     "d.parquet.gz": gzip.compress(PARQUET),
     "d.feather": written(pyarrow.feather.write_feather),
-    "stream.arrow": written(streamed),
+    "stream.arrow": STREAM,
     "without_a_suffix": PARQUET,
 }
 
@@ -186,10 +199,49 @@ def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
         ("cut.jsonl.zst", zst(JSONL * 99)[:-20], "must be a complete Zstandard file"),
         ("cut.parquet", PARQUET[:-9], "must be a complete Parquet file"),
         ("not.parquet", "text", "must be a complete Parquet file; it does not begin as one"),
-        ("ragged.csv", "a,text\n1,2\n1,2,3\n", "must be a CSV table"),
+        ("ragged.csv", "a,text\n1,2\n1,2,3\n", r"row 3 \(line 3\) has 3 values, but there are 2 columns"),
+        ("trailing.csv", "a,text\n1,2,\n", "row 2 .* has 3 values"),
         ("same.csv", "a,a\n1,2\n", "different column names"),
-        ("latin.csv", b"text\n\xe9\n", "in UTF-8"),
-        ("latin.txt", b"\xe9", "must be UTF-8"),
+        ("index.csv", ",text\n1,2\n", "none of them empty; got '', 'text'.*index=False"),
+        ("no_names.csv", "a document of more than eight words as a whole\nb\n", "first line reads like a document"),
+        ("latin.csv", b"text\na\n\xe9\n", "latin.csv, line 3 must be UTF-8, but byte 0 is not"),
+        ("latin.txt", b"a\n\xe9b", r"must be UTF-8, but byte 2 \(line 2\)"),
+        ("nul.csv", b"text\n" + b"a\n" * 40_000 + b"\0\n", "line 40002 has a NUL byte"),
+        (
+            "open.csv",
+            'id,text\n1,a\n2,"b\n3,c\n',
+            "every quotation mark .* begins on line 3 .*unexpected end",
+        ),
+        ("open.tsv", 'id\ttext\n1\t"Hello" she said\n', "begins on line 2 cannot be read"),
+        ("open_name.csv", '"id,text\n1,a\n', "begins on line 1 cannot be read"),
+        ("backslash.csv", 'text\n"a \\"b\\" c"\n', "one within is written twice"),
+        ("pair.csv", 'id,text\n1,"a\n2,b\n3,c"\n4,d\n', r"row 2 \(lines 2 to 4\) .* 3 lines that look like rows"),
+        ("pair.csv", 'text,id\na,x1\n"b,x2\nc,x3\nd,x4\ne",x5\n', "row 3 .* 4 lines that look like rows"),
+        ("ends.csv", b"text\na\rb\nc\n", "where a row ends is ambiguous"),
+        ("utf16.csv", "text\na\n".encode("utf-16"), "is text in UTF-16"),
+        ("utf32.jsonl", '{"text": "a"}'.encode("utf-32"), "is text in UTF-32"),
+        ("no_mark.csv", "text\na\n".encode("utf-16-le"), "or text in UTF-16"),
+        ("a.zip", b"PK\x03\x04", "is a zip archive"),
+        ("locked.parquet", b"PARE" + PARQUET[4:], "is an encrypted Parquet file"),
+        ("same.parquet", parquet_of(pa.table([["a"], ["b"]], ["text", "text"])), "'text' occurs twice"),
+        ("cut.arrow", STREAM[:-8], "the end-of-stream marker is missing"),
+        ("more.jsonl.gz", gzip.compress(JSONL) + b"more", "must be a complete gzip file"),
+        ("more.jsonl.bz2", bz2.compress(JSONL) + b"more", "must be a complete bzip2 file"),
+        ("more.jsonl.xz", lzma.compress(JSONL) + b"more", "must be a complete xz file"),
+        ("more.jsonl.zst", zst(JSONL) + b"more", "must be a complete Zstandard file"),
+        ("twice.jsonl", '{"text": "a"}\n{"text": "a", "n": {"k": 1, "k": 2}}', "line 2 names 'k' twice"),
+        ("twice.json", '[{"text": "a"},\n{"text": "a", "text": "b"}]', r"item 2 \(line 2\) names 'text' twice"),
+        ("number.json", f'["a",\n{"9" * 5000}]', r"item 2 \(line 2\) has a number of 5,000 digits"),
+        ("number.jsonl", f'{{"text": "a", "n": -{"9" * 5000}}}', "line 1 has a number of 5,000 digits"),
+        ("commas.jsonl", '{"text": "a"},\n', "line 1 .*Extra data"),
+        ("comment.jsonl", '// a\n{"text": "a"}\n', "line 1 must be one JSON object"),
+        ("two.jsonl", '{"text": "a"}{"text": "b"}\n', "line 1 .*Extra data"),
+        ("returns.jsonl", '{"text": "a"}\r{"text": "b"}\r', "line 1 .*Extra data"),
+        ("printed.jsonl", json.dumps(ROWS[0], indent=1), "printed over several lines"),
+        ("cut.jsonl", '{"text": "a"}\n{"text": "b', "line 2 .*Is the line cut"),
+        ("cut.json", '[{"text": "a"}', r"item 1 \(line 1\) must be followed by a comma"),
+        ("comma.json", '[{"text": "a"},]', r"item 2 \(line 1\) must be one JSON object"),
+        ("after.json", '[{"text": "a"}] {}', "must be followed by a comma, or be the last"),
         ("a.pkl", b"\x80\x04\x95\0", "binary file of another kind"),
         ("empty.csv", "", "has no documents: it is empty"),
         ("number.jsonl", '{"text": "a"}\n{"text": 5}\n', "line 2: column 'text' must hold text; it holds a number"),
@@ -198,6 +250,143 @@ def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
 def test_hostile_files_get_a_sentence(build, put, name, content, sentence):
     with pytest.raises(ValueError, match=sentence):
         build(Documents(put(name, content)))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("returns.csv", b'id,text\r1,a\r2,"b\r\nc"\r', ["a", "b\r\nc"]),
+        ("ends.csv", b"text\r\na\r\nb\n", ["a", "b"]),
+        ("blank_lines.csv", "id,text\n\n1,a\n\n", ["a"]),
+        ("excel.csv", "sep=;\nid;text\n1;a,b\n", ["a,b"]),
+        ("mark.csv", "\ufefftext\na\n", ["a"]),
+        ("long.csv", "text\n" + "a" * 200_000, ["a" * 200_000]),
+        ("verses.csv", 'id,text\n1,"one, two\nthree, four\nfive, six"\n', ["one, two\nthree, four\nfive, six"]),
+        ("separators.csv", "text\na\u2028b\x0cc\x85d\n", ["a\u2028b\x0cc\x85d"]),
+        ("separators.jsonl", '{"text": "a\u2028b\x85c"}\n', ["a\u2028b\x85c"]),
+        ("separators.txt", "a\u2028b\x0cc\nd\n", ["a\u2028b\x0cc", "d"]),
+        ("returns.txt", b"a\rb\r", ["a", "b"]),
+        ("quotes.tsv", 'text\tid\nshe said "so"\t1\n', ['she said "so"']),
+        ("nan.jsonl", '{"text": NaN, "n": Infinity}\n{"text": "a", "n": 1e999}\n', ["", "a"]),
+        ("members.jsonl.gz", gzip.compress(b'"a"\n') + gzip.compress(b'"b"\n'), ["a", "b"]),
+        ("streams.jsonl.bz2", bz2.compress(b'"a"\n') + bz2.compress(b'"b"\n'), ["a", "b"]),
+        ("streams.jsonl.xz", lzma.compress(b'"a"\n') + lzma.compress(b'"b"\n'), ["a", "b"]),
+        (
+            "words.parquet",
+            parquet_of(pa.table({"text": pa.array(["a", None, "a"]).dictionary_encode()})),
+            ["a", "", "a"],
+        ),
+        ("large.parquet", parquet_of(pa.table({"text": pa.array(["a"], pa.large_string())})), ["a"]),
+    ],
+)
+def test_every_row_is_read(build, put, name, content, texts):
+    assert [one.text for one in build(Documents(put(name, content))).documents] == texts
+
+
+def test_what_unpacks_without_end_is_not_held(build, put, monkeypatch):
+    monkeypatch.setattr(compressed, "MOST_BYTES", 1000)
+    with pytest.raises(ValueError, match="unpacks to more than 200 times its size"):
+        build(Documents(put("a.txt.gz", gzip.compress(b"a" * 2**20))))
+
+
+# ------------------------------------------------------------------------------------ folders, links and splits
+
+
+@pytest.mark.parametrize(
+    ("splits", "state", "split", "answer"),
+    [
+        ([""], ["data-0.arrow"], None, 1),
+        ([""], ["data-0.arrow", "data-1.arrow"], None, "data-1.arrow is not there"),
+        ([""], [], None, "data-0.arrow is not among them"),
+        ([""], 5, None, "with a list '_data_files'"),
+        (["train", "test"], ["data-0.arrow"], None, r"several splits \(test, train\).*data.split=test"),
+        (["train", "test"], ["data-0.arrow"], "test", 1),
+        (["train", "test"], ["data-0.arrow"], "dev", "got 'dev', and its splits are test, train"),
+        (["train"], ["data-0.arrow"], "train", 1),
+        (["train"], ["data-0.arrow"], "lines", 1),
+    ],
+)
+def test_what_datasets_saved_is_read_as_it_says(build, put, tmp_path, splits, state, split, answer):
+    for place, name in enumerate(splits):
+        put(f"set/{name}/data-0.arrow", written(lambda table, sink, place=place: streamed(table.slice(place, 1), sink)))
+        put(f"set/{name}/cache-0123.arrow", STREAM)
+        put(f"set/{name}/dataset_info.json", "{}")
+        files = [{"filename": name} for name in state] if isinstance(state, list) else state
+        put(f"set/{name}/state.json", json.dumps({"_data_files": files}))
+    if splits != [""]:
+        put("set/dataset_dict.json", json.dumps({"splits": splits}))
+    spec = Documents(str(tmp_path / "set"), split=split)
+    if isinstance(answer, str):
+        with pytest.raises(ValueError, match=answer):
+            spec.identity()
+    else:
+        assert len(build(spec)) == answer
+
+
+def test_splits_and_shards_are_told_by_names(build, put, tmp_path):
+    for name in ("train-00000-of-00002", "test-00000-of-00001"):
+        put(f"set/{name}.jsonl", json.dumps({"text": name}))
+    folder = str(tmp_path / "set")
+    with pytest.raises(ValueError, match=r"several splits \(test, train\)"):
+        build(Documents(folder))
+    assert build(Documents(folder, split="test")).doc_ids == ("test-00000-of-00001:1",)
+    with pytest.raises(ValueError, match=r"1 of 2 files of train; train-00001-of-00002.jsonl is missing"):
+        build(Documents(folder, split="train"))
+    assert len(build(Documents(folder, pattern="*.jsonl"))) == 2, "a pattern is a choice"
+    put("set/notes.jsonl", '"a"')
+    (tmp_path / "set" / "train-00000-of-00002.jsonl").rename(tmp_path / "set" / "train.jsonl")
+    assert len(build(Documents(folder))) == 3, "not all are named so"
+    with pytest.raises(ValueError, match="Only folders have other splits"):
+        build(Documents(f"{folder}/notes.jsonl", split="train"))
+
+
+def link(to):
+    return lambda path: path.symlink_to(to)
+
+
+@pytest.mark.parametrize(
+    ("name", "make", "answer"),
+    [
+        ("b.txt", link("../outside.txt"), "b.txt leads to .*outside.txt"),
+        ("b", link(".."), "b leads to "),
+        ("b.txt", link("/nowhere/at/all"), "b.txt leads to /nowhere"),
+        ("b.txt", link("b.txt"), "b.txt leads nowhere"),
+        ("b.txt", os.mkfifo, "b.txt is no regular file"),
+        ("b.txt", link("a.txt"), 2),
+        ("b", link("."), 1),
+        (".b.txt", link("../outside.txt"), 1),
+    ],
+)
+def test_no_link_leads_out_of_a_folder(build, put, tmp_path, name, make, answer):
+    put("outside.txt", "not yours")
+    path = tmp_path / "set" / name
+    put("set/a.txt", "a")
+    make(path)
+    specs = [Documents(str(tmp_path / "set")), Documents(str(tmp_path / "set" / "*"), split="file")]
+    specs += [Documents(str(tmp_path / "set"), pattern="*"), TextFiles(str(tmp_path / "set"), "*")]
+    for spec in specs if isinstance(answer, str) else specs[:1]:
+        with pytest.raises(ValueError, match=answer) if isinstance(answer, str) else contextlib.nullcontext():
+            assert len(build(spec)) == answer
+    if answer == "b.txt is no regular file":
+        with pytest.raises(ValueError, match="no regular file"):
+            build(Documents(str(path)))
+    (tmp_path / "the_folder").symlink_to(tmp_path / "set")
+    if isinstance(answer, int):
+        assert len(build(Documents(str(tmp_path / "the_folder")))) == answer
+
+
+def test_the_cache_of_the_hub_links_to_its_blobs(build, put, tmp_path):
+    put("datasets--owner--set/blobs/0123", '"a"')
+    snapshot = tmp_path / "datasets--owner--set" / "snapshots" / "4567"
+    snapshot.mkdir(parents=True)
+    (snapshot / "d.jsonl").symlink_to("../../blobs/0123")
+    assert len(build(Documents(str(snapshot)))) == 1
+
+
+@pytest.mark.parametrize("pattern", ["/etc/*", "../*", "~/*"])
+def test_a_pattern_leads_below_its_folder(build, tmp_path, pattern):
+    with pytest.raises(ValueError, match="must be relative and lead below"):
+        build(Documents(str(tmp_path), pattern=pattern))
 
 
 def test_a_line_without_end_is_not_read_to_its_end(build, put, monkeypatch):
@@ -214,9 +403,29 @@ AS_IS = {
 }  # fmt: skip
 
 
-def test_texts_as_they_are_are_the_source_itself(given):
+def test_texts_as_they_are_are_the_source_itself(build, given):
     source = given("a\n b", "a\n b")
-    assert Prepared(source, Cleaning(**AS_IS)).identity() == source.identity()
+    assert build(Prepared(source, Cleaning(**AS_IS))).documents == build(source).documents
+    assert Prepared(source, Cleaning(**AS_IS), blank="keep").identity() == source.identity()
+
+
+@pytest.mark.parametrize(
+    "text", ["", " \n\t", "\u200b\ufeff\u2060", "\u00a0\u3000", "\x00\x07", "\u2800", "\ufe0f\U000e0020"]
+)
+def test_blank_documents_are_left_out_and_named(build, given, caplog, text):
+    source = given("a", text, "b")
+    prepared = build(Prepared(source))
+    assert ([one.text for one in prepared.documents], prepared.dropped) == (["a", "b"], {"blank": 1})
+    assert f"Blank documents are left out (1 of 3): {build(source).doc_ids[1]}." in caplog.text
+    assert build(with_blank(Select(Prepared(source)))).documents == build(source).documents
+    assert Prepared(source).identity() != source.identity(), "equal identities mean equal corpora"
+    with pytest.raises(ValueError, match=r"left none of 1 documents \(\{'blank': 1\}\)"):
+        build(Prepared(given(text)))
+
+
+@pytest.mark.parametrize("text", [".", "\u0301", "\ufffd", "\ue000", "\u4e2d"])
+def test_what_can_be_seen_is_not_blank(build, given, text):
+    assert len(build(Prepared(given(text)))) == 1
 
 
 def test_limits_and_duplicates_without_touching_layout(build, given):
@@ -242,9 +451,13 @@ def test_the_forms_say_what_they_are():
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("d.json", b'[{"text": "a"}, 7]', "item 2 must be a JSON object, or a string that is the text; it is a number"),
+        (
+            "d.json",
+            b'[{"text": "a"}, 7]',
+            r"item 2 \(line 1\) must be a JSON object, or a string that is the text; it is a number",
+        ),
         ("d.json", b"7", "it is a number"),
-        ("d.csv", b"text\xff\na\n", "must be UTF-8; its first line is not"),
+        ("d.csv", b"text\xff\na\n", "line 1 must be UTF-8"),
         ("d.csv", b"", "no documents"),
         ("d.arrow", b"FEA1 and no more", "must be a complete Arrow file"),
         ("d.arrow", b"ARROW1 and no more", "must be a complete Arrow file"),

@@ -38,7 +38,7 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     from nonmember.advice.lookup import about_texts, offered, past_audits
     from nonmember.api.work import at_work, ready
     from nonmember.config.build import build
-    from nonmember.config.compose import composed, explained
+    from nonmember.config.compose import composed, explained, override
     from nonmember.config.inputs import check_places
     from nonmember.config.runs import builder_of
 
@@ -46,7 +46,7 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     texts = None if isinstance(documents, int) else documents
     inputs = Inputs.of((), {"outputs": outputs})
     if isinstance(target, dict) and "url" in target:
-        inputs.overrides += ["model=endpoint", *(f"model.{name}={value}" for name, value in target.items())]
+        inputs.overrides += ["model=endpoint", *(override(f"model.{name}", value) for name, value in target.items())]
     else:
         inputs.add_model("model", target)
     inputs.add_texts("documents", texts)

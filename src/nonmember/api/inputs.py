@@ -1,4 +1,4 @@
-"""Converts Python arguments to command-line overrides; models and texts in memory are passed beside them."""
+"""Converts Python arguments to overrides; models and texts in memory are passed beside them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nonmember.artifacts import Builder
-from nonmember.config.compose import override
+from nonmember.config.compose import literal, override
+from nonmember.config.slips import with_literal_paths
 
 # What sets a text, in the world of one's own and in the others, which have no place for it.
 OWN_PLACES = {"documents": "data", "heldout": "data.heldout", "unseen": "data.unseen", "general": "world.general"}
@@ -33,7 +34,11 @@ class Inputs:
         """overrides: "key=value" each, or key -> value.   settings: key -> value; None is left to the config."""
         if isinstance(overrides, str):
             raise ValueError(f"overrides must be a list, as in overrides=['seed=1']; got the text {overrides!r}.")
-        words = [override(*one) for one in overrides.items()] if isinstance(overrides, Mapping) else list(overrides)
+        words = (
+            [override(*one) for one in overrides.items()]
+            if isinstance(overrides, Mapping)
+            else with_literal_paths(overrides)
+        )
         return cls([*words, *(override(key, value) for key, value in settings.items() if value is not None)])
 
     @property
@@ -70,11 +75,8 @@ class Inputs:
         from nonmember.models.kinds.in_memory import InMemory, content_of
 
         spec = InMemory(content_of(model, tokenizer), _name(model))
-        self.replaced[place] = {
-            "_target_": "nonmember.models.InMemory",
-            **asdict(spec),
-            "bos": "${oc.select:tokens.bos,auto}",
-        }
+        values = {"_target_": "nonmember.models.InMemory", **literal(asdict(spec))}
+        self.replaced[place] = values | {"bos": "${oc.select:tokens.bos,auto}"}
         self.handing_over.append(lambda builder: spec.hand_over(builder, model, tokenizer))
 
     # Texts -----------------------------------------------------------------------------------------------------------
@@ -137,8 +139,10 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
     if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas
         return [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
     if isinstance(given, Iterable) and not isinstance(given, Mapping):
+        from nonmember.corpora.sources.rows import is_missing
+
         rows = list(given)
-        if all(isinstance(row, str) for row in rows):
+        if all(isinstance(row, str) or is_missing(row) for row in rows):
             return [{"text": row} for row in rows]
         if all(isinstance(row, Mapping) for row in rows):
             return [dict(row) for row in rows]

@@ -8,6 +8,9 @@ from nonmember.artifacts import Builder
 from nonmember.audits.measuring import MeasuredGroup
 from nonmember.audits.preparation import cut_warnings
 from nonmember.audits.question import UNSEEN, Audit
+from nonmember.audits.walk import specs_in
+from nonmember.checks import first_few
+from nonmember.corpora.transforms.prepared import Prepared
 from nonmember.models import ModelSpec
 from nonmember.models.exposure import truth_about
 from nonmember.results import answers
@@ -26,6 +29,7 @@ def warnings_about(
     yield from _failed_warnings(measured)
     yield from answers.warnings_about(rows)
     yield from builder.warnings()
+    yield from _blank_warnings(audit, builder)
     if audit.scored_text:
         yield from cut_warnings(audit.groups, builder)
 
@@ -57,6 +61,16 @@ def _failed_warnings(measured: Mapping[str, MeasuredGroup]) -> Iterator[str]:
         for name, reasons in one.failed.items():
             listed = ", ".join(f"{reason}: {number}" for reason, number in reasons.items())
             yield f"{sum(reasons.values())} questions of {name} about the {group} set have no answer ({listed})."
+
+
+def _blank_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
+    """Of all texts that the audit rests on."""
+    texts = {"suspect": audit.suspect, "held-out": audit.heldout, "unseen": audit.unseen, "general": audit.general}
+    found = [one for one in specs_in(list(audit.groups.values())) if isinstance(one, Prepared)]
+    for number, corpus in enumerate(found):
+        if corpus not in found[:number] and (blank := corpus.blank_ids(builder)):
+            name = next((name for name, text in texts.items() if corpus in specs_in(text)), "further")
+            yield f"Blank documents of the {name} text were left out ({len(blank)}): {first_few(blank)}."
 
 
 def _unseen_warnings(audit: Audit, builder: Builder) -> Iterator[str]:

@@ -11,9 +11,9 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from nonmember.config import parts, runs
 from nonmember.config.explain import explain
@@ -110,7 +110,8 @@ def composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tu
     from nonmember.config.compose import composed
 
     ran = HydraConfig.get()
-    words, name = list(ran.overrides.task), str(ran.job.config_name)
+    words = cast(list[str], OmegaConf.to_container(ran.overrides.task, resolve=False))
+    name = str(ran.job.config_name)
     folders = [f"file://{one.path}" for one in ran.runtime.config_sources if one.provider == "command-line"]
     searched = [f"hydra.searchpath=[{','.join(folders)}]"] if folders else []
     return lambda method, more: composed(name, [*searched, *parts.words_of_part(words, method, more)])

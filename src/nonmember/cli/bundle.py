@@ -116,14 +116,11 @@ def _folders(given: Sequence[Path]) -> list[Path]:
 
 def _rows(paths: Sequence[Path]) -> list[list[dict[str, Any]]]:
     """Documents as a program handed them over, from a file for each set."""
+    from nonmember.corpora.sources.formats import rows_of
+
     sets = []
     for path in paths:
-        with path.open(encoding="utf-8") as lines:
-            try:
-                rows = [json.loads(line) for line in lines]
-            except ValueError as error:
-                raise ValueError(f"{path} must be JSON Lines, a row for each document ({error}).") from None
-        sets.append([{"text": row} if isinstance(row, str) else row for row in rows])
+        sets.append([dict(one.row) for one in rows_of(path, "JSON Lines", split=None)])
     return sets
 
 
@@ -135,6 +132,7 @@ def _gathered(
     from nonmember.artifacts import Memory
     from nonmember.artifacts.builder import NotHandedOver
     from nonmember.config import runs
+    from nonmember.config.compose import literal
     from nonmember.config.roots import register
     from nonmember.corpora.sources.in_memory import InMemory, digest_of
     from nonmember.evidence.gathering import KeptStore, gather
@@ -146,7 +144,7 @@ def _gathered(
         path = folder / CONFIG
         if not path.is_file():
             raise ValueError(f"{path} must lie beside the result: it says what was asked. Run the audit again.")
-        config = OmegaConf.create({**json.loads(path.read_text(encoding="utf-8")), "seal": None})
+        config = OmegaConf.create({**literal(json.loads(path.read_text(encoding="utf-8"))), "seal": None})
         assert OmegaConf.is_dict(config)
         builder = runs.builder_of(config, KeptStore((store or Path(config.store)).absolute()), memory)
         for one in rows:

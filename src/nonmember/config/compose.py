@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import os
 import re
+import shlex
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.utils import create_config_search_path
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.types import Quote, QuotedString
+from hydra.core.override_parser.types import Override, Quote, QuotedString
 from hydra.core.plugins import Plugins
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobRuntime, setup_globals
@@ -27,7 +30,32 @@ from nonmember.config.roots import config_directory, register
 from nonmember.config.safety import checked_composition
 
 _composing = threading.Lock()  # Hydra's singletons and OmegaConf's resolvers are the process's
-_PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE)
+_PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE | re.ASCII)
+_INTERPOLATION = re.compile(r"(\\*)\$\{")
+
+
+class Value(str):
+    """key=value for records, messages and shells. In a config the value itself is taken, by no grammar.
+
+    value: as a config has it: what looks like an interpolation is none.
+    """
+
+    key: str
+    value: Any
+
+
+class _Loader(ConfigLoaderImpl):
+    """Takes words, as on the command line, and `Value`s, of which Hydra's grammar reads the key alone."""
+
+    def _parse_overrides_and_create_caching_repo(self, config_name: str | None, overrides: list[str]) -> Any:
+        values = [one if isinstance(one, Value) and not one.key.startswith("hydra.") else None for one in overrides]
+        words = [word if value is None else f"{value.key}=value" for word, value in zip(overrides, values, strict=True)]
+        parsed, repository = super()._parse_overrides_and_create_caching_repo(config_name, words)
+        return [_with_value(*pair) for pair in zip(parsed, values, strict=True)], repository
+
+
+def _with_value(parsed: Override, value: Value | None) -> Override:
+    return parsed if value is None else replace(parsed, _value=value.value, input_line=str(value))
 
 
 @contextlib.contextmanager
@@ -50,7 +78,7 @@ def composed(
             register()
             setup_globals()
             JobRuntime.instance().set("name", command)
-            loader = ConfigLoaderImpl(create_config_search_path(str(config_directory())))
+            loader = _Loader(create_config_search_path(str(config_directory())))
             with checked_composition():
                 config = loader.load_configuration(command, list(overrides), RunMode.RUN, from_shell=False)
             for key, node in (replaced or {}).items():
@@ -74,12 +102,33 @@ def explained() -> Iterator[None]:
         raise ValueError(explain(error)) from error
 
 
-def override(key: str, value: Any) -> str:
-    """key=value as the command line has it, with quotes where they are needed."""
-    return f"{key}={_written(value)}"
+def override(key: str, value: Any) -> Value:
+    """A value of the calling program for a key of the config."""
+    value = literal(value)
+    word = Value(f"{key}={_written(value)}")
+    word.key, word.value = key, value
+    return word
+
+
+def literal(value: Any) -> Any:
+    """Plain values, in which OmegaConf finds no interpolation: `${...}` may be part of a file's name."""
+    match value:
+        case Mapping():
+            return {name: literal(one) for name, one in value.items()}
+        case list() | tuple():
+            return [literal(one) for one in value]
+        case str() | os.PathLike():
+            return _INTERPOLATION.sub(r"\1\1\\${", os.fspath(value))
+    return value.item() if callable(getattr(value, "item", None)) else value  # of NumPy
+
+
+def for_shell(word: str) -> str:
+    """A word as it is typed: in double quotes around single ones, where a shell finds nothing else in it."""
+    return f'"{word}"' if "'" in word and not re.search(r'["$`\\!]', word) else shlex.quote(word)
 
 
 def _written(value: Any) -> str:
+    """As the command line has it, with quotes where they are needed."""
     match value:
         case None:
             return "null"
@@ -89,7 +138,7 @@ def _written(value: Any) -> str:
             return repr(value)
         case Mapping():
             return "{" + ",".join(f"{name}:{_written(one)}" for name, one in value.items()) + "}"
-        case list() | tuple():
+        case list():
             return "[" + ",".join(map(_written, value)) + "]"
     text = str(value)
     return text if _PLAIN.fullmatch(text) else QuotedString(text, Quote.single).with_quotes()

@@ -76,12 +76,26 @@ def explain(error: BaseException) -> str:
         case ValidationError() if error.full_key:
             return f"{error.full_key} cannot be that: {str(error).splitlines()[0]}."
         case OverrideParseException():
-            return f"{error.override!r} cannot be read: write key=value, with quotes around blanks or commas."
+            return _of_a_word(error.override)
         case ConfigCompositionException() if unknown := _UNKNOWN_GROUP.search(str(error)):
             return f"There is no group {unknown[1]}{_meant(unknown[1], groups())} The groups are {_listed(groups())}."
         case OSError(errno=int(number)):
             return _of_the_disk(error, number)
     return _flat(str(error)) or type(error).__name__
+
+
+def _of_a_word(word: str) -> str:
+    """What Hydra's grammar cannot read, and how to write it."""
+    key, _, value = word.partition("=")
+    odd = re.search(r"[^\w/\-\\+.$%*@?|:, ]", value, re.ASCII)
+    if odd is None:
+        return f"{word!r} cannot be read: write key=value, with quotes around blanks or commas."
+    from nonmember.config.compose import for_shell, override
+
+    return (
+        f"{word!r} cannot be read because of {odd[0]!r}, which a value may only have in quotation marks. Write "
+        f"{for_shell(override(key, value))}."
+    )
 
 
 def _of_a_world(key: str) -> str:

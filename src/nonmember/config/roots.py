@@ -263,9 +263,11 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
 
     watcher: sees the cells of a sweep before they are launched.
     """
-    from nonmember.config.slips import refuse_paths_as_choices
+    from nonmember.config.slips import refuse_options, refuse_paths_as_choices, with_literal_paths
 
+    refuse_options(command, sys.argv[1:])
     refuse_paths_as_choices(command, sys.argv[1:])
+    sys.argv[1:] = with_literal_paths(sys.argv[1:])
     register()
     here, errors = os.getpid(), []
 

@@ -58,6 +58,7 @@ def scoring_of(config: DictConfig) -> Scoring:
     require_complete(config)
     from nonmember.config.build import build, corpus_of
     from nonmember.config.inputs import check_places, check_settings, check_tokens
+    from nonmember.corpora.transforms.prepared import with_blank
     from nonmember.scoring.question import Scoring
 
     check_settings(config)
@@ -65,7 +66,7 @@ def scoring_of(config: DictConfig) -> Scoring:
     general, prefix = (build(corpus_of(config[name])) for name in ("general", "prefix"))
     scoring = Scoring(
         model,
-        corpus,
+        with_blank(corpus),  # whose rows stay, with the reason why they have no score
         list(config.k) if isinstance(config.k, ListConfig) else [config.k],
         config.max_tokens,
         config.most_tokens,

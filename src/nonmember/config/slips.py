@@ -1,4 +1,4 @@
-"""Common mistakes on the command line, such as a path where an option name belongs."""
+"""Words of the command line before Hydra reads them: paths are taken literally, common mistakes are named."""
 
 from __future__ import annotations
 
@@ -6,10 +6,67 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from hydra._internal.utils import get_args_parser
+
 from nonmember.config.choices import options
-from nonmember.runtime.naming import FILE_SUFFIXES
+from nonmember.config.compose import for_shell, override
+from nonmember.runtime.naming import FILE_SUFFIXES, path_of
 
 CHOICE = re.compile(r"\+{0,2}(?P<group>model|data|target|reference)(@(?P<package>[\w.]+))?=(?P<value>.+)")
+
+VALUE = re.compile(r"(?P<key>\+{0,2}[\w.@/]+)=(?P<value>.+)", re.DOTALL)
+OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w.@/-]*)(=(?P<value>.*))?", re.DOTALL)
+MEANT = {  # what people call a setting -> its key; of the target see `_meant`
+    "reference": "reference.path", "data": "data.path", "dataset": "data.path", "documents": "data.path",
+    "heldout": "data.heldout.path", "output": "outputs",
+}  # fmt: skip
+
+
+def with_literal_paths(arguments: Sequence[str]) -> list[str]:
+    """In quotes what stands behind the first "=" and is there: Hydra's grammar gives many characters a meaning."""
+    return [_quoted(argument) for argument in arguments]
+
+
+def _quoted(argument: str) -> str:
+    said = VALUE.fullmatch(argument)
+    if said is None or (_is_number(said["value"]) and not said["key"].endswith("path")):
+        return argument
+    try:
+        is_there = path_of(said["value"]).exists()
+    except (OSError, ValueError):  # no name of a file
+        return argument
+    return str(override(said["key"], said["value"])) if is_there else argument
+
+
+def _is_number(value: str) -> bool:
+    try:
+        float(value)
+    except ValueError:
+        return value.lower() in ("null", "true", "false")
+    return True
+
+
+def refuse_options(command: str, arguments: Sequence[str]) -> None:
+    """--target=FOLDER: raise ValueError that says how settings are written."""
+    known = {name for action in get_args_parser()._actions for name in action.option_strings}
+    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+        said = OPTION.fullmatch(argument)
+        if said is None or argument.partition("=")[0] in known:
+            continue
+        beside = following if following and not re.match(r"-|[\w.@/+]+=", following) else "VALUE"
+        value = beside if said["value"] is None else said["value"]
+        key = _meant(command, said["name"].replace("-", "_"))
+        word = f"{key}={value}" if _is_number(value) else override(key, value)
+        raise ValueError(f"There is no option {argument}; settings have no dashes: write {for_shell(word)}.")
+
+
+def _meant(command: str, name: str) -> str:
+    name = name if "." in name else re.sub(r"_(model|name|file|folder|dir|path)(_or_path)?$", "", name)
+    if name in ("model", "target"):
+        return "target.path" if command == "audit" else "model.path"
+    if name == "general":
+        return "world.general.path" if command == "audit" else "general.path"
+    return MEANT.get(name, name)
 
 
 def refuse_paths_as_choices(command: str, arguments: Sequence[str]) -> None:

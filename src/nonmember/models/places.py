@@ -7,13 +7,15 @@ import os
 import re
 from pathlib import Path
 
+from nonmember.runtime.naming import path_of
+
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 MODEL_FILES = ("config.json", "adapter_config.json", "tokenizer.json")  # the last for tokens to count in
 
 
 def require_model(path: str) -> None:
     """A folder with a model in it, or what may be a name on the Hugging Face hub; one of its cache, when offline."""
-    folder = Path(path).expanduser()
+    folder = path_of(path)
     if folder.is_dir():
         if not any((folder / name).is_file() for name in MODEL_FILES):
             raise ValueError(f"The folder {path} holds no model: there is no config.json in it. {_nearby(folder)}")
@@ -36,7 +38,7 @@ def _nearby(folder: Path) -> str:
 
 def _advice(path: str) -> str:
     """What lies beside it under a like name."""
-    wanted = Path(path).expanduser()
+    wanted = path_of(path)
     beside = [one.name for one in wanted.parent.iterdir()] if wanted.parent.is_dir() else []
     likely = difflib.get_close_matches(wanted.name, beside, n=3, cutoff=0.6)
     meant = f"Did you mean {' or '.join(str(Path(path).parent / name) for name in likely)}? " if likely else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from pathlib import Path
 
@@ -17,6 +18,11 @@ SAYS_NOTHING = re.compile(
     r"|(checkpoint|ckpt|step|global_step|epoch|iter)[-_]?\d+|[0-9a-f]{40}|\.*|\W*",
     re.IGNORECASE,
 )
+
+
+def path_of(name: str) -> Path:
+    """~ and ~user stand for a home; where there is no such user they are part of the name."""
+    return Path(os.path.expanduser(name))
 
 
 def label_of_path(path: object) -> str:

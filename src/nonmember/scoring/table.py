@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nonmember import scores as family
 from nonmember.artifacts import Builder
 from nonmember.audits.record import table_of_scores, versions
+from nonmember.corpora.white_space import is_blank
 from nonmember.models.reading import Read, TextsRead
 from nonmember.observations import Scored, TokenStatistics
 from nonmember.results.result import SCORES
@@ -27,6 +29,7 @@ log = logging.getLogger(__name__)
 
 BYTES_PER_TOKEN = 60  # of a table of observations while it is loaded: 24 stay
 GIB = 2**30
+BLANK = "the text is blank: it has no visible character"
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,7 @@ class ScoreTable:
     def of(cls, scoring: Scoring, builder: Builder, limit: int, *, one_of_many: bool = False) -> ScoreTable:
         """limit: tokens of a document that are read.   one_of_many: whether it is a small part of what is scored."""
         wanted = scoring.wanted()
+        blank = {one.doc_id for one in builder.get(scoring.corpus).documents if is_blank(one.text)}
         read = None
         if scoring.model.has_weights:
             read = builder.get(Read(scoring.model, scoring.corpus, limit))
@@ -55,7 +59,7 @@ class ScoreTable:
             measurement = Scored(
                 "model", scoring.model, scoring.corpus, score, limit, *beside, scored_text=True, prefix=scoring.prefix
             )
-            return score(measurement.inputs(builder))
+            return _without(blank, score(measurement.inputs(builder)))
 
         scored = [scored_by(score) for score in wanted.values()]
         columns, reasons = table_of_scores(list(wanted), scored)
@@ -75,6 +79,15 @@ class ScoreTable:
         table = pa.table(dict(self.columns)).replace_schema_metadata({**metadata, "nonmember": json.dumps(about)})
         with replacing(path) as temporary:
             pq.write_table(table, temporary)
+
+
+def _without(blank: Collection[str], scores: family.DocumentScores) -> family.DocumentScores:
+    """No scores of texts without a visible character, whatever a model makes of zero-width marks."""
+    if not blank:
+        return scores
+    values = scores.values.copy()
+    values[[doc_id in blank for doc_id in scores.doc_ids]] = np.nan
+    return replace(scores, values=values, reasons={**scores.reasons, **dict.fromkeys(blank, BLANK)})
 
 
 def write_table(scoring: Scoring, builder: Builder, folder: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import lzma
@@ -25,6 +24,10 @@ BY_SUFFIX = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "Zstandard", "
 SUFFIXES = tuple(BY_SUFFIX)
 
 
+# A compressed file is held in memory up to this size, or so many times its own: text shrinks to a tenth, not to this.
+MOST_BYTES, MOST_TIMES_LARGER = 2**28, 200
+
+
 def _by_pyarrow(name: str) -> Callable[[Path], IO[bytes]]:
     def opened(path: Path) -> IO[bytes]:
         stream: Any = pa.CompressedInputStream(pa.OSFile(str(path), "rb"), name)
@@ -33,11 +36,18 @@ def _by_pyarrow(name: str) -> Callable[[Path], IO[bytes]]:
     return opened
 
 
+def _xz(path: Path) -> Any:
+    """`lzma.open` passes over what is no stream behind the last one; here it is an error, as in the other forms."""
+    file: Any = lzma.open(path)  # noqa: SIM115 (`opened` closes it)
+    file._buffer.raw._trailing_error = ()
+    return file
+
+
 OPENERS: dict[str, Callable[[Path], Any]] = {
     "": lambda path: path.open("rb"),
     "gzip": gzip.open,
-    "bzip2": bz2.open,
-    "xz": lzma.open,
+    "bzip2": _by_pyarrow("bz2"),  # `bz2.open` passes over what is no stream behind the last one
+    "xz": _xz,
     "Zstandard": _by_pyarrow("zstd"),
     "LZ4": _by_pyarrow("lz4"),
 }
@@ -74,3 +84,16 @@ def opened(path: Path) -> Iterator[IO[bytes]]:
         if not name or told_by_the_system:
             raise
         raise DamagedFileError(path, name, error) from error
+
+
+def content_of(path: Path) -> bytes:
+    """All decompressed bytes. Raises as `opened` does, and ValueError for a file that unpacks without end."""
+    most = max(MOST_BYTES, MOST_TIMES_LARGER * path.stat().st_size)
+    with opened(path) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise ValueError(
+            f"{path} unpacks to more than {MOST_TIMES_LARGER} times its size and {MOST_BYTES:,} bytes, which no text "
+            "does. Unpack it yourself if it is meant."
+        )
+    return content

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, get_args
 
 from nonmember.artifacts import Builder
+from nonmember.checks import require_text
+from nonmember.corpora.sources.files import files_at, files_in, of_one_split, require_all_shards, without_caches
 from nonmember.corpora.sources.formats import (
     BY_SUFFIX,
     TEXT,
@@ -26,17 +28,19 @@ from nonmember.corpora.sources.formats import (
 from nonmember.corpora.sources.hub import Hub
 from nonmember.corpora.sources.hub_errors import hub_errors
 from nonmember.corpora.sources.place import Place
-from nonmember.corpora.sources.rows import Row, files_at, item_of, kind_of, name_of, optional_text_of, visible_files
+from nonmember.corpora.sources.rows import Row, is_missing, item_of, kind_of, name_of, optional_text_of
 from nonmember.corpora.sources.tables import Pattern
 from nonmember.corpora.sources.text_column import NUM_LOOKED_AT, find_text_column
 from nonmember.corpora.specs import CorpusSpec, as_names, digest_file, document, require_choice
 from nonmember.records import Corpus, Document
+from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
 
 log = logging.getLogger(__name__)
 
 ID = "id"
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+|[\w-]+")
+LONGEST_NAME, MOST_WORDS_OF_A_NAME = 60, 8  # of a column with texts
 RULES = 1  # of finding forms, columns and ids; raise it when a change of them moves documents
 # What stands beside the files of a data set and holds no documents.
 NOT_DOCUMENTS = re.compile(
@@ -67,7 +71,8 @@ class Documents(CorpusSpec):
     cluster_field, title_field, author_field: columns, if there are any; see `Jsonl`.
     domain: of all documents; empty: the stem of each file, and none for files that are documents.
     split: what a document of a text file is: lines, paragraphs (set off by blank lines) or file. None: each file of a
-    folder; the lines of a single file, unless it has paragraphs too.
+    folder; the lines of a single file, unless it has paragraphs too. Or the split of a folder that has several (train,
+    test ...), which are never read as one.
     pattern: of a folder's files, as of `pathlib.Path.glob` ("**/*.txt"); None: all.
     revision, name, hub_split: of a data set on the hub; see `Hub`.
 
@@ -82,7 +87,7 @@ class Documents(CorpusSpec):
     title_field: str | None = None
     author_field: str | None = None
     domain: str = ""
-    split: Split | None = None
+    split: str | None = None
     pattern: str | None = None
     revision: str | None = None
     name: str | None = None
@@ -92,7 +97,7 @@ class Documents(CorpusSpec):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "path", as_names(self.path, "`path` of Documents"))
-        require_choice(self.split or "lines", get_args(Split), "`split` of Documents")
+        require_text(self.split, "`split` of Documents", or_null=True)
 
     def look(self) -> None:
         if self._is_on_hub():
@@ -158,7 +163,7 @@ class Documents(CorpusSpec):
     def _is_on_hub(self) -> bool:
         """A name that is nothing here, with a revision."""
         path = self.path[0]
-        if len(self.path) > 1 or Path(path).expanduser().exists() or not HUB_NAME.fullmatch(path):
+        if len(self.path) > 1 or path_of(path).exists() or not HUB_NAME.fullmatch(path):
             return False
         if plain_suffix(Path(path)) in BY_SUFFIX:
             return False
@@ -190,18 +195,20 @@ class Documents(CorpusSpec):
         return hub(self.text_field)
 
     def _files(self) -> list[File]:
-        folder = Path(self.path[0]).expanduser()
+        folder = path_of(self.path[0])
+        of_text: Split | None = next((one for one in get_args(Split) if one == self.split), None)
         if len(self.path) == 1 and folder.is_dir():
-            paths = _files_of_folder(folder, self.pattern)
+            paths = _files_of_folder(folder, self.pattern, None if of_text else self.split)
             names = {path: path.relative_to(folder).as_posix() for path in paths}
         else:
+            require_choice(self.split or "lines", get_args(Split), "data.split", hint="Only folders have other splits.")
             paths = files_at(self.path)
             names = _told_apart(paths)
         files = []
         for path in paths:
             form = form_of(path)
             alone = len(paths) == 1 and not folder.is_dir()
-            split = (self.split or (None if alone else "file")) if form == "text" else None
+            split = (of_text or (None if alone else "file")) if form == "text" else None
             files.append(File(names[path] if split == "file" else stem_of(names[path]), path, form, split))
         _require_one_form(files, self._where())
         return files
@@ -216,10 +223,10 @@ class Documents(CorpusSpec):
         first = files[0]
         if first.form == "text":
             return TEXT
-        rows = [one.row for one in islice(rows_of(first.path, first.form, split=None), NUM_LOOKED_AT)]
-        if not rows:
-            raise ValueError(f"{first.path} has no documents. Check how it was written.")
-        return find_text_column(rows, self._named_otherwise(), str(first.path))
+        for file in files:
+            if rows := [one.row for one in islice(rows_of(file.path, file.form, split=None), NUM_LOOKED_AT)]:
+                return _column_name(find_text_column(rows, self._named_otherwise(), str(file.path)), file)
+        raise ValueError(f"{first.path} has no documents. Check how it was written.")
 
     def _rows(self, file: File, text_field: str) -> Iterator[NumberedRow]:
         in_text = re.findall(r"\{([^{}]+)\}", text_field) or [text_field, text_field.rpartition(".")[0]]
@@ -247,6 +254,16 @@ class Documents(CorpusSpec):
         return document(doc_id, text, cluster_id, domain, *work)
 
 
+def _column_name(found: str, file: File) -> str:
+    """Raises ValueError where a name of CSV reads like a text: then the first row was taken for names."""
+    if file.form in ("CSV", "TSV") and (len(found) > LONGEST_NAME or len(found.split()) > MOST_WORDS_OF_A_NAME):
+        raise ValueError(
+            f"{file.path} must begin with a line of column names, and its first line reads like a document. Add such a "
+            "line; or, if it is the name of the column, give it as data.text_field."
+        )
+    return found
+
+
 def names_every_row(rows: Sequence[Row]) -> bool:
     """Whether the column "id" has text or a whole number in every row, and never twice the same."""
     values = [row.get(ID) for row in rows]
@@ -257,28 +274,30 @@ def names_every_row(rows: Sequence[Row]) -> bool:
 def text_in(row: Row, field: str, where: str) -> str:
     """The text of a row; empty where there is none."""
     value = item_of(row, field, where)
-    if value is not None and not isinstance(value, str):
+    if is_missing(value):
+        return ""
+    if not isinstance(value, str):
         raise ValueError(
             f"{where}: column {field!r} must hold text; it holds {kind_of(value)}. Name the column with the text: "
             "data.text_field=COLUMN."
         )
-    return value or ""
+    return value
 
 
-def _files_of_folder(folder: Path, pattern: str | None) -> list[Path]:
-    """Those of a known form, or else all. In order of their names."""
+def _files_of_folder(folder: Path, pattern: str | None, split: str | None) -> list[Path]:
+    """Those of the pattern; else those of a known form, or else all, of one split. In order of their names."""
+    files = files_in(folder, pattern)
     if pattern is not None:
-        found = sorted(path for path in folder.glob(pattern) if path.is_file())
-        if not found:
+        if not files:
             raise ValueError(f"No file below {folder} matches {pattern!r}. Correct data.pattern or data.path.")
-        return found
-    visible = sorted(path for _, path in visible_files(folder))
-    known = [
-        path for path in visible if plain_suffix(path) in BY_SUFFIX and not NOT_DOCUMENTS.fullmatch(path.name)
-    ]  # fmt: skip
-    if not visible:
+        return files
+    if not files:
         raise ValueError(f"The folder {folder} has no files. Correct data.path.")
-    return known or visible
+    documents = without_caches(files)
+    known = [path for path in documents if plain_suffix(path) in BY_SUFFIX and not NOT_DOCUMENTS.fullmatch(path.name)]
+    chosen = of_one_split(folder, files, known or documents, split)
+    require_all_shards(chosen)
+    return chosen
 
 
 def _told_apart(paths: Sequence[Path]) -> dict[Path, str]:

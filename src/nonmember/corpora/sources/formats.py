@@ -5,20 +5,27 @@ A row is a mapping from columns to values. Which form a file has is found by how
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import pyarrow as pa
-import pyarrow.csv
 import pyarrow.feather
 import pyarrow.parquet as pq
 
-from nonmember.corpora.sources.compressed import SUFFIXES, compression_of, opened
-from nonmember.corpora.sources.rows import Row, json_lines, json_value, kind_of, require_few_blank_lines
+from nonmember.checks import first_few
+from nonmember.corpora.sources.compressed import SUFFIXES, compression_of, content_of, opened
+from nonmember.corpora.sources.csv_table import csv_rows
+from nonmember.corpora.sources.rows import (
+    Row,
+    json_items,
+    json_lines,
+    json_value,
+    kind_of,
+    require_few_blank_lines,
+    text_of,
+)
 
 Form = Literal["JSON Lines", "JSON array", "CSV", "TSV", "Parquet", "Arrow", "text"]
 Split = Literal["lines", "paragraphs", "file"]
@@ -34,8 +41,17 @@ READABLE = (
     "Expected JSON Lines, a JSON array, CSV, TSV, Parquet, Arrow or UTF-8 text, plain or compressed "
     f"({', '.join(SUFFIXES)})"
 )
+OTHERS = {  # how files begin that are named, since people have them
+    b"PK\x03\x04": "a zip archive or an Excel file",
+    b"%PDF": "a PDF file",
+    b"PARE": "an encrypted Parquet file",
+    b"\xff\xfe\0\0": "text in UTF-32",
+    b"\0\0\xfe\xff": "text in UTF-32",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+}
+END_OF_STREAM = b"\xff\xff\xff\xff\0\0\0\0"  # of Arrow
 HEAD_BYTES = 2**16
-MOST_CSV_BYTES = 2**26  # of one row
 TEXT = "text"
 
 
@@ -69,6 +85,9 @@ def form_of(path: Path) -> Form:
     for magic, form in MAGIC.items():
         if head.startswith(magic):
             return form
+    for magic, kind in OTHERS.items():
+        if head.startswith(magic):
+            raise ValueError(f"{path} is {kind}. {READABLE}; unpack or convert it.")
     form = BY_SUFFIX.get(plain_suffix(path), "text")
     if not head.strip() and form != "text":
         what = "begins with nothing but white space" if head else "is empty"
@@ -76,7 +95,7 @@ def form_of(path: Path) -> Form:
     if form in ("Parquet", "Arrow"):
         raise ValueError(f"{path} must be a complete {form} file; it does not begin as one. Fetch or write it again.")
     if b"\0" in head:
-        raise ValueError(f"{path} is a binary file of another kind. {READABLE}; convert it.")
+        raise ValueError(f"{path} is a binary file of another kind, or text in UTF-16. {READABLE}; convert it.")
     begin = head.removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
     if form == "JSON Lines" and begin == b"[":
         return "JSON array"
@@ -121,13 +140,12 @@ def _json_lines_rows(path: Path, columns: Sequence[str] | None) -> Iterator[Numb
 
 
 def _json_array_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
-    with opened(path) as file:
-        values = json_value(file.read(), str(path))
-    if not isinstance(values, list):
-        raise ValueError(f"{path} must be a JSON array, or one JSON object a line; it is {kind_of(values)}.")
-    for number, value in enumerate(values, start=1):
-        where = f"{path}, item {number}"
+    for number, (where, value) in enumerate(json_items(content_of(path), path), start=1):
         yield NumberedRow(number, where, _row_of(value, where))
+
+
+def _csv_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
+    return (NumberedRow(*one) for one in csv_rows(path, columns, BY_SUFFIX.get(plain_suffix(path)) == "TSV"))
 
 
 def _row_of(value: object, where: str) -> Row:
@@ -139,56 +157,13 @@ def _row_of(value: object, where: str) -> Row:
     return value
 
 
-def _csv_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
-    names, delimiter = csv_header(path)
-    wanted = [name for name in names if columns is None or name in columns]
-    number = 1
-    try:
-        with opened(path) as file:
-            reader = pyarrow.csv.open_csv(
-                file,
-                read_options=pyarrow.csv.ReadOptions(block_size=MOST_CSV_BYTES, use_threads=False),
-                parse_options=pyarrow.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
-                convert_options=pyarrow.csv.ConvertOptions(
-                    column_types=dict.fromkeys(names, pa.large_string()), strings_can_be_null=False,
-                    include_columns=wanted,
-                ),
-            )  # fmt: skip
-            for batch in reader:
-                for row in batch.to_pylist():
-                    number += 1
-                    yield NumberedRow(number, f"{path}, row {number}", row)
-    except pa.ArrowInvalid as error:
-        raise ValueError(
-            f"{path} must be a CSV table in UTF-8 with one value per column in each row; it cannot be read after row "
-            f"{number} ({_first_line(error)}). Is a value with a separator or a line break not in quotation marks?"
-        ) from error
-
-
-def csv_header(path: Path) -> tuple[list[str], str]:
-    """The names of the columns and what separates them: a tab in TSV, else the first of , ; tab that the line has."""
-    with opened(path) as file:
-        first = file.readline(HEAD_BYTES)
-    try:
-        line = first.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{path} must be UTF-8; its first line is not ({error.reason}). Convert the file.") from error
-    tabbed = BY_SUFFIX.get(plain_suffix(path)) == "TSV"
-    delimiter = "\t" if tabbed else next((mark for mark in ",;\t" if mark in line), ",")
-    names = next(csv.reader([line], delimiter=delimiter), [])
-    if not names or len(set(names)) < len(names) or not all(names):
-        raise ValueError(
-            f"{path} must begin with a line of different column names; got {', '.join(map(repr, names)) or 'nothing'}. "
-            "Add such a line."
-        )
-    return names, delimiter
+# ------------------------------------------------------------------------------------------------------- Parquet, Arrow
 
 
 def _parquet_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
     def batches(source: Any) -> Iterator[Any]:
         file = pq.ParquetFile(source)
-        names = file.schema_arrow.names
-        yield from file.iter_batches(columns=[name for name in names if columns is None or name in columns])
+        yield from file.iter_batches(columns=_chosen(file.schema_arrow.names, columns, path))
 
     yield from _arrow_table_rows(path, "Parquet", batches)
 
@@ -203,11 +178,19 @@ def _arrow_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedR
             table = pa.ipc.open_file(source).read_all()
         else:
             table = pa.ipc.open_stream(source).read_all()
-        yield from table.select(
-            [name for name in table.column_names if columns is None or name in columns]
-        ).to_batches()
+            source.seek(source.size() - len(END_OF_STREAM))
+            if source.read() != END_OF_STREAM:  # what was cut between two batches is otherwise read in silence
+                raise pa.ArrowInvalid("the end-of-stream marker is missing")
+        yield from table.select(_chosen(table.column_names, columns, path)).to_batches()
 
     yield from _arrow_table_rows(path, "Arrow", batches)
+
+
+def _chosen(names: Sequence[str], columns: Sequence[str] | None, path: Path) -> list[str]:
+    if len(set(names)) < len(names):
+        twice = dict.fromkeys(repr(name) for name in names if names.count(name) > 1)
+        raise ValueError(f"{path} must have columns of different names; {first_few(twice)} occurs twice. Rename one.")
+    return [name for name in names if columns is None or name in columns]
 
 
 def _arrow_table_rows(path: Path, form: str, batches: Callable[[Any], Iterator[Any]]) -> Iterator[NumberedRow]:
@@ -228,10 +211,7 @@ def _arrow_table_rows(path: Path, form: str, batches: Callable[[Any], Iterator[A
 
 def _random_access(path: Path) -> Any:
     """A compressed file is read whole: its forms are not read from front to back."""
-    if not compression_of(path):
-        return pa.OSFile(str(path))
-    with opened(path) as file:
-        return pa.BufferReader(file.read())
+    return pa.BufferReader(content_of(path)) if compression_of(path) else pa.OSFile(str(path))
 
 
 def _first_line(error: BaseException) -> str:
@@ -262,11 +242,12 @@ def _paragraphs(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
     """Lines that follow one another without a blank one, and the number of the first."""
     lines: list[str] = []
     number = num_blank = 0
-    for number, line in enumerate(io.StringIO(text, newline="\n"), start=1):
+    end = "\n" if "\n" in text else "\r"  # alone, as old files for the Macintosh have it
+    for number, line in enumerate(text.split(end), start=1):
         num_blank = 0 if line.strip() else num_blank + 1
         require_few_blank_lines(num_blank, number, path)
         if not num_blank:
-            lines.append(line.removesuffix("\n"))
+            lines.append(line)
         elif lines:
             yield number - len(lines), lines
             lines = []
@@ -275,11 +256,4 @@ def _paragraphs(text: str, path: Path) -> Iterator[tuple[int, list[str]]]:
 
 
 def read_text(path: Path) -> str:
-    with opened(path) as file:
-        content = file.read()
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} must be UTF-8, but byte {error.start} is not ({error.reason}). Convert the file or leave it out."
-        ) from error
+    return text_of(content_of(path), str(path))

@@ -16,23 +16,23 @@ from urllib.parse import quote
 from nonmember.artifacts import Builder
 from nonmember.checks import shown
 from nonmember.corpora.bounds import Bound, HubBounds, least
+from nonmember.corpora.sources.files import files_at, files_in
+from nonmember.corpora.sources.formats import read_text
 from nonmember.corpora.sources.hub_errors import hub_errors
 from nonmember.corpora.sources.hub_filters import Filter, Undated, smallest_values, wanted_values
 from nonmember.corpora.sources.place import Place
 from nonmember.corpora.sources.rows import (
     Row,
     column_of,
-    files_at,
     json_value,
     kind_of,
     name_of,
     optional_text_of,
-    read_text,
-    visible_files,
     work_fields,
 )  # fmt: skip
 from nonmember.corpora.specs import CorpusSpec, as_names, digest_files, document, require_choice, require_count
 from nonmember.records import Corpus, Document
+from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
 
 MOVING_REVISIONS = (None, "", "main", "master", "HEAD")
@@ -201,14 +201,15 @@ class Hub(CorpusSpec):
         return self.domain or self.name or Path(self.path).name
 
     def _folder(self) -> Path | None:
-        folder = Path(self.path).expanduser()
+        folder = path_of(self.path)
         return folder if folder.is_dir() else None
 
     def _local_files(self, folder: Path) -> Iterable[tuple[str, Path]]:
         """The files of a local folder that are read, with their names in it."""
         if self.data_files is None:
-            return visible_files(folder)
-        files = files_at(f"{glob.escape(str(folder))}/{pattern}" for pattern in self.data_files)
+            files = files_in(folder)
+        else:
+            files = files_at(f"{glob.escape(str(folder))}/{pattern}" for pattern in self.data_files)
         return [(path.relative_to(folder).as_posix(), path) for path in files]
 
     def _rows(self, place: Place | None = None) -> Iterator[tuple[int, Row]]:
@@ -273,7 +274,7 @@ class Hub(CorpusSpec):
         if self.drop_ids is None:
             return frozenset()
         (path,) = files_at([self.drop_ids])
-        return frozenset(line.strip() for line in read_text(path).splitlines() if line.strip())
+        return frozenset(line.strip() for line in read_text(path).split("\n") if line.strip())
 
     def _where(self, number: int) -> str:
         return f"Row {number} of split {self.split!r} of {self.path}"

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
+from nonmember.corpora.sources.files import files_at
 from nonmember.corpora.sources.rows import (
     column_of,
-    files_at,
     item_of,
     json_rows,
     kind_of,

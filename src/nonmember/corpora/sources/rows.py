@@ -1,18 +1,23 @@
-"""Rows of a source: the files they stand in, JSON Lines read line by line, values by column."""
+"""Rows of a source: lines of a file, JSON, values by column."""
 
 from __future__ import annotations
 
-import glob
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
+from nonmember.checks import first_few
 from nonmember.corpora.sources.compressed import DamagedFileError, opened
 
 Row = Mapping[str, object]
 
+NO_VALUE = ("NAType", "NaTType")  # of pandas
 LONGEST_LINE = 2**28  # bytes; what is longer is no line of JSON but something endless
 MOST_BLANK_LINES = 10**6  # one after the other
+WHITE_SPACE = " \t\r\n"  # of JSON
 
 
 def name_of(row: Row, field: str, where: str) -> str:
@@ -29,13 +34,18 @@ def name_of(row: Row, field: str, where: str) -> str:
 def optional_text_of(row: Row, field: str | None, where: str) -> str:
     """A title or an author: text, or nothing where the column is empty or none is named."""
     value = None if field is None else column_of(row, field, where)
-    if value is None:
+    if is_missing(value):
         return ""
     if not isinstance(value, str):
         raise ValueError(
             f"{where}: column {field!r} must hold text, but it holds {kind_of(value)}. Name another column, or none."
         )
     return value.strip()
+
+
+def is_missing(value: object) -> bool:
+    """Whether a row has no value: null, NaN, or what pandas has in its place."""
+    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in NO_VALUE
 
 
 def work_fields(title_field: str | None, author_field: str | None) -> dict[str, str]:
@@ -67,22 +77,6 @@ def item_of(row: Row, field: str, where: str) -> object:
     return items[int(place)]
 
 
-def files_at(patterns: Iterable[str]) -> list[Path]:
-    paths: list[Path] = []
-    for pattern in patterns:
-        expanded = str(Path(pattern).expanduser())
-        found = [Path(expanded)] if Path(expanded).is_file() else []
-        found = found or sorted(filter(Path.is_file, map(Path, glob.glob(expanded, recursive=True))))
-        if not found:
-            what = "a folder is there" if Path(expanded).is_dir() else "nothing is there"
-            raise ValueError(
-                f"Expected a file, or a pattern that matches files, at {pattern}, but {what}; "
-                f"correct the path (relative ones start at {Path.cwd()})."
-            )
-        paths += found
-    return list(dict.fromkeys(paths))
-
-
 def stem(path: Path) -> str:
     return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
 
@@ -99,6 +93,11 @@ def json_rows(path: Path) -> Iterator[tuple[int, Row]]:
 
 def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, with their numbers from 1."""
+    return ((number, content) for number, line in lines_of(path) if (content := line.strip(b" \t\r\n")))
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """All lines with their ends, and their numbers from 1."""
     number = num_blank = 0
     try:
         with opened(path) as file:
@@ -106,13 +105,12 @@ def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
                 number += 1
                 if len(line) > LONGEST_LINE:
                     raise ValueError(
-                        f"{path}, line {number} must have at most {LONGEST_LINE:,} bytes; it has more. Write one JSON "
-                        "object a line."
+                        f"{path}, line {number} must have at most {LONGEST_LINE:,} bytes; it has more. Write one "
+                        "document a line."
                     )
-                num_blank = 0 if (content := line.strip(b" \t\r\n")) else num_blank + 1
+                num_blank = 0 if line.strip(b" \t\r\n") else num_blank + 1
                 require_few_blank_lines(num_blank, number, path)
-                if content:
-                    yield number, content
+                yield number, line
     except DamagedFileError as error:
         raise DamagedFileError(path, error.compression, error.reason, f" after line {number}") from error
 
@@ -126,6 +124,21 @@ def require_few_blank_lines(num_blank: int, number: int, path: Path) -> None:
         )
 
 
+def text_of(content: bytes, where: str) -> str:
+    """Raises ValueError for bytes that are not UTF-8. A byte-order mark is no text."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        num_lines = content.count(b"\n", 0, error.start)
+        byte = f"byte {error.start}{f' (line {num_lines + 1})' if num_lines else ''}"
+        raise ValueError(
+            f"{where} must be UTF-8, but {byte} is not ({error.reason}). Convert the file or leave it out."
+        ) from error
+
+
+# JSON ----------------------------------------------------------------------------------------------------------------
+
+
 def json_row(line: bytes, where: str) -> Row:
     row = json_value(line, where)
     if not isinstance(row, dict):
@@ -133,31 +146,77 @@ def json_row(line: bytes, where: str) -> Row:
     return row
 
 
-def json_value(line: bytes, where: str) -> object:
+def json_value(content: bytes, where: str) -> object:
+    """Raises ValueError for what is not one JSON value, names a key twice, or cannot be held. NaN and Infinity, which
+    Python writes, are numbers."""
+    text = text_of(content, where)
+    with _refused_as_json(where):
+        return _decoder.decode(text)
+
+
+def json_items(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
+    """(where, value) of each item of a JSON array. Raises as `json_value`."""
+    text = text_of(content, str(path)).strip(WHITE_SPACE)
+    if not text.startswith("["):
+        raise ValueError(
+            f"{path} must be a JSON array, or one JSON object a line; it is {kind_of(json_value(content, str(path)))}."
+        )
+    if text[1:].strip(WHITE_SPACE) == "]":
+        return
+    number, line, counted, position = 0, 1, 0, _after_space(text, 1)
+    while True:
+        number += 1
+        line, counted = line + text.count("\n", counted, position), position
+        where = f"{path}, item {number} (line {line})"
+        with _refused_as_json(where):
+            value, end = _decoder.raw_decode(text, position)
+        yield where, value
+        end = _after_space(text, end)
+        if text[end : end + 1] == "]" and end + 1 == len(text):
+            return
+        if text[end : end + 1] != ",":
+            raise ValueError(f"{where} must be followed by a comma, or be the last of the array. Is the file cut?")
+        position = _after_space(text, end + 1)
+
+
+def _after_space(text: str, position: int) -> int:
+    while position < len(text) and text[position] in WHITE_SPACE:
+        position += 1
+    return position
+
+
+@contextmanager
+def _refused_as_json(where: str) -> Iterator[None]:
     try:
-        return json.loads(line.decode("utf-8-sig"))
-    except UnicodeDecodeError as error:
-        raise ValueError(f"{where} must be UTF-8, but it is not ({error.reason}). Convert the file.") from error
+        yield
     except RecursionError as error:
         raise ValueError(f"{where} must be one JSON object; it is nested too deeply to be read. Flatten it.") from error
     except json.JSONDecodeError as error:
         raise ValueError(
             f"{where} must be one JSON object, but it cannot be read ({error.msg}, column {error.colno}). "
-            "Is the line cut, or the file something other than JSON lines?"
+            "Is the line cut, the object printed over several lines, or the file something other than JSON lines?"
         ) from error
+    except _NotOneValue as error:
+        raise ValueError(f"{where} {error}") from error
 
 
-def read_text(path: Path) -> str:
+class _NotOneValue(ValueError):
+    """Well-formed JSON whose value is not certain. The message goes on after a place."""
+
+
+def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, number in Counter(name for name, _ in pairs).items() if number > 1]
+        raise _NotOneValue(f"names {first_few(map(repr, names))} twice in one object. Keep one of the two.")
+    return found
+
+
+def _whole_number(digits: str) -> int:
     try:
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError(
-            f"{path} must be UTF-8, but byte {error.start} is not ({error.reason}). Convert the file or leave it out."
-        ) from error
+        return int(digits)
+    except ValueError:
+        raise _NotOneValue(f"has a number of {len(digits.lstrip('-')):,} digits. Write it as text.") from None
 
 
-def visible_files(folder: Path) -> Iterator[tuple[str, Path]]:
-    for path in folder.rglob("*"):
-        inner = path.relative_to(folder)
-        if path.is_file() and not any(part.startswith(".") for part in inner.parts):
-            yield inner.as_posix(), path
+_decoder = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole_number)

@@ -5,22 +5,17 @@ For data sets that are tables of something else (answers, lists of paraphrases) 
 
 from __future__ import annotations
 
-import csv
-import gzip
-import io
 import re
-import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from nonmember.artifacts import Builder
-from nonmember.corpora.sources.rows import Row, column_of, files_at, json_rows, kind_of
+from nonmember.corpora.sources.files import files_at
+from nonmember.corpora.sources.formats import form_of, rows_of
+from nonmember.corpora.sources.rows import Row, column_of, is_missing, kind_of
 from nonmember.corpora.specs import CorpusSpec, as_names, digest_file, document
 from nonmember.records import Corpus, Document
 
@@ -119,7 +114,7 @@ def as_text(row: Row, column: str, where: str) -> str:
     value = row.get(column)
     if isinstance(value, str):
         return value
-    if (value := column_of(row, column, where)) is None:
+    if is_missing(value := column_of(row, column, where)):
         return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError(f"{where}: column {column!r} must hold text or a number, but it holds {kind_of(value)}.")
@@ -137,47 +132,8 @@ def table_files(patterns: Iterable[str]) -> list[Path]:
 
 def table_rows(path: Path) -> Iterator[tuple[str, Row]]:
     """(file and row, row). Rows of CSV are all text, and are counted with the line of names as the first."""
-    match _suffix(path):
-        case ".jsonl":
-            yield from ((f"{path}, line {number}", row) for number, row in json_rows(path))
-        case ".csv":
-            yield from _csv_rows(path)
-        case _:
-            yield from _parquet_rows(path)
+    return ((one.where, one.row) for one in rows_of(path, form_of(path), split=None))
 
 
 def _suffix(path: Path) -> str:
     return Path(path.name.removesuffix(".gz")).suffix
-
-
-def _csv_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    number = 0
-    try:
-        with gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb") as file:
-            lines = csv.reader(io.TextIOWrapper(file, encoding="utf-8-sig", newline=""), strict=True)
-            names = next(lines, [])
-            if len(set(names)) < len(names) or not names:
-                raise ValueError(f"{path} must begin with a line of different column names, but it has {names}.")
-            for number, values in enumerate(lines, start=2):
-                if len(values) != len(names):
-                    raise ValueError(
-                        f"{path}, row {number} has {len(values)} values, but there are {len(names)} columns. Is a "
-                        "value with a comma not in quotation marks?"
-                    )
-                yield f"{path}, row {number}", dict(zip(names, values, strict=True))
-    except (EOFError, gzip.BadGzipFile, zlib.error, csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(
-            f"{path} must be a complete CSV file in UTF-8, but it cannot be read after row {number} ({error}). Fetch "
-            "or write it again."
-        ) from error
-
-
-def _parquet_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    number = 0
-    try:
-        for batch in pq.ParquetFile(path).iter_batches():
-            for row in batch.to_pylist():
-                number += 1
-                yield f"{path}, row {number}", row
-    except (pa.ArrowInvalid, OSError) as error:
-        raise ValueError(f"{path} must be a complete Parquet file, but it cannot be read ({error}).") from error

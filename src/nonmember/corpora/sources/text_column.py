@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Collection, Sequence
 
-from nonmember.corpora.sources.rows import Row
+from nonmember.corpora.sources.rows import Row, is_missing
 
 NAMES = ("text", "content", "body", "document", "passage", "snippet", "article")
 NUM_LOOKED_AT = 200  # rows
@@ -41,5 +41,5 @@ def find_text_column(rows: Sequence[Row], named_otherwise: Collection[str], wher
 
 def _holds_strings(values: Sequence[object]) -> bool:
     """Mostly: a row that holds something else is refused when it is read, with its place."""
-    there = [value for value in values if value is not None]
+    there = [value for value in values if not is_missing(value)]
     return 2 * sum(isinstance(value, str) for value in there) >= max(1, len(there))

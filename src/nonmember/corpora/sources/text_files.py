@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.checks import require_text
-from nonmember.corpora.sources.rows import read_text
+from nonmember.corpora.sources.files import files_in, require_below
+from nonmember.corpora.sources.formats import read_text
 from nonmember.corpora.specs import CorpusSpec, digest_files, document
 from nonmember.records import Corpus
+from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
 
 
@@ -31,11 +33,7 @@ class TextFiles(CorpusSpec):
     def __post_init__(self) -> None:
         require_text(self.path, "`path` of TextFiles")
         require_text(self.pattern, "`pattern` of TextFiles", hint='It is relative to the folder, as in "**/*.txt".')
-        if Path(self.pattern).is_absolute() or self.pattern.startswith("~") or ".." in Path(self.pattern).parts:
-            raise ValueError(
-                f"`pattern` of TextFiles must be relative and lead below `path`; got {self.pattern!r}. Give the folder "
-                'as `path`, and what is wanted of it as `pattern`, such as "**/*.txt".'
-            )
+        require_below(self.pattern)
 
     def build(self, builder: Builder) -> Corpus:
         files = tracked(self._files(), "reading text files", "files")
@@ -48,13 +46,13 @@ class TextFiles(CorpusSpec):
         self._files()
 
     def _files(self) -> list[tuple[str, Path]]:
-        folder = Path(self.path).expanduser()
+        folder = path_of(self.path)
         if not folder.is_dir():
             raise ValueError(
                 f"Expected a folder of text files at {self.path}, but there is none; "
                 f"correct the path (relative ones start at {Path.cwd()})."
             )
-        files = sorted((p.relative_to(folder).as_posix(), p) for p in folder.glob(self.pattern) if p.is_file())
+        files = sorted((p.relative_to(folder).as_posix(), p) for p in files_in(folder, self.pattern))
         if not files:
             raise ValueError(f"No file below {self.path} matches {self.pattern!r}; correct the pattern or the path.")
         return files

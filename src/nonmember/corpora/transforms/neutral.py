@@ -56,9 +56,11 @@ class Neutral(CorpusSpec):
         shared = _shared(candidates, suspect)
         chosen = [document for place, document in enumerate(candidates) if place not in shared]
         if not chosen:
+            shared_by_all = f"each of the {len(candidates)} looked at shares a passage or contains a whole document"
+            why = shared_by_all if candidates else "all are shorter"
             raise ValueError(
                 f"No document of the general text has {self.min_characters} characters or more and shares nothing with "
-                "the suspect set; the gates need such text. Give more of it (general=...)."
+                f"the suspect set ({why}); the gates need such text. Give more of it (general=...)."
             )
         return Corpus(tuple(chosen[:number]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from dataclasses import asdict, dataclass, replace
@@ -9,10 +10,15 @@ from itertools import islice
 from typing import Any, ClassVar, Literal, get_args
 
 from nonmember.artifacts import Builder
+from nonmember.checks import first_few
 from nonmember.corpora.bounds import Bound, HubBounds, least
 from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
 from nonmember.corpora.transforms.cleaning import Cleaned, near_duplicates, normalise, without_exact_duplicates
+from nonmember.corpora.transforms.splits import Select
+from nonmember.corpora.white_space import is_blank
 from nonmember.records import Corpus, Document
+
+log = logging.getLogger(__name__)
 
 WhiteSpace = Literal["as_is", "normalised"]
 
@@ -67,31 +73,43 @@ class Cleaning:
         return replace(document, text=_first_words(text, self.max_words))
 
 
+AS_IS = Cleaning("as_is", None, None, "cut", "keep", None, 64)
+
+
 @dataclass(frozen=True)
 class Prepared(CorpusSpec):
-    """The documents of `source` after `cleaning`; where that changes nothing, the very source.
+    """The documents of `source` that have a visible character, after `cleaning`.
 
-    Where it does just what `Cleaned` does, it is that. Else, in this order: white space, limits of words (a text that
+    Where that does just what `Cleaned` does, it is that. Else, in this order: white space, limits of words (a text that
     is cut keeps its layout up to the last word kept), equal texts, near duplicates. Adds to `Corpus.dropped` as
-    `Cleaned` does. Raises ValueError, with these numbers, if nothing is left.
+    `Cleaned` does, and the number of blank documents. blank: whether these are dropped, or kept where the cleaning
+    leaves them, so that scores can say why they have none. Raises ValueError, with these numbers, if nothing is left.
     """
 
     source: CorpusSpec
-    cleaning: Cleaning
+    cleaning: Cleaning = AS_IS
+    blank: Literal["drop", "keep"] = "drop"
 
     stored: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         require_spec(self.source, "`source` of Prepared")
+        require_choice(self.blank, ("drop", "keep"), "`blank` of Prepared")
         if not isinstance(self.cleaning, Cleaning):
             raise ValueError(f"`cleaning` of Prepared must be a Cleaning; got {type(self.cleaning).__name__}.")
 
     def build(self, builder: Builder) -> Corpus:
         if (same := self._same()) is not None:
             return builder.get(same)
-        source = builder.get(self.source)
-        dropped: Counter[str] = Counter()
-        cleaned = (self.cleaning.cleaned(document, dropped) for document in source.documents)
+        source, dropped = builder.get(self.source), Counter[str]()
+        documents: list[Document] = list(source.documents)
+        if blank := self.blank_ids(builder):
+            log.warning("Blank documents are left out (%s of %s): %s.", len(blank), len(source), first_few(blank))
+            dropped["blank"] += len(blank)
+            documents = [document for document in documents if not is_blank(document.text)]
+        elif self.cleaning.changes_nothing:
+            return source
+        cleaned = (self.cleaning.cleaned(document, dropped) for document in documents)
         documents = [document for document in cleaned if document is not None]
         if self.cleaning.duplicates == "drop":
             documents = without_exact_duplicates(documents, dropped)
@@ -100,8 +118,16 @@ class Prepared(CorpusSpec):
             dropped["near_duplicate"] += int(repeated.sum())
             documents = [one for one, is_repeated in zip(documents, repeated, strict=True) if not is_repeated]
         if not documents:
-            raise ValueError(f"Cleaning left none of {len(source)} documents ({dict(dropped)}). Change its limits.")
+            raise ValueError(
+                f"Cleaning left none of {len(source)} documents ({dict(dropped)}). Give other documents or limits."
+            )
         return Corpus(tuple(documents), dict(sorted((Counter(source.dropped) + dropped).items())))
+
+    def blank_ids(self, builder: Builder) -> list[str]:
+        """The documents that are dropped since they have no visible character."""
+        if self.blank == "keep":
+            return []
+        return [document.doc_id for document in builder.get(self.source).documents if is_blank(document.text)]
 
     def bound(self, hub: HubBounds) -> Bound:
         base = self.source.bound(hub)
@@ -110,12 +136,16 @@ class Prepared(CorpusSpec):
     def identity(self) -> dict[str, Any]:
         if (same := self._same()) is not None:
             return same.identity()
-        return {"kind": "prepared", "source": self.source.identity(), "cleaning": asdict(self.cleaning) | {"name": ""}}
+        if self.cleaning.changes_nothing:
+            return self.source.identity() | {"blank": self.blank}
+        blank = {} if self.blank == "drop" else {"blank": self.blank}
+        cleaning = asdict(self.cleaning) | {"name": ""}
+        return {"kind": "prepared", "source": self.source.identity(), "cleaning": cleaning} | blank
 
     def _same(self) -> CorpusSpec | None:
         """The recipe that makes the same documents, where there is one."""
         how = self.cleaning
-        if how.changes_nothing:
+        if how.changes_nothing and self.blank == "keep":
             return self.source
         if how.white_space == "normalised" and how.duplicates == "drop" and how.min_words and how.max_words:
             return Cleaned(
@@ -127,6 +157,13 @@ class Prepared(CorpusSpec):
                 how.num_perm,
             )
         return None
+
+
+def with_blank(spec: CorpusSpec) -> CorpusSpec:
+    """The same corpus with the blank documents that `Prepared` drops."""
+    if isinstance(spec, Prepared):
+        return replace(spec, blank="keep")
+    return replace(spec, base=with_blank(spec.base)) if isinstance(spec, Select) else spec
 
 
 def _first_words(text: str, number: int) -> str:
