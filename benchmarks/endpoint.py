@@ -25,7 +25,7 @@ from lab_server.running import RunningLab, running_lab
 from nonmember.artifacts.store import Store
 from nonmember.endpoints import Limits, Request, questions
 from nonmember.endpoints.endpoint import EndpointClient, Session
-from nonmember.endpoints.protocol import sent
+from nonmember.endpoints.protocol import RequestSettings, sent
 
 MOST_MILLISECONDS = 3.0
 CONCURRENCY = 64
@@ -85,7 +85,7 @@ def bare(lab: RunningLab, requests: list[Request]) -> None:
 
             async def work() -> None:
                 for request in waiting:
-                    body: Any = sent(lab.endpoint(), request, ()).body
+                    body: Any = sent(lab.endpoint(), request, RequestSettings()).body
                     await client.chat.completions.create(**body)
 
             await asyncio.gather(*(work() for _ in range(CONCURRENCY)))

@@ -14,10 +14,9 @@ from nonmember.artifacts.store import Store
 from nonmember.endpoints import Access, Completion, Limits, Request, capabilities, questions, sending
 from nonmember.endpoints.capabilities import check_alternatives, most_alternatives, require
 from nonmember.endpoints.endpoint import EndpointClient, Refused, Session
-from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.errors import EndpointError, Unusable
 from nonmember.endpoints.models import Recorded
-from nonmember.endpoints.protocol import (
-    Unusable,
+from nonmember.endpoints.reading import (
     are_log_probabilities,
     listed_tokens,
     read_completion,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nonmember.endpoints.reading import answer_rows, without_thoughts
 from nonmember.models.loading import LoadedModel
 from nonmember.models.prompting import Said, said_ids
 from nonmember.observations.passes.writing import longest_context, write
@@ -111,6 +113,16 @@ def _row(request: Request, completion: Completion) -> dict[str, Any]:
 
 
 def _of_row(row: Mapping[str, Any]) -> Completion:
-    told = {name: value for name, value in row.items() if name not in ("doc_id", "name")}
+    """Thoughts are cut off here, so that what earlier versions kept is read alike."""
+    kept = {name: value for name, value in row.items() if name not in ("doc_id", "name")}
     top = tuple(tuple((token, value) for token, value in step) for step in json.loads(row["top_logprobs"]))
-    return Completion(**{**told, "top_logprobs": top})
+    completion = Completion(**{**kept, "top_logprobs": top})
+    text, has_thoughts, missing = without_thoughts(completion.text, completion.finish_reason)
+    if not has_thoughts:
+        return completion
+    tokens = [step[0][0] for step in top]  # the likeliest, which was written
+    begin = "".join(tokens).rfind(text)
+    return replace(
+        completion, text=text, outcome="answered" if text else "empty", reason=missing, has_thoughts=True,
+        top_logprobs=answer_rows(top, tokens, begin) if text and begin >= 0 else (),
+    )  # fmt: skip

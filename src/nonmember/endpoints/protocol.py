@@ -1,41 +1,188 @@
-"""OpenAI's wire protocol: requests as JSON, and parsing of responses."""
+"""OpenAI's wire protocol: a service, and requests to it as they are sent."""
 
 from __future__ import annotations
 
-import math
+import os
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Self
+from urllib.parse import urlsplit
 
-from nonmember.artifacts.store import canonical_json, text_hash
-from nonmember.endpoints.models import Endpoint
-from nonmember.endpoints.table import Row
-from nonmember.records.answers import Completion, Outcome, Request
+from nonmember.artifacts.store import canonical_json, key_hash, text_hash
+from nonmember.checks import (
+    looks_like_secret,
+    names_a_secret,
+    require_choice,
+    require_count,
+    require_flag,
+    require_kind,
+    require_text,
+    require_variable_name,
+)
+from nonmember.endpoints.errors import EndpointError
+from nonmember.models.base import last_part
+from nonmember.records.answers import Request
 
 ROUTES = {"chat": "chat/completions", "completions": "completions"}
-MOST_TOKENS = 10_000_000  # of one request; no model reads or writes as many
-LARGEST_SUM = 1.001  # of probabilities, after rounding
+TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
+THINKING = ("off", "strip", "keep")
+# What asks a model not to think, by whom it is understood.
+WITHOUT_THOUGHTS: Mapping[str, Mapping[str, Any]] = {
+    "chat template": {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},  # vLLM, SGLang, llama.cpp
+    "effort": {"reasoning_effort": "none"},  # OpenAI, Ollama
+    "least effort": {"reasoning_effort": "minimal"},
+    "type": {"thinking": {"type": "disabled"}},  # Anthropic, DeepSeek
+    "flag": {"enable_thinking": False},  # DashScope
+    "reasoning": {"reasoning": {"enabled": False}},  # OpenRouter
+}
+# Fields of a request that hold the question, are set by `request_settings`, or change the form of the answer.
+OWN_FIELDS = (
+    "model", "messages", "prompt", "suffix", *TOKEN_LIMITS, "max_output_tokens", "temperature", "seed", "logprobs",
+    "top_logprobs", "echo", "n", "best_of", "stream", "stream_options", "tools", "tool_choice", "functions",
+    "function_call", "modalities",
+)  # fmt: skip
+ENVIRONMENT = "env:"  # before the name of a variable, in the place of a secret
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+OWN_HEADERS = ("host", "content-length", "content-type", "content-encoding", "accept-encoding", "transfer-encoding",
+               "connection", "idempotency-key")  # fmt: skip
 
-# Where servers differ: `max_tokens` under its newer name, no seeds, no system's turn.
-Quirk = Literal["max_completion_tokens", "no_seed", "no_system"]
+
+@dataclass(frozen=True)
+class RequestSettings:
+    """How a service wants its requests.
+
+    token_limit: the name of the field.   min_output_tokens: at least so many are asked for.   temperature, seed:
+    whether they are sent.   system: whether an instruction is a turn of its own; else it stands before the question.
+    no_thoughts: of WITHOUT_THOUGHTS, by which the model was asked not to think.
+    """
+
+    token_limit: str = "max_tokens"
+    min_output_tokens: int = 0
+    temperature: bool = True
+    seed: bool = True
+    system: bool = True
+    no_thoughts: str = ""
+
+    def __post_init__(self) -> None:
+        require_choice(self.token_limit, TOKEN_LIMITS, "request_settings.token_limit of an endpoint")
+        require_count(self.min_output_tokens, 0, "request_settings.min_output_tokens of an endpoint")
+        for name in ("temperature", "seed", "system"):
+            require_flag(getattr(self, name), f"request_settings.{name} of an endpoint")
+
+    @classmethod
+    def of_quirks(cls, quirks: Sequence[str]) -> Self:
+        """As earlier versions noted them in the table of an endpoint."""
+        return cls(
+            token_limit="max_completion_tokens" if "max_completion_tokens" in quirks else "max_tokens",
+            seed="no_seed" not in quirks,
+            system="no_system" not in quirks,
+        )
 
 
-class Unusable(Exception):
-    """An answer that does not hold what was asked for. Its text says what is missing."""
+SETTINGS_IN_YAML = tuple(one.name for one in fields(RequestSettings) if one.name != "no_thoughts")
+
+
+@dataclass(frozen=True)
+class Service:
+    """Where a model is asked, and how.
+
+    url: up to and including /v1.   model: as the server calls it.   form: chat or completions, the route that is asked.
+    key_variable: the environment variable that holds the secret; it need not be set for a server that wants none.
+    request_settings: fields of `RequestSettings`; those that are left out or null are found by trying.
+    extra_body, extra_query, extra_headers: sent with every request. In the place of a secret, a query or header has
+    env:NAME, for the value of an environment variable; these are no part of any key.
+    thinking: off, the model is asked not to think; strip, thoughts are cut off its answers; keep, those that stand in
+    the text are part of the answer.
+    """
+
+    url: str
+    model: str
+    form: str
+    key_variable: str
+    request_settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    extra_body: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    extra_query: Mapping[str, str] = field(default_factory=dict, hash=False)
+    extra_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    thinking: str = "strip"
+
+    def __post_init__(self) -> None:
+        require_choice(self.form, tuple(ROUTES), "form of an endpoint")
+        require_choice(self.thinking, THINKING, "thinking of an endpoint")
+        for name in ("url", "model"):
+            require_text(getattr(self, name), f"{name} of an endpoint")
+        require_variable_name(self.key_variable, "key_variable of an endpoint")
+        _require_address(self.url)
+        for name in ("request_settings", "extra_body", "extra_query", "extra_headers"):
+            require_kind(getattr(self, name), Mapping, f"{name} of an endpoint", "a mapping")
+        given = {name: value for name, value in self.request_settings.items() if value is not None}
+        object.__setattr__(self, "request_settings", given)  # null and left out are the same
+        for name in given:
+            require_choice(name, SETTINGS_IN_YAML, "a name among request_settings of an endpoint")
+        self.settings()
+        _require_extra_body(self.extra_body)
+        _require_extra("extra_query", self.extra_query, ())
+        _require_extra("extra_headers", self.extra_headers, OWN_HEADERS)
+
+    @property
+    def label(self) -> str:
+        return f"{last_part(self.model)} at {self.url}"
+
+    @property
+    def address(self) -> str:
+        return self.url.rstrip("/")
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        """What tells it from the same model asked in the plain way; empty for that. Secrets are left out."""
+        extras = {
+            "request_settings": dict(self.request_settings), "extra_body": dict(self.extra_body),
+            "extra_query": _open(self.extra_query), "extra_headers": _open(self.extra_headers),
+            "thinking": "" if self.thinking == "strip" else self.thinking,
+        }  # fmt: skip
+        return {name: value for name, value in extras.items() if value}
+
+    def settings(self, **others: Any) -> RequestSettings:
+        """Those that are given, others by default or as said."""
+        return RequestSettings(**{**others, **self.request_settings})
+
+    def finding(self, name: str) -> str:
+        """What a finding about it is called in the table that all ways of asking the model share."""
+        return f"{name} {key_hash(self.extras)[:16]}" if self.extras else name
+
+    def secret(self) -> str:
+        """Raises EndpointError where it cannot be sent; empty where there is none."""
+        return _variable(self.key_variable)
+
+    def query(self) -> dict[str, str]:
+        """With the secrets in it."""
+        return {name: _filled(value) for name, value in self.extra_query.items()}
+
+    def headers(self) -> dict[str, str]:
+        """With the secrets in them."""
+        return {name: _filled(value) for name, value in self.extra_headers.items()}
+
+    def secrets(self) -> tuple[str, ...]:
+        """All of them, to be removed from what comes back."""
+        values = (*self.extra_query.values(), *self.extra_headers.values())
+        names = (self.key_variable, *(value.removeprefix(ENVIRONMENT) for value in values if _is_secret(value)))
+        return tuple(filter(None, map(_variable, names)))
 
 
 @dataclass(frozen=True)
 class Sent:
-    """One request as it is sent: `body` to `route` below `url`."""
+    """One request as it is sent: `body` to `route` below `url`. extra: of query and headers, what may change an
+    answer."""
 
     url: str
     route: str
     body: Mapping[str, Any]
+    extra: Mapping[str, Any] = field(default_factory=dict)
 
     @cached_property
     def as_json(self) -> str:
-        return canonical_json({"url": self.url, "route": self.route, "body": self.body})
+        return canonical_json({"url": self.url, "route": self.route, "body": self.body, **self.extra})
 
     @cached_property
     def key(self) -> str:
@@ -49,43 +196,57 @@ class Sent:
 
     @property
     def max_new_tokens(self) -> int:
-        return int(self.body.get("max_tokens", self.body.get("max_completion_tokens", 0)))
+        return int(next((self.body[name] for name in TOKEN_LIMITS if name in self.body), 0))
+
+    @property
+    def num_alternatives(self) -> int:
+        return int(self.body.get("top_logprobs", self.body.get("logprobs", 0)))
+
+    @property
+    def echoes(self) -> bool:
+        return bool(self.body.get("echo"))
 
 
-def sent(endpoint: Endpoint, request: Request, quirks: Sequence[Quirk]) -> Sent:
-    """A question in the endpoint's form. What only we know (document, name, expected answer) is not sent."""
-    body: dict[str, Any] = {"model": endpoint.model, "temperature": request.temperature}
-    if endpoint.form == "chat":
-        body["messages"] = _turns(request, with_system="no_system" not in quirks)
+def sent(service: Service, request: Request, settings: RequestSettings) -> Sent:
+    """A question in the service's form. What only we know (document, name, expected answer) is not sent."""
+    body: dict[str, Any] = {"max_tokens": request.max_new_tokens, "temperature": request.temperature}
+    body["seed"] = request.seed
+    if service.form == "chat":
+        body["messages"] = _turns(request, with_system=settings.system)
+        body |= WITHOUT_THOUGHTS.get(settings.no_thoughts, {})
         if request.top_logprobs:
             body |= {"logprobs": True, "top_logprobs": request.top_logprobs}
     else:
         body["prompt"] = request.as_text
         if request.top_logprobs:
             body["logprobs"] = request.top_logprobs
-    body["max_completion_tokens" if "max_completion_tokens" in quirks else "max_tokens"] = request.max_new_tokens
-    if "no_seed" not in quirks:
-        body["seed"] = request.seed
-    return Sent(_address(endpoint), ROUTES[endpoint.form], body)
+    return _sent(service, service.form, body, settings)
 
 
-def echoed(endpoint: Endpoint, text: str, num_new_tokens: int) -> Sent:
+def echoed(service: Service, text: str, num_new_tokens: int) -> Sent:
     """Ask for the log-probability of each token of a text. num_new_tokens: 1, or 0 where a server writes none."""
-    return _scored(endpoint, text, num_new_tokens, {"echo": True})
+    return _scored(service, text, num_new_tokens, {"echo": True})
 
 
-def continued(endpoint: Endpoint, text: str, num_new_tokens: int) -> Sent:
+def continued(service: Service, text: str, num_new_tokens: int) -> Sent:
     """Ask for the likeliest continuation of a text, with the log-probability of each token of it."""
-    return _scored(endpoint, text, num_new_tokens, {})
+    return _scored(service, text, num_new_tokens, {})
 
 
-def _scored(endpoint: Endpoint, text: str, num_new_tokens: int, more: Mapping[str, Any]) -> Sent:
-    body = {"model": endpoint.model, "prompt": text, "logprobs": 1, "max_tokens": num_new_tokens, "temperature": 0.0}
-    return Sent(_address(endpoint), ROUTES["completions"], {**body, **more})
+def _scored(service: Service, text: str, num_new_tokens: int, more: Mapping[str, Any]) -> Sent:
+    body = {"prompt": text, "logprobs": 1, "max_tokens": num_new_tokens, "temperature": 0.0, **more}
+    return _sent(service, "completions", body, replace(service.settings(), min_output_tokens=0))
 
 
-def _address(endpoint: Endpoint) -> str:
-    return endpoint.url.rstrip("/")
+def _sent(service: Service, form: str, body: dict[str, Any], settings: RequestSettings) -> Sent:
+    number = body.pop("max_tokens")
+    body[settings.token_limit] = max(number, settings.min_output_tokens)
+    for name in ("temperature", "seed"):
+        if not getattr(settings, name):
+            body.pop(name, None)
+    extra = {"query": _open(service.extra_query), "headers": _open(service.extra_headers)}
+    extra = {name: value for name, value in extra.items() if value}
+    return Sent(service.address, ROUTES[form], {"model": service.model, **body, **service.extra_body}, extra)
 
 
 def _turns(request: Request, *, with_system: bool) -> list[dict[str, str]]:
@@ -98,133 +259,98 @@ def _turns(request: Request, *, with_system: bool) -> list[dict[str, str]]:
     return [{"role": "user", "content": whole}]
 
 
-def read_completion(response: Mapping[str, Any], date: str, *, needs_logprobs: bool) -> Completion:
-    """A completion from a server's answer by either route. Raises Unusable for one that is not in the protocol's form,
-    or has tokens without the log-probabilities that were asked for."""
-    choice = _choice(response)
-    message = choice.get("message")
-    text = str((message or {}).get("content") or "") if message is not None else str(choice.get("text") or "")
-    refusal = (message or {}).get("refusal")
-    finish_reason = str(choice.get("finish_reason") or "")
-    refused = bool(refusal) or finish_reason == "content_filter"
-    outcome: Outcome = "refused" if refused else "answered" if text.strip() else "empty"
-    top_logprobs = alternatives(choice.get("logprobs")) if needs_logprobs else ()
-    if needs_logprobs and outcome == "answered" and not top_logprobs:
-        raise Unusable("the log-probabilities that were asked for were left out")
-    prompt_tokens, completion_tokens = usage(response)
-    return Completion(
-        text=text,
-        outcome=outcome,
-        finish_reason=finish_reason,
-        served_model=str(response.get("model") or ""),
-        date=date,
-        top_logprobs=top_logprobs,
-        prompt_tokens=prompt_tokens,
-        completion_tokens=completion_tokens,
-        reason=str(refusal or finish_reason) if refused else "",
-    )
+# Checks of what is given ----------------------------------------------------------------------------------------------
 
 
-def alternatives(logprobs: Any) -> tuple[tuple[tuple[str, float], ...], ...]:
-    """Per written token the pairs of text and log-probability, itself among them, the likeliest first; empty where the
-    server gave none."""
-    if not isinstance(logprobs, Mapping):
-        return ()
-    rows: list[tuple[tuple[str, float], ...]] = []
-    if isinstance(content := logprobs.get("content"), list):  # chat
-        for token in content:
-            pairs = [(str(one["token"]), float(one["logprob"])) for one in token.get("top_logprobs") or ()]
-            rows.append(_ranked(pairs, str(token["token"]), token.get("logprob")))
-    elif isinstance(tops := logprobs.get("top_logprobs"), list):  # completions
-        tokens = logprobs.get("tokens") or [None] * len(tops)
-        chances = logprobs.get("token_logprobs") or [None] * len(tops)
-        for top, token, chance in zip(tops, tokens, chances, strict=True):
-            pairs = [(str(name), float(value)) for name, value in (top or {}).items()]
-            rows.append(_ranked(pairs, token, chance))
-    return tuple(rows) if all(rows) else ()
+def _require_address(url: str) -> None:
+    if any(mark in url for mark in "@?#"):  # where secrets may stand, which are not repeated here
+        raise ValueError(
+            "url of an endpoint must have no user, password or query: a secret belongs into the environment variable "
+            "that key_variable names, a query into extra_query."
+        )
+    if looks_like_secret(url):
+        raise ValueError(
+            "url of an endpoint must be an address; got what looks like a secret and is not repeated here. Put it into "
+            "the environment variable that key_variable names."
+        )
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"url of an endpoint must begin with http:// or https://; got {url!r}.")
+    if not _has_host(url):
+        raise ValueError(f"url of an endpoint must name a host, as in http://localhost:8080/v1; got {url!r}.")
 
 
-def _ranked(pairs: list[tuple[str, float]], token: Any, chance: Any) -> tuple[tuple[str, float], ...]:
-    if chance is not None and token is not None and all(name != token for name, _ in pairs):
-        pairs = [*pairs, (str(token), float(chance))]
-    return tuple(sorted(pairs, key=lambda pair: -pair[1]))
+def _has_host(url: str) -> bool:
+    """A name of printable letters, and a port that can be one."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0 and url.isprintable() and " " not in url
+    except ValueError:
+        return False
 
 
-def are_log_probabilities(row: Sequence[tuple[str, float]], least: int) -> bool:
-    """Whether the alternatives to a token can be what they are called. least: so many there must be."""
-    values = [value for _, value in row]
-    return (
-        len(values) >= least
-        and all(math.isfinite(value) and value <= 1e-6 for value in values)
-        and sum(map(math.exp, values)) <= LARGEST_SUM
-    )
+def _require_extra_body(body: Mapping[str, Any]) -> None:
+    for name in body:
+        if name in OWN_FIELDS:
+            instead = " Give it in request_settings." if name in (*TOKEN_LIMITS, "temperature", "seed") else ""
+            raise ValueError(
+                f"extra_body of an endpoint may not hold {name!r}: each request sets it itself, or it would change the "
+                f"form of the answers.{instead}"
+            )
+    if any(looks_like_secret(text) or names_a_secret(name) for name, text in _leaves(body, "")):
+        raise ValueError(
+            "extra_body of an endpoint must hold no secret, since it is written into results. Give it in "
+            f"extra_headers or extra_query as {ENVIRONMENT}NAME, with the name of an environment variable."
+        )
+    try:
+        canonical_json(body)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"extra_body of an endpoint must be JSON ({error}). Leave out what is none.") from None
 
 
-def read_prompt_scores(response: Mapping[str, Any], text: str, num_new_tokens: int) -> list[float]:
-    """The log-probability of each token of a text but the first, from an answer that repeats the text. Raises Unusable
-    for one that does not. num_new_tokens: how many were asked for beside it."""
-    choice = _choice(response)
-    logprobs = choice.get("logprobs")
-    if not isinstance(logprobs, Mapping) or not isinstance(values := logprobs.get("token_logprobs"), list):
-        raise Unusable("the log-probabilities of the text were left out")
-    if not _same_text(str(choice.get("text") or ""), text):
-        raise Unusable("the text was not repeated")
-    num_new = usage(response)[1] if response.get("usage") else num_new_tokens  # nobody shows an end of text
-    if num_new > max(1, num_new_tokens):  # llama-cpp-python takes 0 for as many as it can
-        raise Unusable(f"{num_new:,} tokens were written and {num_new_tokens} wanted")
-    scores = values[1 : len(values) - num_new]
-    if any(value is None or not math.isfinite(value) or value > 1e-6 for value in scores):
-        raise Unusable("not every token of the text has a log-probability")
-    return [float(value) for value in scores]
+def _leaves(value: Any, name: str) -> Sequence[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        return [pair for key, inner in value.items() for pair in _leaves(inner, str(key))]
+    if isinstance(value, list | tuple):
+        return [pair for inner in value for pair in _leaves(inner, name)]
+    return [(name, str(value))]
 
 
-def listed_tokens(response: Mapping[str, Any]) -> list[tuple[str, float]]:
-    """Text and log-probability of each token that an answer of the completions route lists; those without a number
-    (the first of a text) left out. Empty where it lists none."""
-    logprobs = _choice(response).get("logprobs")
-    if not isinstance(logprobs, Mapping):
-        return []
-    tokens, values = (logprobs.get(name) or [] for name in ("tokens", "token_logprobs"))
-    return [(str(token), float(value)) for token, value in zip(tokens, values, strict=False) if value is not None]
+def _require_extra(what: str, values: Mapping[str, str], own: Sequence[str]) -> None:
+    for name, value in values.items():
+        where = f"{what}.{name} of an endpoint"
+        if not isinstance(name, str) or not _HEADER.fullmatch(name) or name.lower() in own:
+            raise ValueError(f"{what} of an endpoint must name what may be set; got {name!r}. Leave it out.")
+        require_text(value, where)
+        if not value.isprintable() or not value.isascii():
+            raise ValueError(f"{where} must be printable ASCII, without line ends. Correct it.")
+        if _is_secret(value):
+            require_variable_name(value.removeprefix(ENVIRONMENT), f"what follows {ENVIRONMENT} in {where}")
+        elif names_a_secret(name) or looks_like_secret(value):
+            raise ValueError(
+                f"{where} must name an environment variable that holds the secret, as {ENVIRONMENT}NAME; what was "
+                "given is not repeated here. Put it into that variable."
+            )
 
 
-def _same_text(answer: str, text: str) -> bool:
-    """Up to white space, which some tokenizers do not bring back, and to characters cut in the middle."""
-    return "".join(answer.split()).startswith("".join(text.split())[:200])
+def _is_secret(value: str) -> bool:
+    return value.startswith(ENVIRONMENT)
 
 
-def _choice(response: Mapping[str, Any]) -> Mapping[str, Any]:
-    choices = response.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
-        raise Unusable("the answer has no choices")
-    return choices[0]
+def _open(values: Mapping[str, str]) -> dict[str, str]:
+    """Without the secrets."""
+    return {name: value for name, value in values.items() if not _is_secret(value)}
 
 
-def usage(response: Mapping[str, Any]) -> tuple[int, int]:
-    """Tokens sent and received, as the server counts them; 0 and 0 where it does not, or not what can be counts."""
-    counted = response.get("usage")
-    if not isinstance(counted, Mapping):
-        return 0, 0
-    prompt, completion = (counted.get(name) or 0 for name in ("prompt_tokens", "completion_tokens"))
-    if not all(type(number) is int and 0 <= number <= MOST_TOKENS for number in (prompt, completion)):
-        return 0, 0
-    return prompt, completion
+def _filled(value: str) -> str:
+    if not _is_secret(value):
+        return value
+    if not (secret := _variable(name := value.removeprefix(ENVIRONMENT))):
+        raise EndpointError(f"the environment variable {name} is not set, and a header or query needs it. Set it.")
+    return secret
 
 
-def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
-    """An answer as a row of the table. text: the raw response."""
-    read = read_completion(response, date, needs_logprobs=False)
-    return Row(
-        key=sent.key,
-        request=sent.as_json,
-        response=text,
-        outcome=read.outcome,
-        text=read.text,
-        finish_reason=read.finish_reason,
-        served_model=read.served_model,
-        system_fingerprint=str(response.get("system_fingerprint") or ""),
-        date=date,
-        prompt_tokens=read.prompt_tokens,
-        completion_tokens=read.completion_tokens,
-        cost=cost,
-    )
+def _variable(name: str) -> str:
+    secret = os.environ.get(name, "").strip()
+    if not (secret.isascii() and secret.isprintable()):
+        raise EndpointError(f"what {name} holds is no key: it has characters that cannot be sent. Set it anew.")
+    return secret

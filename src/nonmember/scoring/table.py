@@ -53,7 +53,7 @@ class ScoreTable:
             measurement = Scored(
                 "model", scoring.model, scoring.corpus, score, limit, *beside, scored_text=True, prefix=scoring.prefix
             )
-            return score(measurement.inputs(builder))
+            return measurement.scores(measurement.inputs(builder))
 
         scored = [scored_by(score) for score in wanted.values()]
         columns, reasons = table_of_scores(list(wanted), scored)
