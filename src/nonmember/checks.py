@@ -158,6 +158,33 @@ def names_a_secret(name: str) -> bool:
     return _SECRET_NAME.fullmatch(name.rpartition(".")[2]) is not None
 
 
+def holds_secret(name: str, value: str) -> bool:
+    """Whether a setting holds a secret itself, and not the name of an environment variable (env:NAME)."""
+    if looks_like_secret(name) or looks_like_secret(value):
+        return True
+    plain = value.strip("'\" ")
+    return names_a_secret(name) and plain not in ("", "null", "None", "???") and not plain.startswith(("env:", "${"))
+
+
+def refuse_secrets(overrides: Sequence[str]) -> None:
+    """Raises ValueError for a secret among the words of a command, of which nothing is repeated but its name."""
+    for number, override in enumerate(overrides, start=1):
+        name, _, value = override.partition("=")
+        name = name.lstrip("+~")
+        is_option = name.startswith("-")  # --key FILE, --secret FILE
+        if looks_like_secret(override) or (not is_option and holds_secret(name, value)):
+            where = f"Word {number} of the command" if is_option or looks_like_secret(name) else name
+            raise ValueError(
+                f"{where} holds what looks like a secret, which is not repeated here. Nothing was run or written: put "
+                "it into an environment variable, and name that in key_variable, or as env:NAME in extra_headers or "
+                "extra_query of an endpoint."
+            )
+        if name.rpartition(".")[2] == "key_variable":
+            for one in re.split(r"[\s,()\[\]'\"]+", value):
+                if one not in ("", "choice", "null", "???"):
+                    require_variable_name(one, name)
+
+
 def hidden(text: str) -> str:
     """With three stars in the place of what looks like a secret."""
     return _SECRET.sub("***", text)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Completion, Limits, Request, incoming, protocol, questions, sending
+from nonmember.endpoints import Completion, Limits, Request, incoming, questions, sending, service
 from nonmember.endpoints.endpoint import EndpointClient, Session
 from nonmember.endpoints.errors import EndpointError
 from nonmember.endpoints.incoming import parsed
@@ -203,7 +203,7 @@ def test_a_request_that_is_turned_down_costs_the_others_nothing(body, outcome, t
 
 def test_what_cannot_go_over_the_wire_is_told_without_the_secret(tmp_path, monkeypatch):
     monkeypatch.setenv(KEY_VARIABLE, "sk-0123456789abcdef")
-    monkeypatch.setattr(protocol, "_has_host", lambda url: True)  # which refuses those that we know of
+    monkeypatch.setattr(service, "_has_host", lambda url: True)  # which refuses those that we know of
     nowhere = Endpoint("http:///v1", "lab", "chat", KEY_VARIABLE)
     client = EndpointClient(nowhere, Store(tmp_path), LIMITS, Session())
     with pytest.raises(EndpointError, match=r"nothing can be sent there\. Correct `url` or .* LAB_KEY") as error:

@@ -67,7 +67,7 @@ def explain(error: BaseException) -> str:
             known = [str(key) for key in error.parent_node if key != "hydra"]
             above = str(error.full_key).rpartition(".")[0]
             start = f"{above} has" if above else "The keys are"
-            has = f"{start} {_listed(known)}." if known else f"{above} has no keys."
+            has = f"{start} {_listed(known)}." if known else f"{above} is empty; add to it with +{error.full_key}=..."
             return f"There is no key {error.full_key}{_meant(str(error.key), known)} {has}"
         case InterpolationKeyError() if unknown := _NOT_IN_THE_WORLD.search(str(error)):
             return _of_a_world(unknown[1])

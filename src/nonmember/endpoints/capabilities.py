@@ -12,22 +12,15 @@ from typing import Any
 
 from nonmember.endpoints.endpoint import EndpointClient, Refused
 from nonmember.endpoints.errors import NOT_PERMITTED, EndpointError, NoSuchRoute, Unusable
-from nonmember.endpoints.protocol import (
-    TOKEN_LIMITS,
-    WITHOUT_THOUGHTS,
-    RequestSettings,
-    Sent,
-    continued,
-    echoed,
-    sent,
-)
+from nonmember.endpoints.protocol import WITHOUT_THOUGHTS, Sent, continued, echoed, sent
 from nonmember.endpoints.reading import are_log_probabilities, listed_tokens, read_completion, read_prompt_scores
+from nonmember.endpoints.service import TOKEN_LIMITS, RequestSettings
 from nonmember.models.access import Access
 from nonmember.records.answers import Completion, Request
 
 ALTERNATIVES = (20, 5, 1)  # what the protocol's chat form allows at most, its older form, and some servers
 # Tokens asked for beside the scores of a text. Not 0 at first: llama-cpp-python takes it for as many as fit.
-NEW_TOKENS_WITH_ECHO = (1, 0, 16)
+NEW_TOKENS_WITH_ECHO = (1, 0)
 NUM_CHECKED = 4  # written tokens whose scores are compared
 HALF = "\N{REPLACEMENT CHARACTER}"
 LARGEST_GAP = 1.0  # nats between two scores of one token: ten deviations of a server that calculates in 8 bits
@@ -200,7 +193,8 @@ def _find_echo(client: EndpointClient) -> int | None:
             raise Unusable("the text has more tokens")
         return scores
 
-    for number in NEW_TOKENS_WITH_ECHO:
+    least = client.endpoint.settings().min_output_tokens
+    for number in (least,) if least else NEW_TOKENS_WITH_ECHO:
         try:
             (answer,) = client.exchange([echoed(client.endpoint, TEXT, number)], read, "probing", probing=True)
         except NoSuchRoute:

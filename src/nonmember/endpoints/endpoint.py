@@ -24,9 +24,10 @@ from nonmember.artifacts.store import POLL_SECONDS, Store
 from nonmember.endpoints.errors import EndpointError, Unusable
 from nonmember.endpoints.incoming import parsed
 from nonmember.endpoints.limits import Limits, Spent
-from nonmember.endpoints.protocol import Sent, Service
+from nonmember.endpoints.protocol import Sent
 from nonmember.endpoints.reading import row_of
 from nonmember.endpoints.sending import Sending
+from nonmember.endpoints.service import Service
 from nonmember.endpoints.table import CompletionsTable, now, opened
 from nonmember.models.base import last_part
 from nonmember.runtime.files import locked

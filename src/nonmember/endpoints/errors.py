@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Mapping
 from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 LONGEST_PAUSE = 600.0  # seconds that a server may ask for
 LONGEST_WORDS = 300  # characters of a server's own words that are repeated
@@ -69,6 +70,8 @@ def raise_for_status(status: int, headers: Mapping[str, str], error: Any, *, mod
     """What an HTTP status other than success means. error: the body, as JSON where it is such, without secrets."""
     words, codes = _words(error), codes_of(error)
     said = f"{status} {words}".strip()
+    if 300 <= status < 400:
+        raise _redirected(headers.get("location", ""))
     if status in KEY_REFUSED:  # whose words may repeat the secret
         raise EndpointError(
             f"the server refuses the secret in {key_variable} ({status}). Set that environment variable to a valid key "
@@ -77,7 +80,7 @@ def raise_for_status(status: int, headers: Mapping[str, str], error: Any, *, mod
     if status in NO_CREDIT or not codes.isdisjoint(QUOTA_CODES):
         raise EndpointError(f"the server reports that the account has no credit left ({status}): {words}")
     if status in NO_ROUTE and (model in words or not codes.isdisjoint(MODEL_CODES)):
-        raise NoSuchRoute(f"the server knows no model {model!r} ({said}). Name one that it has as `model`.")
+        raise NoSuchRoute(f"the server knows no model {model!r} ({status}). Name one that it has as `model`.")
     if status in NO_ROUTE:
         raise NoSuchRoute(
             f"there is no such route at that address ({said}). Give `url` up to and including /v1 (of Azure, up to the "
@@ -95,6 +98,17 @@ def raise_for_status(status: int, headers: Mapping[str, str], error: Any, *, mod
         crowded = status in CROWDED
         raise RetryableError(said, wait=wait, crowded=crowded, broken=status >= 500 and not crowded)
     raise NotAccepted(said, status)
+
+
+def _redirected(location: str) -> EndpointError:
+    try:
+        host = urlsplit(location).hostname or "another path of its own"
+    except ValueError:
+        host = "an address that cannot be read"
+    return EndpointError(
+        f"the server sends requests on to {host}, and the documents' text was not sent there. Give that address as "
+        "`url` if you trust it."
+    )
 
 
 def was_declined(status: int, error: Any) -> bool:

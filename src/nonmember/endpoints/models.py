@@ -12,8 +12,8 @@ from nonmember.checks import require_text
 from nonmember.endpoints import questions
 from nonmember.endpoints.capabilities import require
 from nonmember.endpoints.endpoint import EndpointClient, Session
-from nonmember.endpoints.protocol import Service
 from nonmember.endpoints.recorded import Recorded
+from nonmember.endpoints.service import Service
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, last_part
 from nonmember.models.places import require_model

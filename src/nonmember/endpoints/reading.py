@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from nonmember.endpoints.errors import Unusable
 from nonmember.endpoints.protocol import Sent
 from nonmember.endpoints.table import Row
+from nonmember.endpoints.thoughts import STILL_THINKING, without_thoughts
 from nonmember.records.answers import Completion, Outcome
 from nonmember.records.tokens import LOG_PROB_FLOOR
 
 MOST_TOKENS = 10_000_000  # of one request; no model reads or writes as many
-LARGEST_SUM = 1.001  # of probabilities, after rounding
+LARGEST_SUM, LARGEST_SUM_OF_ANY = 1.001, 1.05  # of probabilities, after rounding; of a probe's, and of any answer's
 # Characters of an answer: more than tokens have, runs of white space aside, and what no tokenizer counts.
 CHARACTERS_PER_TOKEN, CHARACTERS_BESIDE = 64, 1024
 
@@ -24,30 +24,10 @@ TEXT_PARTS = (None, "text", "output_text")
 THOUGHT_PARTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought")
 THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
 
-STILL_THINKING = (
-    "it was cut while it still thought: give it room (request_settings.min_output_tokens), or turn thinking off "
-    "(thinking=off)"
-)
-ENDLESS_THOUGHTS = "its thoughts do not end, and there is no answer behind them"
 ONLY_THOUGHTS = "it holds thoughts and no answer"
 TOOL_CALL = "it calls a tool in place of answering"
 NO_CONTENT = "its content is null"
 EMPTY_TEXT = "its text is empty"
-
-# How models mark their thoughts where the server leaves them in the text.
-_MARK = re.compile(
-    r"(?P<open><(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning)\b[^<>/]*>|\[THINK\]|◁think▷|<\|begin_of_thought\|>"
-    r"|<\|START_THINKING\|>|<\|channel>(?:thought|analysis)\b)"
-    r"|</(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning)\s*>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>"
-    r"|<\|END_THINKING\|>|<channel\|>",
-    re.IGNORECASE,
-)
-# gpt-oss: channels, of which `final` is the answer; without its special tokens what they leave behind.
-_CHANNEL = re.compile(
-    r"<\|channel\|>\s*(\w+).*?<\|message\|>(.*?)(?=<\|(?:end|return|call|start|channel)\|>|$)", re.DOTALL
-)
-_BARE_CHANNELS = re.compile(r"\s*(?:analysis|commentary).*assistant\s*final", re.DOTALL)
-
 
 # The text of an answer ------------------------------------------------------------------------------------------------
 
@@ -99,40 +79,6 @@ def read_completion(
         }[outcome],
         has_thoughts=has_thoughts,
     )
-
-
-def without_thoughts(text: str, finish_reason: str) -> tuple[str, bool, str]:
-    """A text without the thoughts that its model marks as such.
-
-    Thoughts may have begun in the prompt, so all before a mark that ends them belongs to them. An opening mark within
-    an answer that is complete is text.
-
-    Returns:
-        The answer, whether there were thoughts, and why nothing is left of it (empty where something is).
-    """
-    if "<|channel|>" in text:
-        final = "".join(said for channel, said in _CHANNEL.findall(text) if channel == "final")
-        return final.strip(), True, "" if final.strip() else _endless(finish_reason)
-    if bare := _BARE_CHANNELS.match(text):
-        return text[bare.end() :].strip(), True, ""
-    answer: list[str] = []
-    start, inside, has_thoughts = 0, False, False
-    for mark in _MARK.finditer(text):
-        if mark["open"] and not inside:
-            answer.append(text[start : mark.start()])
-            start, inside = mark.start(), True
-        elif not mark["open"]:
-            if not inside:
-                answer.clear()
-            start, inside, has_thoughts = mark.end(), False, True
-    if inside and (finish_reason == "length" or not "".join(answer).strip()):
-        return "", True, _endless(finish_reason)
-    whole = "".join([*answer, text[start:]])
-    return (whole.strip(), True, "") if has_thoughts else (text, False, "")
-
-
-def _endless(finish_reason: str) -> str:
-    return STILL_THINKING if finish_reason == "length" else ENDLESS_THOUGHTS
 
 
 def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -201,7 +147,7 @@ def check_length(sent: Sent, response: Mapping[str, Any]) -> None:
 def _alternatives_of(logprobs: Any, text: str, has_thoughts: bool) -> tuple[tuple[tuple[str, float], ...], ...]:
     """Those of the answer alone: where thoughts stand before it, from its first letter on."""
     rows = alternatives(logprobs)
-    if not all(are_log_probabilities(row, 1) for row in rows):
+    if not all(are_log_probabilities(row, 1, LARGEST_SUM_OF_ANY) for row in rows):
         raise Unusable("what stands for log-probabilities cannot be such")
     if not (rows and has_thoughts):
         return rows
@@ -254,14 +200,14 @@ def _floored(value: float) -> float:
     return LOG_PROB_FLOOR if value < LOG_PROB_FLOOR else value  # NaN stays
 
 
-def are_log_probabilities(row: Sequence[tuple[str, float]], least: int) -> bool:
+def are_log_probabilities(row: Sequence[tuple[str, float]], least: int, largest_sum: float = LARGEST_SUM) -> bool:
     """Whether the alternatives to a token can be what they are called. least: so many there must be."""
     values = [value for _, value in row]
     return (
         len(values) >= least
         and all(math.isfinite(value) and value <= 1e-6 for value in values)
         and max(values) > LOG_PROB_FLOOR
-        and sum(map(math.exp, values)) <= LARGEST_SUM
+        and sum(map(math.exp, values)) <= largest_sum
     )
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
+import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
-from urllib.parse import urlsplit
 
 from nonmember.endpoints.errors import (
     NOT_PERMITTED,
@@ -21,8 +21,9 @@ from nonmember.endpoints.errors import (
 )
 from nonmember.endpoints.incoming import bytes_for, form_of, limit_size, most_bytes, parsed, without
 from nonmember.endpoints.limits import Budget, Limits, Pace, Spent
-from nonmember.endpoints.protocol import Sent, Service
+from nonmember.endpoints.protocol import Sent
 from nonmember.endpoints.reading import check_length, usage
+from nonmember.endpoints.service import Service
 
 if TYPE_CHECKING:
     import openai
@@ -194,8 +195,6 @@ class Sending:
         except (TimeoutError, openai.APITimeoutError):
             raise RetryableError(late, charged=True) from None
         except openai.APIStatusError as error:
-            if 300 <= error.status_code < 400:
-                raise _redirected(error.response.headers.get("location", "")) from None
             body = self._without_secret(error.body)
             if was_declined(error.status_code, body):
                 return json.dumps(DECLINED | {"error": body}), DECLINED
@@ -250,21 +249,11 @@ class Sending:
         return str(without(text, self._secrets))
 
 
-def _redirected(location: str) -> EndpointError:
-    try:
-        place = urlsplit(location).hostname or "another path of its own"
-    except ValueError:
-        place = "an address that cannot be read"
-    return EndpointError(
-        f"the server sends requests on to {place}, and the documents' text was not sent there. Give that address as "
-        "`url` if you trust it."
-    )
-
-
 def _client(service: Service, limits: Limits) -> openai.AsyncOpenAI:
     import httpx2
     import openai
 
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it tells addresses, and a query may hold a secret
     pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=limits.concurrency)
     http = openai.DefaultAsyncHttpxClient(
         limits=pool, timeout=limits.timeout, follow_redirects=False, headers={"Accept-Encoding": "identity"},
