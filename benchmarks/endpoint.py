@@ -26,6 +26,7 @@ from nonmember.artifacts.store import Store
 from nonmember.endpoints import Limits, Request, questions
 from nonmember.endpoints.endpoint import EndpointClient, Session
 from nonmember.endpoints.protocol import sent
+from nonmember.endpoints.service import RequestSettings
 
 MOST_MILLISECONDS = 3.0
 CONCURRENCY = 64
@@ -85,7 +86,7 @@ def bare(lab: RunningLab, requests: list[Request]) -> None:
 
             async def work() -> None:
                 for request in waiting:
-                    body: Any = sent(lab.endpoint(), request, ()).body
+                    body: Any = sent(lab.endpoint(), request, RequestSettings()).body
                     await client.chat.completions.create(**body)
 
             await asyncio.gather(*(work() for _ in range(CONCURRENCY)))

@@ -11,7 +11,7 @@ import tiny
 from nonmember.audits.measuring import join
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Completion, Questions, Request
-from nonmember.endpoints.probe import parsed_answers
+from nonmember.endpoints.asked import parsed_answers
 from nonmember.methods import DocumentGroup, ScoredDocuments
 from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd
 from nonmember.methods.mc_pdd.prompts import MaskedWords

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from nonmember.audits.measuring import join
 from nonmember.endpoints import Completion, Probe, Questions, Request
-from nonmember.endpoints.probe import parsed_answers
+from nonmember.endpoints.asked import parsed_answers
 from nonmember.methods import ScoredDocuments
 from nonmember.records import Corpus, Document
 

@@ -6,6 +6,7 @@ Each raises `ValueError` with one sentence: the name, what was expected, what wa
 from __future__ import annotations
 
 import math
+import re
 import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -70,6 +71,16 @@ def require_text(value: object, name: str, *, hint: str = "", or_null: bool = Fa
     raise ValueError(wrong(name, f"text{' or null' if or_null else ''}", value, hint))
 
 
+def require_variable_name(value: object, name: str) -> None:
+    """Of an environment variable that holds a secret. What is none may be the secret itself: it is not repeated."""
+    if isinstance(value, str) and _VARIABLE.fullmatch(value) and not (looks_like_secret(value) or _LUMP.search(value)):
+        return
+    raise ValueError(
+        f"{name} must be the name of an environment variable (capital letters, digits and _); what was given is none "
+        "and not repeated here, as it may be the secret itself. Put that into a variable, and name the variable."
+    )
+
+
 def require_kind(value: object, kind: Any, name: str, wanted: str, *, hint: str = "", or_null: bool = False) -> None:
     """An object of a class, or of one of a union of classes, that is called `wanted`."""
     if not (isinstance(value, kind) or (or_null and value is None)):
@@ -104,6 +115,7 @@ def shown(value: object) -> str:
         text = f"[{', '.join(map(shown, value))}]"
     else:
         text = f"{'an' if type(value).__name__[0] in 'AEIOU' else 'a'} {type(value).__name__}"
+    text = hidden(text)
     return text if len(text) <= LONGEST_SHOWN else f"{text[:LONGEST_SHOWN]}..."
 
 
@@ -112,3 +124,71 @@ def first_few(values: Iterable[object]) -> str:
     texts = [str(value) for value in values]
     more = f" and {len(texts) - FEW:,} more" if len(texts) > FEW else ""
     return ", ".join(texts[:FEW]) + more
+
+
+# Secrets --------------------------------------------------------------------------------------------------------------
+
+_VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+_LUMP = re.compile(r"(?=[A-Z]*\d)[A-Z0-9]{20,}|[0-9A-F]{16,}")  # in the name of a variable: words are shorter
+# By their beginnings, as the services give them out.
+_SECRET = re.compile(
+    r"(?<![A-Za-z0-9])(?:"
+    r"sk-(?!learn)(?=[\w-]*\d)[\w-]{12,}"  # OpenAI, Anthropic, OpenRouter, DeepSeek ...
+    r"|(?:sk|rk|pk)_(?:live|test)_\w{8,}|sk_(?=\w*\d)\w{20,}"
+    r"|hf_(?=\w*[A-Z])[A-Za-z0-9]{16,}|api_org_[A-Za-z0-9]{16,}"
+    r"|gh[opusr]_[A-Za-z0-9]{16,}|github_pat_\w{16,}|glpat-[\w-]{16,}"
+    r"|(?:AKIA|ASIA|AROA|AIDA|ABIA|ACCA)[A-Z0-9]{12,}"
+    r"|AIza[\w-]{20,}|ya29\.[\w-]{16,}|GOCSPX-[\w-]{16,}"
+    r"|xox[abeoprs]-[\w-]{8,}|xapp-[\w-]{8,}"
+    r"|(?:gsk|r8|npm|pypi|fw|pplx|csk|tvly|jina|xai|nvapi|dop_v1|tgp_v1|wandb_v1|dckr_pat)[_-]"
+    r"(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}"
+    r"|SG\.[\w-]{16,}\.[\w-]{16,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?"
+    r"|Bearer\s+(?!env:)[\w.~+/=-]{8,}|Basic\s+(?=\S*[a-z]\S*[A-Z0-9=])[\w+/=]{8,}"
+    r")|-----BEGIN [A-Z ]*PRIVATE KEY",
+    re.ASCII,
+)
+_SECRET_NAME = re.compile(
+    r"(?:token|key|sig|signature|cookie|set-cookie)"
+    r"|(?:.*[^a-z])?(?:api[_-]?keys?|(?:access|auth|bearer|refresh|session|security|hf|api|sas)[_-]?token"
+    r"|secrets?(?:[_-]?(?:access[_-]?)?keys?)?|pass(?:word|wd|phrase)|credentials?|authorization"
+    r"|(?:private|access|account|subscription|functions|signing|encryption)[_-]?key)",
+    re.IGNORECASE,
+)
+
+
+def looks_like_secret(text: str) -> bool:
+    """Whether a key, token or password of a known service stands in it."""
+    return _SECRET.search(text) is not None
+
+
+def names_a_secret(name: str) -> bool:
+    """Whether the last part of a setting's, header's or field's name says that its value is a secret."""
+    return _SECRET_NAME.fullmatch(name.rpartition(".")[2]) is not None
+
+
+def refuse_secrets(overrides: Sequence[str]) -> None:
+    """Raises ValueError for a secret among the words of a command, of which nothing is repeated but its name.
+
+    A setting called by the name of a secret may hold none but the name of an environment variable, as env:NAME.
+    """
+    for number, override in enumerate(overrides, start=1):
+        name, _, value = override.partition("=")
+        name = name.lstrip("+~")
+        is_option = name.startswith("-")  # --key FILE, --secret=FILE
+        is_given = value.strip("'\" ") not in ("", "null", "None", "???") and not value.strip("'\" ").startswith("env:")
+        if looks_like_secret(override) or (is_given and names_a_secret(name) and not is_option):
+            where = f"Word {number} of the command" if is_option or looks_like_secret(name) else name
+            raise ValueError(
+                f"{where} holds what looks like a secret, which is not repeated here. Nothing was run or written: put "
+                "it into an environment variable, and name that in key_variable, or as env:NAME in extra_headers or "
+                "extra_query of an endpoint."
+            )
+        if name.rpartition(".")[2] == "key_variable" and "${" not in value:
+            for one in re.split(r"[\s,()\[\]'\"]+", value):  # of a sweep there may be several
+                if one not in ("", "choice", "null", "???"):
+                    require_variable_name(one, name)
+
+
+def hidden(text: str) -> str:
+    """With three stars in the place of what looks like a secret."""
+    return _SECRET.sub("***", text)

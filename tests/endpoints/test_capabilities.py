@@ -14,10 +14,9 @@ from nonmember.artifacts.store import Store
 from nonmember.endpoints import Access, Completion, Limits, Request, capabilities, questions, sending
 from nonmember.endpoints.capabilities import check_alternatives, most_alternatives, require
 from nonmember.endpoints.endpoint import EndpointClient, Refused, Session
-from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.errors import EndpointError, Unusable
 from nonmember.endpoints.models import Recorded
-from nonmember.endpoints.protocol import (
-    Unusable,
+from nonmember.endpoints.reading import (
     are_log_probabilities,
     listed_tokens,
     read_completion,
@@ -154,8 +153,8 @@ def test_a_server_without_a_turn_for_the_system(lab, client):
 
 
 def test_a_server_that_refuses_plain_questions(lab, client):
-    lab.setup(refuses=["temperature"])
-    with pytest.raises(EndpointError, match="does not accept a plain question: 400 Unsupported: temperature"):
+    lab.setup(refuses=["messages"])
+    with pytest.raises(EndpointError, match="does not accept a plain question: 400 Unsupported: messages"):
         require(client(), Access.TEXT, "decop")
 
 

@@ -273,8 +273,8 @@ def test_a_filter_of_contents_is_a_refusal():
     """As some servers say it: with status 400."""
     from nonmember.endpoints.errors import was_declined
 
-    assert was_declined({"code": "content_filter", "message": "..."})
-    assert not was_declined({"code": "context_length_exceeded"})
+    assert was_declined(400, {"code": "content_filter", "message": "..."})
+    assert not was_declined(400, {"code": "context_length_exceeded"})
 
 
 # Budgets --------------------------------------------------------------------------------------------------------------

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Completion, Limits, Request, incoming, models, questions, sending
+from nonmember.endpoints import Completion, Limits, Request, incoming, questions, sending, service
 from nonmember.endpoints.endpoint import EndpointClient, Session
 from nonmember.endpoints.errors import EndpointError
 from nonmember.endpoints.incoming import parsed
 from nonmember.endpoints.models import Endpoint
-from nonmember.endpoints.protocol import usage
+from nonmember.endpoints.reading import usage
 
 KEY_VARIABLE = "LAB_KEY"
 LIMITS = Limits(2, None, None, 10, 2, None, None, None, None, None)
@@ -108,7 +108,7 @@ DEEP = b'{"choices": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         (b'{"choices": [7]}', "does not accept a plain question: the answer has no choices"),
         (
             b'{"choices": [{"message": 3}]}',
-            "does not accept a plain question: the answer is not in the protocol's form",
+            "does not accept a plain question: the answer has neither message nor text",
         ),
     ],
 )
@@ -203,7 +203,7 @@ def test_a_request_that_is_turned_down_costs_the_others_nothing(body, outcome, t
 
 def test_what_cannot_go_over_the_wire_is_told_without_the_secret(tmp_path, monkeypatch):
     monkeypatch.setenv(KEY_VARIABLE, "sk-0123456789abcdef")
-    monkeypatch.setattr(models, "_has_host", lambda url: True)  # which refuses those that we know of
+    monkeypatch.setattr(service, "_has_host", lambda url: True)  # which refuses those that we know of
     nowhere = Endpoint("http:///v1", "lab", "chat", KEY_VARIABLE)
     client = EndpointClient(nowhere, Store(tmp_path), LIMITS, Session())
     with pytest.raises(EndpointError, match=r"nothing can be sent there\. Correct `url` or .* LAB_KEY") as error:
@@ -228,7 +228,7 @@ def test_a_word_for_a_key_does_not_damage_answers(word, tmp_path, monkeypatch):
     text = "The sky of 1 token is 11 times as blue."
     assert {one.text for one in Asked(lambda _: (200, {}, answer(text)), tmp_path).found} == {text}
     plain = answer(text).decode()
-    assert parsed(plain, word) == (plain, json.loads(plain))
+    assert parsed(plain, (word,)) == (plain, json.loads(plain))
 
 
 def test_dates_beyond_all_calendars(tmp_path):

@@ -19,8 +19,8 @@ from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.corpora.sources.paraphrases import Paraphrases
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Request
+from nonmember.endpoints.asked import parsed_answers
 from nonmember.endpoints.models import Endpoint, Recorded
-from nonmember.endpoints.probe import parsed_answers
 from nonmember.generated.rephrased import Written
 from nonmember.methods import Decop, Roles, ScoredDocuments
 from nonmember.methods.decop.prompts import INSTRUCTION, PARAPHRASE, letter_in, letter_probabilities, question

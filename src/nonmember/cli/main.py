@@ -7,8 +7,11 @@ import importlib
 import logging
 import os
 import sys
+import traceback
+from types import TracebackType
 
 from nonmember import __version__
+from nonmember.checks import hidden, refuse_secrets
 from nonmember.runtime.interruption import interruptible, interruption_of, watch_parent
 from nonmember.runtime.processes import process_rank
 
@@ -46,6 +49,7 @@ usage: nonmember COMMAND [key=value ...]
 
 def main() -> None:
     """Entry of the console script."""
+    sys.excepthook = _print_without_secrets
     status = run(sys.argv[1:])
     if status in (*INTERRUPTED, NO_READER):  # at once: taking the libraries apart needs seconds
         logging.shutdown()
@@ -54,6 +58,10 @@ def main() -> None:
         sys.stderr.flush()
         os._exit(status)
     sys.exit(status)
+
+
+def _print_without_secrets(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    sys.stderr.write(hidden("".join(traceback.format_exception(kind, error, trace))))
 
 
 def run(arguments: list[str]) -> int:
@@ -73,6 +81,11 @@ def run(arguments: list[str]) -> int:
         meant = f"did you mean {near[0]}? The commands are" if near else "choose from"
         sys.stderr.write(f"nonmember: there is no command {command!r}; {meant} {', '.join(COMMANDS)}.\n")
         return 2
+    try:
+        refuse_secrets(rest)  # before anything is imported or written that could repeat one
+    except ValueError as error:
+        sys.stderr.write(f"nonmember {command}: {error}\n")
+        return 1
     # Waiting threads must not spin: on shared cores that costs up to sixty times the work itself.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

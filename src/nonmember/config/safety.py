@@ -23,6 +23,8 @@ from hydra.plugins.plugin import Plugin
 from omegaconf import MISSING, Container, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
+from nonmember.checks import looks_like_secret, refuse_secrets
+
 ALLOW_VARIABLE = "NONMEMBER_ALLOW_TARGETS"  # module prefixes, separated by commas
 OWN = "nonmember"
 FURTHER = (
@@ -168,7 +170,10 @@ def environment(name: str, *default: str | None) -> str | None:
         )
     if name not in os.environ and not default:
         raise ValueError(f"The environment variable {name} is not set; set it, or give the value itself as key=value.")
-    return os.environ.get(name, default[0] if default else None)
+    value = os.environ.get(name, default[0] if default else None)
+    if value is not None and looks_like_secret(str(value)):
+        raise ValueError(f"The environment variable {name} holds what looks like a secret, which no config may read.")
+    return value
 
 
 # ------------------------------------------------------------------------------------------- Hydra's own part
@@ -183,9 +188,9 @@ def checked_composition() -> Iterator[None]:
     @functools.wraps(compose)
     def checked(*args: Any, **settings: Any) -> DictConfig:
         config = compose(*args, **settings)
+        check_secrets(config)
         check_names(config)
         check_hydra(config)
-        check_addresses(config)
         return config
 
     ConfigLoaderImpl.load_configuration = checked  # type: ignore[method-assign]
@@ -206,9 +211,10 @@ def check_names(config: DictConfig) -> None:
                     _check_name(target, key)
 
 
-def check_addresses(config: DictConfig) -> None:
-    """Raises ValueError for a secret in an address, before Hydra writes the config, and the words it is made of, to
-    disk. The message does not repeat it."""
+def check_secrets(config: DictConfig) -> None:
+    """Raises ValueError for a secret, wherever it stands, before Hydra writes the config, and the words it is made of,
+    to disk. The message does not repeat it."""
+    refuse_secrets([str(word) for word in OmegaConf.select(config, "hydra.overrides.task", default=())])
     texts = _texts(OmegaConf.to_container(config, resolve=False), "")
     for key, value in sorted(texts, key=lambda one: one[0].startswith("hydra")):
         if value == MISSING:
@@ -216,20 +222,21 @@ def check_addresses(config: DictConfig) -> None:
         if SECRET_IN_ADDRESS.search(value) or (key.endswith(".url") and re.search("[@?#]", value)):
             raise ValueError(
                 f"{key} must be an address without user, password or query: a secret belongs into the environment "
-                "variable that key_variable names. Nothing was written."
+                "variable that key_variable names, a query into extra_query. Nothing was written."
             )
+        refuse_secrets([f"{key}={value}"])
 
 
 def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:
-    """(key, text) of every text in it."""
+    """(key, text) of every text and number in it."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from _texts(inner, f"{key}.{name}".lstrip("."))
     elif isinstance(value, list):
         for inner in value:
             yield from _texts(inner, key)
-    elif isinstance(value, str):
-        yield key, value
+    elif isinstance(value, str | int | float) and not isinstance(value, bool):
+        yield key, str(value)
 
 
 def check_hydra(config: DictConfig) -> None:

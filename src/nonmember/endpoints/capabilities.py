@@ -7,23 +7,14 @@ for anew in each process before a method is refused for it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from nonmember.endpoints.endpoint import EndpointClient, Refused
-from nonmember.endpoints.errors import EndpointError, NoSuchRoute
-from nonmember.endpoints.protocol import (
-    Quirk,
-    Sent,
-    Unusable,
-    are_log_probabilities,
-    continued,
-    echoed,
-    listed_tokens,
-    read_completion,
-    read_prompt_scores,
-    sent,
-)
+from nonmember.endpoints.errors import NOT_PERMITTED, EndpointError, NoSuchRoute, Unusable
+from nonmember.endpoints.protocol import WITHOUT_THOUGHTS, Sent, continued, echoed, sent
+from nonmember.endpoints.reading import are_log_probabilities, listed_tokens, read_completion, read_prompt_scores
+from nonmember.endpoints.service import TOKEN_LIMITS, RequestSettings
 from nonmember.models.access import Access
 from nonmember.records.answers import Completion, Request
 
@@ -39,11 +30,10 @@ PROBE = Request(
     max_new_tokens=4, temperature=0.0, seed=0,
 )  # fmt: skip
 TEXT = "The quick brown fox jumps over the lazy dog and runs into the forest."
-# What a server has to say for each way out to be tried.
-WAYS_OUT: tuple[tuple[Quirk, tuple[str, ...]], ...] = (
-    ("max_completion_tokens", ("max_completion_tokens", "max_tokens")),
-    ("no_seed", ("seed",)),
-    ("no_system", ("system",)),
+ROOMS = (16, 2048)  # least tokens to be asked for: what some servers want, and what some models think
+DRAWN = (
+    "{} takes no temperature: its answers are drawn as the service does by default, and would be others if they were "
+    "asked for again."
 )
 
 
@@ -54,7 +44,7 @@ def require(client: EndpointClient, access: Access, what: str) -> None:
     if access >= Access.PROMPT_LOGPROBS:
         new_tokens_with_echo(client, what)
     else:
-        quirks(client)
+        settings_for(client)
         if access >= Access.TOP_LOGPROBS:
             most_alternatives(client, what)
 
@@ -70,10 +60,12 @@ def only_answers(access: Access, what: str, name: str) -> EndpointError:
     )
 
 
-def quirks(client: EndpointClient) -> tuple[Quirk, ...]:
-    """How this server wants its requests; raises EndpointError where it accepts none."""
-    found = _offer(client, "quirks", _find_quirks)
-    return tuple(found)
+def settings_for(client: EndpointClient) -> RequestSettings:
+    """How this service wants its requests; raises EndpointError where it accepts none."""
+    found = RequestSettings(**_offer(client, "settings", _find_settings))
+    if not found.temperature and (note := DRAWN.format(client.name)) not in client.notes:
+        client.notes.append(note)
+    return found
 
 
 def check_alternatives(client: EndpointClient, number: int, what: str) -> None:
@@ -111,34 +103,80 @@ def _offer(client: EndpointClient, name: str, find: Any, *, missing: Any = None)
     """From memory, the table or the server; what is missing is kept in memory alone."""
     offers = client.session.offers.setdefault(client.endpoint, {})
     if name not in offers:
+        kept_as = client.endpoint.finding(name)
         with client.table() as table:
-            found = table.finding(name)
+            found = table.finding(kept_as)
         if found is None:
             found = find(client)
             if found != missing:
                 with client.table() as table:
-                    table.remember({name: found})
+                    table.remember({kept_as: found})
         offers[name] = found
     return offers[name]
 
 
-def _find_quirks(client: EndpointClient) -> list[Quirk]:
-    found: list[Quirk] = []
-    while True:
-        answer = _asked(client, sent(client.endpoint, PROBE, found), needs_logprobs=False)
-        if not isinstance(answer, Refused):
-            return found
-        reason = answer.reason.lower()
-        fitting = (quirk for quirk, words in WAYS_OUT if quirk not in found and any(word in reason for word in words))
-        if (quirk := next(fitting, None)) is None:
-            raise EndpointError(f"{client.name} does not accept a plain question: {answer.reason}.")
-        found.append(quirk)
+def _find_settings(client: EndpointClient) -> dict[str, Any]:
+    """By trying: as plain requests are, then with all left out that a service may refuse, and each taken back in."""
+    service = client.endpoint
+    with client.table() as table:
+        quirks = table.finding("quirks")  # of an earlier version, which found the first three alone
+    found = RequestSettings.of_quirks(quirks) if quirks is not None and not service.extras else service.settings()
+    answer = _answer_with(client, found)
+    if isinstance(answer, Refused):
+        found = _sparing_settings(client, answer)
+        restored: dict[str, Any] = {"temperature": True, "seed": True, "system": True}
+        if found.min_output_tokens == ROOMS[0]:  # with less room than the longer one nothing was accepted
+            restored["min_output_tokens"] = 0
+        for name, value in restored.items():
+            more = replace(found, **{name: value, **service.request_settings})
+            if more != found and not isinstance(_answer_with(client, more), Refused):
+                found = more
+    if service.thinking == "off":
+        found = _without_thoughts(client, found)
+    return asdict(found)
+
+
+def _answer_with(client: EndpointClient, settings: RequestSettings) -> Completion | Refused:
+    """To a plain question. Raises EndpointError where the server permits none."""
+    answer = _asked(client, sent(client.endpoint, PROBE, settings), needs_logprobs=False)
+    if isinstance(answer, Refused) and answer.status in NOT_PERMITTED:
+        raise EndpointError(
+            f"{client.name} permits no plain question ({answer.reason}). The secret in {client.endpoint.key_variable} "
+            "may lack the right to use this model, or this machine the right to ask."
+        )
+    return answer
+
+
+def _sparing_settings(client: EndpointClient, refused: Refused) -> RequestSettings:
+    """With which a question is accepted; raises EndpointError where there are none."""
+    for room in ROOMS:
+        for name in TOKEN_LIMITS:
+            tried = client.endpoint.settings(
+                token_limit=name, min_output_tokens=room, temperature=False, seed=False, system=False
+            )
+            if not isinstance(_answer_with(client, tried), Refused):
+                return tried
+    raise EndpointError(f"{client.name} does not accept a plain question: {refused.reason}.")
+
+
+def _without_thoughts(client: EndpointClient, settings: RequestSettings) -> RequestSettings:
+    """With which the model answers at once; raises EndpointError where none of the ways that are known lead there."""
+    for way in ("", *WITHOUT_THOUGHTS):
+        tried = replace(settings, no_thoughts=way)
+        answer = _answer_with(client, tried)
+        if not isinstance(answer, Refused) and not answer.has_thoughts:
+            return tried
+    raise EndpointError(
+        f"{client.name} thinks before it answers, and none of the {len(WITHOUT_THOUGHTS)} known ways turns that off. "
+        "Give the service's own in extra_body, or thinking=strip and room for thoughts in "
+        "request_settings.min_output_tokens."
+    )
 
 
 def _find_alternatives(client: EndpointClient) -> int:
     for number in ALTERNATIVES:
         asks = replace(PROBE, top_logprobs=number)
-        answer = _asked(client, sent(client.endpoint, asks, quirks(client)), needs_logprobs=True)
+        answer = _asked(client, sent(client.endpoint, asks, settings_for(client)), needs_logprobs=True)
         if isinstance(answer, Completion) and answer.top_logprobs:
             if not all(are_log_probabilities(row, min(2, number)) for row in answer.top_logprobs):
                 return 0
@@ -151,11 +189,12 @@ def _find_alternatives(client: EndpointClient) -> int:
 def _find_echo(client: EndpointClient) -> int | None:
     def read(_: Sent, response: Mapping[str, Any], date: str) -> list[float]:
         scores = read_prompt_scores(response, TEXT, number)
-        if len(scores) < 2 or len(set(scores)) == 1:
-            raise Unusable("got what cannot be log-probabilities")
+        if len(scores) < 2:
+            raise Unusable("the text has more tokens")
         return scores
 
-    for number in NEW_TOKENS_WITH_ECHO:
+    least = client.endpoint.settings().min_output_tokens
+    for number in (least,) if least else NEW_TOKENS_WITH_ECHO:
         try:
             (answer,) = client.exchange([echoed(client.endpoint, TEXT, number)], read, "probing", probing=True)
         except NoSuchRoute:
@@ -181,7 +220,7 @@ def _check_alignment(client: EndpointClient, number: int) -> None:
 
     # Where text that was written is read as other tokens, or holds half characters, nothing can be compared.
     before = [token for token, _ in asked(echoed(client.endpoint, TEXT, number))]
-    written = asked(continued(client.endpoint, TEXT, NUM_CHECKED))
+    written = asked(continued(client.endpoint, TEXT, max(NUM_CHECKED, number)))
     tokens = [token for token, _ in written]
     scored = asked(echoed(client.endpoint, TEXT + "".join(tokens), number))
     for start in (len(before) - 1, len(before)):  # one was written beside the text's own, and is listed or not
@@ -200,7 +239,8 @@ def _check_alignment(client: EndpointClient, number: int) -> None:
 
 def _asked(client: EndpointClient, one: Sent, *, needs_logprobs: bool) -> Completion | Refused:
     def read(_: Sent, response: Mapping[str, Any], date: str) -> Completion:
-        return read_completion(response, date, needs_logprobs=needs_logprobs)
+        keep = client.endpoint.thinking == "keep"
+        return read_completion(response, date, needs_logprobs=needs_logprobs, keep_thoughts=keep)
 
     (answer,) = client.exchange([one], read, "probing", probing=True)
     return answer

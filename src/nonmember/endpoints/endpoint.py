@@ -21,15 +21,15 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from nonmember.artifacts.store import POLL_SECONDS, Store
-from nonmember.endpoints.budget import Spent
-from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.errors import EndpointError, Unusable
 from nonmember.endpoints.incoming import parsed
-from nonmember.endpoints.limits import Limits
-from nonmember.endpoints.models import Endpoint
-from nonmember.endpoints.protocol import Sent, Unusable, row_of
+from nonmember.endpoints.limits import Limits, Spent
+from nonmember.endpoints.protocol import Sent
+from nonmember.endpoints.reading import row_of
 from nonmember.endpoints.sending import Sending
+from nonmember.endpoints.service import Service
 from nonmember.endpoints.table import CompletionsTable, now, opened
-from nonmember.models import label_of
+from nonmember.models.base import last_part
 from nonmember.runtime.files import locked
 from nonmember.runtime.processes import process_rank, run_id
 from nonmember.runtime.progress import Stage
@@ -42,23 +42,25 @@ T = TypeVar("T")
 Read = Callable[[Sent, Mapping[str, Any], str], T]  # what was sent, what came and when; may raise Unusable
 
 
+@dataclass(frozen=True)
+class Refused:
+    """In the place of an answer: the server did not accept the request (`status` is that of HTTP), or its answer is of
+    no use (0, and where another process was told)."""
+
+    reason: str
+    status: int = 0
+
+
 @dataclass
 class Session:
     """What one process has spent on endpoints, and found out about them.
 
-    offers: by endpoint, what `capabilities` found.   refused: key of a request that was not accepted -> why.
+    offers: by endpoint, what `capabilities` found.   refused: by the key of a request that was not accepted.
     """
 
     spent: Spent = field(default_factory=Spent)
-    offers: dict[Endpoint, dict[str, Any]] = field(default_factory=dict)
-    refused: dict[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Refused:
-    """In the place of an answer: the server did not accept the request, or left out what it asked for."""
-
-    reason: str
+    offers: dict[Service, dict[str, Any]] = field(default_factory=dict)
+    refused: dict[str, Refused] = field(default_factory=dict)
 
 
 class EndpointClient:
@@ -68,7 +70,7 @@ class EndpointClient:
     word.   refused: key -> why there is no answer.   notes: what else a reader has to know.
     """
 
-    def __init__(self, endpoint: Endpoint, store: Store, limits: Limits | None, session: Session) -> None:
+    def __init__(self, endpoint: Service, store: Store, limits: Limits | None, session: Session) -> None:
         self.endpoint = endpoint
         self.session = session
         self.num_asked = self.num_found = 0
@@ -80,14 +82,14 @@ class EndpointClient:
 
     @property
     def name(self) -> str:
-        return f"{label_of(self.endpoint)} at {self.endpoint.url}"
+        return self.endpoint.label
 
     @property
     def folder(self) -> Path:
         endpoint = self.endpoint
-        identity = {"url": endpoint.url.rstrip("/"), "model": endpoint.model, "form": endpoint.form}
+        identity = {"url": endpoint.address, "model": endpoint.model, "form": endpoint.form}
         key = {"format": FORMAT, "endpoint": identity}
-        return self._store.growing("completions", label_of(endpoint), key)
+        return self._store.growing("completions", last_part(endpoint.model), key)
 
     def table(self) -> AbstractContextManager[CompletionsTable]:
         """The table of completions, opened."""
@@ -149,8 +151,8 @@ class EndpointClient:
             self.num_found += 1
         for key in _without(of, values):
             if key in self.session.refused:
-                self.refused[key] = self.session.refused[key]
-                values[key] = Refused(self.refused[key])
+                values[key] = refused = self.session.refused[key]
+                self.refused[key] = refused.reason
 
     def _ask(
         self, table: CompletionsTable, missing: Mapping[str, Sent], read: Read[T], values: dict[str, T | Refused],
@@ -171,14 +173,13 @@ class EndpointClient:
             self.num_asked += 1
             advance()
 
-        def refuse(sent: Sent, reason: str) -> None:
+        def refuse(sent: Sent, reason: str, status: int) -> None:
             nonlocal num_refused
             num_refused += 1
             table.refuse(sent.key, reason, run_id())
-            self.session.refused[sent.key] = reason
+            values[sent.key] = self.session.refused[sent.key] = Refused(reason, status)
             if not probing:
                 self.refused[sent.key] = reason
-            values[sent.key] = Refused(reason)
             advance()
 
         def advance() -> None:
@@ -204,7 +205,8 @@ class EndpointClient:
         """In a further process of a distributed run: wait until the first has asked."""
         parent = os.getppid()
         while waiting := missing.keys() - {key for key, _, _ in table.find(missing)}:
-            self.session.refused |= table.refused(waiting, run_id())
+            refused = table.refused(waiting, run_id())
+            self.session.refused |= {key: Refused(reason) for key, reason in refused.items()}
             if waiting <= self.session.refused.keys():
                 return
             if os.getppid() != parent:

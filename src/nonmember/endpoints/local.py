@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nonmember.endpoints.reading import answer_rows
+from nonmember.endpoints.thoughts import without_thoughts
 from nonmember.models.loading import LoadedModel
 from nonmember.models.prompting import Said, said_ids
 from nonmember.observations.passes.writing import longest_context, write
@@ -44,11 +47,18 @@ def complete_locally(
         working = folder / _WORKING.format(number)
         working.mkdir(exist_ok=True)
         written = write(
-            loaded.model, loaded.tokenizer, {str(place): prompts[place] for place in places},
-            {str(place): _seed(requests[place]) for place in places}, working, compute.trainer,
-            temperature=temperature, max_new_tokens=max_new_tokens, top_logprobs=top_logprobs,
-            cache_bytes=compute.cache_mib * MIB, description=description,
-        )  # fmt: skip
+            loaded.model,
+            loaded.tokenizer,
+            {str(place): prompts[place] for place in places},
+            {str(place): _seed(requests[place]) for place in places},
+            working,
+            compute.trainer,
+            temperature=temperature,
+            max_new_tokens=max_new_tokens,
+            top_logprobs=top_logprobs,
+            cache_bytes=compute.cache_mib * MIB,
+            description=description,
+        )
         completions |= {place: _completion(written[str(place)], len(prompts[place])) for place in places}
     return [completions[place] for place in range(len(requests))]
 
@@ -111,6 +121,20 @@ def _row(request: Request, completion: Completion) -> dict[str, Any]:
 
 
 def _of_row(row: Mapping[str, Any]) -> Completion:
-    told = {name: value for name, value in row.items() if name not in ("doc_id", "name")}
+    """Thoughts are cut off here, so that what earlier versions kept is read alike."""
+    kept = {name: value for name, value in row.items() if name not in ("doc_id", "name")}
     top = tuple(tuple((token, value) for token, value in step) for step in json.loads(row["top_logprobs"]))
-    return Completion(**{**told, "top_logprobs": top})
+    completion = Completion(**{**kept, "top_logprobs": top})
+    text, has_thoughts, missing = without_thoughts(completion.text, completion.finish_reason)
+    if not has_thoughts:
+        return completion
+    tokens = [step[0][0] for step in top]  # the likeliest, which was written
+    begin = "".join(tokens).rfind(text)
+    return replace(
+        completion,
+        text=text,
+        outcome="answered" if text else "empty",
+        reason=missing,
+        has_thoughts=True,
+        top_logprobs=answer_rows(top, tokens, begin) if text and begin >= 0 else (),
+    )

@@ -7,20 +7,22 @@ Shapes: T tokens, V vocabulary, M blanks of a text.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from transformers import AutoModelForMaskedLM
 
 from nonmember.corpora.names import BLANK
-from nonmember.endpoints.models import MaskedModel
 from nonmember.models import Pretrained
 from nonmember.models.encoding import token_spans
 from nonmember.models.loading import load_tokenizer, transformers_model
 from nonmember.models.reading import room_of_masked
 from nonmember.models.tokenizing import ids_of
 from nonmember.records.answers import Completion, Request
+
+if TYPE_CHECKING:
+    from nonmember.endpoints.models import MaskedModel
 
 WORD_BEGINS = ("Ġ", "▁")  # how byte-level and SentencePiece vocabularies mark it; WordPiece marks what goes on
 WORD_GOES_ON = "##"

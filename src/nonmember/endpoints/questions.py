@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,12 +11,21 @@ from typing import Any
 
 import numpy as np
 
-from nonmember.endpoints.capabilities import check_alternatives, most_alternatives, new_tokens_with_echo, quirks
+from nonmember.endpoints.capabilities import (
+    check_alternatives,
+    most_alternatives,
+    new_tokens_with_echo,
+    settings_for,
+)
 from nonmember.endpoints.endpoint import EndpointClient, Refused
 from nonmember.endpoints.errors import EndpointError
-from nonmember.endpoints.protocol import Sent, echoed, read_completion, read_prompt_scores, sent
+from nonmember.endpoints.protocol import Sent, echoed, sent
+from nonmember.endpoints.reading import read_completion, read_prompt_scores
 from nonmember.records import Corpus, Prompt, Question, TokenTable
 from nonmember.records.answers import Completion, Request
+from nonmember.records.tokens import LOG_PROB_FLOOR
+
+log = logging.getLogger(__name__)
 
 UNKNOWN = -1  # token ids, which a server does not tell
 
@@ -27,14 +37,15 @@ def completions(client: EndpointClient, requests: Sequence[Request]) -> list[Com
     """
     if not requests:
         return []
-    found_quirks = quirks(client)
+    settings = settings_for(client)
     if most := max(request.top_logprobs for request in requests):
         check_alternatives(client, most, "This question")
-    wanted = [sent(client.endpoint, request, found_quirks) for request in requests]
+    wanted = [sent(client.endpoint, request, settings) for request in requests]
     with_logprobs = {one.key for one, request in zip(wanted, requests, strict=True) if request.top_logprobs}
 
     def read(one: Sent, response: Mapping[str, Any], date: str) -> Completion:
-        return read_completion(response, date, needs_logprobs=one.key in with_logprobs)
+        needs_logprobs, keep = one.key in with_logprobs, client.endpoint.thinking == "keep"
+        return read_completion(response, date, needs_logprobs=needs_logprobs, keep_thoughts=keep)
 
     answers = client.exchange(wanted, read, f"asking {client.endpoint.model}")
     _need_some(client, answers)
@@ -47,7 +58,8 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
     """The log-probability of each token of the documents, of their first `max_tokens` tokens.
 
     What comes later in a text changes nothing about its beginning, so a text is sent whole and the scores are cut, in
-    the server's own tokens. Mean and standard deviation stay unknown (NaN), and so do token ids (-1).
+    the server's own tokens. Mean and standard deviation stay unknown (NaN), and so do token ids (-1). A document whose
+    numbers cannot be log-probabilities has no rows and a reason; how many tokens have a probability of 0 is noted.
     """
     number = new_tokens_with_echo(client, "An observation")
     text_of = {document.doc_id: document.text for document in shown.documents if document.text}
@@ -60,14 +72,31 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
     answers = dict(
         zip(wanted, client.exchange([*wanted.values()], read, f"observing {client.endpoint.model}"), strict=True)
     )
+    _need_some(client, [*answers.values()])
+    reasons: dict[str, str] = {}
     for doc_id, answer in answers.items():
-        if isinstance(answer, Refused):
+        if isinstance(answer, Refused) and answer.status:
             raise EndpointError(
                 f"{client.name} does not score the document {doc_id!r} ({answer.reason}). If it is too long, cut the "
                 "documents (cleaning.max_words, say) or leave it out."
             )
-    rows = [answers.get(doc_id, []) for doc_id in shown.doc_ids]
-    return _table(shown.doc_ids, [row[: max_tokens - 1] for row in rows if not isinstance(row, Refused)])
+        if isinstance(answer, Refused):
+            reasons[doc_id] = f"the server's answer is of no use: {answer.reason}"
+    found = [answers.get(doc_id, []) for doc_id in shown.doc_ids]
+    rows = [[] if isinstance(row, Refused) else row[: max_tokens - 1] for row in found]
+    _note_floored(client, rows)
+    return replace(_table(shown.doc_ids, rows), reasons=reasons)
+
+
+def _note_floored(client: EndpointClient, rows: Sequence[Sequence[float]]) -> None:
+    if number := sum(value == LOG_PROB_FLOOR for row in rows for value in row):
+        note = (
+            f"To {number:,} of {sum(map(len, rows)):,} tokens {client.name} gives a probability of 0; their "
+            f"log-probability is taken as {LOG_PROB_FLOOR:g}, as for models with weights."
+        )
+        if note not in client.notes:
+            client.notes.append(note)
+            log.warning("%s", note)
 
 
 def answer_probabilities(client: EndpointClient, documents: Corpus, max_tokens: int, question: Question) -> TokenTable:

@@ -17,15 +17,21 @@ import logging
 import math
 import re
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+from nonmember.artifacts import Builder
+from nonmember.artifacts.settings import settings_of
+from nonmember.checks import require_text
 from nonmember.corpora.sources.rows import Row
 from nonmember.corpora.sources.tables import Pattern, table_files, table_rows
 from nonmember.corpora.specs import digest_file
-from nonmember.endpoints.models import Recorded
+from nonmember.endpoints.capabilities import only_answers
+from nonmember.endpoints.thoughts import without_thoughts
+from nonmember.models.access import Access
+from nonmember.models.base import ModelSpec, last_part
 from nonmember.records.answers import Completion, Request
 
 log = logging.getLogger(__name__)
@@ -33,6 +39,46 @@ log = logging.getLogger(__name__)
 NO_ROW = "no answer to it is recorded"
 NOT_ASKED = "all answers about its document are empty: it was not asked about"
 PLAIN = ("doc_id", "name", "prompt_sha256", "text", "served_model", "date")
+
+
+@dataclass(frozen=True)
+class Recorded(ModelSpec):
+    """Answers that a model gave elsewhere, in a file that takes its place.
+
+    path: of a CSV, JSON Lines or Parquet table.   model: whose answers are read from it.   columns: what the columns
+    are called, by the names of that module.
+    """
+
+    path: str
+    model: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    has_weights: ClassVar[bool] = False
+    answers_by_name: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_text(self.path, "path of recorded answers")
+        require_text(self.model, "model of recorded answers")
+
+    @property
+    def readable(self) -> str:
+        return last_part(self.model)
+
+    def recipe(self) -> dict[str, Any]:
+        return settings_of(self)
+
+    def look(self) -> None:
+        table_files([self.path])
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"recorded": recorded_identity(self)}
+
+    def require(self, builder: Builder, access: Access, what: str) -> None:
+        if access >= Access.PROMPT_LOGPROBS:
+            raise only_answers(access, what, self.readable)
+
+    def complete(self, builder: Builder, requests: Sequence[Request]) -> list[Completion]:
+        return recorded_completions(self, requests)
 
 
 def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Completion]:
@@ -136,7 +182,7 @@ class Columns:
         return self._value("doc_id", row, where), self._value("name", row, where)
 
     def completion(self, row: Row, where: str) -> Completion:
-        text = self._value("text", row, where)
+        text, has_thoughts, missing = without_thoughts(self._value("text", row, where), "")
         pairs = [(token, _log(pattern.filled(row, where), where)) for token, pattern in self.probabilities.items()]
         first = tuple(sorted((pair for pair in pairs if pair[1] > -math.inf), key=lambda pair: -pair[1]))
         return Completion(
@@ -144,6 +190,8 @@ class Columns:
             "answered" if text.strip() else "empty",
             served_model=self._value("served_model", row, where),
             date=self._value("date", row, where),
+            reason=missing,
+            has_thoughts=has_thoughts,
             top_logprobs=(first,) if first else (),
         )
 

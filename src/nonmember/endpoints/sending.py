@@ -5,19 +5,25 @@ from __future__ import annotations
 import asyncio
 import functools
 import json
-import os
+import logging
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from nonmember.endpoints.budget import Budget, Spent
-from nonmember.endpoints.errors import EndpointError, NotAccepted, RetryableError, raise_for_status, was_declined
-from nonmember.endpoints.incoming import limit_size, parsed, without
-from nonmember.endpoints.limits import Limits
-from nonmember.endpoints.models import Endpoint
-from nonmember.endpoints.protocol import Sent, Unusable, usage
-from nonmember.endpoints.rate import Pace
+from nonmember.endpoints.errors import (
+    NOT_PERMITTED,
+    EndpointError,
+    NotAccepted,
+    RetryableError,
+    Unusable,
+    raise_for_status,
+    was_declined,
+)
+from nonmember.endpoints.incoming import bytes_for, form_of, limit_size, most_bytes, parsed, without
+from nonmember.endpoints.limits import Budget, Limits, Pace, Spent
+from nonmember.endpoints.protocol import Sent
+from nonmember.endpoints.reading import check_length, usage
+from nonmember.endpoints.service import Service
 
 if TYPE_CHECKING:
     import openai
@@ -27,7 +33,7 @@ TEMPLATE_TOKENS = 64  # more than a chat template puts around a question
 BYTES_PER_TOKEN = 4  # roughly, where nothing depends on it
 RETRIES_OF_PROBES = 1  # a server that fails at what it does not know shall not be asked for minutes
 MOST_UNUSABLE = 5  # answers in a row that cannot be used: each was paid for, and the next will be no better
-NO_SECRET = "none"  # for servers that want no secret; the client wants some
+NO_SECRET = "none"  # which is not sent
 
 Received = Callable[[Sent, str, Mapping[str, Any], float | None], None]
 DECLINED = {"choices": [{"finish_reason": "content_filter", "message": {"content": ""}}]}
@@ -41,24 +47,26 @@ class Sending:
     """One run of requests.
 
     receive: is given each answer (request, text and JSON of the response, cost) and keeps it; may raise Unusable.
-    refuse: called with each request that the server does not accept, and why.   spent: counted up.
+    refuse: called with each request that the server does not accept, why, and the status of HTTP (0: it is the answer
+    that is of no use).   spent: counted up.
     probing: the server may fail at it.
     namespace: in which a request's key is unique; by both together a server that can do so knows that it
     has answered (and charged) before.
     """
 
     def __init__(
-        self, endpoint: Endpoint, limits: Limits, spent: Spent, receive: Received, refuse: Callable[[Sent, str], None],
-        *, probing: bool, namespace: str,
+        self, service: Service, limits: Limits, spent: Spent, receive: Received,
+        refuse: Callable[[Sent, str, int], None], *, probing: bool, namespace: str,
     ) -> None:  # fmt: skip
-        self._endpoint = endpoint
+        self._service = service
         self._limits = limits
         self._receive = receive
         self._refuse = refuse
         self._probing = probing
         self._namespace = namespace
         self._max_retries = min(limits.max_retries, RETRIES_OF_PROBES) if probing else limits.max_retries
-        self._secret = _secret(endpoint.key_variable)
+        self._secrets = service.secrets()
+        self._headers = _headers(service)
         self._stop = asyncio.Event()
         self._pace = Pace(limits.requests_per_minute, limits.tokens_per_minute, self._stop)
         self._budget = Budget(limits, spent)
@@ -70,7 +78,7 @@ class Sending:
     async def send(self, requests: Sequence[Sent]) -> None:
         """Raises EndpointError where the run has to end early, when nothing is under way any more."""
         waiting = iter(requests)
-        async with _client(self._endpoint, self._secret, self._limits) as client, asyncio.TaskGroup() as group:
+        async with _client(self._service, self._limits) as client, asyncio.TaskGroup() as group:
             for _ in range(min(self._limits.concurrency, len(requests))):
                 group.create_task(self._work(client, waiting))
         if self._ended_by is not None:
@@ -85,9 +93,11 @@ class Sending:
                 self._receive(sent, text, response, cost)
                 self._num_unusable = 0
             except NotAccepted as reason:
-                self._refuse(sent, str(reason))
+                self._refuse(sent, str(reason), reason.status)
+                if reason.status in NOT_PERMITTED:  # a filter may stop one text, and a key that ran out all of them
+                    self._count_unusable(str(reason))
             except Unusable as reason:
-                self._refuse(sent, str(reason))
+                self._refuse(sent, str(reason), 0)
                 self._count_unusable(str(reason))
             except _Stopped:
                 return
@@ -172,11 +182,12 @@ class Sending:
         import httpx2
         import openai
 
+        most_bytes.set(bytes_for(sent))
         late = f"no answer within {self._limits.timeout:g} seconds (asking.timeout)"
         try:
             async with asyncio.timeout(self._limits.timeout):
                 # Past the client's typed methods: they would check and copy every field, and we keep the text.
-                headers = {"Idempotency-Key": f"{self._namespace}-{sent.key}"}
+                headers = {"Idempotency-Key": f"{self._namespace}-{sent.key}", **self._headers}
                 options: Any = {"headers": headers}
                 raw = await client.post(
                     f"/{sent.route}", cast_to=httpx2.Response, body=dict(sent.body), options=options
@@ -184,86 +195,87 @@ class Sending:
         except (TimeoutError, openai.APITimeoutError):
             raise RetryableError(late, charged=True) from None
         except openai.APIStatusError as error:
-            if 300 <= error.status_code < 400:
-                raise _redirected(error.response.headers.get("location", "")) from None
             body = self._without_secret(error.body)
-            if error.status_code == 400 and was_declined(body):
+            if was_declined(error.status_code, body):
                 return json.dumps(DECLINED | {"error": body}), DECLINED
-            raise_for_status(
-                error.status_code, error.response.headers, body,
-                model=self._endpoint.model, key_variable=self._endpoint.key_variable,
-            )  # fmt: skip
+            self._raise_for_status(error.status_code, error.response.headers, body)
         except openai.APIConnectionError as error:
             raise self._unconnected(error.__cause__, httpx2) from None
         except UnicodeEncodeError:
             raise NotAccepted("its text is not valid Unicode") from None
-        text, response = parsed(raw.content.decode("utf-8", "replace"), self._secret)
+        text, response = parsed(raw.content.decode("utf-8", "replace"), self._secrets)
         if not isinstance(response, Mapping) or not response.get("choices"):
-            raise self._unlike_openai(response)
+            raise self._unlike_openai(text, response)
+        check_length(sent, response)
         return text, response
+
+    def _raise_for_status(self, status: int, headers: Mapping[str, str], body: Any) -> NoReturn:
+        model, variable = self._service.model, self._service.key_variable
+        raise_for_status(status, headers, body, model=model, key_variable=variable)
 
     def _unconnected(self, cause: BaseException | None, httpx2: Any) -> Exception:
         reason = self._hidden(str(cause) or type(cause).__name__)
         if isinstance(cause, httpx2.ConnectError) and not self._num_answered:
             return EndpointError(f"there is no server at that address ({reason}). Start it, or correct `url`.")
         if isinstance(cause, httpx2.UnsupportedProtocol | httpx2.LocalProtocolError):  # whose text may hold the secret
-            variable = self._endpoint.key_variable
+            variable = self._service.key_variable
             return EndpointError(f"nothing can be sent there. Correct `url` or the environment variable {variable}.")
         return RetryableError(f"the connection was cut ({reason})", charged=not isinstance(cause, httpx2.ConnectError))
 
-    def _unlike_openai(self, response: Any) -> Exception:
+    def _unlike_openai(self, text: str, response: Any) -> Exception:
         """Of a response of status 200 without an answer."""
         if isinstance(response, Mapping) and (error := response.get("error")):
+            code = error.get("code") if isinstance(error, Mapping) else None
+            if type(code) is int and 400 <= code < 600:  # the status of HTTP, said within
+                self._raise_for_status(code, {}, response)
             return RetryableError(f"an error in place of an answer: {self._hidden(str(error))[:200]}", charged=True)
+        form = form_of(text)
         if self._num_answered or not self._probing:  # a probe has been answered before anything else is sent
-            self._count_unusable("they have another form than OpenAI's")
-            return RetryableError("an answer in another form than OpenAI's", charged=True)
+            self._count_unusable(f"they have another form than OpenAI's: {form}")
+            return RetryableError(f"an answer in another form than OpenAI's: {form}", charged=True)
         return EndpointError(
-            "the server answers in another form than OpenAI's. Give `url` up to and including /v1, and as `form` (chat "
-            "or completions) what the server has."
+            f"the server answers in another form than OpenAI's: {form}. Give `url` up to and including /v1, and as "
+            "`form` (chat or completions) what the server has."
         )
 
     def _without_secret(self, error: Any) -> Any:
         """Of an error, in which nothing is lost by hiding too much."""
         try:
-            return without(error, self._secret)
+            return without(error, self._secrets)
         except RecursionError:
             return ""
 
     def _hidden(self, text: str) -> str:
-        return str(without(text, self._secret))
+        return str(without(text, self._secrets))
 
 
-def _secret(variable: str) -> str:
-    secret = os.environ.get(variable, "").strip()
-    if not (secret.isascii() and secret.isprintable()):
-        raise EndpointError(f"what {variable} holds is no key: it has characters that cannot be sent. Set it anew.")
-    return secret
-
-
-def _redirected(location: str) -> EndpointError:
-    try:
-        place = urlsplit(location).hostname or "another path of its own"
-    except ValueError:
-        place = "an address that cannot be read"
-    return EndpointError(
-        f"the server sends requests on to {place}, and the documents' text was not sent there. Give that address as "
-        "`url` if you trust it."
-    )
-
-
-def _client(endpoint: Endpoint, secret: str, limits: Limits) -> openai.AsyncOpenAI:
+def _client(service: Service, limits: Limits) -> openai.AsyncOpenAI:
     import httpx2
     import openai
 
+    logging.getLogger("httpx2").setLevel(logging.WARNING)  # it tells addresses, and a query may hold a secret
     pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=limits.concurrency)
     http = openai.DefaultAsyncHttpxClient(
         limits=pool, timeout=limits.timeout, follow_redirects=False, headers={"Accept-Encoding": "identity"},
         event_hooks={"response": [limit_size]}, verify=_certificates(),
     )  # fmt: skip
     return openai.AsyncOpenAI(
-        api_key=secret or NO_SECRET, base_url=endpoint.url, max_retries=0, timeout=limits.timeout, http_client=http
+        api_key=service.secret() or NO_SECRET,
+        base_url=service.address,
+        max_retries=0,
+        timeout=limits.timeout,
+        http_client=http,
+        default_query=service.query(),
     )
+
+
+def _headers(service: Service) -> dict[str, Any]:
+    """Of every request: without a secret none is sent, though the client wants some."""
+    import openai
+
+    given = {name.lower(): value for name, value in service.headers().items()}
+    signed = given.pop("authorization", None if service.secret() else openai.Omit())
+    return given if signed is None else {**given, "Authorization": signed}
 
 
 @functools.cache

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from nonmember.endpoints import Answer
-from nonmember.endpoints.probe import NO_ANSWER, WHY_NOT
+from nonmember.endpoints.asked import NO_ANSWER, WHY_NOT
 from nonmember.methods.base import ScoredDocuments
 
 _APOLOGY = re.compile(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from nonmember.observations.base import Measured, Measurement, texts_of
 from nonmember.observations.gradients import Gradients
 from nonmember.observations.prefixes import BehindPrefix
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics, token_counts_in
-from nonmember.scores import Score, ScoreInputs
+from nonmember.scores import DocumentScores, Score, ScoreInputs
 from nonmember.scores.base import nll
 
 
@@ -77,7 +77,7 @@ class Scored(Measurement):
 
     def measure(self, builder: Builder) -> Measured:
         inputs = self.inputs(builder)
-        scores = self.score(inputs)
+        scores = self.scores(inputs)
         if len(scores.doc_ids) - len(reasons := scores.reasons) < 2:
             why = ", ".join(sorted(set(reasons.values())))
             raise ValueError(
@@ -87,6 +87,13 @@ class Scored(Measurement):
             return Measured(scores)
         tokens = inputs.tokens
         return Measured(scores, nll=float(np.nanmean(nll(tokens))), num_tokens=int(tokens.num_tokens.sum()))
+
+    def scores(self, inputs: ScoreInputs) -> DocumentScores:
+        """The score, with the reason of a table that has no rows of a document in place of the score's own."""
+        scores = self.score(inputs)
+        tables = (inputs.tokens, inputs.other_view, inputs.reference)
+        missing = {doc_id: why for table in tables if table is not None for doc_id, why in table.reasons.items()}
+        return replace(scores, reasons={doc_id: missing.get(doc_id, why) for doc_id, why in scores.reasons.items()})
 
     def inputs(self, builder: Builder) -> ScoreInputs:
         """The observations that the score declares it needs."""

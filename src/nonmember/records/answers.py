@@ -55,6 +55,7 @@ class Completion:
     answered and when (UTC, ISO 8601), as far as is known.   top_logprobs: per written token, pairs of a token's text
     and its log-probability, the likeliest first; empty where none were requested or returned.
     prompt_tokens, completion_tokens: as the server counts, 0 where it does not.   reason: of what is not answered.
+    has_thoughts: whether the model thought before it answered; its thoughts are no part of text and top_logprobs.
     """
 
     text: str
@@ -66,6 +67,7 @@ class Completion:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     reason: str = ""
+    has_thoughts: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+LOG_PROB_FLOOR = -100.0  # nats; stands for a probability of 0, however a model or a server writes that
 TOKEN_SCHEMA = pa.schema(
     [
         ("doc_id", pa.dictionary(pa.int32(), pa.string())),
@@ -32,6 +33,7 @@ class TokenTable:
 
     position: index of the token in its text's ids, so the first scored one is 1.   token_id: the observed token.
     log_prob: l_t = log p(x_t | x_<t).   mean, std: of log p under the model's own next-token distribution.
+    reasons: document id -> why it has no rows, where that is not the length of its text.
     """
 
     doc_ids: tuple[str, ...]
@@ -41,6 +43,7 @@ class TokenTable:
     log_prob: npt.NDArray[np.float32]
     mean: npt.NDArray[np.float32]
     std: npt.NDArray[np.float32]
+    reasons: Mapping[str, str] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.doc_ids)

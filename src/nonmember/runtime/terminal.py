@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import re
 
+from nonmember.checks import hidden
+
 # Control characters, what reverses the direction of text, line ends that only some know, and half characters.
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -26,10 +28,11 @@ def _escaped(character: str) -> str:
 
 
 class LogFormatter(logging.Formatter):
-    """What a message is given as arguments may come from others, and starts no new line; its own text may."""
+    """What a message is given as arguments may come from others, and starts no new line; its own text may. What looks
+    like a secret is left out."""
 
     def format(self, record: logging.LogRecord) -> str:
         if isinstance(record.args, tuple):
             arguments = tuple(one if isinstance(one, int | float) else visible(one) for one in record.args)
             record = logging.makeLogRecord(record.__dict__ | {"args": arguments})
-        return visible(super().format(record), keep="\n\t")
+        return visible(hidden(super().format(record)), keep="\n\t")

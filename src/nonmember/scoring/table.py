@@ -59,7 +59,7 @@ class ScoreTable:
             measurement = Scored(
                 "model", scoring.model, scoring.corpus, score, limit, *beside, scored_text=True, prefix=scoring.prefix
             )
-            return _without(blank, score(measurement.inputs(builder)))
+            return _without(blank, measurement.scores(measurement.inputs(builder)))
 
         scored = [scored_by(score) for score in wanted.values()]
         columns, reasons = table_of_scores(list(wanted), scored)

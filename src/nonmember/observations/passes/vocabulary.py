@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from nonmember.models.forward import Head
+from nonmember.records.tokens import LOG_PROB_FLOOR
 
 # Logits of one block. Large enough for the matrix product to be efficient (each block reads the whole output
 # matrix again: at V = 50,304, 16 rows at a time take three times as long as 300), small beside the body's
@@ -21,7 +22,6 @@ DEFAULT_BLOCK_BYTES = 64 * 2**20
 # cache.
 _CACHE_BYTES = 4 * 2**20
 
-LOG_PROB_FLOOR = -100.0
 # Stands for a logit of minus infinity: its probability is 0, and 0 times its square is still a number.
 _LOWEST_LOGIT = -1e15
 

@@ -1,0 +1,289 @@
+"""What a server's answers hold: the text of an answer, apart from the thoughts before it, and log-probabilities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from nonmember.endpoints.errors import Unusable
+from nonmember.endpoints.protocol import Sent
+from nonmember.endpoints.table import Row
+from nonmember.endpoints.thoughts import STILL_THINKING, without_thoughts
+from nonmember.records.answers import Completion, Outcome
+from nonmember.records.tokens import LOG_PROB_FLOOR
+
+MOST_TOKENS = 10_000_000  # of one request; no model reads or writes as many
+LARGEST_SUM, LARGEST_SUM_OF_ANY = 1.001, 1.05  # of probabilities, after rounding; of a probe's, and of any answer's
+# Characters of an answer: more than tokens have, runs of white space aside, and what no tokenizer counts.
+CHARACTERS_PER_TOKEN, CHARACTERS_BESIDE = 64, 1024
+
+DECLINED = ("content_filter", "refusal", "safety", "recitation", "prohibited_content", "blocklist", "spii")
+BROKEN_OFF = ("error", "abort", "aborted", "cancelled", "canceled")
+TEXT_PARTS = (None, "text", "output_text")
+THOUGHT_PARTS = ("thinking", "redacted_thinking", "reasoning", "reasoning_content", "thought")
+THOUGHT_FIELDS = ("reasoning_content", "reasoning", "thinking", "thinking_blocks", "reasoning_details")
+
+ONLY_THOUGHTS = "it holds thoughts and no answer"
+TOOL_CALL = "it calls a tool in place of answering"
+NO_CONTENT = "its content is null"
+EMPTY_TEXT = "its text is empty"
+
+# The text of an answer ------------------------------------------------------------------------------------------------
+
+
+def read_completion(
+    response: Mapping[str, Any], date: str, *, needs_logprobs: bool, keep_thoughts: bool = False
+) -> Completion:
+    """A completion from a server's answer by either route.
+
+    Args:
+        response: the answer, as JSON.
+        date: when it came.
+        needs_logprobs: whether log-probabilities were asked for.
+        keep_thoughts: whether thoughts that the server leaves in the text stay in it.
+
+    Raises:
+        Unusable: it is not in the protocol's form, the server broke it off, or it lacks log-probabilities.
+    """
+    choice = _choice(response)
+    finish_reason = str(choice.get("finish_reason") or "")
+    if choice.get("error") or finish_reason.lower() in BROKEN_OFF:
+        raise Unusable(f"the server broke the answer off ({finish_reason or 'error'})")
+    message = _message(choice)
+    parts = list(_parts(message.get("content")))
+    whole = "".join(text for kind, text in parts if kind == "text")
+    refusal = str(message.get("refusal") or "") or "".join(text for kind, text in parts if kind == "refusal")
+    thought_apart = any(kind == "thought" for kind, _ in parts) or any(message.get(name) for name in THOUGHT_FIELDS)
+    text, has_thoughts, missing = (whole, False, "") if keep_thoughts else without_thoughts(whole, finish_reason)
+    has_thoughts |= thought_apart or _reasoning_tokens(response) > 0
+    refused = bool(refusal) or finish_reason.lower() in DECLINED
+    outcome: Outcome = "refused" if refused else "answered" if text.strip() else "empty"
+    top_logprobs = _alternatives_of(choice.get("logprobs"), text, has_thoughts) if needs_logprobs else ()
+    if needs_logprobs and outcome == "answered" and not top_logprobs:
+        raise Unusable("the log-probabilities that were asked for were left out")
+    prompt_tokens, completion_tokens = usage(response)
+    return Completion(
+        text=text,
+        outcome=outcome,
+        finish_reason=finish_reason,
+        served_model=str(response.get("model") or ""),
+        date=date,
+        top_logprobs=top_logprobs,
+        prompt_tokens=prompt_tokens,
+        completion_tokens=completion_tokens,
+        reason={
+            "answered": "",
+            "refused": refusal or finish_reason,
+            "empty": missing or _why_empty(message, parts, finish_reason, has_thoughts),
+        }[outcome],
+        has_thoughts=has_thoughts,
+    )
+
+
+def _message(choice: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The message of a choice; its `text`, on the other route, as the content of one."""
+    if (message := choice.get("message")) is None and "text" in choice:
+        message = {"content": choice["text"]}
+    if not isinstance(message, Mapping):
+        raise Unusable("the answer has neither message nor text")
+    return message
+
+
+def _parts(content: Any) -> Iterator[tuple[str, str]]:
+    """(kind, text) of each part of a content: text, refusal, thought, or another kind without a text."""
+    for part in content if isinstance(content, list) else () if content is None else (content,):
+        if isinstance(part, str):
+            yield "text", part
+            continue
+        if not isinstance(part, Mapping):
+            raise Unusable("the content is neither a text nor a list of parts")
+        kind = part.get("type")
+        if kind in THOUGHT_PARTS or part.get("thought") is True:
+            yield "thought", ""
+        elif kind in TEXT_PARTS or kind == "refusal":
+            value = part.get("refusal" if kind == "refusal" else "text")
+            value = value.get("value") if isinstance(value, Mapping) else value
+            if not isinstance(value, str):
+                raise Unusable("a part of the content holds no text")
+            yield "refusal" if kind == "refusal" else "text", value
+        else:
+            yield str(kind), ""
+
+
+def _why_empty(
+    message: Mapping[str, Any], parts: Sequence[tuple[str, str]], finish_reason: str, has_thoughts: bool
+) -> str:
+    if has_thoughts:
+        return STILL_THINKING if finish_reason == "length" else ONLY_THOUGHTS
+    if message.get("tool_calls") or message.get("function_call") or any("tool" in kind for kind, _ in parts):
+        return TOOL_CALL
+    if others := sorted({kind for kind, _ in parts if kind != "text"}):
+        return f"its content has parts without text ({', '.join(others)})"
+    return EMPTY_TEXT if parts else NO_CONTENT
+
+
+def _reasoning_tokens(response: Mapping[str, Any]) -> int:
+    """Of thoughts that the server keeps to itself."""
+    counted = response.get("usage")
+    details = counted.get("completion_tokens_details") if isinstance(counted, Mapping) else None
+    number = details.get("reasoning_tokens") if isinstance(details, Mapping) else None
+    return number if type(number) is int else 0
+
+
+def check_length(sent: Sent, response: Mapping[str, Any]) -> None:
+    """Raises Unusable for an answer longer than the tokens that were asked for can be."""
+    number = sum(len(text) for _, text in _parts(_message(_choice(response)).get("content")))
+    most = CHARACTERS_BESIDE + CHARACTERS_PER_TOKEN * sent.max_new_tokens + sent.echoes * len(sent.prompt)
+    if number > most:
+        raise Unusable(f"the answer has {number:,} characters, and {sent.max_new_tokens:,} tokens were asked for")
+
+
+# Log-probabilities ----------------------------------------------------------------------------------------------------
+
+
+def _alternatives_of(logprobs: Any, text: str, has_thoughts: bool) -> tuple[tuple[tuple[str, float], ...], ...]:
+    """Those of the answer alone: where thoughts stand before it, from its first letter on."""
+    rows = alternatives(logprobs)
+    if not all(are_log_probabilities(row, 1, LARGEST_SUM_OF_ANY) for row in rows):
+        raise Unusable("what stands for log-probabilities cannot be such")
+    if not (rows and has_thoughts):
+        return rows
+    tokens = _written_tokens(logprobs)
+    begin = "".join(tokens).rfind(text.strip())
+    if begin < 0 or len(tokens) != len(rows):
+        raise Unusable("the log-probabilities of the answer cannot be told from those of its thoughts")
+    return answer_rows(rows, tokens, begin)
+
+
+def answer_rows(rows: Sequence[Any], tokens: Sequence[str], begin: int) -> tuple[Any, ...]:
+    """The rows of the tokens of a text from its character `begin` on."""
+    ends = (sum(map(len, tokens[: index + 1])) for index in range(len(tokens)))
+    return tuple(row for row, end in zip(rows, ends, strict=True) if end > begin)
+
+
+def alternatives(logprobs: Any) -> tuple[tuple[tuple[str, float], ...], ...]:
+    """Per written token the pairs of text and log-probability, itself among them, the likeliest first; empty where the
+    server gave none."""
+    if not isinstance(logprobs, Mapping):
+        return ()
+    rows: list[tuple[tuple[str, float], ...]] = []
+    if isinstance(content := logprobs.get("content"), list):  # chat
+        for token in content:
+            pairs = [(str(one["token"]), float(one["logprob"])) for one in token.get("top_logprobs") or ()]
+            rows.append(_ranked(pairs, str(token["token"]), token.get("logprob")))
+    elif isinstance(tops := logprobs.get("top_logprobs"), list):  # completions
+        tokens = logprobs.get("tokens") or [None] * len(tops)
+        chances = logprobs.get("token_logprobs") or [None] * len(tops)
+        for top, token, chance in zip(tops, tokens, chances, strict=True):
+            pairs = [(str(name), float(value)) for name, value in (top or {}).items()]
+            rows.append(_ranked(pairs, token, chance))
+    return tuple(rows) if all(rows) else ()
+
+
+def _written_tokens(logprobs: Mapping[str, Any]) -> list[str]:
+    if isinstance(content := logprobs.get("content"), list):
+        return [str(token["token"]) for token in content]
+    return [str(token) for token in logprobs.get("tokens") or ()]
+
+
+def _ranked(pairs: list[tuple[str, float]], token: Any, chance: Any) -> tuple[tuple[str, float], ...]:
+    if chance is not None and token is not None and all(name != token for name, _ in pairs):
+        pairs = [*pairs, (str(token), float(chance))]
+    return tuple(sorted(((name, _floored(value)) for name, value in pairs), key=lambda pair: -pair[1]))
+
+
+def _floored(value: float) -> float:
+    """A probability of 0, as servers write it (minus infinity, -9999), is the floor that local models have."""
+    return LOG_PROB_FLOOR if value < LOG_PROB_FLOOR else value  # NaN stays
+
+
+def are_log_probabilities(row: Sequence[tuple[str, float]], least: int, largest_sum: float = LARGEST_SUM) -> bool:
+    """Whether the alternatives to a token can be what they are called. least: so many there must be."""
+    values = [value for _, value in row]
+    return (
+        len(values) >= least
+        and all(math.isfinite(value) and value <= 1e-6 for value in values)
+        and max(values) > LOG_PROB_FLOOR
+        and sum(map(math.exp, values)) <= largest_sum
+    )
+
+
+def read_prompt_scores(response: Mapping[str, Any], text: str, num_new_tokens: int) -> list[float]:
+    """The log-probability of each token of a text but the first, from an answer that repeats the text. A probability
+    of 0 is the floor of local models. Raises Unusable for an answer that does not repeat it, or whose numbers cannot be
+    log-probabilities. num_new_tokens: how many were asked for beside it."""
+    choice = _choice(response)
+    logprobs = choice.get("logprobs")
+    if not isinstance(logprobs, Mapping) or not isinstance(values := logprobs.get("token_logprobs"), list):
+        raise Unusable("the log-probabilities of the text were left out")
+    if not _same_text(str(choice.get("text") or ""), text):
+        raise Unusable("the text was not repeated")
+    if num_new_tokens > 1 and not response.get("usage"):
+        raise Unusable("the tokens that were written were not counted")
+    num_new = usage(response)[1] if response.get("usage") else num_new_tokens  # nobody shows an end of text
+    if num_new > max(1, num_new_tokens):  # llama-cpp-python takes 0 for as many as it can
+        raise Unusable(f"{num_new:,} tokens were written and {num_new_tokens} wanted")
+    scores = values[1 : len(values) - num_new]
+    if not all(type(value) in (int, float) and value <= 1e-6 for value in scores):  # null, NaN, or above 0
+        raise Unusable("not every token of the text has a log-probability")
+    floored = [_floored(float(value)) for value in scores]
+    if len(set(floored)) == 1 and (len(floored) > 1 or floored[0] == 0):  # as of a server that fills the field
+        raise Unusable("every token of the text has the same log-probability")
+    return floored
+
+
+def listed_tokens(response: Mapping[str, Any]) -> list[tuple[str, float]]:
+    """Text and log-probability of each token that an answer of the completions route lists; those without a number
+    (the first of a text) left out. Empty where it lists none."""
+    logprobs = _choice(response).get("logprobs")
+    if not isinstance(logprobs, Mapping):
+        return []
+    tokens, values = (logprobs.get(name) or [] for name in ("tokens", "token_logprobs"))
+    pairs = zip(tokens, values, strict=False)
+    return [(str(token), _floored(float(value))) for token, value in pairs if value is not None]
+
+
+def _same_text(answer: str, text: str) -> bool:
+    """Up to white space, which some tokenizers do not bring back, and to characters cut in the middle."""
+    return "".join(answer.split()).startswith("".join(text.split())[:200])
+
+
+# The answer as a whole ------------------------------------------------------------------------------------------------
+
+
+def _choice(response: Mapping[str, Any]) -> Mapping[str, Any]:
+    choices = response.get("choices")
+    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+        raise Unusable("the answer has no choices")
+    return choices[0]
+
+
+def usage(response: Mapping[str, Any]) -> tuple[int, int]:
+    """Tokens sent and received, as the server counts them; 0 and 0 where it does not, or not what can be counts."""
+    counted = response.get("usage")
+    if not isinstance(counted, Mapping):
+        return 0, 0
+    prompt, completion = (counted.get(name) or 0 for name in ("prompt_tokens", "completion_tokens"))
+    if not all(type(number) is int and 0 <= number <= MOST_TOKENS for number in (prompt, completion)):
+        return 0, 0
+    return prompt, completion
+
+
+def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
+    """An answer as a row of the table. text: the raw response."""
+    read = read_completion(response, date, needs_logprobs=False)
+    return Row(
+        key=sent.key,
+        request=sent.as_json,
+        response=text,
+        outcome=read.outcome,
+        text=read.text,
+        finish_reason=read.finish_reason,
+        served_model=read.served_model,
+        system_fingerprint=str(response.get("system_fingerprint") or ""),
+        date=date,
+        prompt_tokens=read.prompt_tokens,
+        completion_tokens=read.completion_tokens,
+        cost=cost,
+    )

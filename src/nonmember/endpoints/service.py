@@ -1,0 +1,283 @@
+"""A service that answers requests: where it is, how it wants them, and what is sent with each of them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from nonmember.artifacts.store import canonical_json, key_hash
+from nonmember.checks import (
+    looks_like_secret,
+    names_a_secret,
+    require_choice,
+    require_count,
+    require_flag,
+    require_kind,
+    require_text,
+    require_variable_name,
+)
+from nonmember.endpoints.errors import EndpointError
+from nonmember.models.base import last_part
+
+FORMS = ("chat", "completions")
+TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
+THINKING = ("off", "strip", "keep")
+# Fields of a request that hold the question, are set by `request_settings`, or change the form of the answer.
+OWN_FIELDS = (
+    "model",
+    "messages",
+    "prompt",
+    "suffix",
+    *TOKEN_LIMITS,
+    "max_output_tokens",
+    "temperature",
+    "seed",
+    "logprobs",
+    "top_logprobs",
+    "echo",
+    "n",
+    "best_of",
+    "stream",
+    "stream_options",
+    "tools",
+    "tool_choice",
+    "functions",
+    "function_call",
+    "modalities",
+)
+ENVIRONMENT = "env:"  # before the name of a variable, in the place of a secret
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+OWN_HEADERS = (
+    "host",
+    "content-length",
+    "content-type",
+    "content-encoding",
+    "accept-encoding",
+    "transfer-encoding",
+    "connection",
+    "idempotency-key",
+)
+
+
+@dataclass(frozen=True)
+class RequestSettings:
+    """How a service wants its requests.
+
+    token_limit: the name of the field.   min_output_tokens: at least so many are asked for.   temperature, seed:
+    whether they are sent.   system: whether an instruction is a turn of its own; else it stands before the question.
+    no_thoughts: of protocol.WITHOUT_THOUGHTS, by which the model was asked not to think.
+    """
+
+    token_limit: str = "max_tokens"
+    min_output_tokens: int = 0
+    temperature: bool = True
+    seed: bool = True
+    system: bool = True
+    no_thoughts: str = ""
+
+    def __post_init__(self) -> None:
+        require_choice(self.token_limit, TOKEN_LIMITS, "request_settings.token_limit of an endpoint")
+        require_count(self.min_output_tokens, 0, "request_settings.min_output_tokens of an endpoint")
+        for name in ("temperature", "seed", "system"):
+            require_flag(getattr(self, name), f"request_settings.{name} of an endpoint")
+
+    @classmethod
+    def of_quirks(cls, quirks: Sequence[str]) -> Self:
+        """As earlier versions noted them in the table of an endpoint."""
+        return cls(
+            token_limit="max_completion_tokens" if "max_completion_tokens" in quirks else "max_tokens",
+            seed="no_seed" not in quirks,
+            system="no_system" not in quirks,
+        )
+
+
+SETTINGS_IN_YAML = tuple(one.name for one in fields(RequestSettings) if one.name != "no_thoughts")
+
+
+@dataclass(frozen=True)
+class Service:
+    """Where a model is asked, and how.
+
+    url: up to and including /v1.   model: as the server calls it.   form: chat or completions, the route that is asked.
+    key_variable: the environment variable that holds the secret; it need not be set for a server that wants none.
+    request_settings: fields of `RequestSettings`; those that are left out or null are found by trying.
+    extra_body, extra_query, extra_headers: sent with every request. In the place of a secret, a query or header has
+    env:NAME, for the value of an environment variable; these are no part of any key.
+    thinking: off, the model is asked not to think; strip, thoughts are cut off its answers; keep, those that stand in
+    the text are part of the answer.
+    """
+
+    url: str
+    model: str
+    form: str
+    key_variable: str
+    request_settings: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    extra_body: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    extra_query: Mapping[str, str] = field(default_factory=dict, hash=False)
+    extra_headers: Mapping[str, str] = field(default_factory=dict, hash=False)
+    thinking: str = "strip"
+
+    def __post_init__(self) -> None:
+        require_choice(self.form, FORMS, "form of an endpoint")
+        require_choice(self.thinking, THINKING, "thinking of an endpoint")
+        for name in ("url", "model"):
+            require_text(getattr(self, name), f"{name} of an endpoint")
+        require_variable_name(self.key_variable, "key_variable of an endpoint")
+        _require_address(self.url)
+        for name in ("request_settings", "extra_body", "extra_query", "extra_headers"):
+            require_kind(getattr(self, name), Mapping, f"{name} of an endpoint", "a mapping")
+        given = {name: value for name, value in self.request_settings.items() if value is not None}
+        object.__setattr__(self, "request_settings", given)  # null and left out are the same
+        for name in given:
+            require_choice(name, SETTINGS_IN_YAML, "a name among request_settings of an endpoint")
+        self.settings()
+        _require_extra_body(self.extra_body)
+        _require_extra("extra_query", self.extra_query, ())
+        _require_extra("extra_headers", self.extra_headers, OWN_HEADERS)
+
+    @property
+    def label(self) -> str:
+        return f"{last_part(self.model)} at {self.url}"
+
+    @property
+    def address(self) -> str:
+        return self.url.rstrip("/")
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        """What tells it from the same model asked in the plain way; empty for that. Secrets are left out."""
+        extras = {
+            "request_settings": dict(self.request_settings),
+            "extra_body": dict(self.extra_body),
+            "extra_query": without_secrets(self.extra_query),
+            "extra_headers": without_secrets(self.extra_headers),
+            "thinking": "" if self.thinking == "strip" else self.thinking,
+        }
+        return {name: value for name, value in extras.items() if value}
+
+    def settings(self, **others: Any) -> RequestSettings:
+        """Those that are given, others by default or as said."""
+        return RequestSettings(**{**others, **self.request_settings})
+
+    def finding(self, name: str) -> str:
+        """What a finding about it is called in the table that all ways of asking the model share."""
+        return f"{name} {key_hash(self.extras)[:16]}" if self.extras else name
+
+    def secret(self) -> str:
+        """Raises EndpointError where it cannot be sent; empty where there is none."""
+        return _variable(self.key_variable)
+
+    def query(self) -> dict[str, str]:
+        """With the secrets in it."""
+        return {name: _filled(value) for name, value in self.extra_query.items()}
+
+    def headers(self) -> dict[str, str]:
+        """With the secrets in them."""
+        return {name: _filled(value) for name, value in self.extra_headers.items()}
+
+    def secrets(self) -> tuple[str, ...]:
+        """All of them, to be removed from what comes back."""
+        values = (*self.extra_query.values(), *self.extra_headers.values())
+        names = (self.key_variable, *(value.removeprefix(ENVIRONMENT) for value in values if _is_secret(value)))
+        return tuple(filter(None, map(_variable, names)))
+
+
+# Checks of what is given ----------------------------------------------------------------------------------------------
+
+
+def _require_address(url: str) -> None:
+    if any(mark in url for mark in "@?#"):  # where secrets may stand, which are not repeated here
+        raise ValueError(
+            "url of an endpoint must have no user, password or query: a secret belongs into the environment variable "
+            "that key_variable names, a query into extra_query."
+        )
+    if looks_like_secret(url):
+        raise ValueError(
+            "url of an endpoint must be an address; got what looks like a secret and is not repeated here. Put it into "
+            "the environment variable that key_variable names."
+        )
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"url of an endpoint must begin with http:// or https://; got {url!r}.")
+    if not _has_host(url):
+        raise ValueError(f"url of an endpoint must name a host, as in http://localhost:8080/v1; got {url!r}.")
+
+
+def _has_host(url: str) -> bool:
+    """A name of printable letters, and a port that can be one."""
+    try:
+        parts = urlsplit(url)
+        return bool(parts.hostname) and parts.port != 0 and url.isprintable() and " " not in url
+    except ValueError:
+        return False
+
+
+def _require_extra_body(body: Mapping[str, Any]) -> None:
+    for name in body:
+        if name in OWN_FIELDS:
+            instead = " Give it in request_settings." if name in (*TOKEN_LIMITS, "temperature", "seed") else ""
+            raise ValueError(
+                f"extra_body of an endpoint may not hold {name!r}: each request sets it itself, or it would change the "
+                f"form of the answers.{instead}"
+            )
+    if any(looks_like_secret(text) or names_a_secret(name) for name, text in _leaves(body, "")):
+        raise ValueError(
+            "extra_body of an endpoint must hold no secret, since it is written into results. Give it in "
+            f"extra_headers or extra_query as {ENVIRONMENT}NAME, with the name of an environment variable."
+        )
+    try:
+        canonical_json(body)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"extra_body of an endpoint must be JSON ({error}). Leave out what is none.") from None
+
+
+def _leaves(value: Any, name: str) -> Sequence[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        return [pair for key, inner in value.items() for pair in _leaves(inner, str(key))]
+    if isinstance(value, list | tuple):
+        return [pair for inner in value for pair in _leaves(inner, name)]
+    return [(name, str(value))]
+
+
+def _require_extra(what: str, values: Mapping[str, str], own: Sequence[str]) -> None:
+    for name, value in values.items():
+        where = f"{what}.{name} of an endpoint"
+        if not isinstance(name, str) or not _HEADER.fullmatch(name) or name.lower() in own:
+            raise ValueError(f"{what} of an endpoint must name what may be set; got {name!r}. Leave it out.")
+        require_text(value, where)
+        if not value.isprintable() or not value.isascii():
+            raise ValueError(f"{where} must be printable ASCII, without line ends. Correct it.")
+        if _is_secret(value):
+            require_variable_name(value.removeprefix(ENVIRONMENT), f"what follows {ENVIRONMENT} in {where}")
+        elif names_a_secret(name) or looks_like_secret(value):
+            raise ValueError(
+                f"{where} must name an environment variable that holds the secret, as {ENVIRONMENT}NAME; what was "
+                "given is not repeated here. Put it into that variable."
+            )
+
+
+def _is_secret(value: str) -> bool:
+    return value.startswith(ENVIRONMENT)
+
+
+def without_secrets(values: Mapping[str, str]) -> dict[str, str]:
+    """Without the secrets."""
+    return {name: value for name, value in values.items() if not _is_secret(value)}
+
+
+def _filled(value: str) -> str:
+    if not _is_secret(value):
+        return value
+    if not (secret := _variable(name := value.removeprefix(ENVIRONMENT))):
+        raise EndpointError(f"the environment variable {name} is not set, and a header or query needs it. Set it.")
+    return secret
+
+
+def _variable(name: str) -> str:
+    secret = os.environ.get(name, "").strip()
+    if not (secret.isascii() and secret.isprintable()):
+        raise EndpointError(f"what {name} holds is no key: it has characters that cannot be sent. Set it anew.")
+    return secret

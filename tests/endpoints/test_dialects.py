@@ -1,0 +1,338 @@
+"""Services that differ from the plain protocol: how they want their requests is found by trying, or given."""
+
+from __future__ import annotations
+
+import json
+import logging
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab_server import dialects
+from lab_server.dialects import Asked, Response, answer, error, running
+from nonmember.artifacts.store import Store
+from nonmember.endpoints import Access, Completion, Limits, Request, capabilities, questions, sending
+from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.models import Endpoint
+from nonmember.records import Corpus, Document
+
+LIMITS = Limits(2, None, None, 10, 1, None, None, None, None, None)
+QUESTION = Request("d", "q", "Who is it?", 8, 0.0, 0, instruction="Answer in a word.")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sending, "FIRST_PAUSE", 0.001)
+    monkeypatch.delenv("LAB_KEY", raising=False)
+    monkeypatch.setenv("AZURE_KEY", "azure-0123456789abcdef")
+
+
+def client_of(root: str, folder: Path, path: str = "/v1", **settings: Any) -> EndpointClient:
+    endpoint = Endpoint(root + path, settings.pop("model", "m"), settings.pop("form", "chat"), "LAB_KEY", **settings)
+    return EndpointClient(endpoint, Store(folder), LIMITS, Session())
+
+
+def asked(client: EndpointClient, **changes: Any) -> Completion:
+    (found,) = questions.completions(client, [replace(QUESTION, **changes)])
+    return found
+
+
+AZURE = {
+    "path": "/openai/deployments/mine",
+    "extra_query": {"api-version": "2024-10-21"},
+    "extra_headers": {"api-key": "env:AZURE_KEY"},
+}
+
+
+@pytest.mark.parametrize(
+    ("service", "settings", "text", "thinks", "sent"),
+    [
+        (dialects.openai_reasoning, {}, "It is blue.", True, {"max_completion_tokens": 16, "seed": 0}),
+        (dialects.openai_reasoning, {"thinking": "off"}, "It is blue.", False, {"reasoning_effort": "none"}),
+        (
+            dialects.openai_reasoning,
+            {"request_settings": {"min_output_tokens": 900}},
+            "It is blue.",
+            True,
+            {"max_completion_tokens": 900},
+        ),
+        (dialects.azure, AZURE, "It is blue.", False, {"max_tokens": 8, "temperature": 0.0}),
+        (dialects.anthropic, {}, "Blue.", True, {"temperature": 0.0}),
+        (dialects.anthropic, {"thinking": "off"}, "Blue.", False, {"thinking": {"type": "disabled"}}),
+        (dialects.vllm, {}, "Blue.", True, {"temperature": 0.0, "seed": 0}),
+        (
+            dialects.vllm,
+            {"thinking": "off"},
+            "Blue.",
+            False,
+            {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},
+        ),
+        (dialects.vllm, {"thinking": "keep"}, "<think>\nIs it <name>Bob</name>?</think>\n\nBlue.", False, {}),
+        (
+            dialects.vllm,
+            {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}, "top_k": 1}},
+            "Blue.",
+            False,
+            {"top_k": 1},
+        ),
+        (dialects.llama_cpp, {}, "Blue.", True, {"temperature": 0.0}),
+        (dialects.llama_cpp, {"thinking": "off"}, "Blue.", False, {}),
+        (dialects.sglang, {}, "Blue.", True, {"temperature": 0.0}),
+        (dialects.sglang, {"thinking": "off"}, "Blue.", False, {}),
+    ],
+)
+def test_each_service_is_asked_as_it_wants_and_once(service, settings, text, thinks, sent, tmp_path):
+    with running(service) as here:
+        client = client_of(here.root, tmp_path, **settings)
+        found = asked(client)
+        body = here.asked[-1].body
+        assert (found.text, found.outcome, found.has_thoughts) == (text, "answered", thinks)
+        assert {name: body.get(name) for name in sent} == sent
+        assert len(here.asked) <= 12
+        before = len(here.asked)
+        assert asked(client_of(here.root, tmp_path, **settings)) == found
+        assert len(here.asked) == before, "what was found out is kept"
+    drawn = [note for note in client.notes if "takes no temperature" in note]
+    assert bool(drawn) == (service is dialects.openai_reasoning)
+
+
+@pytest.mark.parametrize("number", range(16))
+def test_any_of_the_refusals_together_is_found_whatever_the_server_says(number, tmp_path):
+    """By trying: the reason is the same for all."""
+    flags = [bool(number & 1 << bit) for bit in range(4)]
+    no_temperature, no_seed, no_system, other_name = flags
+
+    def service(one: Asked) -> Response:
+        refused = (
+            (no_temperature and "temperature" in one.body)
+            or (no_seed and "seed" in one.body)
+            or (no_system and dialects.roles_of(one.body) != ["user"])
+            or (other_name and "max_tokens" in one.body)
+        )
+        return error(400, "Nein.") if refused else answer()
+
+    with running(service) as here:
+        assert asked(client_of(here.root, tmp_path)).outcome == "answered"
+        body = here.asked[-1].body
+    left_out = ["temperature" not in body, "seed" not in body, len(body["messages"]) == 1]
+    assert [*left_out, "max_tokens" not in body] == flags, "nothing is left out that the server takes"
+
+
+def test_a_server_that_wants_room_for_thoughts(tmp_path):
+    def service(one: Asked) -> Response:
+        return answer() if dialects.limit_of(one.body) >= 1000 else error(400, "Could not finish the message.")
+
+    with running(service) as here:
+        asked(client_of(here.root, tmp_path))
+        assert here.asked[-1].body["max_tokens"] == 2048
+
+
+def test_what_was_found_by_an_earlier_version_is_found(tmp_path):
+    """Its table names quirks, and the service may be gone."""
+    with running(lambda one: error(400, "No.") if "seed" in one.body else answer()) as here:
+        client = client_of(here.root, tmp_path)
+        found = asked(client)
+        with client.table() as table:
+            table._connection.execute("DELETE FROM findings WHERE name = 'settings'")
+            table.remember({"quirks": ["no_seed"]})
+        before = len(here.asked)
+        assert asked(client_of(here.root, tmp_path)) == found
+        assert len(here.asked) == before
+
+
+def test_ways_to_ask_do_not_share_answers(tmp_path):
+    ways: list[dict[str, Any]] = [
+        {},
+        {"extra_body": {"top_k": 1}},
+        {"extra_query": {"version": "1"}},
+        {"extra_headers": {"x-beta": "1"}},
+        {"request_settings": {"temperature": False}},
+    ]
+    with running(lambda _: answer()) as here:
+        for way in ways:
+            asked(client_of(here.root, tmp_path, **way))
+        assert len(here.asked) == 2 * len(ways), "a probe and a question each"
+        asked(client_of(here.root, tmp_path, extra_headers={"authorization": "env:AZURE_KEY"}))
+    plain = {"url": "http://h/v1", "model": "m", "form": "chat", "key_variable": "K"}
+    keys = [Endpoint(**plain, **way).key(None) for way in [*ways, {"thinking": "keep"}, {"thinking": "off"}]]
+    assert len({json.dumps(key) for key in keys}) == len(keys)
+    assert Endpoint(**plain).key(None) == {"endpoint": {name: plain[name] for name in ("url", "model", "form")}}
+    null = {"request_settings": {"seed": None}, "extra_headers": {"api-key": "env:K"}}
+    assert Endpoint(**plain, **null).key(None) == keys[0], "what is found by trying, and secrets, are no part of it"
+
+
+def test_log_probabilities_that_the_key_may_not_ask_for_are_no_bad_key(tmp_path):
+    with running(dialects.openai_reasoning) as here:
+        client = client_of(here.root, tmp_path)
+        with pytest.raises(EndpointError, match="answers with text alone: it refused them") as raised:
+            capabilities.require(client, Access.TOP_LOGPROBS, "decop")
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_key_that_is_refused_is_called_that(status, tmp_path):
+    with running(lambda _: error(status, "Forbidden.")) as here:
+        with pytest.raises(EndpointError, match=rf"{status}.*LAB_KEY|LAB_KEY \({status}\)"):
+            asked(client_of(here.root, tmp_path))
+        assert len(here.asked) == 1, "no other way to write the request is tried"
+
+
+def test_what_forbids_one_text_is_a_failed_question_and_what_forbids_all_ends_the_run(tmp_path):
+    def wall(one: Asked) -> Response:
+        return (403, b"<html><title>Blocked</title></html>") if "SELECT" in str(one.body) else answer()
+
+    with running(wall) as here:
+        wanted = [replace(QUESTION, question=text) for text in ("SELECT 1", "Who?", "What?")]
+        found = questions.completions(client_of(here.root, tmp_path), wanted)
+        assert [one.outcome for one in found] == ["failed", "answered", "answered"]
+        assert found[0].reason == "403 a web page, 'Blocked'"
+        wanted = [replace(QUESTION, question=f"SELECT {n}") for n in range(40)]
+        with pytest.raises(EndpointError, match="the last 5 answers could not be used"):
+            questions.completions(client_of(here.root, tmp_path), wanted)
+        assert len(here.asked) < 20
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "expected"),
+    [
+        (402, {}, "no credit left"),
+        (429, {"code": "insufficient_quota"}, "no credit left"),
+        (404, {"code": "DeploymentNotFound"}, "knows no model 'm'"),
+        (404, {"message": "The model `m` does not exist."}, "knows no model 'm'"),
+        (404, {"message": "Not Found"}, "there is no such route"),
+        (405, {}, "there is no such route"),
+        (407, {}, "takes no such requests"),
+        (415, {}, "takes no such requests"),
+        (400, {"message": "no"}, "does not accept a plain question: 400 no"),
+        (413, {}, "does not accept a plain question: 413"),
+        (422, {}, "does not accept a plain question: 422"),
+        (501, {"message": "Not supported"}, "does not accept a plain question: 501"),
+        (409, {}, "no answer in 2 attempts"),
+        (425, {}, "no answer in 2 attempts"),
+        (429, {"code": "rate_limit_exceeded"}, "no answer in 2 attempts"),
+        (529, {"message": "Overloaded"}, "no answer in 2 attempts, at last: 529 Overloaded"),
+    ],
+)
+def test_every_status_has_a_meaning(status, body, expected, tmp_path):
+    with (
+        running(lambda _: (status, {"error": {"message": "", **body}})) as here,
+        pytest.raises(EndpointError) as raised,
+    ):
+        asked(client_of(here.root, tmp_path))
+    assert expected in str(raised.value)
+    assert "\n" not in str(raised.value)
+    assert "secret" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (b"<!DOCTYPE html><title>Sign in</title>", "a web page"),
+        (b'data: {"choices": []}\n\ndata: [DONE]\n', "a stream of events, which was not asked for"),
+        (b'{"choices": [{"message": {"content": "It i', "JSON that breaks off or is damaged"),
+        (b"", "nothing"),
+        (b"OK", "text that is no JSON"),
+        (b'{"ok": true}', "other JSON"),
+        (b'{"error": {"code": 401, "message": "No auth"}}', "refuses the secret in LAB_KEY (401)"),
+        (b'{"error": {"code": 502, "message": "Provider down"}}', "502 Provider down"),
+    ],
+)
+def test_what_comes_in_place_of_an_answer_is_named(body, expected, tmp_path):
+    with running(lambda _: (200, body)) as here, pytest.raises(EndpointError) as raised:
+        asked(client_of(here.root, tmp_path))
+    assert expected in str(raised.value)
+
+
+@pytest.mark.parametrize("number", [20_000_000, 60_000])
+def test_an_answer_far_longer_than_was_asked_for_is_not_kept(number, tmp_path):
+    def service(one: Asked) -> Response:
+        return answer("x" * number) if "long" in str(one.body) else answer()
+
+    with running(service) as here:
+        client = client_of(here.root, tmp_path)
+        found = questions.completions(
+            client, [replace(QUESTION, question=text, max_new_tokens=200) for text in ("long", "short")]
+        )
+        assert [one.outcome for one in found] == ["failed", "answered"]
+        assert "MiB" in found[0].reason or "60,000 characters, and 200 tokens were asked for" in found[0].reason
+        assert sum(path.stat().st_size for path in tmp_path.rglob("*") if path.is_file()) < 10**6
+        if number == 60_000:
+            assert asked(client, question="long", max_new_tokens=2_000).outcome == "answered"
+
+
+def test_a_probability_of_zero_is_floored_and_counted_and_what_is_none_leaves_the_document_out(tmp_path, caplog):
+    documents = {"a": "moss fern never reed", "b": "moss fern reed pine", "c": "null"}
+
+    def service(one: Asked) -> Response:
+        status, body = dialects.vllm(one)
+        if one.body["prompt"].startswith("bad"):
+            body["choices"][0]["logprobs"]["token_logprobs"][2] = sentinels[one.body["prompt"]]
+        return status, body
+
+    sentinels = {f"bad {number} reed": value for number, value in enumerate((None, float("nan"), 0.7, "x"))}
+    documents |= {text: text for text in sentinels}
+    corpus = Corpus(tuple(Document(name, text) for name, text in documents.items()))
+    with running(service) as here:
+        client = client_of(here.root, tmp_path, form="completions")
+        table = questions.observations(client, corpus, 64)
+    assert table.log_prob[table.rows(0)].tolist() == [-1.0, -100.0, -1.25]
+    assert table.log_prob[table.rows(1)].tolist() == [-1.0, -1.125, -1.25]
+    reason = "the server's answer is of no use: not every token of the text has a log-probability"
+    assert table.reasons == dict.fromkeys(sentinels, reason)
+    assert table.num_tokens.tolist() == [3, 3, 0, *[0] * len(sentinels)]
+    (note,) = client.notes
+    assert note.startswith("To 1 of 6 tokens")
+    assert note in caplog.text
+
+
+def test_secrets_of_headers_and_queries_are_sent_and_written_nowhere(tmp_path, caplog):
+    caplog.set_level(logging.DEBUG)
+    signed = AZURE | {"extra_query": {"api-version": "2024-10-21", "sig": "env:AZURE_KEY"}}
+    with running(dialects.azure) as here:
+        client = client_of(here.root, tmp_path, **signed)
+        found = asked(client)
+        assert here.asked[-1].query["sig"] == here.asked[-1].headers["api-key"] == "azure-0123456789abcdef"
+        unset = client_of(here.root, tmp_path, **signed | {"extra_headers": {"api-key": "env:UNSET"}, "model": "n"})
+        with pytest.raises(EndpointError, match="the environment variable UNSET is not set"):
+            asked(unset)
+    everything = caplog.text + repr(found) + repr(client.endpoint)
+    everything += "".join(path.read_bytes().decode("latin-1") for path in tmp_path.rglob("*") if path.is_file())
+    assert "0123456789abcdef" not in everything
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"extra_body": {"messages": []}}, "may not hold 'messages'"),
+        ({"extra_body": {"stream": True}}, "may not hold 'stream'"),
+        ({"extra_body": {"temperature": 1}}, "Give it in request_settings"),
+        ({"extra_body": {"x": float("nan")}}, "must be JSON"),
+        ({"extra_body": {"a": {"api_key": "abc"}}}, "must hold no secret"),
+        ({"extra_body": []}, "must be a mapping"),
+        ({"extra_headers": {"x": "a\nb"}}, "must be printable ASCII"),
+        ({"extra_headers": {"x y": "a"}}, "must name what may be set"),
+        ({"extra_headers": {"Host": "elsewhere"}}, "must name what may be set"),
+        ({"extra_headers": {"Api-Key": "abcdef"}}, "as env:NAME"),
+        ({"extra_headers": {"x": "Bearer abcdefgh"}}, "as env:NAME"),
+        ({"extra_headers": {"x": "env:lower"}}, "must be the name of an environment variable"),
+        ({"extra_query": {"key": "abcdef"}}, "as env:NAME"),
+        ({"extra_query": {"n": 1}}, "must be text"),
+        ({"request_settings": {"colour": 1}}, "must be one of token_limit"),
+        ({"request_settings": {"token_limit": "most"}}, "must be one of max_tokens"),
+        ({"request_settings": {"min_output_tokens": -1}}, "must be a whole number"),
+        ({"request_settings": {"seed": "no"}}, "must be true or false"),
+        ({"thinking": "on"}, "must be one of off, strip, keep"),
+        ({"key_variable": "sk-0123456789abcdefgh"}, "must be the name of an environment variable"),
+        ({"key_variable": "AKIAIOSFODNN7EXAMPLE"}, "must be the name of an environment variable"),
+        ({"key_variable": "0123456789ABCDEF0123456789ABCDEF"}, "must be the name of an environment variable"),
+        ({"url": "https://h/sk-0123456789abcdefgh/v1"}, "looks like a secret"),
+        ({"url": "sk-0123456789abcdefgh"}, "looks like a secret"),
+    ],
+)
+def test_settings_of_requests_are_checked(settings, expected):
+    with pytest.raises(ValueError, match=expected) as raised:
+        Endpoint(**{"url": "http://h/v1", "model": "m", "form": "chat", "key_variable": "KEY"} | settings)
+    assert not [text for text in ("0123456789", "abcdef", "EXAMPLE") if text in str(raised.value)]
