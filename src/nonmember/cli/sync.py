@@ -245,14 +245,14 @@ def given_documents(words: Sequence[str]) -> Texts:
     from omegaconf import OmegaConf
 
     from nonmember.cli.audit import builder_of
-    from nonmember.config.roots import config_directory, register, require_complete
-    from nonmember.config.safety import checked_composition, instantiate
+    from nonmember.config.roots import checked, config_directory, register, require_complete
+    from nonmember.config.safety import instantiate
 
     if strange := [word for word in words if "=" not in word]:
         raise ValueError(f"--text must be followed by key=value words; got {strange[0]!r}. Put a folder before --text.")
     register()
     GlobalHydra.instance().clear()
-    with initialize_config_dir(str(config_directory()), version_base=None), checked_composition():
+    with initialize_config_dir(str(config_directory()), version_base=None), checked():
         config = compose("audit", list(words))
     data = config.data
     require_complete(OmegaConf.create({"data": OmegaConf.to_container(data, resolve=False)}))

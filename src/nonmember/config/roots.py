@@ -24,10 +24,11 @@ from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from nonmember.config.hydra_compat import check_options, interpolations
 from nonmember.config.jobs import all_awaited
 from nonmember.config.presets import store_presets
 from nonmember.config.run_names import cell_name
-from nonmember.config.safety import checked_composition, environment
+from nonmember.config.safety import RESOLVERS, checked_composition
 from nonmember.config.shared_files import shared_files
 from nonmember.config.sweeping import Watcher, shown_composition
 from nonmember.runtime.interruption import Interrupted, check, hand_back, interruption_of, worker
@@ -57,6 +58,11 @@ def sweeps_directory() -> Path:
 def published_sweeps() -> frozenset[str]:
     """Names of the sweeps that come with the project."""
     return frozenset(path.stem for path in sweeps_directory().glob("*.yaml"))
+
+
+def checked() -> contextlib.AbstractContextManager[None]:
+    """While it lasts, what Hydra composes is safe, whoever wrote the files beside the project's own."""
+    return checked_composition((config_directory(), sweeps_directory()))
 
 
 class SweepsInSearchPath(SearchPathPlugin):
@@ -242,7 +248,9 @@ def register() -> None:
     OmegaConf.register_new_resolver("place", place, replace=True)
     OmegaConf.register_new_resolver("file_stem", label_of_path, replace=True)
     OmegaConf.register_new_resolver("number_seen", number_seen, replace=True)
-    OmegaConf.register_new_resolver("oc.env", environment, replace=True)
+    interpolations.install()
+    for name, resolver in RESOLVERS.items():
+        OmegaConf.register_new_resolver(name, resolver, replace=True)
 
 
 def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], watcher: Watcher | None = None) -> None:
@@ -255,6 +263,7 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
     """
     from nonmember.config.slips import refuse_paths_as_choices
 
+    check_options(sys.argv[1:])
     refuse_paths_as_choices(command, sys.argv[1:])
     register()
     here, errors = os.getpid(), []
@@ -279,9 +288,7 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
             traceback.clear_frames(error.__traceback__)  # a kept error must keep nothing open
             errors.append(error)
 
-    if any(word.startswith("--experimental-rerun") for word in sys.argv[1:]):
-        raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")
-    with shared_files(), checked_composition(), shown_composition(watcher), all_awaited():
+    with shared_files(), checked(), shown_composition(watcher), all_awaited():
         run()
     check()
     if errors:
