@@ -96,7 +96,9 @@ def main() -> None:
     """Entry of `nonmember sync`."""
     outputs = Path(os.environ.get("NONMEMBER_OUTPUTS") or "outputs")
     environment_mode = os.environ.get("WANDB_MODE")
-    parser = argparse.ArgumentParser(prog="nonmember sync", description="Copy the audits below a folder to W&B.")
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, prog="nonmember sync", description="Copy the audits below a folder to W&B."
+    )
     parser.add_argument("folder", type=Path, nargs="?", default=outputs / "audits", help="default: %(default)s")
     parser.add_argument(
         "--project", default=os.environ.get("WANDB_PROJECT") or "nonmember", help="default: %(default)s"

@@ -52,7 +52,9 @@ class Grid:
 def main() -> None:
     """Entry of `nonmember wandb-sweep`."""
     parser = argparse.ArgumentParser(
-        prog="nonmember wandb-sweep", description="A sweep file as a W&B sweep: wandb sweep --project P FILE."
+        allow_abbrev=False,
+        prog="nonmember wandb-sweep",
+        description="A sweep file as a W&B sweep: wandb sweep --project P FILE.",
     )
     parser.add_argument("sweep", help="the name of a file in the sweeps folder, for example demo")
     parser.add_argument("--sweeps", metavar="DIR", help="a folder of your own; default: the project's sweeps")

@@ -28,11 +28,12 @@ from nonmember.config.hydra_compat import check_options, interpolations
 from nonmember.config.jobs import all_awaited
 from nonmember.config.presets import store_presets
 from nonmember.config.run_names import cell_name
-from nonmember.config.safety import RESOLVERS, checked_composition
+from nonmember.config.safety import RESOLVERS, checked_composition, instantiate
 from nonmember.config.shared_files import shared_files
 from nonmember.config.sweeping import Watcher, shown_composition
 from nonmember.runtime.interruption import Interrupted, check, hand_back, interruption_of, worker
 from nonmember.runtime.naming import folder_name, label_of_path, place
+from nonmember.runtime.processes import of_a_group, process_rank
 
 FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of torch, and of NumPy
@@ -271,6 +272,7 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
     @hydra.main(config_path=str(config_directory()), config_name=command, version_base=None)
     @functools.wraps(task)
     def run(config: DictConfig) -> None:
+        _require_group(config)
         folder = Path(HydraConfig.get().runtime.output_dir)
         if os.getpid() != here:  # in a launcher's worker only Hydra can carry the error home
             with contextlib.suppress(Interrupted), worker():
@@ -293,6 +295,15 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
     check()
     if errors:
         raise errors[0]
+
+
+def _require_group(config: DictConfig) -> None:
+    """Raises ValueError in a further process of a run that by its config has only one: it would wait for ever."""
+    if process_rank() > 0 and "trainer" in config and instantiate(config.trainer).in_one_process:
+        raise ValueError(
+            f"This run has one process (trainer.make_trainer.devices=1), but {of_a_group()}; if they are meant, use "
+            "trainer=ddp with as many devices."
+        )
 
 
 # What no command but an audit looks at, and of an audit only some methods (nonmember.config.given).

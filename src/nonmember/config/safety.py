@@ -196,7 +196,12 @@ def _refused(*_: object) -> None:
 
 
 # By name; in the place of OmegaConf's own. No text becomes a mapping, which nobody could have looked at.
-RESOLVERS = {"oc.env": environment, "oc.select": _select, "oc.create": _refused, "oc.decode": _refused}
+RESOLVERS: Mapping[str, Callable[..., Any]] = {
+    "oc.env": environment,
+    "oc.select": _select,
+    "oc.create": _refused,
+    "oc.decode": _refused,
+}
 
 
 # ------------------------------------------------------------------------------------------- Hydra's own part
