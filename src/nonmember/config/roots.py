@@ -272,7 +272,6 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
     @hydra.main(config_path=str(config_directory()), config_name=command, version_base=None)
     @functools.wraps(task)
     def run(config: DictConfig) -> None:
-        _require_group(config)
         folder = Path(HydraConfig.get().runtime.output_dir)
         if os.getpid() != here:  # in a launcher's worker only Hydra can carry the error home
             with contextlib.suppress(Interrupted), worker():
@@ -284,6 +283,7 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
             hand_back()
             return
         try:
+            _require_group(config)
             task(config, folder)
         except Exception as error:
             check()

@@ -32,6 +32,8 @@ BY_WORD_ALONE: Mapping[str, tuple[object, ...]] = {
     "page_text": (False,),
     "directory": (),  # of W&B's files
     "default_root_dir": (None,),  # of Lightning's
+    "profiler": (None,),
+    "plugins": (None,),
 }
 BY_WORD_ALONE_AT_TOP = ("outputs", "store", "export", "folder")
 MAX_CELLS = 100_000  # Hydra makes a list of them all

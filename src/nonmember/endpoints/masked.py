@@ -61,7 +61,9 @@ def _load(spec: MaskedModel) -> tuple[Any, Any]:
         raise ValueError(f"{spec.path} has no mask token, so it fills no blanks. Name a masked language model.")
     where = {"revision": spec.revision} if spec.revision else {}
     try:
-        model: Any = AutoModelForMaskedLM.from_pretrained(spec.path, use_safetensors=True, **where)
+        model: Any = AutoModelForMaskedLM.from_pretrained(
+            spec.path, use_safetensors=True, trust_remote_code=False, **where
+        )
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise ValueError(
             f"No masked language model could be loaded from {spec.path}: {str(error).splitlines()[0]} Expected a "

@@ -48,7 +48,7 @@ def from_settings(model_type: str, settings: dict[str, Any]) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
 
     with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **settings))
+        return AutoModelForCausalLM.from_config(AutoConfig.for_model(model_type, **settings), trust_remote_code=False)
 
 
 class _Described(nn.Module):

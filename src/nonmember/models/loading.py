@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -28,6 +30,8 @@ from nonmember.models.kinds.scratch import Scratch
 from nonmember.records import Corpus
 from nonmember.runtime.files import share_mode
 from nonmember.runtime.progress import Stage
+
+log = logging.getLogger(__name__)
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -65,7 +69,7 @@ def from_scratch(spec: Scratch, tokenizer: Any) -> LoadedModel:
     config = AutoConfig.for_model(spec.model_type, **settings, **spec.architecture)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(spec.seed)
-        model = AutoModelForCausalLM.from_config(config)
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     return LoadedModel(model.eval(), tokenizer)
 
 
@@ -115,9 +119,11 @@ def load_pretrained(spec: Pretrained) -> LoadedModel:
 def dequantize(file: Path, folder: Path) -> None:
     """The weights of a GGUF file as float32, and its tokenizer, as `load_folder` reads them."""
     try:
-        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
+        tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, trust_remote_code=False)
         with Stage(f"dequantising {file.name}"):
-            model: Any = AutoModelForCausalLM.from_pretrained(file.parent, gguf_file=file.name, dtype=torch.float32)
+            model: Any = AutoModelForCausalLM.from_pretrained(
+                file.parent, gguf_file=file.name, dtype=torch.float32, trust_remote_code=False
+            )
     except Exception as error:  # whatever transformers and gguf say of files that are not ours
         raise ValueError(
             f"No causal language model could be loaded from {file}: {_first_line(error)} Expected a GGUF file with its "
@@ -178,8 +184,16 @@ def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
 
 
 def _location(spec: Pretrained) -> Mapping[str, Any]:
+    if spec.trust_remote_code:
+        _note_trusted(spec.path)
     where: dict[str, Any] = {"trust_remote_code": spec.trust_remote_code}
     return where | {"revision": spec.revision} if spec.revision else where
+
+
+@functools.cache
+def _note_trusted(path: str) -> None:
+    """Once a process: the user may have named the model, or a config that was chosen."""
+    log.warning("Code that comes with %s is run, as trust_remote_code=true says.", path)
 
 
 def _quantization(spec: Pretrained) -> dict[str, Any]:

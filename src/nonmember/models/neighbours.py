@@ -83,7 +83,9 @@ def masked_model(path: str, revision: str | None) -> tuple[Any, Any]:
         raise ValueError(f"{path} must be a masked language model with a fast tokenizer, to propose words in a text.")
     where = {"revision": revision} if revision else {}
     try:
-        return tokenizer, AutoModelForMaskedLM.from_pretrained(path, use_safetensors=True, **where).eval()
+        return tokenizer, AutoModelForMaskedLM.from_pretrained(
+            path, use_safetensors=True, trust_remote_code=False, **where
+        ).eval()
     except (OSError, ValueError, KeyError, SafetensorError) as error:
         raise ValueError(
             f"No masked language model could be loaded from {path}: {str(error).splitlines()[0]} Expected a folder or "
