@@ -193,6 +193,31 @@ def test_nothing_runs_what_it_reads():
     none_but((path, [ast.unparse(call) for call in calls(path) if unpickles(call)]) for path in MODULES)
 
 
+def test_models_and_their_tokenizers_bring_no_code():
+    """transformers asks on the terminal where it is not told; `where` and `_location` come from the command line."""
+    none_but((path, [ast.unparse(call) for call in calls(path) if may_ask(call)]) for path in MODULES)
+
+
+def may_ask(call: ast.Call) -> bool:
+    function = ast.unparse(call.func)
+    told = {keyword.arg or ast.unparse(keyword.value) for keyword in call.keywords}
+    loads = function.startswith("Auto") and function.endswith((".from_pretrained", ".from_config"))
+    return loads and not told & {"trust_remote_code", "where", "_location(spec)"}
+
+
+def test_no_option_of_a_command_can_be_shortened():
+    """By one's beginning: what is refused or asked for by its name would pass under another."""
+    verifier = SOURCE.parent / "nonmember_verify" / "cli.py"
+    parsers = [
+        call for path in (*MODULES, verifier) for call in calls(path)
+        if ast.unparse(call.func).endswith(("ArgumentParser", ".add_parser"))
+    ]  # fmt: skip
+    assert len(parsers) > 10
+    assert not [
+        ast.unparse(call) for call in parsers if "allow_abbrev=False" not in {ast.unparse(one) for one in call.keywords}
+    ]
+
+
 def unpickles(call: ast.Call) -> bool:
     function = ast.unparse(call.func)
     options = {keyword.arg: ast.unparse(keyword.value) for keyword in call.keywords}

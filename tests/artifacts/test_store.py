@@ -357,6 +357,17 @@ def test_an_invitation_of_another_run_is_not_accepted(tmp_path, monkeypatch):
     assert make.calls == 0
 
 
+def test_a_process_that_waits_says_for_what(tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(store, "SILENT_SECONDS", -1)
+    monkeypatch.setenv("RANK", "1")
+    parents = iter([5] * 4)
+    monkeypatch.setattr(store.os, "getppid", lambda: next(parents, 6))
+    with pytest.raises(SystemExit, match="first process is gone"):
+        make_thing(tmp_path, writes("data"))
+    assert caplog.text.count("Waiting for ") == 1
+    assert "RANK=1" in caplog.text
+
+
 def test_ranks_and_runs(monkeypatch):
     for name in (*processes._RANKS, *processes._RUNS):
         monkeypatch.delenv(name, raising=False)

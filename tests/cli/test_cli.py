@@ -331,6 +331,23 @@ def test_further_processes_of_a_run_end_with_the_one_that_started_them(nonmember
     assert watched == [1]
 
 
+def test_variables_of_another_job_are_no_group(nonmember, ask, monkeypatch):
+    """Else the command would wait for a first process that is not there."""
+    monkeypatch.setattr(cli, "watch_parent", lambda: None)
+    monkeypatch.delenv("NONMEMBER_COMMAND", raising=False)
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    for name in ("RANK", "SLURM_PROCID", "LOCAL_RANK"):
+        with monkeypatch.context() as patch:
+            patch.setenv(name, "1")
+            said = nonmember(*ask())
+            assert (said.status, said.err.count("\n")) == (1, 1)
+            assert "This run has one process (trainer.make_trainer.devices=1)" in said.err
+            assert f"the environment says {name}=1 WORLD_SIZE=2" in said.err
+            assert f"unset {name} WORLD_SIZE" in said.err
+    monkeypatch.setenv("RANK", "one")
+    assert nonmember("list").err == "nonmember: The environment variable RANK must be a number; got 'one'. Unset it.\n"
+
+
 def test_the_script_itself(tmp_path):
     """As installed: arguments and exit status go through, and the traceback on request. By a command that imports
     little; an audit's mistakes in a new process: test_own_world.py."""

@@ -275,5 +275,5 @@ def test_mistakes_are_told(call, tmp_path):
     (tmp_path / "other.yaml").write_text(
         "defaults: [audit, _self_]\nname: other\nhydra:\n  sweeper:\n    _target_: somebody.elses.Sweeper\n"
     )
-    with pytest.raises(ValueError, match="Only grids of Hydra's own sweeper"):
+    with pytest.raises(ValueError, match=r"sets hydra\.sweeper\._target_, which only the command line may"):
         call("other", "--sweeps", str(tmp_path))

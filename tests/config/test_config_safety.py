@@ -66,9 +66,8 @@ def test_interpolations_are_followed_once_and_then_checked():
     def built(value: str) -> Any:
         return instantiate(OmegaConf.create(config | {"data": CORPUS | {"path": value}}).data)
 
-    for value in ("${evil}", "${oc.create:{_target_: '${name}'}}", "${oc.decode:'${hidden}'}"):
-        with pytest.raises(ValueError, match="class of nonmember; got 'builtins"):
-            built(value)
+    with pytest.raises(ValueError, match="class of nonmember; got 'builtins"):
+        built("${evil}")
     assert built("${hidden}").path == ("${evil}",)  # a text, and not a node
 
 
@@ -153,12 +152,10 @@ HYDRA = {
         ({"callbacks": {"evil": "${evil}"}}, "hydra.callbacks.evil must be a value itself"),
         ({"callbacks": {"evil": "${oc.create:${hydra.job.name}}"}}, "hydra.callbacks.evil must be a value itself"),
         ({"launcher": {"_target_": "os.system"}}, "hydra.launcher._target_ must name"),
-        ({"launcher": {"setup": ["rm -r x"]}}, "hydra.launcher.setup starts programs"),
         ({"sweeper": {"_target_": "${name}"}}, "hydra.sweeper._target_ must "),
         ({"sweeper": {"params": {"+hydra.job.env_set.X": 1}}}, "hydra.sweeper.params may not change Hydra"),
         ({"sweeper": {"params": "${evil}"}}, "hydra.sweeper.params must be a value itself"),
         ({"sweeper": {"params": "${grid}"}}, "hydra.sweeper.params._target_ must "),
-        ({"job": {"env_set": {ALLOW_VARIABLE: "os"}}}, "hydra.job.env_set starts programs"),
         ({"job_logging": {"handlers": {"x": {"()": "os.system"}}}}, "hydra.job_logging.handlers.x.() must be one of"),
         ({"job_logging": {"handlers": {"x": {"class": "logging.handlers.SocketHandler"}}}}, "must be one of"),
         (
@@ -188,7 +185,7 @@ def test_a_stranger_s_primary_config(nonmember, tmp_path):
     copying = "src: FILE, dst: copied}\n"
     marks = {
         f"hydra: {{callbacks: {{x: {{_target_: shutil.copy, {copying}}}}}": "hydra.callbacks.x._target_",
-        f"hydra: {{job_logging: {{handlers: {{x: {{'()': shutil.copy, {copying}}}}}}}": "must be one of",
+        f"hydra: {{job_logging: {{handlers: {{x: {{'()': shutil.copy, {copying}}}}}}}": "logging.handlers.x.(), which",
         f"data: {{corpus: {{_target_: shutil.copy, {copying}}}": "data.corpus._target_ must name",
         "name: ${oc.env:PATH}\n": "no config may read",
     }
@@ -198,8 +195,8 @@ def test_a_stranger_s_primary_config(nonmember, tmp_path):
         assert (said.status, said.err.count("\n")) == (1, 1), said
         assert part in said.err, said.err
     assert not list(tmp_path.rglob("copied"))
-    said = nonmember("audit", "--experimental-rerun", Path("x.pickle"))
-    assert "reads a pickle" in said.err
+    assert "reads a pickle" in nonmember("audit", "--experimental-rerun", Path("x.pickle")).err
+    assert "none can be shortened" in nonmember("audit", "--exp", Path("x.pickle")).err
 
 
 @pytest.mark.parametrize("url", ["https://me:hunter2@host/v1", "http://hunter2@host/v1", "http://host/v1?key=hunter2"])

@@ -46,5 +46,8 @@ def arguments(words: list[str]) -> dict[str, Any]:
         elif key == "data.path":
             given["documents"] = value
         else:
-            given[key] = yaml.safe_load(value)
+            try:
+                given[key] = yaml.safe_load(value)
+            except (yaml.YAMLError, RecursionError):
+                raise ValueError(f"{key} must be a number, a word or a [list]; got {value!r}.") from None
     return given | ({"target": target} if target else {})

@@ -35,7 +35,10 @@ EMBEDDINGS_REVEAL = "The bundle holds embeddings of the documents, from which te
 def main() -> None:
     """Print what the bundle holds and its hash."""
     parser = argparse.ArgumentParser(
-        prog="nonmember bundle", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+        allow_abbrev=False,
+        prog="nonmember bundle",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path, nargs="+", help="of one audit or of many; all below it are taken")
     parser.add_argument("--out", type=Path, required=True, help="the bundle, for example mine.evidence.zip")
@@ -45,6 +48,9 @@ def main() -> None:
         "--data", type=Path, action="append", default=[],
         help="documents that nm.audit was given in memory: the same rows as JSON Lines (more than once for several)",
     )  # fmt: skip
+    parser.add_argument(
+        "--trust-remote-code", action="store_true", help="run the code of models of which the audits say so"
+    )
     parser.add_argument("--secret", type=Path, help="the seal's file SEAL.private; without a seal OUT.private is made")
     parser.add_argument(
         "--observations", choices=("tokens", "scores"), default="tokens",
@@ -84,7 +90,7 @@ def main() -> None:
         )
     secret = secret_in(given.secret) if given.secret else secret_for(given.out)
     choice = Choice(given.observations == "tokens", given.with_tokens, given.with_embeddings)
-    audits = _gathered(folders, given.store, secret, choice, _rows(given.data))
+    audits = _gathered(folders, given.store, secret, choice, _rows(given.data), given.trust_remote_code)
     files = write_bundle(audits, choice, key, given.out.absolute(), signed_online if given.sigstore else None)
     for reveals, sentence in ((choice.token_ids, REVEALS), (choice.embeddings, EMBEDDINGS_REVEAL)):
         if reveals:
@@ -125,7 +131,8 @@ def _rows(paths: Sequence[Path]) -> list[list[dict[str, Any]]]:
 
 
 def _gathered(
-    folders: Sequence[Path], store: Path | None, secret: bytes, choice: Choice, rows: Sequence[list[dict[str, Any]]]
+    folders: Sequence[Path], store: Path | None, secret: bytes, choice: Choice, rows: Sequence[list[dict[str, Any]]],
+    trust_remote_code: bool,
 ) -> list[Gathered]:  # fmt: skip
     from omegaconf import OmegaConf
 
@@ -134,6 +141,7 @@ def _gathered(
     from nonmember.config import runs
     from nonmember.config.compose import literal
     from nonmember.config.roots import register
+    from nonmember.config.untrusted import check_code
     from nonmember.corpora.sources.in_memory import InMemory, digest_of
     from nonmember.evidence.gathering import KeptStore, gather
 
@@ -144,7 +152,10 @@ def _gathered(
         path = folder / CONFIG
         if not path.is_file():
             raise ValueError(f"{path} must lie beside the result: it says what was asked. Run the audit again.")
-        config = OmegaConf.create({**literal(json.loads(path.read_text(encoding="utf-8"))), "seal": None})
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        if not trust_remote_code:
+            check_code(kept, path, "If you trust it, add --trust-remote-code.")
+        config = OmegaConf.create({**literal(kept), "seal": None})
         assert OmegaConf.is_dict(config)
         builder = runs.builder_of(config, KeptStore((store or Path(config.store)).absolute()), memory)
         for one in rows:

@@ -82,6 +82,7 @@ def checked(names: Sequence[str], overrides: Sequence[str], machine: Machine, to
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
+        allow_abbrev=False,
         prog="nonmember check", description="What the cells of sweeps need before they can run.", epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip

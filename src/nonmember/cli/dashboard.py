@@ -41,7 +41,9 @@ COLUMNS = (
 
 def main() -> None:
     """Entry of `nonmember dashboard`."""
-    parser = argparse.ArgumentParser(prog="nonmember dashboard", description="A view of the audits in a W&B project.")
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, prog="nonmember dashboard", description="A view of the audits in a W&B project."
+    )
     parser.add_argument("--entity", default=os.environ.get("WANDB_ENTITY"), help="the team or user the project is of")
     parser.add_argument(
         "--project", default=os.environ.get("WANDB_PROJECT") or "nonmember", help="default: %(default)s"

@@ -74,7 +74,12 @@ def run(arguments: list[str]) -> int:
         sys.stdout.write(f"nonmember {__version__}\n")
         return 0
     # Lightning starts the further processes of a run with the arguments that follow the command; srun starts all alike.
-    started = os.environ.get("NONMEMBER_COMMAND") if process_rank() > 0 else None
+    try:
+        rank = process_rank()
+    except ValueError as error:
+        sys.stderr.write(f"nonmember: {error}\n")
+        return 1
+    started = os.environ.get("NONMEMBER_COMMAND") if rank > 0 else None
     command, *rest = [started, *arguments] if started else arguments
     if command not in COMMANDS:
         near = difflib.get_close_matches(command, COMMANDS, n=1)
@@ -89,19 +94,19 @@ def run(arguments: list[str]) -> int:
     # Waiting threads must not spin: on shared cores that costs up to sixty times the work itself.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    wants_trace = os.environ.get("HYDRA_FULL_ERROR") == "1" and process_rank() == 0
+    wants_trace = os.environ.get("HYDRA_FULL_ERROR") == "1" and rank == 0
     os.environ["HYDRA_FULL_ERROR"] = "1"  # errors come to us instead of being printed by Hydra
     os.environ["NONMEMBER_COMMAND"] = command
     logging.raiseExceptions = False  # where a log file cannot be written, the work itself says so
     sys.argv[1:] = rest
-    if process_rank() > 0:
+    if rank > 0:
         watch_parent()
     with interruptible():
         try:
             importlib.import_module(f"nonmember.cli.{command.replace('-', '_')}").main()
         except (Exception, KeyboardInterrupt, SystemExit) as error:
             if (interruption := interruption_of(error)) is not None:
-                if process_rank() == 0:
+                if rank == 0:
                     sys.stderr.write(f"nonmember: {interruption}\n")
                 return interruption.status
             if isinstance(error, SystemExit):

@@ -12,6 +12,7 @@ from nonmember.results.result import RESULT
 def main() -> None:
     """Print the path of each page."""
     parser = argparse.ArgumentParser(
+        allow_abbrev=False,
         prog="nonmember page",
         description="Write audit.html beside every result.json below a folder. It holds ids and scores, no text.",
     )

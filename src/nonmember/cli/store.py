@@ -30,11 +30,13 @@ def main() -> None:
 
 def _parser() -> argparse.ArgumentParser:
     outputs = Path(os.environ.get("NONMEMBER_OUTPUTS", "outputs"))
-    parser = argparse.ArgumentParser(prog="nonmember store", description="Manage the artifact store.")
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, prog="nonmember store", description="Manage the artifact store."
+    )
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
     def action(name: str, run: object, what: str, *, results: bool = False) -> argparse.ArgumentParser:
-        one = actions.add_parser(name, help=what, description=what)
+        one = actions.add_parser(name, help=what, description=what, allow_abbrev=False)
         one.add_argument("--store", type=Path, default=outputs / "store", help="default: %(default)s")
         if results:
             one.add_argument(

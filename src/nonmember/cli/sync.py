@@ -96,7 +96,9 @@ def main() -> None:
     """Entry of `nonmember sync`."""
     outputs = Path(os.environ.get("NONMEMBER_OUTPUTS") or "outputs")
     environment_mode = os.environ.get("WANDB_MODE")
-    parser = argparse.ArgumentParser(prog="nonmember sync", description="Copy the audits below a folder to W&B.")
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, prog="nonmember sync", description="Copy the audits below a folder to W&B."
+    )
     parser.add_argument("folder", type=Path, nargs="?", default=outputs / "audits", help="default: %(default)s")
     parser.add_argument(
         "--project", default=os.environ.get("WANDB_PROJECT") or "nonmember", help="default: %(default)s"
@@ -245,14 +247,14 @@ def given_documents(words: Sequence[str]) -> Texts:
     from omegaconf import OmegaConf
 
     from nonmember.cli.audit import builder_of
-    from nonmember.config.roots import config_directory, register, require_complete
-    from nonmember.config.safety import checked_composition, instantiate
+    from nonmember.config.roots import checked, config_directory, register, require_complete
+    from nonmember.config.safety import instantiate
 
     if strange := [word for word in words if "=" not in word]:
         raise ValueError(f"--text must be followed by key=value words; got {strange[0]!r}. Put a folder before --text.")
     register()
     GlobalHydra.instance().clear()
-    with initialize_config_dir(str(config_directory()), version_base=None), checked_composition():
+    with initialize_config_dir(str(config_directory()), version_base=None), checked():
         config = compose("audit", list(words))
     data = config.data
     require_complete(OmegaConf.create({"data": OmegaConf.to_container(data, resolve=False)}))

@@ -33,7 +33,9 @@ Cell = AuditResult | Failure
 
 def main() -> None:
     """Entry of `nonmember table`."""
-    parser = argparse.ArgumentParser(prog="nonmember table", description="The results below a folder in one table.")
+    parser = argparse.ArgumentParser(
+        allow_abbrev=False, prog="nonmember table", description="The results below a folder in one table."
+    )
     parser.add_argument("folder", type=Path, help="for example outputs/audits/demo")
     parser.add_argument("--together", action="store_true", help="also what may be said of several sets together")
     given = parser.parse_args()

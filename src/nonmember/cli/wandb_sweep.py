@@ -27,7 +27,7 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from nonmember.config.roots import config_directory, register, sweeps_directory
+from nonmember.config.roots import checked, config_directory, register, sweeps_directory
 
 Value = str | int | float
 
@@ -52,7 +52,9 @@ class Grid:
 def main() -> None:
     """Entry of `nonmember wandb-sweep`."""
     parser = argparse.ArgumentParser(
-        prog="nonmember wandb-sweep", description="A sweep file as a W&B sweep: wandb sweep --project P FILE."
+        allow_abbrev=False,
+        prog="nonmember wandb-sweep",
+        description="A sweep file as a W&B sweep: wandb sweep --project P FILE.",
     )
     parser.add_argument("sweep", help="the name of a file in the sweeps folder, for example demo")
     parser.add_argument("--sweeps", metavar="DIR", help="a folder of your own; default: the project's sweeps")
@@ -107,7 +109,7 @@ def grid_of(sweep: str, folder: Path, overrides: Sequence[str] = ()) -> Grid:
 def _composed(sweep: str, folder: Path, overrides: Sequence[str]) -> DictConfig:
     register()
     GlobalHydra.instance().clear()
-    with initialize_config_dir(str(folder.resolve()), version_base=None):
+    with initialize_config_dir(str(folder.resolve()), version_base=None), checked():
         path = f"hydra.searchpath=[file://{config_directory()}]"
         return compose(sweep, [path, *overrides], return_hydra_config=True)
 

@@ -26,8 +26,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.config.explain import explain
-from nonmember.config.roots import config_directory, register
-from nonmember.config.safety import checked_composition
+from nonmember.config.roots import checked, config_directory, register
 
 _composing = threading.Lock()  # Hydra's singletons and OmegaConf's resolvers are the process's
 _PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE | re.ASCII)
@@ -79,7 +78,7 @@ def composed(
             setup_globals()
             JobRuntime.instance().set("name", command)
             loader = _Loader(create_config_search_path(str(config_directory())))
-            with checked_composition():
+            with checked():
                 config = loader.load_configuration(command, list(overrides), RunMode.RUN, from_shell=False)
             for key, node in (replaced or {}).items():
                 OmegaConf.update(config, key, node, merge=False)
@@ -98,7 +97,7 @@ def explained() -> Iterator[None]:
     """Hydra's errors as ValueError with the sentence that the command line would print."""
     try:
         yield
-    except (HydraException, OmegaConfBaseException) as error:
+    except (HydraException, OmegaConfBaseException, RecursionError) as error:
         raise ValueError(explain(error)) from error
 
 

@@ -6,6 +6,7 @@ import difflib
 import errno
 import os
 import re
+import traceback
 from collections.abc import Iterable
 
 from hydra.errors import (
@@ -30,6 +31,10 @@ from nonmember.config.roots import config_directory
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MAX_LISTED = 30
+LEADS_BACK = (
+    "A config leads back to itself, by a defaults list that names its own file or by ${...}. Correct the file that was "
+    "chosen."
+)
 _NOT_IN_THE_WORLD = re.compile(r"Interpolation key 'world\.([\w.]+)' not found")
 _REFUSED = re.compile(r"ValueError raised while resolving interpolation: (.*)")  # by a resolver of ours
 _UNKNOWN_GROUP = re.compile(r"config group '(.+)' does not exist")
@@ -47,7 +52,13 @@ _NOT_FOR_US = (
 
 def is_for_the_user(error: BaseException) -> bool:
     """Whether a sentence serves better than a traceback: bad input, a bad config, a disk that says no."""
-    return isinstance(error, ValueError | OSError | HydraException | OmegaConfBaseException)
+    return isinstance(error, ValueError | OSError | HydraException | OmegaConfBaseException) or _leads_back(error)
+
+
+def _leads_back(error: BaseException) -> bool:
+    """Whether OmegaConf or Hydra followed a config without end."""
+    frames = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
+    return isinstance(error, RecursionError) and any(re.search(r"[/\\](omegaconf|hydra)[/\\]", name) for name in frames)
 
 
 def explain(error: BaseException) -> str:
@@ -84,6 +95,8 @@ def _explained(error: BaseException) -> str:
             return _of_a_word(error.override)
         case ConfigCompositionException() if unknown := _UNKNOWN_GROUP.search(str(error)):
             return f"There is no group {unknown[1]}{_meant(unknown[1], groups())} The groups are {_listed(groups())}."
+        case RecursionError():
+            return LEADS_BACK
         case OSError(errno=int(number)):
             return _of_the_disk(error, number)
     return _flat(str(error)) or type(error).__name__

@@ -24,14 +24,16 @@ from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from nonmember.config.hydra_compat import check_options, interpolations
 from nonmember.config.jobs import all_awaited
 from nonmember.config.presets import store_presets
 from nonmember.config.run_names import cell_name
-from nonmember.config.safety import checked_composition, environment
+from nonmember.config.safety import RESOLVERS, checked_composition, instantiate
 from nonmember.config.shared_files import shared_files
 from nonmember.config.sweeping import Watcher, shown_composition
 from nonmember.runtime.interruption import Interrupted, check, hand_back, interruption_of, worker
 from nonmember.runtime.naming import folder_name, label_of_path, place
+from nonmember.runtime.processes import of_a_group, process_rank
 
 FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of torch, and of NumPy
@@ -57,6 +59,11 @@ def sweeps_directory() -> Path:
 def published_sweeps() -> frozenset[str]:
     """Names of the sweeps that come with the project."""
     return frozenset(path.stem for path in sweeps_directory().glob("*.yaml"))
+
+
+def checked() -> contextlib.AbstractContextManager[None]:
+    """While it lasts, what Hydra composes is safe, whoever wrote the files beside the project's own."""
+    return checked_composition((config_directory(), sweeps_directory()))
 
 
 class SweepsInSearchPath(SearchPathPlugin):
@@ -252,7 +259,9 @@ def register() -> None:
     OmegaConf.register_new_resolver("place", place, replace=True)
     OmegaConf.register_new_resolver("file_stem", label_of_path, replace=True)
     OmegaConf.register_new_resolver("number_seen", number_seen, replace=True)
-    OmegaConf.register_new_resolver("oc.env", environment, replace=True)
+    interpolations.install()
+    for name, resolver in RESOLVERS.items():
+        OmegaConf.register_new_resolver(name, resolver, replace=True)
 
 
 def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], watcher: Watcher | None = None) -> None:
@@ -266,6 +275,7 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
     from nonmember.config.slips import refuse_options, refuse_paths_as_choices, with_literal_paths
 
     refuse_options(command, sys.argv[1:])
+    check_options(sys.argv[1:])
     refuse_paths_as_choices(command, sys.argv[1:])
     sys.argv[1:] = with_literal_paths(sys.argv[1:])
     register()
@@ -285,19 +295,27 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
             hand_back()
             return
         try:
+            _require_group(config)
             task(config, folder)
         except Exception as error:
             check()
             traceback.clear_frames(error.__traceback__)  # a kept error must keep nothing open
             errors.append(error)
 
-    if any(word.startswith("--experimental-rerun") for word in sys.argv[1:]):
-        raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")
-    with shared_files(), checked_composition(), shown_composition(watcher), all_awaited():
+    with shared_files(), checked(), shown_composition(watcher), all_awaited():
         run()
     check()
     if errors:
         raise errors[0]
+
+
+def _require_group(config: DictConfig) -> None:
+    """Raises ValueError in a further process of a run that by its config has only one: it would wait for ever."""
+    if process_rank() > 0 and "trainer" in config and instantiate(config.trainer).in_one_process:
+        raise ValueError(
+            f"This run has one process (trainer.make_trainer.devices=1), but {of_a_group()}; if they are meant, use "
+            "trainer=ddp with as many devices."
+        )
 
 
 # What no command but an audit looks at, and of an audit only some methods (nonmember.config.given).

@@ -12,8 +12,9 @@ import functools
 import importlib
 import os
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass
+from pathlib import Path
 from typing import Any, cast
 
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
@@ -22,8 +23,11 @@ from hydra.experimental.callback import Callback
 from hydra.plugins.plugin import Plugin
 from omegaconf import MISSING, Container, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
+from omegaconf.resolvers import oc
 
 from nonmember.checks import looks_like_secret, refuse_secrets
+from nonmember.config.hydra_compat import interpolations
+from nonmember.config.untrusted import check_params, leaves, untrusted_files_checked
 
 ALLOW_VARIABLE = "NONMEMBER_ALLOW_TARGETS"  # module prefixes, separated by commas
 OWN = "nonmember"
@@ -43,8 +47,8 @@ LOGGING_CLASSES = (
     "nonmember.runtime.terminal.LogFormatter",
 )
 STREAMS = ("ext://sys.stdout", "ext://sys.stderr")
-# What starts programs or reaches into the environment of a job: only by the user's own words on the command line.
-BY_WORD_ALONE = ("job.env_set", "launcher.setup", "launcher.python", "launcher.srun_args")
+# A line of a job's script may end at one; other signs of the shell are quoted by the launchers.
+CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 SECRET_IN_ADDRESS = re.compile(r"://[^/\s]*@|(^|[.+ ])url=\S*[?#]")  # of `https://user:password@host`, and in a query
 GRID = ("hydra.sweeper.params", "${grid}")  # what conf/sweep.yaml makes of the grid of a sweep
 ONLY_HYDRAS_VALUES = re.compile(r"([^$]|\$\{hydra[.:][\w.]+\})*")
@@ -55,7 +59,8 @@ def instantiate(node: Any) -> Any:
     """The object that a config describes; nested nodes first. Mappings and lists without a target become plain ones.
 
     node: of a composed config, a plain mapping or list, or None, which stays None. `_partial_: true` gives a callable
-    that waits for further arguments; `_args_` are arguments without a name.
+    that waits for further arguments; `_args_` are arguments without a name, for code that the user
+    allows.
 
     All targets are checked before the first is called, on the values as they are built: interpolations are followed
     once. Raises ValueError for a target that is not allowed, and Hydra's InstantiationException, with the error as its
@@ -67,6 +72,7 @@ def instantiate(node: Any) -> Any:
     config = node if isinstance(node, Container) else OmegaConf.create(node) if isinstance(node, dict | list) else None
     if config is None:
         raise ValueError(f"{key} must be a mapping with a `_target_`; got {node!r}. Choose one of the group's options.")
+    interpolations.renew()
     values = OmegaConf.to_container(cast(DictConfig | ListConfig, config), resolve=True, throw_on_missing=True)
     targets = {name: _resolved(target, where) for where, name, target in _targets(values, key)}
     return _built(values, key, targets)
@@ -93,10 +99,13 @@ def _built(value: Any, key: str, targets: Mapping[str, Callable[..., Any]]) -> A
     if "_target_" not in value:
         return inner
     target, arguments = targets[key], {name: one for name, one in inner.items() if name not in SETTINGS}
+    unnamed = inner.get("_args_") or ()
+    if unnamed and not _below(value["_target_"], _allowed_by_user()):  # what a file may set is told by its name
+        raise ValueError(f"{key}._args_ must be left out; got {unnamed!r}. Give each argument by its name.")
     try:
         if inner.get("_partial_"):
-            return functools.partial(target, *inner.get("_args_", ()), **arguments)
-        return target(*inner.get("_args_", ()), **arguments)
+            return functools.partial(target, *unnamed, **arguments)
+        return target(*unnamed, **arguments)
     except Exception as error:
         raise InstantiationException(
             f"Error in call to target '{value['_target_']}':\n{error!r}\nfull_key: {key}"
@@ -168,6 +177,8 @@ def environment(name: str, *default: str | None) -> str | None:
             f"${{oc.env:...}} must name NONMEMBER_... or WANDB_MODE; got {name!r}, which no config may read. Give the "
             "value itself as key=value."
         )
+    if default and not isinstance(default[0], str | int | float | None):
+        raise ValueError(f"${{oc.env:{name},...}} must have a plain value as its default; got {default[0]!r}.")
     if name not in os.environ and not default:
         raise ValueError(f"The environment variable {name} is not set; set it, or give the value itself as key=value.")
     value = os.environ.get(name, default[0] if default else None)
@@ -176,17 +187,40 @@ def environment(name: str, *default: str | None) -> str | None:
     return value
 
 
+def _select(key: str, *default: Any, _parent_: Any) -> Any:
+    """In the place of OmegaConf's `oc.select`."""
+    if default and isinstance(default[0], dict | list):
+        raise ValueError(f"${{oc.select:{key},...}} must have a plain value as its default; got {default[0]!r}.")
+    return oc.select(key, *default, _parent_=_parent_)
+
+
+def _refused(*_: object) -> None:
+    raise ValueError("${oc.create:...} and ${oc.decode:...} are not followed: a text must not become a part of a "
+                     "config. Write that part into the file itself.")  # fmt: skip
+
+
+# By name; in the place of OmegaConf's own. No text becomes a mapping, which nobody could have looked at.
+RESOLVERS: Mapping[str, Callable[..., Any]] = {
+    "oc.env": environment,
+    "oc.select": _select,
+    "oc.create": _refused,
+    "oc.decode": _refused,
+}
+
+
 # ------------------------------------------------------------------------------------------- Hydra's own part
 
 
 @contextlib.contextmanager
-def checked_composition() -> Iterator[None]:
-    """While it lasts, Hydra acts on no composed config with a target that is not allowed, in its own part or elsewhere.
-    It has no hook of its own for that: its callbacks are themselves part of the config."""
+def checked_composition(own: Sequence[Path]) -> Iterator[None]:
+    """While it lasts, Hydra acts on no composed config with a target that is not allowed, in its own part or elsewhere,
+    and on no file that says what only the user may. It has no hook of its own for that: its callbacks are themselves
+    part of the config. own: folders whose files may say anything."""
     compose = ConfigLoaderImpl.load_configuration
 
     @functools.wraps(compose)
     def checked(*args: Any, **settings: Any) -> DictConfig:
+        interpolations.renew()
         config = compose(*args, **settings)
         check_secrets(config)
         check_names(config)
@@ -195,7 +229,8 @@ def checked_composition() -> Iterator[None]:
 
     ConfigLoaderImpl.load_configuration = checked  # type: ignore[method-assign]
     try:
-        yield
+        with untrusted_files_checked(own):
+            yield
     finally:
         ConfigLoaderImpl.load_configuration = compose  # type: ignore[method-assign]
 
@@ -245,15 +280,13 @@ def check_hydra(config: DictConfig) -> None:
     hydra = config.get("hydra")
     if hydra is None:
         return
-    words = [str(word).lstrip("+~") for word in hydra.overrides.hydra]
-    for part in BY_WORD_ALONE:
-        if OmegaConf.select(hydra, part) and not any(word.startswith(f"hydra.{part}") for word in words):
-            raise ValueError(f"hydra.{part} starts programs or changes their environment, so no file may set it. Give "
-                             f"it on the command line: hydra.{part}=...")  # fmt: skip
-    for name in hydra.sweeper.get("params") or ():
-        if str(name).lstrip("+~").startswith("hydra"):
+    check_params(_known_values(hydra.sweeper).get("params"))
+    for keys, value in leaves(_known_values(hydra.launcher)):
+        if CONTROL.search("".join(keys) + str(value)):
+            key = ".".join(("hydra.launcher", *keys))
             raise ValueError(
-                f"hydra.sweeper.params may not change Hydra itself; got {name!r}. Give it on the command line."
+                f"{key!r} must have no line break or other control character, since it becomes a line of a job's "
+                f"script; got {value!r}. Write it in one line."
             )
     for part in ("launcher", "sweeper", "callbacks", "job_logging", "hydra_logging"):
         for key, name, value in _leaves(hydra[part], f"hydra.{part}"):
@@ -261,6 +294,22 @@ def check_hydra(config: DictConfig) -> None:
                 _check_plugin(key, value)
             elif "logging" in part:
                 _check_logging(key, name, value)
+
+
+def _known_values(node: Any) -> Any:
+    """As plain containers, with interpolations followed where they lead somewhere before the job runs."""
+    if isinstance(node, DictConfig) and not node._is_none():
+        return {str(name): _known_values(_known(node, name)) for name in node}
+    if isinstance(node, ListConfig) and not node._is_none():
+        return [_known_values(_known(node, index)) for index in range(len(node))]
+    return None if isinstance(node, Container) else node
+
+
+def _known(node: Any, name: Any) -> Any:
+    try:
+        return node[name]
+    except OmegaConfBaseException:
+        return node._get_node(name)._value()
 
 
 def _leaves(node: Any, key: str) -> Iterator[tuple[str, str, Any]]:

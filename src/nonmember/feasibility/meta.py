@@ -50,7 +50,8 @@ def from_settings(model_type: str, settings: dict[str, Any]) -> Any:
     from nonmember.models.attention import own_implementation
 
     with torch.device("meta"):
-        return AutoModelForCausalLM.from_config(own_implementation(AutoConfig.for_model(model_type, **settings)))
+        config = own_implementation(AutoConfig.for_model(model_type, **settings))
+        return AutoModelForCausalLM.from_config(config, trust_remote_code=False)
 
 
 class _Described(nn.Module):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import json
+import logging
 import os
 import re
 from collections.abc import Mapping
@@ -35,6 +37,8 @@ from nonmember.models.tokenizing import is_failure
 from nonmember.records import Corpus
 from nonmember.runtime.files import share_mode
 from nonmember.runtime.progress import Stage
+
+log = logging.getLogger(__name__)
 
 END_OF_TEXT = "<|endoftext|>"
 DESCRIBED_BY = ("tokenizer.json", "tokenizer_config.json")
@@ -76,7 +80,7 @@ def from_scratch(spec: Scratch, tokenizer: Any) -> LoadedModel:
     config = own_implementation(AutoConfig.for_model(spec.model_type, **settings, **spec.architecture))
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(spec.seed)
-        model = AutoModelForCausalLM.from_config(config)
+        model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     return LoadedModel(model.eval(), tokenizer)
 
 
@@ -143,6 +147,7 @@ def transformers_model(
     Raises:
         ValueError: It cannot be loaded, or its files are not those of its configuration.
     """
+    where = {"trust_remote_code": False, **where}  # without, transformers asks on a terminal
     try:
         config = own_implementation(AutoConfig.from_pretrained(path, **where))
     except Exception as error:  # whatever transformers says of files that are not ours
@@ -198,7 +203,7 @@ def dequantize(file: Path, folder: Path) -> None:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, trust_remote_code=False)
         with Stage(f"dequantising {file.name}"):
             answer: Any = AutoModelForCausalLM.from_pretrained(
-                file.parent, gguf_file=file.name, dtype=torch.float32, output_loading_info=True
+                file.parent, gguf_file=file.name, dtype=torch.float32, output_loading_info=True, trust_remote_code=False
             )
     except BaseException as error:  # whatever transformers and gguf say of files that are not ours
         if not is_failure(error):
@@ -306,8 +311,16 @@ def _json_of(file: Path | None) -> Mapping[str, Any]:
 
 
 def _location(spec: Pretrained) -> Mapping[str, Any]:
+    if spec.trust_remote_code:
+        _note_trusted(spec.path)
     where: dict[str, Any] = {"trust_remote_code": spec.trust_remote_code}
     return where | {"revision": spec.revision} if spec.revision else where
+
+
+@functools.cache
+def _note_trusted(path: str) -> None:
+    """Once a process: the user may have named the model, or a config that was chosen."""
+    log.warning("Code that comes with %s is run, as trust_remote_code=true says.", path)
 
 
 def _quantization(spec: Pretrained) -> dict[str, Any]:

@@ -100,6 +100,9 @@ class Hub(CorpusSpec):
     def __post_init__(self) -> None:
         if self.num_documents is not None:
             require_count(self.num_documents, 1, "`num_documents` of Hub")
+        names = (self.path, *([self.data_files] if isinstance(self.data_files, str) else self.data_files or ()))
+        if address := next((name for name in names if "://" in str(name) or "::" in str(name)), None):
+            raise ValueError(f"Hub reads data sets of the hub by their names; got the address {address!r}. Name one.")
         if self._folder() is None and self.revision in MOVING_REVISIONS:
             raise ValueError(
                 f"Hub data set {self.path!r} needs a pinned `revision`; got {shown(self.revision)}, which may mean "

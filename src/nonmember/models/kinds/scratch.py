@@ -17,6 +17,7 @@ from nonmember.models.lengths import key_of
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel
 
+CODE = ("auto_map", "quantization_config")
 TOKENIZER_FORMAT = 1
 SMALLEST_VOCABULARY = 257  # a byte each, and the end of the text
 
@@ -52,7 +53,7 @@ class TrainedTokenizer(Spec[Any]):
     def load(self, builder: Builder, entry: Entry) -> Any:
         from transformers import AutoTokenizer
 
-        return AutoTokenizer.from_pretrained(entry.path)
+        return AutoTokenizer.from_pretrained(entry.path, trust_remote_code=False)
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,10 @@ class Scratch(ModelSpec):
 
     def __post_init__(self) -> None:
         require_text(self.model_type, "model_type")
+        if code := sorted(name for name in self.architecture if name in CODE or "attn_implementation" in name):
+            raise ValueError(
+                f"architecture must be the numbers of a model; got {code[0]}, which loads code. Leave it out."
+            )
         require_seed(self.seed)
         require_choice(self.bos, ("auto", "never"), "tokens.bos of a model that is made here, without a BOS,")
 

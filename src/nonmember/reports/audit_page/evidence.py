@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
-import yaml
 
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
 from nonmember.results.answers import ANSWERS, KINDS
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
+from nonmember.runtime.yaml_files import read_yaml
 
 ID, GROUP = "doc_id", "group"
 
@@ -83,12 +83,12 @@ def _answers(path: Path) -> dict[str, dict[str, int]]:
 def _command(folder: Path) -> tuple[list[str] | None, tuple[str, ...]]:
     """The words after `nonmember audit`, as Hydra noted them. Nothing of these files is ever instantiated."""
     try:
-        overrides = yaml.safe_load((folder / "overrides.yaml").read_text(encoding="utf-8"))
-        hydra: Any = yaml.safe_load((folder / "hydra.yaml").read_text(encoding="utf-8"))["hydra"]
+        overrides = read_yaml(folder / "overrides.yaml")
+        hydra: Any = read_yaml(folder / "hydra.yaml")["hydra"]
         name = str(hydra["job"]["config_name"])
         sources = hydra["runtime"]["config_sources"]
         given = [Path(one["path"]).name for one in sources if one["provider"] == "command-line"]
-    except (OSError, ValueError, KeyError, TypeError, yaml.YAMLError):
+    except (OSError, ValueError, KeyError, TypeError):
         return None, ()
     config = () if name == "audit" else (*(f"--config-dir={one}" for one in given), f"--config-name={name}")
     return [str(word) for word in overrides or ()], config

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from nonmember.reports.core.grid import Block, Cell, Number, Row
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.dose.cells import REPORTED, count_cell, runs_of
 from nonmember.results.load import Run
+from nonmember.runtime.files import file_hash
+from nonmember.runtime.yaml_files import read_yaml
 
 PROTOCOLS = Path(__file__).parents[5] / "docs"
 NAMES = "dose_protocol*.yaml"  # each for other sweeps
@@ -26,13 +25,12 @@ def protocols() -> dict[str, tuple[str, Mapping[str, Any]]]:
     """Those that can be read."""
     found = {}
     for path in sorted(PROTOCOLS.glob(NAMES)):
-        content = path.read_bytes()
         try:
-            fixed = yaml.safe_load(content)
-        except yaml.YAMLError:
+            fixed = read_yaml(path)
+        except ValueError:
             continue
         if isinstance(fixed, Mapping):
-            found[hashlib.sha256(content).hexdigest()] = (path.name, fixed)
+            found[file_hash(path)] = (path.name, fixed)
     return found
 
 
