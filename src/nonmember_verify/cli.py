@@ -31,7 +31,10 @@ def main(
     """Print the report; return the exit status. observe: reads documents with a model again.   retrain: distils the
     reference again.   confirm: asks Sigstore's library."""
     parser = argparse.ArgumentParser(
-        prog="nonmember verify", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="nonmember verify",
+        description=DESCRIPTION,
+        allow_abbrev=False,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("bundle", type=Path)
     parser.add_argument("--signer", type=Path, help="public key (FILE.pub or PEM) that should have signed")

@@ -84,9 +84,10 @@ def _problem(audit: Audit, column: str, how: Described) -> str:
 def _problem_of_unknown(audit: Audit, column: str, how: Described) -> str:
     """Of a score that is not recomputed: it must be the one that the question asks for, and have no name of another."""
     told, asked = how["score"]["kind"], audit.settings.get("score")
-    if column == how["role"] and isinstance(asked, Mapping) and asked.get("kind") != told:
-        return f"was scored by {told}, and the question asks for {asked.get('kind')}"
-    if any(NAME_OF_KNOWN.fullmatch(name) for name in (how["score"]["name"], *column.split("/"))):
+    score = {name: value for name, value in how["score"].items() if name != "name"}
+    if column == how["role"] and isinstance(asked, Mapping) and score != dict(asked.items()):
+        return f"was scored by {_told(score)}, and the question asks for {_told(asked)}"
+    if told not in NAMES and any(NAME_OF_KNOWN.fullmatch(name) for name in (how["score"]["name"], *column.split("/"))):
         return f"has the name of another score than {told}"
     return ""
 

@@ -24,10 +24,11 @@ _EVERY = "method alpha max_tokens sham.*"
 _PACOST = "rephraser rephrasings temperature max_new_tokens min_length_ratio max_length_ratio min_answer_mass"
 METHOD_SETTINGS: Mapping[str, str] = {
     "clearance": (
-        "score.* distillation.* distillation_seeds controls.kind=PlantedControls|SharedControls controls.stand_in.* controls.training.* "
-        "controls.general.* controls.readings.share controls.readings.exposures controls.rotation.share controls.rotation.exposures controls.seeds controls.sets.* "
-        "controls.audited controls.deviation controls.deviation_df exclude.kind exclude.share exclude.exposures third "
-        f"shams noise {_METRIC} num_resamples content confidence {_GATES}"
+        "score.* distillation.* distillation_seeds controls.kind=PlantedControls|SharedControls controls.stand_in.* "
+        "controls.training.* controls.general.* controls.readings.share controls.readings.exposures "
+        "controls.rotation.share controls.rotation.exposures controls.seeds controls.sets.* controls.audited "
+        "controls.deviation controls.deviation_df exclude.kind exclude.share exclude.exposures third shams noise "
+        f"{_METRIC} num_resamples content confidence {_GATES}"
     ),
     "decop": (
         "paraphraser paraphrases questions passage_length temperature max_new_tokens num_orders work exam "
@@ -36,17 +37,16 @@ METHOD_SETTINGS: Mapping[str, str] = {
     "decop_baselines": "scores.* num_resamples num_few",
     "difference_in_differences": "score.*",
     "dose": (
-        "controls.kind=PlantedDoses|RotatedDoses controls.base.* controls.own_base controls.training.* controls.general.* "
-        "controls.seeds controls.afterwards.* controls.exposures controls.related.* controls.related_exposures "
-        "controls.sets.* controls.audited controls.readings.share controls.readings.exposures controls.family "
-        "panel.features.*.quantity=level|rank_correlation|upper_tail|slope|spread panel.features.*.score panel.shape "
+        "controls.kind=PlantedDoses|RotatedDoses controls.base.* controls.own_base controls.training.* "
+        "controls.general.* controls.seeds controls.afterwards.* controls.exposures controls.related.* "
+        "controls.related_exposures controls.sets.* controls.audited controls.readings.share "
+        "controls.readings.exposures controls.family panel.features.*.score "
+        "panel.features.*.quantity=level|rank_correlation|upper_tail|slope|spread panel.shape "
         "panel.between.covariance panel.between.relative panel.between.df panel.version panel.origin third exclude "
         f"exceed num_resamples {_GATES}"
     ),
     "fsd": "scores.* training.* view num_resamples validation_share num_folds inverse_penalty compat",
-    "kds": (
-        "training.* layer bandwidth=per_kernel_median|pre_only|fixed gamma baselines.* fsd.* order_test.* compat"
-    ),
+    "kds": "training.* layer bandwidth=per_kernel_median|pre_only|fixed gamma baselines.* fsd.* order_test.* compat",
     "llm_di": (
         "perturbations reference_features outliers=mean|clip|zero|keep tail_fraction fit_size num_splits num_steps "
         "learning_rate equal_variances trim_predictions compat"
@@ -66,7 +66,7 @@ METHOD_SETTINGS: Mapping[str, str] = {
     ),
     "rank_agreement": f"score.* {_METRIC} num_resamples",
     "rank_shift": "score.* num_bins num_resamples",
-}  # fmt: skip
+}
 _COMPAT = "compat=none|official"
 SCORE_SETTINGS: Mapping[str, str] = {
     "Loss": "", "Perplexity": "", "TopLoss": "number", "Zlib": "", "MinK": f"k {_COMPAT}", "MaxK": f"k {_COMPAT}",
@@ -84,8 +84,13 @@ def unknown_of(audit: Audit) -> list[str]:
     return [
         *([f"format {form!r}"] if form != FORMAT else []),
         *([f"verdict {decision!r}"] if decision not in VERDICTS else []),
-        *(f"setting {one}" for one in unknown_settings(audit.settings, f"{_EVERY} {METHOD_SETTINGS.get(method, '*')}")),
+        *(f"setting {one}" for one in unknown_settings(audit.settings, known_of_method(method))),
     ]
+
+
+def known_of_method(method: str) -> str:
+    """Of a method that is not recomputed, any."""
+    return f"{_EVERY} {METHOD_SETTINGS.get(method, '*')}"
 
 
 def is_known(score: Mapping[str, Any]) -> bool:

@@ -89,7 +89,8 @@ def _wrongly_excluded(audit: Audit, tables: Tables) -> list[str]:
         for document in reasons:
             values = [_value(document, how, tables, tables.sizes(audit.folder)) for how in known]
             if all(map(math.isfinite, values)):
-                found.append(f"document {document[:12]} of the {group} set was left out ({reasons[document]}) and can be scored")
+                why = reasons[document]
+                found.append(f"document {document[:12]} of the {group} set was left out ({why}) and can be scored")
     return found
 
 

@@ -130,7 +130,9 @@ def _short(value: Any) -> str:
 def check_seal(
     files: Mapping[str, bytes], audits: list[Audit], signed: Signed, report: Report
 ) -> Mapping[str, Any] | None:  # fmt: skip
-    """Signature and date of the seal, and that every sealed cell is here and is the sealed one. Returns what it says."""
+    """Signature and date of the seal, and that every sealed cell is here and is the sealed one.
+
+    Returns what it says."""
     stated = signed.predicate["seal"]
     if stated is None and "seal.json" not in files:
         if any(audit.result["provenance"]["keys"].get("seal") or audit.described["receipt"] for audit in audits):
