@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember_verify.archive import Refused
-from nonmember_verify.envelope import strict_json
+from nonmember_verify.envelope import Fields, strict_json
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -124,7 +124,7 @@ class Audit:
 
 def json_of(files: Mapping[str, bytes], name: str) -> Any:
     try:
-        return strict_json(files[name])
+        return strict_json(files[name], Fields)
     except KeyError:
         raise Refused(f"{name} is missing.") from None
     except ValueError as error:

@@ -87,7 +87,7 @@ def opened(content: bytes, predicate_type: str, what: str) -> Signed:
     try:
         envelope = strict_json(content)
         payload = base64.b64decode(envelope["payload"], validate=True)
-        statement = strict_json(payload)
+        statement = strict_json(payload, Fields)
         (signature,) = envelope["signatures"]
         signed = base64.b64decode(signature["sig"], validate=True)
         key = public_key(statement["predicate"]["signer"]["public_key"].encode())
@@ -143,11 +143,18 @@ def fingerprint_of_file(path: Path) -> str:
         raise ValueError(f"{path} {error}.") from error
 
 
-def strict_json(content: bytes) -> Any:
+def strict_json(content: bytes, kind: type[dict[str, Any]] = dict) -> Any:
     """JSON without NaN, without numbers beyond all bounds and without a name twice in one object, which readers take
-    differently. Objects are `Fields`."""
+    differently. kind: of its objects. Raises ValueError."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = kind(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a name stands twice in one object")
+        return found
+
     try:
-        return json.loads(content, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
+        return json.loads(content, object_pairs_hook=once, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -159,13 +166,6 @@ def canonical(value: object) -> bytes:
 
 def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _once(pairs: list[tuple[str, Any]]) -> Fields:
-    found = Fields(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name stands twice in one object")
-    return found
 
 
 def _finite(text: str) -> float:
