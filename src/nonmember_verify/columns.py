@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nonmember_verify.bundle import Audit
+from nonmember_verify.known import is_known
 
 Described = Mapping[str, Any]
 
@@ -16,7 +17,7 @@ NOT_SCORED = {  # how columns begin (x/) or end that are no scores by themselves
     "num_tokens": "Reordered", "num_read": "Reordered", "hits": "Asked", "decop": "Asked", "cloze": "Asked",
     "completion": "Asked",
 }  # fmt: skip
-# Kind of a score -> its name, from its settings. Those that are not here are not recomputed either.
+# Kind of a score -> its name, from its settings.
 NAMES: Mapping[str, Callable[[Described], str]] = {
     "Loss": lambda score: "loss",
     "Perplexity": lambda score: "perplexity",
@@ -55,15 +56,15 @@ def problems_of(audit: Audit) -> Iterator[str]:
 
 
 def _is_arithmetic(how: Described) -> bool:
-    return how["kind"] == "Scored" and how["score"]["kind"] in NAMES
+    return how["kind"] == "Scored" and is_known(how["score"])
 
 
 def _problem(audit: Audit, column: str, how: Described) -> str:
     kind = next((one for mark, one in NOT_SCORED.items() if _has_mark(column, mark)), "Scored")
-    if how["kind"] != kind:
+    if how["kind"] != kind and how["kind"] in KINDS:
         return f"is told to be of the kind {how['kind']}, and its name is that of a {kind} one"
     if not _is_arithmetic(how):
-        return _problem_of_unknown(audit, column, how) if kind == "Scored" else ""
+        return _problem_of_unknown(audit, column, how) if how["kind"] == "Scored" else ""
     score = {name: value for name, value in how["score"].items() if name != "name"}
     name = NAMES[score["kind"]](score)
     if how["score"]["name"] != name:
@@ -72,7 +73,7 @@ def _problem(audit: Audit, column: str, how: Described) -> str:
     if how["role"] != role:
         return f"is told to be of the role {how['role']}, and its name is that of {role}"
     asked = audit.settings.get("score")
-    if column == role and isinstance(asked, Mapping) and score != asked:
+    if column == role and isinstance(asked, Mapping) and score != dict(asked.items()):
         return f"was scored by {_told(score)}, and the question asks for {_told(asked)}"
     odd = score.get("compat", "none") != "none" and not audit.settings.get("compat")
     if odd and score not in list(_mappings(audit.settings)):
@@ -83,9 +84,10 @@ def _problem(audit: Audit, column: str, how: Described) -> str:
 def _problem_of_unknown(audit: Audit, column: str, how: Described) -> str:
     """Of a score that is not recomputed: it must be the one that the question asks for, and have no name of another."""
     told, asked = how["score"]["kind"], audit.settings.get("score")
-    if column == how["role"] and isinstance(asked, Mapping) and asked.get("kind") != told:
-        return f"was scored by {told}, and the question asks for {asked.get('kind')}"
-    if any(NAME_OF_KNOWN.fullmatch(name) for name in (how["score"]["name"], *column.split("/"))):
+    score = {name: value for name, value in how["score"].items() if name != "name"}
+    if column == how["role"] and isinstance(asked, Mapping) and score != dict(asked.items()):
+        return f"was scored by {_told(score)}, and the question asks for {_told(asked)}"
+    if told not in NAMES and any(NAME_OF_KNOWN.fullmatch(name) for name in (how["score"]["name"], *column.split("/"))):
         return f"has the name of another score than {told}"
     return ""
 

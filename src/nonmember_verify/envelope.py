@@ -11,13 +11,57 @@ import binascii
 import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+
+
+class Fields(dict[str, Any]):
+    """A JSON object that notes which of its fields are read: what no check reads is told (`unread`)."""
+
+    def __init__(self, values: Mapping[str, Any] | list[tuple[str, Any]]):
+        super().__init__(values)
+        self.seen: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.seen.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.seen.add(name)
+        return super().get(name, default)
+
+    def items(self) -> Any:
+        self.seen.update(self)
+        return super().items()
+
+    def values(self) -> Any:
+        self.seen.update(self)
+        return super().values()
+
+
+def unread(value: Any, name: str = "") -> Iterator[str]:
+    """Dotted names of the fields that were not read; of an object of which none was, its own."""
+    if isinstance(value, Fields):
+        for field, inner in dict.items(value):
+            below = f"{name}.{field}" if name else field
+            if field in value.seen:
+                yield from unread(inner, below)
+            else:
+                yield below
+    elif isinstance(value, list):
+        yield from dict.fromkeys(one for inner in value for one in unread(inner, name))
+
+
+def plain(value: Any) -> Any:
+    """The same value; nothing of it counts as read."""
+    if isinstance(value, dict):
+        return {name: plain(one) for name, one in dict.items(value)}
+    return [plain(one) for one in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)
@@ -43,7 +87,7 @@ def opened(content: bytes, predicate_type: str, what: str) -> Signed:
     try:
         envelope = strict_json(content)
         payload = base64.b64decode(envelope["payload"], validate=True)
-        statement = strict_json(payload)
+        statement = strict_json(payload, Fields)
         (signature,) = envelope["signatures"]
         signed = base64.b64decode(signature["sig"], validate=True)
         key = public_key(statement["predicate"]["signer"]["public_key"].encode())
@@ -99,11 +143,18 @@ def fingerprint_of_file(path: Path) -> str:
         raise ValueError(f"{path} {error}.") from error
 
 
-def strict_json(content: bytes) -> Any:
+def strict_json(content: bytes, kind: type[dict[str, Any]] = dict) -> Any:
     """JSON without NaN, without numbers beyond all bounds and without a name twice in one object, which readers take
-    differently."""
+    differently. kind: of its objects. Raises ValueError."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = kind(pairs)
+        if len(found) < len(pairs):
+            raise ValueError("a name stands twice in one object")
+        return found
+
     try:
-        return json.loads(content, object_pairs_hook=_once, parse_constant=_no_constant, parse_float=_finite)
+        return json.loads(content, object_pairs_hook=once, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 
@@ -115,13 +166,6 @@ def canonical(value: object) -> bytes:
 
 def sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a name stands twice in one object")
-    return found
 
 
 def _finite(text: str) -> float:

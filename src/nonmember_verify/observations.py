@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from nonmember_verify.bundle import Audit, FloatArray, json_of, table_of
-from nonmember_verify.columns import problems_of, views_of
+from nonmember_verify.columns import KINDS, problems_of, views_of
+from nonmember_verify.envelope import plain
+from nonmember_verify.known import is_known
 from nonmember_verify.questions import SUSPECT, key_hash
 from nonmember_verify.report import Report
 
@@ -57,7 +59,7 @@ def check_scores(audit: Audit, tables: Tables, report: Report) -> None:
                 continue
             if own is None or column not in own.values:
                 wrong.append(f"{column} of the {group} set is missing")
-            elif how["kind"] != "Scored" or not how["tables"]:
+            elif how["kind"] != "Scored" or not how["tables"] or not is_known(how["score"]):
                 not_done.setdefault(_why_not(how), []).append(f"{group}/{column}")
             elif problem := _problem(audit, group, column, how, tables):
                 wrong.append(problem)
@@ -81,13 +83,14 @@ def _wrongly_excluded(audit: Audit, tables: Tables) -> list[str]:
     found = []
     for group, reasons in audit.result["exclusions"]["documents"].items():
         columns = audit.described["columns"][group].values()
-        known = [how for how in columns if how["tables"] and how.get("score", {}).get("kind") in SCORES]
+        known = [how for how in columns if how["tables"] and how["kind"] == "Scored" and is_known(how["score"])]
         if len(known) < len(columns):
             continue
-        for document, reason in reasons.items():
+        for document in reasons:
             values = [_value(document, how, tables, tables.sizes(audit.folder)) for how in known]
             if all(map(math.isfinite, values)):
-                found.append(f"document {document[:12]} of the {group} set was left out ({reason}) and can be scored")
+                why = reasons[document]
+                found.append(f"document {document[:12]} of the {group} set was left out ({why}) and can be scored")
     return found
 
 
@@ -103,12 +106,17 @@ def _value(document: str, how: Mapping[str, Any], tables: Tables, sizes: Mapping
 
 
 def _why_not(how: Mapping[str, Any]) -> str:
+    if how["kind"] not in KINDS:
+        return f"measurements of the kind {how['kind']} are unknown to this verifier"
     if how["kind"] == "Diverged":
         return "a divergence needs the whole distributions of two models, which no bundle holds"
     if how["kind"] == "Reordered":
         return "log-likelihoods of an ordered file are taken as stated"
     if how["kind"] == "Asked" or how.get("score", {}).get("kind") == "AnswerProbability":
         return "what a model answered is taken as stated; the answers are not in the bundle"
+    if how["tables"]:
+        told = ", ".join(f"{name} {value}" for name, value in plain(how["score"]).items())
+        return f"the score ({told}) or one of its settings is unknown to this verifier"
     return "the bundle holds no token statistics for them"
 
 
@@ -122,7 +130,7 @@ def _problem(audit: Audit, group: str, column: str, how: Mapping[str, Any], tabl
         key = tables.keys.get(name)
         if key is None or f"tokens/{name}.parquet" not in tables.files:
             return f"the token statistics of {place} are missing"
-        if key_hash(key) != name:
+        if key_hash(plain(key)) != name:
             return f"the token statistics of {place} are not those that their hash names"
         is_reference = number > 0 and how["score"]["kind"].startswith("Reference")
         role = "reference" if is_reference else how["role"]
@@ -133,9 +141,7 @@ def _problem(audit: Audit, group: str, column: str, how: Mapping[str, Any], tabl
             return f"{place} was scored on other documents"
         if (read := (key["view"], key["max_tokens"])) != (asked := (views[number], audit.settings["max_tokens"])):
             return f"{place} was read as {_read(*read)}, and the question asks for {_read(*asked)}"
-    function = SCORES.get(how["score"]["kind"])
-    if function is None:
-        return f"{place} has a score that is not known here ({how['score']['kind']})"
+    function = SCORES[how["score"]["kind"]]
     own = audit.groups[group]
     found = [tables.tokens(name) for name in how["tables"]]
     if any(document not in table for table in found for document in own.documents):

@@ -10,7 +10,7 @@ from typing import Any
 from nonmember_verify.archive import Refused
 from nonmember_verify.bundle import Audit, table_of
 from nonmember_verify.commitments import commitment, root
-from nonmember_verify.envelope import Signed, canonical, opened, sha256
+from nonmember_verify.envelope import Signed, canonical, opened, plain, sha256
 from nonmember_verify.report import Report
 from nonmember_verify.statement import SEAL_PREDICATE
 
@@ -69,7 +69,8 @@ def check_question(audit: Audit, report: Report) -> None:
 
 
 def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -> None:
-    told = {"settings": audit.settings, "seed": audit.question["seed"]}
+    # The settings count as read where a check takes them into account, and not for being those of the question.
+    told = {"settings": plain(audit.settings), "seed": audit.question["seed"]}
     asked = {"settings": identity["method"], "seed": identity["seed"]}
     if _climbed(audit):
         ladder, asked_rates = audit.details["ladder"], identity["method"]["ladder"]["rates"]
@@ -79,6 +80,8 @@ def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -
         if ladder["chosen"] is not None:
             asked["settings"] = _with_rate(identity["method"], ladder["chosen"])
     found = list(differences(asked, told))
+    if audit.settings.get("method") != audit.question["method"]:
+        found.append(f"the method is {audit.question['method']}, and its settings are those of another")
     if audit.settings.get("alpha") != audit.question["alpha"]:
         found.append(
             f"alpha is {audit.question['alpha']} in the result and {audit.settings.get('alpha')} in its settings"
@@ -124,23 +127,29 @@ def _short(value: Any) -> str:
 # The seal -------------------------------------------------------------------------------------------------------------
 
 
-def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, report: Report) -> None:
-    """Signature and date of the seal, and that every sealed cell is here and is the sealed one."""
+def check_seal(
+    files: Mapping[str, bytes], audits: list[Audit], signed: Signed, report: Report
+) -> Mapping[str, Any] | None:  # fmt: skip
+    """Signature and date of the seal, and that every sealed cell is here and is the sealed one.
+
+    Returns what it says."""
     stated = signed.predicate["seal"]
     if stated is None and "seal.json" not in files:
         if any(audit.result["provenance"]["keys"].get("seal") or audit.described["receipt"] for audit in audits):
             report.failed("seal", "the audits were given a seal, and the bundle leaves it out.")
-            return
-        report.unchecked("seal", "there is none: nothing shows that the question was fixed before the answer was known")
-        return
+        else:
+            report.unchecked(
+                "seal", "there is none: nothing shows that the question was fixed before the answer was known"
+            )
+        return None
     try:
         seal = opened(files["seal.json"], SEAL_PREDICATE, "The seal")
     except KeyError:
         report.failed("seal", "the bundle names one, and it is missing.")
-        return
+        return None
     except ValueError as error:
         report.failed("seal", str(error))
-        return
+        return None
     report.require(
         "seal", seal.fingerprint == signed.fingerprint, f"of {seal.predicate['date']}, signed by the bundle's key.",
         f"signed by another key ({seal.fingerprint}) than the bundle ({signed.fingerprint}).",
@@ -158,7 +167,7 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
         report.failed("seal", "the hashes of its cells are not those of the questions in it.")
     by_key = {cell["audit"]: cell for cell in seal.predicate["cells"]}
     # A folder may have been given another name; the question is the same.
-    found = [cells.get(one.described["cell"]) or by_key.get(one.described["audit"]) for one in audits]
+    found = [cells.get(one.cell) or by_key.get(one.described["audit"]) for one in audits]
     here = [cell["cell"] for cell in found if cell is not None]
     missing = [name for name in cells if name not in here]
     twice = sorted({name for name in here if here.count(name) > 1})
@@ -168,8 +177,9 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
         else f"{twice[:1]} stands in the bundle more than once.",
     )  # fmt: skip
     for audit, cell in zip(audits, found, strict=True):
-        own = report.under(audit.described["cell"])
+        own = report.under(audit.cell)
         _check_sealed(audit, cell, seal, sha256(files["seal.json"]), own)
+    return seal.predicate
 
 
 def _check_sealed(audit: Audit, cell: Mapping[str, Any] | None, seal: Signed, digest: str, report: Report) -> None:

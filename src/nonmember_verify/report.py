@@ -8,6 +8,7 @@ from typing import Any, Literal
 Kind = Literal["ok", "FAILED", "not checked"]
 
 CLOSE = 1e-9  # relative: what other processors and libraries round otherwise
+ARITHMETIC = "statistic, interval, p and verdict"
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,10 @@ class Report:
     def unchecked(self, what: str, why: str) -> None:
         self._add("not checked", what, why)
 
+    def taken_as_stated(self, why: str) -> None:
+        """The answer of an audit was not recomputed at all."""
+        self.unchecked(ARITHMETIC, f"{why}; they are taken as stated")
+
     def _add(self, kind: Kind, what: str, told: str) -> None:
         self.lines.append(Line(kind, f"{self.where}, {what}" if self.where else what, told))
 
@@ -67,6 +72,11 @@ class Report:
     @property
     def failures(self) -> list[Line]:
         return [line for line in self.lines if line.kind == "FAILED"]
+
+    @property
+    def num_as_stated(self) -> int:
+        """Audits of which the answer was not recomputed."""
+        return sum(line.kind == "not checked" and line.what.endswith(ARITHMETIC) for line in self.lines)
 
 
 def agree(stated: Any, found: Any, *, tolerance: float = CLOSE) -> bool:

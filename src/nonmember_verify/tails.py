@@ -26,6 +26,7 @@ def t_above(t: float, df: float) -> float:
 
 
 def t_quantile(p: float, df: float) -> float:
+    _require_share(p)
     if p == 0.5:
         return 0.0
     reach = 1.0
@@ -33,6 +34,11 @@ def t_quantile(p: float, df: float) -> float:
         reach *= 2
     found = float(optimize.bisect(lambda t: t_below(t, df) - max(p, 1 - p), 0.0, reach, xtol=1e-13, rtol=1e-14))
     return found if p > 0.5 else -found
+
+
+def _require_share(p: float) -> None:
+    if not 0 < p < 1:  # of which the search for a quantile would find no end
+        raise ValueError(f"a share between 0 and 1 was expected; got {p!r}")
 
 
 def f_above(value: float, df1: float, df2: float) -> float:
@@ -56,6 +62,7 @@ def noncentral_t_below(t: float, df: float, shift: float) -> float:
 
 
 def noncentral_t_quantile(p: float, df: float, shift: float) -> float:
+    _require_share(p)
     low, high = shift - 50.0, shift + 50.0
     while noncentral_t_below(high, df, shift) < p:
         high *= 2

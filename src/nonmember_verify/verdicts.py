@@ -24,8 +24,11 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
         report.failed("thresholds", f"more than {MOST_EXCLUDED:.0%} of documents may never be excluded.")
     if share > MOST_EXCLUDED:
         decision, claim = "invalid", INVALID
-    bound, layout = audit.described["thresholds"]["max_layout_auc"], audit.details.get("layout_auc")
     compared = [len(audit.groups[name]) for name in ("heldout", "unseen") if name in audit.groups]
+    bound = audit.described["thresholds"]["max_layout_auc"] if len(committed) > 1 else None
+    layout = audit.details.get("layout_auc")
+    if len(committed) > 1 and str(bound) != audit.described["identity"]["parts"].get("max_layout_auc", "None"):
+        report.failed("thresholds", f"the bound on layout is {bound!r}, which is not that of the question.")
     if bound is None and audit.described["receipt"] is None and compared:
         report.unchecked("layout", "no bound is stated for it, and no seal shows that none was asked for")
     if bound is not None and not layout and any(min(one, len(audit.groups["suspect"])) >= FOLDS for one in compared):

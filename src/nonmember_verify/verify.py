@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nonmember_verify.archive import ENVELOPE, Refused, read
-from nonmember_verify.bundle import Audit, json_of
+from nonmember_verify.bundle import Audit
 from nonmember_verify.certificates import SIGSTORE, Confirm, check_certificate
-from nonmember_verify.envelope import Signed, opened, sha256
-from nonmember_verify.page import check_page
+from nonmember_verify.envelope import Signed, opened, sha256, unread
+from nonmember_verify.page import PAGE, check_page
 from nonmember_verify.report import Report
 from nonmember_verify.statement import PREDICATE
 
+if TYPE_CHECKING:
+    from nonmember_verify.observations import Tables
+
+FORMAT = 1  # of a bundle
+SCHEMA_VERSION = 2  # of result.json
+FILES = re.compile(
+    r"statement\.(dsse|sigstore)\.json|seal\.json|observations\.json|page\.html|(tokens|embeddings)/[0-9a-f]{16}\.parquet|"
+    r"audits/[0-9]{3,}/(audit\.json|result\.json|(scores|distribution|answers|texts)\.parquet)"
+)
 # What reading raises where values are not what a bundle holds.
 BROKEN = (
     KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, NotImplementedError, AssertionError,
@@ -52,13 +62,19 @@ def verify(path: Path, given: Given) -> Report:
         files = read(path)
         report.ok("archive", f"{len(files)} files, and nothing but files.")
         signed = _check_statement(files, given, report)
+        check_page(files, report)
+        _check_names(files, report)
+        if (form := signed.predicate["format"]) != FORMAT:
+            report.taken_as_stated(f"format {form!r} of a bundle is unknown to this verifier")
+            return report
         audits = _audits(files, signed, report)
+        from nonmember_verify.observations import Tables
         from nonmember_verify.questions import check_seal
 
-        check_seal(files, audits, signed, report)
-        check_page(files, report)
-        check_audits(files, audits, report, observed=given.model is not None, retrained=given.reference is not None)
+        seal, tables = check_seal(files, audits, signed, report), Tables(files)
+        check_audits(tables, audits, report, observed=given.model is not None, retrained=given.reference is not None)
         _check_given(files, audits, given, report)
+        _tell_unread(report, {ENVELOPE: signed.predicate, "seal.json": seal, "observations.json": tables.keys})
     except Refused as error:
         report.failed("bundle", str(error))
     except BROKEN as error:
@@ -67,37 +83,19 @@ def verify(path: Path, given: Given) -> Report:
 
 
 def check_audits(
-    files: Mapping[str, bytes], audits: list[Audit], report: Report, *, observed: bool = False, retrained: bool = False
+    tables: Tables, audits: list[Audit], report: Report, *, observed: bool = False, retrained: bool = False
 ) -> None:
     """Everything that concerns single audits and needs no signature. observed, retrained: whether the target is asked
     as well, and the reference distilled again."""
-    from nonmember_verify.methods import METHODS
-    from nonmember_verify.observations import Tables, check_scores
-    from nonmember_verify.questions import check_documents, check_question
-    from nonmember_verify.verdicts import check_verdict
-
-    tables = Tables(files)
     for audit in audits:
-        own = report.under(audit.described["cell"] if len(audits) > 1 else "")
+        own = report.under(audit.cell if len(audits) > 1 else "")
         try:
-            check_question(audit, own)
-            check_documents(audit, own)
-            check_scores(audit, tables, own)
-            method = audit.question["method"]
-            if method not in METHODS:
-                own.unchecked(
-                    "statistic, interval, p and verdict", f"the arithmetic of {method} is not implemented here a "
-                    "second time; they are taken as stated",
-                )  # fmt: skip
-                continue
-            check_verdict(audit, METHODS[method](audit, own), own)
+            _check_audit(audit, tables, own)
+            trained = [role for role, recipe in audit.described["recipes"].items() if "teacher" in recipe]
         except BROKEN as error:
             own.failed("result", f"it lacks what a result of its method has ({type(error).__name__}: {error}).")
-        own.unchecked(
-            "words and health",
-            "names of models and documents, truth, null hypothesis, warnings, counts and health are taken as stated",
-        )
-        trained = [role for role, recipe in audit.described["recipes"].items() if "teacher" in recipe]
+            trained = []
+        _tell_unread(own, {"result.json": audit.result, "audit.json": audit.described})
         if left := [role for role in trained if not (retrained and is_distilled(role))]:
             again = "training it again from them would show it"
             if any(map(is_distilled, left)):
@@ -107,6 +105,37 @@ def check_audits(
             own.unchecked("observation", "that the models said what is stated; --model observes documents again")
 
 
+def _check_audit(audit: Audit, tables: Tables, report: Report) -> None:
+    """What this verifier does not know, as later versions may write it, is no lie: it is named, and nothing that hangs
+    on it is recomputed."""
+    from nonmember_verify.known import unknown_of
+    from nonmember_verify.methods import METHODS
+    from nonmember_verify.observations import check_scores
+    from nonmember_verify.questions import check_documents, check_question
+    from nonmember_verify.verdicts import check_verdict
+
+    if (version := audit.result["schema_version"]) != SCHEMA_VERSION:
+        report.taken_as_stated(f"schema version {version!r} is unknown to this verifier")
+        return
+    check_question(audit, report)
+    check_documents(audit, report)
+    if unknown := unknown_of(audit):
+        report.taken_as_stated(f"{', '.join(unknown)} is unknown to this verifier")
+        return
+    check_scores(audit, tables, report)
+    if (method := audit.question["method"]) in METHODS:
+        check_verdict(audit, METHODS[method](audit, report), report)
+    else:
+        report.taken_as_stated(f"the arithmetic of {method} is not implemented here a second time")
+
+
+def _tell_unread(report: Report, objects: Mapping[str, Any]) -> None:
+    """The fields that no check has read, by file: whoever signed may have written anything there."""
+    told = [f"{name}: {', '.join(fields)}" for name, one in objects.items() if (fields := list(unread(one)))]
+    if told:
+        report.unchecked("fields that no check reads", f"taken as stated, in {'; in '.join(told)}")
+
+
 def is_distilled(role: str) -> bool:
     """Whether it is a distilled reference of the target; there is one for each seed."""
     return role.split("/")[0] == "distilled"
@@ -114,6 +143,15 @@ def is_distilled(role: str) -> bool:
 
 def _some(names: list[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
+
+
+def _check_names(files: Mapping[str, bytes], report: Report) -> None:
+    """Apart from the page a bundle holds data alone, and of those only what checks read."""
+    opened_elsewhere = [name for name in files if not name.endswith((".json", ".parquet")) and name != PAGE]
+    if opened_elsewhere:
+        report.failed("files", f"a bundle holds no {opened_elsewhere[0]}, which no check reads: do not open it.")
+    if strange := [name for name in files if not FILES.fullmatch(name) and name not in opened_elsewhere]:
+        report.unchecked("further files", f"{_some(strange)}, which this verifier does not know and does not read")
 
 
 def _check_statement(files: Mapping[str, bytes], given: Given, report: Report) -> Signed:
@@ -159,7 +197,7 @@ def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[
         wrong.append("the audits in the archive are not those of the statement")
     for one, audit in zip(listed, audits, strict=True):
         told = {
-            "cell": audit.described["cell"],
+            "cell": audit.cell,
             "audit": audit.described["audit"],
             "method": audit.question["method"],
             "decision": audit.result["verdict"]["decision"],
@@ -173,7 +211,6 @@ def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[
     those = f"of {len(audits)} audits, which are those in the files ({_some(described)})."
     report.require("statement", not wrong, those,
                    f"{'; '.join(wrong[:3])}.")  # fmt: skip
-    json_of(files, "observations.json")
     return audits
 
 
@@ -188,7 +225,7 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
         )
     else:
         for audit in audits:
-            own = report.under(audit.described["cell"] if len(audits) > 1 else "")
+            own = report.under(audit.cell if len(audits) > 1 else "")
             check_opened(audit, given.documents, given.secret, own)
     asked = (("model", given.model, given.observe), ("reference", given.reference, given.retrain))
     for name, folder, check in asked:

@@ -117,6 +117,7 @@ def signed(files: Files, by: Key | None = None, **changes: Any) -> Files:
     for one in predicate["audits"]:
         result, told = (json.loads(files[f"{one['folder']}/{name}"]) for name in ("result.json", "audit.json"))
         one |= {"decision": result["verdict"]["decision"], "audit": told["audit"], "cell": told["cell"]}
+        one |= {"method": result["question"]["method"]}
     subject = [{"name": name, "digest": {"sha256": sha256(files[name])}} for name in sorted(files)]
     return files | {ENVELOPE: (by or key()).sign(PREDICATE, subject, predicate | changes)}
 
@@ -202,7 +203,8 @@ def with_identity(change: Callable[[dict[str, Any]], None]) -> Callable[[Files],
         change(told["identity"])
         told["audit"] = result["provenance"]["keys"]["audit"] = key_hash(told["identity"])
         result["question"]["settings"] = told["identity"]["method"]
-        result["question"] |= {"seed": told["identity"]["seed"], "alpha": told["identity"]["method"]["alpha"]}
+        asked = told["identity"]["method"]
+        result["question"] |= {"seed": told["identity"]["seed"], "alpha": asked["alpha"], "method": asked["method"]}
         return signed({**files, TOLD: as_json(told), RESULT: as_json(result)})
 
     return lie

@@ -37,13 +37,14 @@ from nonmember.records.orders import OrderTable
 from nonmember.reports.audit_page import write as pages
 from nonmember.scores import DocumentScores
 from nonmember.training import Trained
+from nonmember_verify.page import BEGINNING
 from nonmember_verify.report import Report
 from nonmember_verify.verify import Given, verify
 
 SECRET = bytes(range(32))
 LENGTHS = (12, 30)  # scored tokens of a document
 SUSPECT_NAME = "suspect"
-LEFT_OUT = f'<meta http-equiv="Content-Security-Policy" content="{pages.POLICY}"><p>left out of tests'
+LEFT_OUT = f"{BEGINNING}1 audit</title>\n<style></style>\n</head>\n<p>left out of tests"
 
 
 def seeded(*parts: str) -> np.random.Generator:

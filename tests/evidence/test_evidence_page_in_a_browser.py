@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from chromium import started
+from hostile_pages import HARMLESS, HOSTILE, acted, made
 from made_up_audits import bundled, gathered
 from made_up_questions import CLEARANCE, PRISM, READ, audit
 
 from nonmember.reports.audit_page.write import POLICY
+from nonmember_verify.page import problem_of
 
 BOXES = """[...document.querySelectorAll("%s")].map((one) => {
     const box = one.getBoundingClientRect();
@@ -72,3 +76,18 @@ def test_the_policy_of_the_page_stops_a_script_and_a_picture(browser, page, tmp_
     refused = [one["entry"]["text"] for one in browser.told("Log.entryAdded")]
     assert any("script" in one and "Content Security Policy" in one for one in refused)
     assert any("seen.png" in one and "Content Security Policy" in one for one in refused)
+
+
+@pytest.mark.slow
+def test_a_page_that_acts_is_refused_and_one_that_is_not_refused_does_not_act(browser, tmp_path):
+    """Doctored pages as they are, in the browser. Some must act, else nothing would be seen."""
+    acting = set()
+    for number, (name, change) in enumerate({**HOSTILE, **HARMLESS}.items()):
+        path = tmp_path / f"{number}.html"
+        path.write_bytes(made(change))
+        browser.open(path.as_uri())
+        time.sleep(0.05)  # for what begins when the page is there
+        if acted(browser, path.as_uri()):
+            acting.add(name)
+    assert len(acting) >= 9
+    assert all(problem_of(made({**HOSTILE, **HARMLESS}[name])) for name in acting)

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import re
+import typing
 import zipfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
 
 import pytest
+from doctored import RESULT, TOLD, Files, edited, plain, put, signed, together, with_identity, written
 from made_up_audits import bundled, checked, gathered
 from made_up_questions import every
 
 from marks import slow
+from nonmember.methods import Method
+from nonmember.scores import Score
+from nonmember_verify import cli
+from nonmember_verify.columns import NAMES
+from nonmember_verify.known import METHOD_SETTINGS, SCORE_SETTINGS, known_of_method
+from nonmember_verify.methods import METHODS
+from nonmember_verify.observations import SCORES
 
 AUDITS = dict(every())
 WITHOUT_STATISTIC = {
@@ -79,3 +93,109 @@ def test_every_check_holds(name, tmp_path):
         content = b"".join(archive.read(entry) for entry in archive.infolist())
     for forbidden in (b"zqword", b"-doc-", b"-book-", str(tmp_path).encode()):
         assert forbidden not in content, forbidden
+
+
+# Bundles of a later version -------------------------------------------------------------------------------------------
+
+
+# Of a method that this version does not have, with a setting and a kind of measurement of its own.
+later_method = together(
+    edited(TOLD, put("columns", "suspect", "target", "kind", "Sampled")),
+    with_identity(lambda one: one["method"].update(method="prism_3", num_samples=9)),
+)
+
+
+def another_score(**changes: object) -> Callable[[Files], Files]:
+    def told_otherwise(told: Any) -> None:
+        for how in told["columns"]["suspect"].values():
+            how["score"].update(changes)
+
+    asked = {name: value for name, value in changes.items() if name != "name"}
+    return together(edited(TOLD, told_otherwise), with_identity(lambda one: one["method"]["score"].update(asked)))
+
+
+LATER: dict[str, tuple[Callable[[Files], Files], str, bool]] = {
+    "a setting": (with_identity(put("method", "trim", 0.1)), "setting trim is unknown to this verifier", True),
+    "a setting of a setting": (
+        with_identity(put("method", "gates", {"kind": "PrismGates", "min_luck": 0.5})),
+        "setting gates.min_luck is unknown to this verifier",
+        True,
+    ),
+    "a value of a setting": (
+        with_identity(put("method", "rank_metric", "weighted")),
+        "setting rank_metric is unknown to this verifier",
+        True,
+    ),
+    "a method": (later_method, "the arithmetic of prism_3 is not implemented here", True),
+    "a verdict": (
+        edited(RESULT, put("verdict", "decision", "evidence_of_partial_membership")),
+        "verdict 'evidence_of_partial_membership' is unknown to this verifier",
+        True,
+    ),
+    "a schema": (edited(RESULT, put("schema_version", 3)), "schema version 3 is unknown to this verifier", True),
+    "a format of questions": (with_identity(put("format", 2)), "format 2 is unknown to this verifier", True),
+    "a format of bundles": (lambda files: signed(files, format=2), "format 2 of a bundle is unknown", True),
+    "a score": (another_score(kind="MinKSquared", name="mink2(0.2)"), "the score .kind MinKSquared", False),
+    "a setting of a score": (another_score(skip=1), "the score .*skip 1.* or one of its settings is unknown", False),
+    "a gate": (
+        edited(RESULT, put("statistics", "details", "gates", {"luck": {"value": 1, "bound": 0, "passed": True}})),
+        "",
+        False,
+    ),
+    "a field": (edited(RESULT, put("health", "temperature", 36.6)), "health", False),
+    "a file": (lambda files: signed({**files, "audits/000/notes.json": b"{}"}), "audits/000/notes.json", False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_what_a_later_version_writes_is_not_called_a_lie(name, tmp_path, capsys):
+    change, sentence, as_stated = LATER[name]
+    path = written(change(plain("prism")), tmp_path / "bundle.zip")
+    report = checked(path)
+    assert not report.failures, "\n".join(map(str, report.failures))
+    assert any(re.search(sentence, str(line)) for line in report.lines if line.kind == "not checked")
+    assert bool(report.num_as_stated) == as_stated
+    assert cli.main([str(path)]) == (3 if as_stated else 0)
+    assert capsys.readouterr().out.splitlines()[-1].startswith("Verified in part" if as_stated else "Verified: ")
+
+
+def kinds_of(base: type) -> list[type]:
+    return [base, *(kind for one in base.__subclasses__() for kind in kinds_of(one))]
+
+
+def settings_below(kind: Any, name: str, known: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
+    """Dotted names of the settings that a field of this type may have, with the values where these are listed."""
+    if any(fnmatchcase(f"{name}.any", one) for one in known):  # whatever it holds
+        return
+    if typing.get_origin(kind) is typing.Literal:
+        yield name, typing.get_args(kind)
+    elif inner := [one for one in typing.get_args(kind) if one not in (type(None), str)]:
+        below = f"{name}.any" if typing.get_origin(kind) is Mapping else name
+        for one in inner:
+            yield from settings_below(one, below, known)
+    elif dataclasses.is_dataclass(kind) and name.rpartition(".")[2] not in ("score", "third", "related"):
+        for one in kinds_of(kind):
+            for field, type_of in typing.get_type_hints(one).items():
+                if field in {field.name for field in dataclasses.fields(one)}:
+                    yield from settings_below(type_of, f"{name}.{field}", known)
+    else:
+        yield name, ()
+
+
+def test_every_setting_of_every_method_and_score_is_known_to_the_verifier():
+    """Whoever adds one tells the verifier, which then takes it into account."""
+    methods = [one for one in kinds_of(Method) if getattr(one, "name", "") in METHODS]
+    assert {one.name for one in methods} == METHODS.keys() == METHOD_SETTINGS.keys()
+    for method in methods:
+        patterns = dict(one.partition("=")[::2] for one in known_of_method(method.name).split())
+        hints = typing.get_type_hints(method)
+        for field in dataclasses.fields(method):
+            for name, values in settings_below(hints[field.name], field.name, list(patterns)):
+                choices = [told for pattern, told in patterns.items() if fnmatchcase(name, pattern)]
+                assert choices, f"{method.name} has {name}, of which nonmember_verify.known does not know"
+                assert not choices[0] or set(choices[0].split("|")) == set(values), f"{method.name}: {name}"
+    for score in kinds_of(Score):
+        told = SCORE_SETTINGS.get(score.__name__)
+        if told is not None:
+            assert {one.name for one in dataclasses.fields(score)} == {one.partition("=")[0] for one in told.split()}
+    assert SCORE_SETTINGS.keys() == NAMES.keys() == SCORES.keys()

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from doctored import (
@@ -39,10 +43,15 @@ from doctored import (
 from made_up_audits import SECRET, checked, key
 from made_up_questions import texts
 
+import nonmember_verify.verify
+from marks import slow
+from nonmember.evidence.bundle import as_json
 from nonmember.evidence.seal import PREDICATE as SEAL_PREDICATE
 from nonmember_verify.archive import ENVELOPE
 from nonmember_verify.envelope import opened
+from nonmember_verify.report import Report
 from nonmember_verify.statement import PREDICATE
+from nonmember_verify.verify import Given
 
 TELLS = "allowed_claim"
 STRONG = "There is proof that the target never saw this dataset."
@@ -264,3 +273,76 @@ def test_other_documents_are_found(tmp_path):
     changed = {**documents, "suspect-doc-3": "something else"}
     require_found(path, "1 of 40 committed documents are not among", documents=changed, secret=SECRET)
     require_found(path, "40 of 40 committed documents", documents=documents, secret=bytes(32))
+
+
+# Every field ----------------------------------------------------------------------------------------------------------
+
+
+def fields_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+    """Where each value stands in a JSON object; a list of plain values is one."""
+    if isinstance(value, dict) and value:
+        for name, one in value.items():
+            yield from fields_of(one, (*path, name))
+    elif isinstance(value, list) and value and isinstance(value[0], dict):
+        for place, one in enumerate(value):
+            yield from fields_of(one, (*path, place))
+    elif path:
+        yield path, value
+
+
+def another(value: Any) -> Any:
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case [_, *_]:
+            return value[:-1]
+        case _:
+            return f"{value or ''}x"
+
+
+def declared(report: Report, file: str) -> set[str]:
+    """The fields of a file that the report calls unchecked, by their names."""
+    told = [line.told for line in report.lines if line.what.endswith("fields that no check reads")]
+    parts = [part.partition(": ") for line in told for part in line.removeprefix("taken as stated, in ").split("; in ")]
+    gates = {line.what.removeprefix("gate ") for line in report.lines if line.what.startswith("gate ")}
+    return {
+        *(name for where, _, names in parts if where == file for name in names.split(", ")),
+        *(f"statistics.details.gates.{name}" for name in gates),
+        *(("schema_version", "verdict.decision") if report.num_as_stated else ()),
+        *(name for name in ("kind",) if any("are unknown to this verifier" in line.told for line in report.lines)),
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["pacost", *(slow(name) for name in ("prism", "gates", "dose", "decop", "passages", "ladder", "kds", "order"))],
+)
+def test_a_change_of_any_field_is_found_or_the_field_is_told_to_be_unchecked(name, monkeypatch):
+    files = plain(name)
+    honest = verified(files, monkeypatch)
+    assert not honest.failures
+    number = 0
+    for file in (RESULT, TOLD, "observations.json"):
+        content, told = json.loads(files[file]), declared(honest, Path(file).name)
+        for path, value in fields_of(content):
+            dotted = ".".join(one for one in path if isinstance(one, str))
+
+            def is_told(names: set[str], dotted: str = dotted) -> bool:
+                return any(f"{dotted}.".startswith(f"{one}.") or dotted.endswith(f".{one}") for one in names)
+
+            if is_told(told):
+                continue
+            lied = copy.deepcopy(content)
+            put(*path, another(value))(lied)
+            report = verified(signed({**files, file: as_json(lied)}), monkeypatch)
+            assert report.failures or is_told(declared(report, Path(file).name)), f"{file}: {dotted}"
+            number += 1
+    assert number > 20
+
+
+def verified(files: Files, monkeypatch: pytest.MonkeyPatch) -> Report:
+    """Without the archive, which each of many changes would be packed into."""
+    monkeypatch.setattr(nonmember_verify.verify, "read", lambda path: files)
+    return nonmember_verify.verify.verify(Path("bundle.zip"), Given())

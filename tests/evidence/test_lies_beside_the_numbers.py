@@ -29,6 +29,7 @@ from doctored import (
     without,
     written,
 )
+from hostile_pages import HARMLESS, HOSTILE, honest, made
 from made_up_audits import SECRET, bundled, checked, gathered
 from made_up_questions import BASELINES, CLUSTERED, audit
 
@@ -126,10 +127,6 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         edited(TOLD, put(*COLUMNS, "target", "tables", lambda one: one * 2)),
         "from 1 tables of token statistics, and 2 are named",
     ),
-    "a score that nobody knows": (
-        edited(TOLD, put(*COLUMNS, "target", "score", "kind", "Own")),
-        r"a score that is not known here \(Own\)",
-    ),
     "statistics that are not there": (
         edited(TOLD, put(*COLUMNS, "target", "tables", ["0" * 16])),
         "the token statistics of target of the suspect set are missing",
@@ -176,16 +173,10 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         "more than 20% of documents may never be excluded",
     ),
     # The page.
-    "a script": (paged(lambda one: one + "<script>alert(1)</script>"), "holds a <script>: do not open it"),
-    "a script in an image": (paged(lambda one: one + '<img src="#" onerror="alert(1)">'), "a script in onerror="),
-    "a picture from elsewhere": (
-        paged(lambda one: one + '<img src="https://example.org/seen.png">'),
-        "the address https://example.org",
-    ),
-    "another page": (paged(lambda one: one + '<meta http-equiv="refresh" content="0;x">'), "a refresh to another page"),
-    "a looser policy": (paged(lambda one: one.replace("img-src data:", "img-src *")), "another content policy than"),
-    "a policy that comes too late": (paged(lambda one: f"<body>{one}"), "a <body> before any content policy"),
+    "a script": (paged(lambda one: one + "<script>alert(1)</script>"), "holds '<script>.*: do not open it"),
+    "a policy that comes too late": (paged(lambda one: f"<body>{one}"), "does not begin as every page of a bundle"),
     "no page": (lambda files: signed(without("page.html")(files)), "page.html is missing"),
+    "a second page": (lambda files: signed({**files, "index.html": b"x"}), "a bundle holds no index.html"),
     # What never ends.
     "resamples without end": (with_identity(put("method", "num_resamples", 10**12)), "makes at most 2,000,000"),
     "a number beyond all": (
@@ -213,8 +204,13 @@ def test_names_that_fill_the_memory_are_refused(tmp_path):
     require_found(path, f"a name of more than {nonmember_verify.bundle.MOST_CHARACTERS:,} characters".replace(",", ""))
 
 
-def test_the_page_is_held_to_our_policy():
+def test_pages_that_would_act_are_refused_and_ours_are_not():
+    """What they do in a browser: test_evidence_page_in_a_browser.py."""
+    assert len(HOSTILE) > 60
     assert page.POLICY == OURS
+    assert not page.problem_of(honest().encode())
+    for name, change in {**HOSTILE, **HARMLESS}.items():
+        assert bool(page.problem_of(made(change))) == (name in HOSTILE), name
 
 
 def test_a_number_of_the_layout_that_was_asked_for_cannot_be_left_out(tmp_path):

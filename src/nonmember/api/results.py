@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nonmember.results.outcomes import outcome_paths, read_outcome
+from nonmember.results.outcomes import outcome_paths, usable_outcome
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult, Failure
 
 if TYPE_CHECKING:
@@ -154,16 +154,12 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
 
     given = [folders] if isinstance(folders, str | os.PathLike) else list(folders)
     paths = [path for folder in given for path in outcome_paths(Path(folder))]
-    table = pd.DataFrame([_row(path) for path in paths])
+    table = pd.DataFrame([_row(path, usable_outcome(path, lambda outcome: _row(Path(), outcome))) for path in paths])
     first = [name for name in (*FACTS, "error", "folder") if name in table]
     return table[[*first, *(name for name in table if name not in first)]]
 
 
-def _row(path: Path) -> dict[str, Any]:
-    try:
-        outcome = read_outcome(path)
-    except ValueError as error:
-        outcome = Failure(path.parent.name, str(error), "unusable")
+def _row(path: Path, outcome: AuditResult | Failure) -> dict[str, Any]:
     beside = {"folder": str(path.parent)}
     if isinstance(outcome, Failure):
         return {"cell": outcome.cell, "error": outcome.error, **beside}

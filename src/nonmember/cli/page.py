@@ -6,7 +6,9 @@ import argparse
 import sys
 from pathlib import Path
 
+from nonmember.results.outcomes import reason_of
 from nonmember.results.result import RESULT
+from nonmember.runtime.terminal import visible
 
 
 def main() -> None:
@@ -23,5 +25,12 @@ def main() -> None:
         raise ValueError(f"There is no {RESULT} below {folder}. Run an audit first, or name the folder of one.")
     from nonmember.reports.audit_page.write import write_page
 
+    problems = []
     for path in paths:
-        sys.stdout.write(f"{write_page(path.parent)}\n")
+        try:
+            sys.stdout.write(f"{visible(write_page(path.parent))}\n")
+        except Exception as error:  # whatever somebody wrote there, the others get their pages
+            problems.append(f"{path.parent}: {reason_of(error)}")
+            sys.stderr.write(f"no page  {visible(problems[-1])}\n")
+    if problems:
+        raise ValueError(f"{len(problems)} of {len(paths)} results have no page. The first: {problems[0]}")

@@ -7,11 +7,15 @@ import sys
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
 from nonmember.config.roots import published_sweeps, require_complete, run_with_hydra
 from nonmember.config.safety import instantiate
+
+if TYPE_CHECKING:
+    from nonmember.reports.core.grid import Document
 
 log = logging.getLogger(__name__)
 
@@ -33,14 +37,19 @@ def report(config: DictConfig) -> Path:
     require_complete(config)
     paper = instantiate(config.report)
     from nonmember.reports.core.own import is_own, table_of_own
-    from nonmember.reports.render.write import write_report
-    from nonmember.results.load import Collection, load_runs
+    from nonmember.reports.render.write import files_of, write_report
+    from nonmember.results.load import Collection, load_runs, made_of_usable
 
     collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
     known = published_sweeps().union(*paper.sweeps.values()) if paper.methods else published_sweeps()
-    own = [run for run in collection.runs if is_own(run, known)]
-    others = [run for run in collection.runs if not is_own(run, known)]
-    document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))
+
+    def made(found: Collection) -> tuple[Document, dict[str, str | bytes]]:
+        own = [run for run in found.runs if is_own(run, known)]
+        others = [run for run in found.runs if not is_own(run, known)]
+        document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))
+        return document, files_of(document, found, {})  # which reads all of a result
+
+    (document, _), collection = made_of_usable(collection, made)
     page = write_report(
         document, collection, Path(config.folder), datetime.now().astimezone(), config.formats, config.max_csv_kib
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 import sys
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from nonmember.artifacts import card, keeping
 from nonmember.artifacts.keeping import Kept
+from nonmember.runtime.files import json_object
 from nonmember.runtime.progress import tracked
 from nonmember.runtime.terminal import visible
 
@@ -181,7 +181,7 @@ def keys_of_results(folders: list[Path]) -> tuple[dict[str, Mapping[str, str]], 
     problems = []
     for path in sorted(path for folder in folders for path in folder.rglob("result*.json")):
         try:
-            values = json.loads(path.read_text(encoding="utf-8"))
+            values = json_object(path)
             keys = values["provenance"]["keys"] if "provenance" in values else values["keys"]
             found[str(path.parent if path.name == RESULT else path)] = {name: str(one) for name, one in keys.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:

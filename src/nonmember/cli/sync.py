@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts.store import Store
-from nonmember.results.outcomes import outcome_paths, read_outcome
+from nonmember.results.outcomes import outcome_paths, read_outcome, reason_of
 from nonmember.results.result import CONFIG, AuditResult, Failure
-from nonmember.runtime.files import file_hash, write_text_atomically
+from nonmember.runtime.files import file_hash, json_object, write_text_atomically
 from nonmember.runtime.progress import tracked
 from nonmember.runtime.terminal import visible
 
@@ -152,8 +152,8 @@ def sync(
         with FileLock(directory / f".{LEDGER}.lock", timeout=0):
             for path in tracked(paths, "syncing", "results"):
                 try:
-                    content = file_hash(path) + ("" if given is None else "+text")
                     cell = _load(path)
+                    content = file_hash(path) + ("" if given is None else "+text")
                     info = cell.info()
                     assert info.run_id is not None
                     if ledger.has(info.run_id, content):
@@ -167,8 +167,8 @@ def sync(
                     sent += 1
                 except Unreachable:
                     raise
-                except (ValueError, OSError) as error:
-                    problems.append(f"{path.parent.name}: {error}")
+                except Exception as error:  # whatever somebody wrote there, the others are sent
+                    problems.append(f"{path.parent.name}: {reason_of(error)}")
     except Timeout as error:
         raise ValueError("Another sync is at work. Wait for its end, and sync again.") from error
     for problem in problems:
@@ -273,8 +273,8 @@ def _load(path: Path) -> Cell:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_text(encoding="utf-8")))
-    except (ValueError, TypeError) as error:
+        return json_object(path)
+    except (ValueError, OSError) as error:
         raise ValueError(f"{path} cannot be read ({error}). Remove it, or run that audit again.") from error
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,7 +18,7 @@ from rich.text import Text
 from nonmember.cli.cell_names import names_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
 from nonmember.reports.core.numbers import detail
-from nonmember.results.outcomes import NO_SEAL, num_without_seal, outcome_paths, read_outcome
+from nonmember.results.outcomes import NO_SEAL, UNUSABLE, num_without_seal, outcome_paths, usable_outcome
 from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult, Failure, tokens_in_words
 from nonmember.runtime.terminal import for_rich, visible
@@ -40,14 +41,8 @@ def main() -> None:
     parser.add_argument("--together", action="store_true", help="also what may be said of several sets together")
     given = parser.parse_args()
     paths = outcome_paths(given.folder)
-    cells: list[Cell] = []
-    problems: list[str] = []
-    for path in paths:
-        try:
-            cells.append(read_outcome(path))
-        except ValueError as error:  # which does not hide the others
-            problems.append(str(error))
-            cells.append(Failure(path.parent.name, str(error), "unusable"))
+    cells = [usable_outcome(path, lambda cell: show([cell], console=Console(file=io.StringIO()))) for path in paths]
+    problems = [cell.error for cell in cells if isinstance(cell, Failure) and cell.kind == UNUSABLE]
     if len(problems) < len(cells):
         show(cells, together=given.together)
     if without := num_without_seal(paths):

@@ -52,7 +52,7 @@ def observer(make_builder: Any) -> Any:
         with tempfile.TemporaryDirectory(prefix="nonmember-verify-") as folder:
             builder = make_builder(Path(folder))
             for audit in audits:
-                own = report.under(audit.described["cell"] if len(audits) > 1 else "")
+                own = report.under(audit.cell if len(audits) > 1 else "")
                 try:
                     _observe(audit, tables, given, named, builder, own)
                 except ValueError as error:  # of the folder, and not of the bundle

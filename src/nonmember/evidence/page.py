@@ -20,6 +20,7 @@ from nonmember.reports.audit_page.pictures import drawings
 from nonmember.reports.audit_page.write import POLICY
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult
 from nonmember_verify.bundle import NAMES, Audit
+from nonmember_verify.observations import Tables
 from nonmember_verify.report import Line, Report
 from nonmember_verify.verify import check_audits
 
@@ -47,7 +48,7 @@ def _checked(number: int, files: Mapping[str, bytes]) -> list[list[Line]]:
     found = []
     for place in range(number):
         report = Report()
-        check_audits(files, [Audit(f"audits/{place:03}", files)], report)
+        check_audits(Tables(files), [Audit(f"audits/{place:03}", files)], report)
         found.append(report.lines)
     return found
 

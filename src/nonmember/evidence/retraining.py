@@ -64,7 +64,7 @@ def trainer(make_builder: Any) -> Any:
         with tempfile.TemporaryDirectory(prefix="nonmember-verify-") as folder:
             builder = make_builder(Path(folder))
             for audit in audits:
-                own = report.under(audit.described["cell"] if len(audits) > 1 else "")
+                own = report.under(audit.cell if len(audits) > 1 else "")
                 _retrain_all(audit, given, named, builder, Setting.of(audit, files), own)
 
     return retrain

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from nonmember.results.outcomes import NO_SEAL, num_without_seal
+from nonmember.results.outcomes import NO_SEAL, num_without_seal, reason_of
 from nonmember.results.result import RESULT, AuditResult, Question, Statistics, Verdict
+from nonmember.runtime.files import file_hash
 
 log = logging.getLogger(__name__)
+T = TypeVar("T")
 
 ANCHOR_LENGTH = 10
 
@@ -86,16 +88,13 @@ def load_runs(folders: Sequence[Path]) -> Collection:
         for path in sorted(folder.rglob(RESULT)):
             name = path.relative_to(folder.parent).as_posix()
             try:
-                content = path.read_bytes()
-                runs.append(Run(AuditResult.load(path), name, hashlib.sha256(content).hexdigest(), path.parent))
+                runs.append(Run(AuditResult.load(path), name, file_hash(path), path.parent))
             except (ValueError, OSError) as error:
                 unreadable[name] = str(error).replace(str(path), name)
     if without := num_without_seal([run.folder / RESULT for run in runs if run.folder is not None]):
         log.info("%d of %d results have %s.", without, len(runs), NO_SEAL)
-    if unreadable:
-        first = next(iter(unreadable))
-        log.warning("%d of %d results cannot be read and are left out, first %s.",
-                    len(unreadable), len(runs) + len(unreadable), first)  # fmt: skip
+    for name, reason in unreadable.items():
+        log.warning("%s is left out: %s", name, reason)
     if not runs:
         where = " or ".join(map(str, folders))
         told = f" that this version can read ({len(unreadable)} that it cannot)" if unreadable else ""
@@ -103,3 +102,24 @@ def load_runs(folders: Sequence[Path]) -> Collection:
             f"There is no {RESULT} below {where}{told}. Run audits first, or name their folder: results=[FOLDER]."
         )
     return Collection(tuple(runs), unreadable)
+
+
+def made_of_usable(collection: Collection, make: Callable[[Collection], T]) -> tuple[T, Collection]:
+    """What is made of all results, and the collection that it was made of. Where that fails for the sake of some, as of
+    values in their details that no method writes, these are left out and named."""
+    try:
+        return make(collection), collection
+    except Exception:
+        unusable: dict[str, str] = {}
+        for run in collection.runs:
+            try:
+                make(replace(collection, runs=(run,)))
+            except Exception as error:
+                unusable[run.path] = reason_of(error)
+        if not unusable or len(unusable) == len(collection.runs):
+            raise
+        for path, reason in unusable.items():
+            log.warning("%s is left out: %s", path, reason)
+        usable = tuple(run for run in collection.runs if run.path not in unusable)
+        collection = Collection(usable, {**collection.unreadable, **unusable})
+        return make(collection), collection

@@ -11,13 +11,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import pyarrow.parquet as pq
-
-from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
 from nonmember.results.answers import without_examples
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
+from nonmember.results.tables import columns_of, distribution_of
 
 if TYPE_CHECKING:
     from nonmember.tracking.trackers import Tracker
@@ -40,13 +37,13 @@ def mirror(tracker: Tracker, result: AuditResult, folder: Path, texts: Texts | N
         return
     from nonmember.results import figures as run_figures
 
-    distribution = _distribution(folder / DISTRIBUTION)
+    distribution = distribution_of(folder / DISTRIBUTION)
     if len(distribution):
         tracker.histogram("test/distribution", distribution.tolist())
         tracker.figure("figure/distribution", run_figures.of_distribution(result, distribution))
     if result.statistics.picture == "dose" and result.statistics.value is not None:
         tracker.figure("figure/readings", run_figures.of_readings(result))
-    columns = _columns(folder / SCORES)
+    columns = columns_of(folder / SCORES)
     if columns:
         if run_figures.has_ranks(columns):
             tracker.figure("figure/ranks", run_figures.of_ranks(result, columns))
@@ -153,17 +150,6 @@ def _name_of_detail(name: str) -> str:
     if name.startswith("rho_"):
         return f"rho/{name.removeprefix('rho_')}"
     return f"score/{name}" if name == "auroc" or name.startswith("tpr_at_") else f"detail/{name}"
-
-
-def _distribution(path: Path) -> FloatArray:
-    if not path.is_file():
-        return np.zeros(0)
-    values: FloatArray = pq.read_table(path)["statistic"].to_numpy()
-    return values[np.isfinite(values)]
-
-
-def _columns(path: Path) -> dict[str, Any]:
-    return pq.read_table(path).to_pydict() if path.is_file() else {}
 
 
 def _texts_of(columns: Mapping[str, Any], texts: Texts) -> list[str | None]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from pathlib import Path
 
 from nonmember.results.result import ERROR, RESULT, AuditResult, Failure
 from nonmember.results.seals import SEAL
+from nonmember.runtime.files import json_object
 
+UNUSABLE = "unusable"
+LONGEST_REASON = 500  # characters
 NO_SEAL = "no seal, since an earlier version wrote them: a change of them could not be noticed"
 
 
@@ -25,10 +28,8 @@ def outcome_paths(folder: Path) -> list[Path]:
 
 def is_mended(error: Path) -> bool:
     """Whether a result was written into the folder of a failure since."""
-    try:
-        return error.with_name(RESULT).stat().st_mtime_ns >= error.stat().st_mtime_ns
-    except FileNotFoundError:
-        return False
+    result = error.with_name(RESULT)
+    return result.is_file() and result.stat().st_mtime_ns >= error.lstat().st_mtime_ns
 
 
 def read_outcome(path: Path) -> AuditResult | Failure:
@@ -36,12 +37,29 @@ def read_outcome(path: Path) -> AuditResult | Failure:
     return AuditResult.load(path) if path.name == RESULT else Failure.load(path)
 
 
+def usable_outcome(path: Path, use: Callable[[AuditResult | Failure], object]) -> AuditResult | Failure:
+    """A result or a failure that `use` can take; where it cannot be read, or taken, a failure of the kind `UNUSABLE`
+    that says why: what somebody wrote into one folder does not hide the others."""
+    try:
+        outcome = read_outcome(path)
+        use(outcome)
+    except Exception as error:
+        return Failure(path.parent.name, reason_of(error), UNUSABLE)
+    return outcome
+
+
+def reason_of(error: Exception) -> str:
+    """In words, of an error that somebody's files caused."""
+    told = str(error) if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {error}"
+    return told if len(told) <= LONGEST_REASON else f"{told[:LONGEST_REASON]}..."
+
+
 def num_without_seal(paths: list[Path]) -> int:
     """How many of these results have no seal; those that cannot be read are not counted."""
     number = 0
     for path in paths:
         try:
-            number += path.name == RESULT and SEAL not in json.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, TypeError):
+            number += path.name == RESULT and SEAL not in json_object(path)
+        except (OSError, ValueError):
             continue
     return number

@@ -12,8 +12,9 @@ from pathlib import Path
 from typing import Any, Self
 
 from nonmember.records.exposure import Exposure
+from nonmember.results.schema import built
 from nonmember.results.seals import with_seal, without_seal
-from nonmember.runtime.files import write_text_atomically
+from nonmember.runtime.files import json_object, write_text_atomically
 
 SCHEMA_VERSION = 2  # 1 was flat and did not say so
 
@@ -39,12 +40,6 @@ class AuditedModel:
     control: bool = False
     distilled: tuple[str, ...] = ()
     related: Exposure | None = None
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        exposures = {name: values.get(name) for name in ("exposure", "related")}
-        read = {name: one and Exposure(**one) for name, one in exposures.items()}
-        return cls(**{**values, **read, "distilled": tuple(values["distilled"])})
 
 
 @dataclass(frozen=True)
@@ -96,11 +91,6 @@ class Question:
         """By role."""
         return {role: model for role, model in self.models.items() if model.control}
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        models = {role: AuditedModel.of(model) for role, model in values["models"].items()}
-        return cls(**{**values, "models": models})
-
 
 @dataclass(frozen=True)
 class Statistics:
@@ -124,11 +114,6 @@ class Statistics:
     details: Mapping[str, Any]
     picture: str
 
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        bounds = values["bounds"]
-        return cls(**{**values, "bounds": bounds and tuple(bounds)})
-
 
 @dataclass(frozen=True)
 class Verdict:
@@ -138,10 +123,6 @@ class Verdict:
     decision: str
     allowed_claim: str
     warnings: tuple[str, ...]
-
-    @classmethod
-    def of(cls, values: Mapping[str, Any]) -> Self:
-        return cls(**{**values, "warnings": tuple(values["warnings"])})
 
 
 @dataclass(frozen=True)
@@ -207,16 +188,9 @@ class AuditResult:
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
-        """From JSON values of this schema version. Raises TypeError or KeyError where they are not."""
-        parts = {
-            "question": Question.of(values["question"]),
-            "statistics": Statistics.of(values["statistics"]),
-            "verdict": Verdict.of(values["verdict"]),
-            "health": Health(**values["health"]),
-            "exclusions": Exclusions(**values["exclusions"]),
-            "provenance": Provenance(**values["provenance"]),
-        }
-        return cls(**{**values, **parts})
+        """From JSON values of this schema version. Raises ValueError, with the name of a field, where they are not."""
+        result: Self = built(cls, values, "result")
+        return result
 
     def that_made(self, made: Mapping[str, int]) -> AuditResult:
         """The same where this run had to make so much."""
@@ -242,19 +216,22 @@ class AuditResult:
         """
         unreadable = f"{path} is not a result this version can read ({{}}). Move it away and run the audit again."
         try:
-            values = dict(json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
+            values = json_object(path)
+        except (ValueError, OSError) as error:
             raise ValueError(unreadable.format(error)) from error
-        values = without_seal(values, path, files_too=files_too)
+        try:
+            values = without_seal(values, path, files_too=files_too)
+        except OSError as error:
+            raise ValueError(unreadable.format(error)) from error
         try:
             if "schema_version" not in values:
                 from nonmember.results.older import upgraded  # which needs the methods
 
-                return upgraded(values)
+                return cls.of(json.loads(upgraded(values).to_json()))
             if values["schema_version"] != SCHEMA_VERSION:
                 raise ValueError(f"its schema version must be {SCHEMA_VERSION}; got {values['schema_version']}")
             return cls.of(values)
-        except (TypeError, KeyError, ValueError, AttributeError) as error:
+        except (TypeError, LookupError, ValueError, AttributeError, ArithmeticError) as error:
             raise ValueError(unreadable.format(error)) from error
 
 
@@ -280,8 +257,9 @@ class Failure:
     kind: str
 
     @classmethod
-    def load(cls, path: Path) -> Failure:
+    def load(cls, path: Path) -> Self:
         try:
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError) as error:
+            failure: Self = built(cls, json_object(path), "failure")
+            return failure
+        except (ValueError, OSError) as error:
             raise ValueError(f"{path} cannot be read ({error}). Remove it, or run that audit again.") from error

@@ -14,6 +14,7 @@ from nonmember.artifacts.store import canonical_json
 from nonmember.runtime.files import file_hash
 
 SEAL = "seal"
+MOST_BYTES = 2**32  # of a table beside a result
 REMEDY = "Start the audit again to make it anew."
 
 
@@ -37,8 +38,14 @@ def without_seal(values: Mapping[str, Any], path: Path, *, files_too: bool = Tru
         raise ValueError(f"{path} must be what the audit wrote; got a file that was changed afterwards. {REMEDY}")
     for name, expected in hashes.items() if files_too else ():
         beside = path.parent / name
+        if name != beside.name or "\0" in name:
+            raise ValueError(f"{path} must name files beside it; got {name[:80]!r}, which lies elsewhere. {REMEDY}")
         if not beside.is_file():
             raise ValueError(f"{beside} must lie beside {path.name}, which was made with it; it is missing. {REMEDY}")
+        if beside.is_symlink() and beside.resolve().parent != path.parent.resolve():
+            raise ValueError(f"{beside} must lie beside {path.name}; got a link to somewhere else. {REMEDY}")
+        if beside.stat().st_size > MOST_BYTES:
+            raise ValueError(f"{beside} must be what an audit writes; got {beside.stat().st_size:,} bytes. {REMEDY}")
         if file_hash(beside) != expected:
             raise ValueError(f"{beside} must be what the audit wrote; got a file that was changed afterwards. {REMEDY}")
     return bare

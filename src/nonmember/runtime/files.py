@@ -5,17 +5,23 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import stat
 import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from filelock import FileLock, Timeout
 
+from nonmember.checks import shown
 from nonmember.runtime.processes import process_rank
+from nonmember_verify.envelope import strict_json
 
 log = logging.getLogger(__name__)
 
+MOST_BYTES = 2**26  # of a file that is read as a whole
+DEEPEST = 100  # levels of JSON
 TEMPORARY = ".tmp"  # how the names of files end that are being written; they begin with a dot
 
 
@@ -23,6 +29,42 @@ def file_hash(path: Path) -> str:
     """sha256 of a file's bytes, in hexadecimal digits."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def content_of(path: Path, at_most: int = MOST_BYTES) -> bytes:
+    """The bytes of a file that somebody else may have put there.
+
+    Raises:
+        ValueError: where it is no plain file, such as a pipe that would be waited for, or larger than `at_most`.
+        OSError: where it cannot be opened.
+    """
+    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
+        status = os.fstat(stream.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f"it must be a plain file; got {_KINDS.get(stat.S_IFMT(status.st_mode), 'a device')}")
+        if status.st_size > at_most or len(content := stream.read(at_most + 1)) > at_most:
+            raise ValueError(f"it must have at most {at_most:,} bytes; got {status.st_size:,}")
+    return content
+
+
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+
+
+def json_object(path: Path, at_most: int = MOST_BYTES) -> dict[str, Any]:
+    """The JSON object in a file that somebody else may have put there. Raises ValueError and OSError."""
+    value = strict_json(content_of(path, at_most))
+    if not isinstance(value, dict):
+        raise ValueError(f"it must hold a JSON object; got {shown(value)}")
+    _require_shallow(value, DEEPEST)
+    return value
+
+
+def _require_shallow(value: object, levels: int) -> None:
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    if inner and not levels:
+        raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+    for one in inner:
+        _require_shallow(one, levels - 1)
 
 
 @contextmanager

@@ -34,7 +34,7 @@ Reading = tuple[float, int]  # share, exposures
 def recompute(audit: Audit, report: Report) -> Conclusion:
     settings, suspect, details = audit.settings, audit.groups["suspect"], audit.details
     metric, seeds = settings["rank_metric"], settings["distillation_seeds"]
-    rng, stated = audit.rng(), audit.stated
+    rng, stated = audit.rng(), audit.statistics
     names = _named("distilled", len(seeds))
     two_way = TwoWay.of(suspect, "reference", "target", names, metric)
     distribution = two_way.resampled(settings["num_resamples"], rng)

@@ -29,7 +29,7 @@ ROUNDING = 1e-15  # of scores near 1: standard errors below this many times the 
 def recompute(audit: Audit, report: Report) -> Conclusion:
     groups = [audit.groups[name] for name in ("suspect", "heldout")]
     gains = [group.values["target"] - group.values["reference"] for group in groups]
-    stated, details = audit.stated, audit.details
+    stated, details = audit.statistics, audit.details
     parts = [_mean(gain, group.by_appearance) for gain, group in zip(gains, groups, strict=True)]
     difference = parts[0][0] - parts[1][0]
     variance = sum(share for _, share, _, _ in parts)

@@ -26,7 +26,7 @@ TAKEN = {
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
-    settings, details, stated = audit.settings, audit.details, audit.stated
+    settings, details, stated = audit.settings, audit.details, audit.statistics
     panel, wanted, alpha = settings["panel"], settings["exclude"], audit.alpha
     told = {one["role"]: one for one in details["controls"]}
     _check_exposures(audit, told, report)

@@ -23,7 +23,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     members, others = (audit.groups[name] for name in ("suspect", "heldout"))
     score = audit.question["score"] or next(iter(audit.details["scores"]))
     first, second = (one.values[f"target/{score}"] - one.values[f"tuned/{score}"] for one in (members, others))
-    stated, number = audit.stated, audit.settings["num_resamples"]
+    stated, number = audit.statistics, audit.settings["num_resamples"]
     units: dict[int, int] = {}
     clusters = np.array(
         [units.setdefault(unit, len(units)) for unit in [*members.units.tolist(), *others.units.tolist()]]

@@ -21,7 +21,7 @@ MOST_DOCUMENTS = 6000
 def recompute(audit: Audit, report: Report) -> Conclusion:
     columns = audit.described["columns"]["suspect"]
     tables = [columns[f"{role}/embedding"]["tables"] for role in ("target", "tuned")]
-    stated = audit.stated["value"]
+    stated = audit.statistics["value"]
     if not all(tables):
         report.unchecked("statistic", "the embeddings that it comes from are not in the bundle (--with-embeddings)")
         decision = "invalid" if stated is None or abs(stated) < SMALLEST else "score_only"

@@ -41,7 +41,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     found = [_split(suspect, heldout, sizes, settings, rng) for _ in range(settings["num_splits"])]
     p_values = [p for _, p in found]
     combined = _combined(p_values)
-    stated = audit.stated
+    stated = audit.statistics
     report.numbers(
         "statistic and p",
         {
@@ -69,7 +69,7 @@ def _check_by_other_splits(
     """stated: t of the audit's splits.   own: t and p of the verifier's. Splits are drawn alike, so that the ones must
     lie among the others (rank-sum test)."""
     chance = float(stats.mannwhitneyu(stated, [t for t, _ in own], method="exact").pvalue)
-    p, found = audit.stated["p_value"], _combined([p for _, p in own[: len(stated)]])
+    p, found = audit.statistics["p_value"], _combined([p for _, p in own[: len(stated)]])
     told = f"median t is {np.median([t for t, _ in own]):.3f} and p {found:.4f} with splits of the verifier's own"
     report.require(
         "t, by other splits", chance >= CHOSEN, f"{told} ({np.median(stated):.3f} and {p:.4f} are stated).",

@@ -31,7 +31,7 @@ MIN_DOCUMENTS = 30
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
-    settings, stated, rng = audit.settings, audit.stated, audit.rng()
+    settings, stated, rng = audit.settings, audit.statistics, audit.rng()
     number, alpha = settings["num_resamples"], audit.alpha
     sides = ("heldout", "suspect") if settings["reference"] == "non_member" else ("suspect", "heldout")
     less, more = (_hits(audit, name) for name in sides)

@@ -29,7 +29,7 @@ def check_t(audit: Audit, differences: np.ndarray, report: Report, *, larger: bo
     if found is None or sd == 0:
         report.unchecked("statistic and p", "all differences are equal, and t is undefined")
         return
-    stated = audit.stated
+    stated = audit.statistics
     sign = 1.0 if larger else -1.0
 
     def p(t: float) -> float:

@@ -105,7 +105,7 @@ def _expected_gates(gates: dict[str, float], decision: str) -> set[str]:
 def check_numbers(
     audit: Audit, rho: list[float], p: float, low: float | None, high: float | None, report: Report
 ) -> None:  # fmt: skip
-    stated, number = audit.stated, audit.settings["num_resamples"]
+    stated, number = audit.statistics, audit.settings["num_resamples"]
     report.numbers("statistic", {"Delta": (stated["value"], rho[0] - rho[1])}, "from the scores")
     report.numbers("p", {"p": (stated["p_value"], p)}, f"from {number:,} resamples with the seed", tolerance=0.0)
     report.numbers(
@@ -125,7 +125,7 @@ def check_distribution(audit: Audit, found: FloatArray, report: Report) -> None:
 
 def check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatArray, report: Report) -> None:
     """p and interval by another algorithm and other draws, as far as draws allow."""
-    settings, stated = audit.settings, audit.stated
+    settings, stated = audit.settings, audit.statistics
     if settings["rank_metric"] != "spearman":
         report.unchecked("p and interval, by other draws", "only for Spearman's correlation there is a second way")
         return

@@ -49,8 +49,8 @@ def order(audit: Audit, report: Report) -> Conclusion:
     factor = float(np.sqrt(number / (number - 1))) if audit.settings["compat"] else 1.0
     differences = values["canonical"] - values["mean_shuffled"]
     check_t(audit, differences, report, larger=True, factor=factor)
-    p = audit.stated["p_value"]
-    if audit.stated["value"] is None or p is None:
+    p = audit.statistics["p_value"]
+    if audit.statistics["value"] is None or p is None:
         return Conclusion("invalid", INVALID)
     decision = MEMBERSHIP if p < audit.alpha else "inconclusive"
     if audit.settings["control"]:
@@ -68,7 +68,7 @@ def pacost(audit: Audit, report: Report) -> Conclusion:
     check_t(audit, values["original"] - values["rephrased"], report, larger=True)
     mass = float(np.median(np.concatenate([values[name] + values[f"{name}_no"] for name in names])))
     report.numbers("answers", {"median_answer_mass": (audit.details["median_answer_mass"], mass)}, "from the scores")
-    decision = MEMBERSHIP if audit.stated["p_value"] < audit.alpha else "inconclusive"
+    decision = MEMBERSHIP if audit.statistics["p_value"] < audit.alpha else "inconclusive"
     if (
         len(values["original"]) < MIN_PACOST
         or mass < audit.settings["min_answer_mass"]
@@ -82,18 +82,18 @@ def pacost(audit: Audit, report: Report) -> Conclusion:
 def rank_agreement(audit: Audit, report: Report) -> Conclusion:
     values = audit.groups["suspect"].values
     _correlation(audit, values["reference"], values["target"], audit.settings["rank_metric"], report)
-    return Conclusion("score_only" if audit.stated["value"] is not None else "invalid", RANK_AGREEMENT)
+    return Conclusion("score_only" if audit.statistics["value"] is not None else "invalid", RANK_AGREEMENT)
 
 
 def rank_shift(audit: Audit, report: Report) -> Conclusion:
     values = audit.groups["suspect"].values
     shift = stats.rankdata(-values["target"]) - stats.rankdata(-values["reference"])
     _correlation(audit, -values["reference"], shift, "spearman", report)
-    return Conclusion("score_only" if audit.stated["value"] is not None else "invalid", RANK_SHIFT)
+    return Conclusion("score_only" if audit.statistics["value"] is not None else "invalid", RANK_SHIFT)
 
 
 def _correlation(audit: Audit, x: FloatArray, y: FloatArray, metric: str, report: Report) -> None:
-    number, stated = audit.settings["num_resamples"], audit.stated
+    number, stated = audit.settings["num_resamples"], audit.statistics
     (distribution,) = resampled([x], y, metric, audit.rng(), number)
     low, high = interval_of(distribution, audit.alpha)
     rho = correlation(x, y, metric)

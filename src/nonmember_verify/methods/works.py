@@ -97,7 +97,7 @@ def name_cloze(audit: Audit, report: Report) -> Conclusion:
         p, difference = _compared(audit, works[0], works[1], audit.rng(), report)
         decision = MEMBERSHIP if p is not None and p < audit.alpha and difference > 0 else "inconclusive"
     else:
-        report.numbers("statistic", {"share": (audit.stated["value"], float(works[0].mean()))}, "from the answers")
+        report.numbers("statistic", {"share": (audit.statistics["value"], float(works[0].mean()))}, "from the answers")
     decision = "invalid" if invalid else decision
     return Conclusion(decision, NAME_CLOZE[decision].format(found=told))
 
@@ -106,7 +106,7 @@ def _compared(
     audit: Audit, first: FloatArray, second: FloatArray, rng: np.random.Generator, report: Report
 ) -> tuple[float | None, float]:  # fmt: skip
     """Welch's two-sided p and the difference of the means."""
-    stated, number = audit.stated, audit.settings["num_resamples"]
+    stated, number = audit.statistics, audit.settings["num_resamples"]
     distribution, _ = _bootstrap(first, second, number, rng)
     low, high = interval_of(distribution, audit.alpha)
     difference = float(first.mean() - second.mean())
@@ -142,7 +142,7 @@ def _bootstrap(
 def decop_baselines(audit: Audit, report: Report) -> Conclusion:
     column = next(iter(audit.described["columns"]["suspect"]))
     first, second = (audit.groups[name].by_unit(audit.groups[name].values[column]) for name in ("suspect", "heldout"))
-    stated, number = audit.stated, audit.settings["num_resamples"]
+    stated, number = audit.statistics, audit.settings["num_resamples"]
     _, aucs = _bootstrap(first, second, number, audit.rng())
     low, high = interval_of(aucs, audit.alpha)
     auc = _auc(first, second)
@@ -168,7 +168,7 @@ def _auc(first: FloatArray, second: FloatArray) -> float:
 
 
 def prefix_completion(audit: Audit, report: Report) -> Conclusion:
-    groups, stated = audit.groups, audit.stated
+    groups, stated = audit.groups, audit.statistics
     values = groups["suspect"].values["completion"]
     hits, number, alpha = round(float(values.sum())), len(values), audit.alpha
     # Clopper and Pearson's bounds, from the incomplete beta function.
@@ -192,7 +192,7 @@ def prefix_completion(audit: Audit, report: Report) -> Conclusion:
 
 
 def _permuted(audit: Audit, first: FloatArray, second: FloatArray, report: Report) -> float:
-    stated, number = audit.stated["p_value"], audit.settings["num_permutations"]
+    stated, number = audit.statistics["p_value"], audit.settings["num_permutations"]
     both = np.concatenate([first, second])
     if np.isin(both, (0, 1)).all():
         hits, total = int(both.sum()), len(both)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
 from nonmember.results.answers import ANSWERS, KINDS
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
+from nonmember.results.tables import columns_of, distribution_of
 from nonmember.runtime.yaml_files import read_yaml
 
 ID, GROUP = "doc_id", "group"
@@ -47,8 +47,8 @@ class Evidence:
 def load(folder: Path) -> Evidence:
     """Everything that is there; of a result, at least."""
     result = AuditResult.load(folder / RESULT)
-    table = pq.read_table(folder / SCORES).to_pydict() if (folder / SCORES).is_file() else {ID: []}
-    doc_ids = [str(doc_id) for doc_id in table.pop(ID)]
+    table = columns_of(folder / SCORES)
+    doc_ids = [str(doc_id) for doc_id in table.pop(ID, ())]
     groups = table.pop(GROUP, None) or [SUSPECT] * len(doc_ids)
     overrides, config = _command(folder / ".hydra")
     return Evidence(
@@ -56,18 +56,11 @@ def load(folder: Path) -> Evidence:
         columns={name: np.array(values, dtype=np.float64) for name, values in table.items()},
         doc_ids=doc_ids,
         groups=groups,
-        distribution=_distribution(folder / DISTRIBUTION),
+        distribution=distribution_of(folder / DISTRIBUTION),
         answers=_answers(folder / ANSWERS),
         overrides=overrides,
         config=config,
     )
-
-
-def _distribution(path: Path) -> FloatArray:
-    if not path.is_file():
-        return np.zeros(0)
-    values: FloatArray = pq.read_table(path)["statistic"].to_numpy()
-    return values[np.isfinite(values)]
 
 
 def _answers(path: Path) -> dict[str, dict[str, int]]:
@@ -76,7 +69,7 @@ def _answers(path: Path) -> dict[str, dict[str, int]]:
         with path.open(encoding="utf-8") as lines:
             for line in lines:
                 answer = json.loads(line)
-                found.setdefault(answer["group"], Counter())[answer["kind"]] += 1
+                found.setdefault(str(answer["group"]), Counter())[str(answer["kind"])] += 1
     return {group: {kind: counts[kind] for kind in KINDS if counts[kind]} for group, counts in found.items()}
 
 
@@ -84,11 +77,12 @@ def _command(folder: Path) -> tuple[list[str] | None, tuple[str, ...]]:
     """The words after `nonmember audit`, as Hydra noted them. Nothing of these files is ever instantiated."""
     try:
         overrides = read_yaml(folder / "overrides.yaml")
+        words = [word for word in overrides or () if isinstance(word, str)]
         hydra: Any = read_yaml(folder / "hydra.yaml")["hydra"]
         name = str(hydra["job"]["config_name"])
         sources = hydra["runtime"]["config_sources"]
         given = [Path(one["path"]).name for one in sources if one["provider"] == "command-line"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, LookupError, TypeError):
         return None, ()
     config = () if name == "audit" else (*(f"--config-dir={one}" for one in given), f"--config-name={name}")
-    return [str(word) for word in overrides or ()], config
+    return words, config

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from nonmember.records import FloatArray
 from nonmember.results.load import Run
 from nonmember.results.result import SCORES
+from nonmember.results.seals import MOST_BYTES
+from nonmember.results.tables import table_of
+from nonmember.runtime.files import content_of
 
 KEYS = ("doc_id", "group")  # columns that are no scores
 
@@ -38,13 +40,13 @@ def read_values(run: Run, columns: Sequence[str] | None = None) -> DocumentValue
     if path is None or not path.is_file():
         raise ValueError(f"there is no {SCORES} beside the result")
     try:
-        content = path.read_bytes()
-        table = pq.read_table(pa.BufferReader(content))
+        content = content_of(path, MOST_BYTES)
+        table = table_of(content)
         groups = np.array(table["group"].to_pylist())
         ids = np.array(table["doc_id"].to_pylist(), dtype=object)
         wanted = [one for one in table.column_names if one not in KEYS] if columns is None else columns
         values = {name: table[name].cast(pa.float64()).to_numpy() for name in wanted}
-    except (OSError, KeyError, pa.ArrowException) as error:
+    except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise ValueError(f"{SCORES} cannot be read ({str(error).splitlines()[0]})") from error
     name = run.path.rpartition("/")[0] + f"/{SCORES}"
     by_group = {str(group): {name: column[groups == group] for name, column in values.items()}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -16,7 +15,7 @@ from nonmember.reports.render.markdown import markdown
 from nonmember.reports.render.page import page
 from nonmember.reports.render.spreadsheet import spreadsheet
 from nonmember.results.load import Collection
-from nonmember.runtime.files import write_text_atomically
+from nonmember.runtime.files import json_object, write_text_atomically
 
 PAGE, TEXT = "report.html", "report.md"
 FORMATS = ("html", "md", "csv", "svg", "png")
@@ -112,7 +111,7 @@ def files_of(document: Document, collection: Collection, facts: Mapping[str, str
 def earlier_files(folder: Path) -> set[str]:
     """What an earlier report in this folder says it wrote; only plain names below the folder are believed."""
     try:
-        names = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))["files"]
+        names = list(json_object(folder / MANIFEST)["files"])
     except (OSError, ValueError, KeyError, TypeError):
         return set()
     known = (PAGE, TEXT, MANIFEST)

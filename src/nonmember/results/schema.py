@@ -1,0 +1,108 @@
+"""JSON values as objects of the result's schema: each field must have the type that its dataclass states.
+
+A result may come from anybody: whoever reads a field afterwards relies on its type, so it is asked here, once.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import types
+import typing
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from nonmember.checks import LARGEST_NUMBER, wrong
+
+LARGEST_WHOLE = 2**64  # seeds and counts lie below
+LONGEST_TEXT = 100_000  # characters of a label, a sentence, a name
+
+
+def built(kind: Any, value: object, name: str) -> Any:
+    """The value as an object of a type.
+
+    Args:
+        kind: a dataclass, or what the annotation of one of its fields may be.
+        value: of JSON.
+        name: of the field, for messages.
+
+    Raises:
+        ValueError: where it, or something in it, has another type, with the name of the field.
+    """
+    if dataclasses.is_dataclass(kind):
+        return _object(kind, value, name)
+    origin, inner = typing.get_origin(kind), typing.get_args(kind)
+    if origin in (typing.Union, types.UnionType):
+        if value is None and type(None) in inner:
+            return None
+        fitting = [one for one in inner if one is not type(None) and _may_be(one, value)]
+        return built(fitting[0] if fitting else inner[0], value, name)
+    if origin is Mapping:
+        return {key: built(inner[1], one, f"{name}.{key}") for key, one in _mapping(value, name).items()}
+    if origin is tuple:
+        kinds = inner[:1] * len(value) if isinstance(value, list) and inner[-1] is Ellipsis else inner
+        if not isinstance(value, list) or len(value) != len(kinds):
+            raise ValueError(wrong(name, "a list" if inner[-1] is Ellipsis else f"a list of {len(inner)}", value))
+        return tuple(built(one, item, name) for one, item in zip(kinds, value, strict=True))
+    if kind is Any:
+        _require_bounded(value, name)
+        return value
+    if not _may_be(kind, value):
+        raise ValueError(wrong(name, WORDS[kind], value))
+    _require_bounded(value, name)
+    return value
+
+
+WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a number", type(None): "null"}
+
+
+def _object(kind: Any, value: object, name: str) -> Any:
+    given, fields = _mapping(value, name), _fields(kind)
+    required = {one.name for one in dataclasses.fields(kind) if not _has_default(one)}
+    if missing := sorted(required - given.keys()):
+        raise ValueError(f"{name} lacks {missing[0]}")
+    if strange := sorted(given.keys() - fields.keys()):
+        raise ValueError(f"{name} has {strange[0][:80]!r}, which this version does not know")
+    return kind(**{field: built(fields[field], one, f"{name}.{field}") for field, one in given.items()})
+
+
+@cache
+def _fields(kind: Any) -> dict[str, Any]:
+    return typing.get_type_hints(kind)
+
+
+def _has_default(field: dataclasses.Field[Any]) -> bool:
+    return field.default is not dataclasses.MISSING or field.default_factory is not dataclasses.MISSING
+
+
+def _mapping(value: object, name: str) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping):
+        raise ValueError(wrong(name, "an object of names and values", value))
+    return value
+
+
+def _may_be(kind: Any, value: object) -> bool:
+    if dataclasses.is_dataclass(kind) or typing.get_origin(kind) is Mapping:
+        return isinstance(value, Mapping)
+    if typing.get_origin(kind) is tuple:
+        return isinstance(value, list)
+    if kind is float:
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+
+
+def _require_bounded(value: object, name: str) -> None:
+    """No number and no text beyond what later arithmetic and tables can take, at any depth."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            _require_bounded(key, name)
+            _require_bounded(one, f"{name}.{key}")
+    elif isinstance(value, list):
+        for one in value:
+            _require_bounded(one, name)
+    elif isinstance(value, str) and len(value) > LONGEST_TEXT:
+        raise ValueError(f"{name[:80]} must be text of at most {LONGEST_TEXT:,} characters; got {len(value):,}.")
+    elif (isinstance(value, int) and abs(value) > LARGEST_WHOLE) or (
+        isinstance(value, float) and not abs(value) <= LARGEST_NUMBER
+    ):
+        raise ValueError(f"{name[:80]} must be a finite number; got one that is too large.")
