@@ -18,8 +18,10 @@ from transformers import (
     AutoTokenizer,
     BitsAndBytesConfig,
     PreTrainedTokenizerFast,
+    modeling_gguf_pytorch_utils,
 )
 from transformers.utils import find_adapter_config_file
+from transformers.utils import logging as transformers_logging
 
 from nonmember.models.folders import EXPECTED, check_folder
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
@@ -114,6 +116,7 @@ def load_pretrained(spec: Pretrained) -> LoadedModel:
 
 def dequantize(file: Path, folder: Path) -> None:
     """The weights of a GGUF file as float32, and its tokenizer, as `load_folder` reads them."""
+    modeling_gguf_pytorch_utils.tqdm = transformers_logging.tqdm  # else its bar is shown where bars are disabled
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name)
         with Stage(f"dequantising {file.name}"):
