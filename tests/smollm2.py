@@ -19,7 +19,7 @@ def model() -> PackagedGguf:
     pytest.importorskip("gguf", reason="the model is in the GGUF format: make setup EXTRAS=real")
     made: PackagedGguf = instantiate(OmegaConf.load(CONFIG))
     try:
-        importlib.metadata.distribution(made.distribution)
+        _ = [importlib.metadata.distribution(package) for package in made.pieces]
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("SmolLM2 is not installed: make setup EXTRAS=real")
     return made

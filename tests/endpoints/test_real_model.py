@@ -64,7 +64,7 @@ def by_transformers(shop, local) -> Iterator[Endpoint]:
 @pytest.fixture(scope="module")
 def by_llama(local) -> Iterator[Endpoint]:
     pytest.importorskip("xllamacpp", reason="llama.cpp is not installed: pip install xllamacpp")
-    with llama_server(local.file) as url:
+    with llama_server(local.files[0]) as url:
         yield Endpoint(url, "smollm2", "chat", "NO_KEY")
 
 

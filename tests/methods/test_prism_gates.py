@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,13 +15,13 @@ from nonmember.audits.preparing import UNMEASURED, Prepared, prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
-from nonmember.methods import Prism, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods import DifferenceInDifferences, Prism, Roles, ScoredDocuments, TestOutcome
 from nonmember.methods.prism.ladder import Ladder
 from nonmember.methods.prism.prism import UNGATED
 from nonmember.methods.prism.prism_gates import PrismGates
 from nonmember.models import Pretrained
 from nonmember.results.result import AuditResult
-from nonmember.scores import MinKPlusPlus
+from nonmember.scores import Loss, MinKPlusPlus
 from nonmember.training import Trained
 
 GATES = PrismGates(
@@ -110,6 +111,18 @@ def test_another_tokenizer_is_refused_before_weights_are_loaded(make_model, ask,
     other = Pretrained(str(make_model(6, words="zq xj vk " * 50)))
     with pytest.raises(ValueError, match=r"Only .*% of the documents' tokens are the same"):
         ask(replace(AUDIT, target=Pretrained(str(make_model(5))), reference=other))
+
+
+@pytest.mark.parametrize("words", ["", "zq xj vk " * 50])
+def test_a_reference_with_another_tokenizer_is_warned_of_where_the_method_lets_it_pass(words, make_model, ask):
+    method = DifferenceInDifferences(Loss(), alpha=0.05, max_tokens=64)
+    heldout = tiny.texts(*tiny.random_texts(40, seed=12))
+    models = {"target": Pretrained(str(make_model(5))), "reference": Pretrained(str(make_model(6, words=words)))}
+    warnings = ask(replace(AUDIT, method=method, heldout=heldout, **models)).verdict.warnings
+    found = [text for text in warnings if "have different tokenizers" in text]
+    assert len(found) == bool(words)
+    for text in found:
+        assert re.search(r"\(\w+ of \d+ entries and \w+ of \d+ entries\): they read \d\.\d% of the suspect set", text)
 
 
 # The ladder -------------------------------------------------------------------------------------------------

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import errno
+import importlib.metadata
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hydra.utils import instantiate
+from omegaconf import OmegaConf
 from transformers import LlamaConfig, LlamaForCausalLM
 
 import tiny
 from command_line import rows_of, write_rows
 from nonmember.artifacts import Builder
+from nonmember.corpora.specs import digest_file
 from nonmember.models import Gguf, PackagedGguf
 from nonmember.models.loading import load_folder, train_tokenizer
 from nonmember.records import Corpus, Document
+from nonmember.runtime.quiet import quiet
 
 gguf = pytest.importorskip("gguf", reason="GGUF files are read with the package gguf: make setup EXTRAS=real")
 
@@ -140,10 +148,97 @@ def test_what_is_no_such_file(nonmember, tmp_path):
     assert "must begin with the mark GGUF" in said.err
 
 
-def test_a_missing_package_says_how_to_get_it():
-    missing = PackagedGguf("model.gguf", distribution="no-such-package", install="Run make setup EXTRAS=real.")
-    with pytest.raises(ValueError, match=r"no-such-package, which is not installed here. Run make setup EXTRAS=real"):
+class Installed(importlib.metadata.Distribution):
+    """A package in a folder, as far as one is asked."""
+
+    version = "1.0"  # type: ignore[assignment]
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def read_text(self, filename: str) -> None:
+        return None
+
+    def locate_file(self, path: Any) -> Path:
+        return self.folder / path
+
+
+@pytest.fixture
+def packaged(llama, tmp_path, monkeypatch) -> PackagedGguf:
+    """The file in three pieces, each in a package of its own."""
+    whole, packages = llama[1].read_bytes(), {}
+    for number, start in enumerate((0, 5000, 10000)):
+        folder = tmp_path / f"packages/part{number}"
+        folder.mkdir(parents=True)
+        end = start + 5000 if number < 2 else None
+        (folder / "piece").write_bytes(whole[start:end])
+        packages[folder.name] = Installed(folder)
+    found = importlib.metadata.distribution
+    monkeypatch.setattr(importlib.metadata, "distribution", lambda name: packages.get(name) or found(name))
+    pieces = dict.fromkeys(packages, "piece")
+    return PackagedGguf("tiny.gguf", pieces=pieces, sha256=digest_file(llama[1]), install="Run make setup EXTRAS=real.")
+
+
+def test_pieces_are_joined_to_the_file_they_were_cut_from(llama, packaged, builder):
+    assert packaged.key(builder) == Gguf(str(llama[1])).key(builder)
+    assert packaged.recipe() == Gguf("tiny.gguf").recipe()
+    expected, read = load_folder(llama[0]).model.state_dict(), builder.get(packaged).model.state_dict()
+    assert all(torch.equal(read[name], weights) for name, weights in expected.items())
+    assert not list(builder.store.root.rglob("*.gguf")), "the joined file does not stay beside the weights"
+
+
+def test_pieces_that_are_missing_or_changed_are_refused(packaged, tmp_path):
+    second = tmp_path / "packages/part1/piece"
+    swapped = {name: packaged.pieces[name] for name in ("part1", "part0", "part2")}
+    with pytest.raises(ValueError, match=r"part1, part0, part2, is not the file that was published .*Run make"):
+        replace(packaged, pieces=swapped).look()
+    second.write_bytes(b"x" + second.read_bytes()[1:])
+    with pytest.raises(ValueError, match="is not the file that was published"):
+        packaged.look()
+    second.unlink()
+    with pytest.raises(ValueError, match=r"part1 1.0 must hold piece, and does not. Run make setup EXTRAS=real"):
+        packaged.look()
+    missing = replace(packaged, pieces={**packaged.pieces, "no-such-package": "piece"})
+    second.write_bytes(b"")
+    with pytest.raises(ValueError, match=r"of which no-such-package is not installed here. Run make setup EXTRAS=real"):
         missing.look()
+    with pytest.raises(ValueError, match="must name a package and the file in it"):
+        PackagedGguf("tiny.gguf")
+
+
+def test_what_a_killed_or_full_disk_left_half_joined_is_made_anew(packaged, builder, monkeypatch):
+    def half(part: Any, file: Any) -> None:
+        file.write(part.read(100))
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("shutil.copyfileobj", half)
+        with pytest.raises(OSError, match="No space left"):
+            builder.get(packaged)
+    assert not list(builder.store.root.glob("dequantized/[!.]*"))
+    assert builder.get(packaged).num_parameters
+
+
+def test_conversion_shows_no_bar_of_its_own(packaged, builder, capfd):
+    with quiet():
+        builder.get(packaged)
+    assert "%|" not in capfd.readouterr().err
+
+
+EXTRAS = {"real": "smollm2", "gemma": "gemma3"}
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(("extra", "model"), EXTRAS.items())
+def test_the_packages_of_a_config_are_those_that_setup_installs(extra, model):
+    """With hashes; and each message says how to get them."""
+    spec = instantiate(OmegaConf.load(ROOT / f"conf/model/{model}.yaml"))
+    lines = [line for line in (ROOT / f"requirements-{extra}.txt").read_text().splitlines() if not line.startswith("#")]
+    assert all(re.fullmatch(r"[\w.-]+==[\w.]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+    assert set(spec.pieces) <= {line.partition("==")[0] for line in lines}
+    assert f"make setup EXTRAS={extra}" in spec.install
+    assert lines[0].partition(" ")[0] in spec.install
+    assert re.fullmatch(r"[0-9a-f]{64}", spec.sha256)
 
 
 def test_a_file_of_the_hub_that_is_not_to_be_had(monkeypatch):

@@ -49,7 +49,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def gguf() -> Path:
-    return smollm2.model().file
+    return smollm2.model().files[0]
 
 
 @pytest.fixture(scope="module")

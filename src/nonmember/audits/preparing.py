@@ -6,7 +6,7 @@ learning rates of which none holds, leave nothing worth training: the result is 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -104,14 +104,21 @@ def _require_same_tokens(audit: Audit, builder: Builder) -> None:
 def _require_alike(
     base: ModelSpec, teacher: ModelSpec, corpus: CorpusSpec, max_tokens: int, builder: Builder, what: str
 ) -> None:
-    from nonmember.models.encoding import encode, read_alike, require_shared_vocabulary, shared_ids
+    from nonmember.models.encoding import require_shared_vocabulary
 
-    texts = [document.text for document in builder.get(corpus).documents]
-    tokenizers = [model.load_tokenizer(builder) for model in (base, teacher)]
-    ours, theirs = (encode(tokenizer, texts, max_tokens) for tokenizer in tokenizers)
-    shared, _ = shared_ids(*tokenizers)
-    _, share = read_alike(ours, theirs, shared)
+    share = share_read_alike([model.load_tokenizer(builder) for model in (base, teacher)], corpus, max_tokens, builder)
     require_shared_vocabulary(share, base.readable, teacher.readable, what)
+
+
+def share_read_alike(tokenizers: Sequence[Any], corpus: CorpusSpec, max_tokens: int, builder: Builder) -> float:
+    """Of the first tokenizer's tokens of the documents, those of documents that the second encodes alike."""
+    from nonmember.models.encoding import encode, read_alike, shared_ids
+
+    if tokenizers[0].get_vocab().keys().isdisjoint(tokenizers[1].get_vocab()):
+        return 0.0
+    texts = [document.text for document in builder.get(corpus).documents]
+    ours, theirs = (encode(tokenizer, texts, max_tokens) for tokenizer in tokenizers)
+    return read_alike(ours, theirs, shared_ids(*tokenizers)[0])[1]
 
 
 def _distillations(model: ModelSpec) -> Iterator[tuple[ModelSpec, ModelSpec, CorpusSpec, int]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from nonmember.artifacts import Builder
 from nonmember.audits.measuring import MeasuredGroup
 from nonmember.audits.preparation import cut_warnings
+from nonmember.audits.preparing import share_read_alike
 from nonmember.audits.question import UNSEEN, Audit
 from nonmember.audits.walk import specs_in
 from nonmember.checks import first_few
@@ -24,6 +25,7 @@ def warnings_about(
 ) -> Iterator[str]:
     """rows: what the models answered, where the method asks any."""
     yield from _capability_warnings(health.capability)
+    yield from _tokenizer_warnings(audit, builder)
     yield from _health_warnings(health.training, audit.models)
     yield from _unseen_warnings(audit, builder)
     yield from _failed_warnings(measured)
@@ -45,6 +47,24 @@ def _capability_warnings(capability: Mapping[str, Mapping[str, float]]) -> Itera
             f"The reference is smaller than the target ({reference['num_parameters']:,.0f} against "
             f"{target['num_parameters']:,.0f} parameters): weak references clear models that did read the documents "
             "(PRISM, table 5). Run the positive control: a model trained on the documents."
+        )
+
+
+def _tokenizer_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
+    """Of a reference with another tokenizer, where the method lets one pass."""
+    from nonmember.models.encoding import SMALLEST_SHARED_VOCABULARY
+
+    models = [audit.models.get(role) for role in ("target", "reference")]
+    if not all(model is not None and model.has_weights for model in models):
+        return
+    tokenizers = [model.load_tokenizer(builder) for model in models if model is not None]
+    share = share_read_alike(tokenizers, audit.suspect, audit.method.max_tokens, builder)
+    if share < SMALLEST_SHARED_VOCABULARY:
+        names = (f"{type(one).__name__} of {len(one):,} entries" for one in tokenizers)
+        yield (
+            f"Target and reference have different tokenizers ({' and '.join(names)}): they read {share:.1%} of the "
+            "suspect set in the same tokens. A score is a mean over a model's own tokens, so what differs between the "
+            "models is also what differs between tokenizers. Prefer a reference with the target's tokenizer."
         )
 
 

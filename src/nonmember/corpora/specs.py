@@ -120,13 +120,16 @@ def digest_files(files: Iterable[tuple[str, Path]]) -> str:
     return hashlib.sha256(json.dumps(digests).encode()).hexdigest()
 
 
-def digest_file(path: Path) -> str:
-    """sha256 of a file's bytes, read again only when its size or time of change moves."""
-    status = path.stat()
-    return _digest_file(path, status.st_mtime_ns, status.st_size)
+def digest_file(*pieces: Path) -> str:
+    """sha256 of a file's bytes, read again only when its size or time of change moves. Of a file in several pieces: of
+    the whole."""
+    return _digest_file(*((path, status.st_mtime_ns, status.st_size) for path in pieces if (status := path.stat())))
 
 
 @lru_cache(maxsize=65536)
-def _digest_file(path: Path, modified: int, size: int) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def _digest_file(*pieces: tuple[Path, int, int]) -> str:
+    digest = hashlib.sha256()
+    for path, _, _ in pieces:
+        with path.open("rb") as file:
+            hashlib.file_digest(file, lambda: digest)
+    return digest.hexdigest()

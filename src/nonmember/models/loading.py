@@ -21,8 +21,10 @@ from transformers import (
     AutoTokenizer,
     BitsAndBytesConfig,
     PreTrainedTokenizerFast,
+    modeling_gguf_pytorch_utils,
 )
 from transformers.utils import cached_file, find_adapter_config_file
+from transformers.utils import logging as transformers_logging
 
 from nonmember.models.adapted import put_on
 from nonmember.models.attention import own_implementation, require_flash_attention
@@ -199,6 +201,7 @@ def _base_of(spec: Pretrained) -> str | None:
 
 def dequantize(file: Path, folder: Path) -> None:
     """The weights of a GGUF file as float32, and its tokenizer, as `load_folder` reads them."""
+    modeling_gguf_pytorch_utils.tqdm = transformers_logging.tqdm  # else its bar is shown where bars are disabled
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, trust_remote_code=False)
         with Stage(f"dequantising {file.name}"):

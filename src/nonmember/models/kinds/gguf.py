@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import re
-from dataclasses import dataclass
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,23 +28,39 @@ FORMAT = 1  # raise it when a change of code moves the weights that a file is re
 
 @dataclass(frozen=True)
 class Dequantized(Spec[Path]):
-    """A folder with the weights (float32, safetensors) and the tokenizer of a GGUF file. Known by the file's hash."""
+    """A folder with the weights (float32, safetensors) and the tokenizer of a GGUF file. Known by the file's hash.
 
-    file: Path
+    pieces: the file, or what it was cut into, in their order.
+    """
+
+    pieces: tuple[Path, ...]
+    name: str
 
     kind = "dequantized"
 
     @property
     def readable(self) -> str:
-        return self.file.stem
+        return self.name
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        return {"format": FORMAT, "gguf": digest_file(self.file)}
+        return {"format": FORMAT, "gguf": digest_file(*self.pieces)}
 
     def make(self, builder: Builder, folder: Path) -> None:
         from nonmember.models.loading import dequantize
 
-        dequantize(self.file, folder)
+        dequantize(self._joined(folder), folder)
+
+    def _joined(self, folder: Path) -> Path:
+        """The whole file: of several pieces a hidden one in `folder`, which the store removes in the end."""
+        if len(self.pieces) == 1:
+            return self.pieces[0]
+        whole = folder / ".joined" / f"{self.name}{SUFFIX}"
+        whole.parent.mkdir()
+        with whole.open("wb") as file:
+            for piece in self.pieces:
+                with piece.open("rb") as part:
+                    shutil.copyfileobj(part, file)
+        return whole
 
     def load(self, builder: Builder, entry: Entry) -> Path:
         return entry.path
@@ -70,17 +88,21 @@ class Gguf(ModelSpec):
         require_choice(self.bos, BOS, "tokens.bos")
 
     @property
-    def file(self) -> Path:
-        """On this machine, fetched from the hub where it is not. Raises ValueError where there is no such file."""
+    def files(self) -> tuple[Path, ...]:
+        """The file on this machine, fetched from the hub where it is not; or the pieces of it, in their order.
+
+        Raises:
+            ValueError: there is no such file.
+        """
         file = Path(self.path).expanduser()
         if file.is_file():
-            return file
+            return (file,)
         if ON_THE_HUB.fullmatch(self.path):
             from huggingface_hub import hf_hub_download
 
             owner, name, inside = self.path.split("/", 2)
             try:
-                return Path(hf_hub_download(f"{owner}/{name}", inside, revision=self.revision))
+                return (Path(hf_hub_download(f"{owner}/{name}", inside, revision=self.revision)),)
             except (OSError, ValueError) as error:
                 raise ValueError(
                     f"{self.path!r} is no file here, and the Hugging Face hub gave nothing: {error} Name a file that "
@@ -98,10 +120,11 @@ class Gguf(ModelSpec):
                 f"{self.readable} is a GGUF file, which needs the package gguf. Install it, as with "
                 "pip install 'nonmember[real]' or make setup EXTRAS=real."
             )
-        with self.file.open("rb") as file:
+        first = self.files[0]
+        with first.open("rb") as file:
             if (magic := file.read(4)) != b"GGUF":
                 raise ValueError(
-                    f"{self.file} must begin with the mark GGUF; got {magic!r}. Name a file in that format, or a "
+                    f"{first} must begin with the mark GGUF; got {magic!r}. Name a file in that format, or a "
                     "folder with safetensors."
                 )
 
@@ -118,7 +141,7 @@ class Gguf(ModelSpec):
 
     @property
     def _dequantized(self) -> Dequantized:
-        return Dequantized(self.file)
+        return Dequantized(self.files, self.readable)
 
     def _as_folder(self, builder: Builder) -> Pretrained:
         self.look()
@@ -134,33 +157,47 @@ class Gguf(ModelSpec):
 
 @dataclass(frozen=True)
 class PackagedGguf(Gguf):
-    """The one GGUF file inside an installed Python package, which is not imported.
+    """A GGUF file inside installed Python packages, which are not imported.
 
-    distribution: name of the package.   path: of the file within it.   sha256: of the file; another is refused.
-    install: what to do where the package is missing, for the message.
+    path: what the file is called.   pieces: package -> path of its piece of the file within it, in their order; of a
+    file in one piece, one.   sha256: of the whole file; another is refused.
+    install: what to do where a package is missing, for the message.
     """
 
-    distribution: str = ""
+    pieces: Mapping[str, str] = field(default_factory=dict)
     sha256: str = ""
     install: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_text(self.distribution, "distribution of a packaged model")
+        if not self.pieces:
+            raise ValueError("pieces of a packaged model must name a package and the file in it; got none.")
 
     @property
-    def file(self) -> Path:
+    def files(self) -> tuple[Path, ...]:
+        files = tuple(self._piece(package, path) for package, path in self.pieces.items())
+        if self.sha256 and digest_file(*files) != self.sha256:
+            raise ValueError(
+                f"{self.path}, from the installed {self._packages}, is not the file that was published (sha256 "
+                f"{self.sha256[:12]}...). {self.install}"
+            )
+        return files
+
+    def _piece(self, package: str, path: str) -> Path:
         try:
-            package = importlib.metadata.distribution(self.distribution)
+            installed = importlib.metadata.distribution(package)
         except importlib.metadata.PackageNotFoundError as error:
             raise ValueError(
-                f"{self.readable} is in the Python package {self.distribution}, which is not installed here. "
+                f"{self.readable} is in the Python {self._packages}, of which {package} is not installed here. "
                 f"{self.install}"
             ) from error
-        file = Path(str(package.locate_file(self.path)))
-        if not file.is_file() or (self.sha256 and digest_file(file) != self.sha256):
+        file = Path(str(installed.locate_file(path)))
+        if not file.is_file():
             raise ValueError(
-                f"The installed package {self.distribution} {package.version} must hold {self.path} as it was "
-                f"published (sha256 {self.sha256[:12]}...); it does not. {self.install}"
+                f"The installed package {package} {installed.version} must hold {path}, and does not. {self.install}"
             )
         return file
+
+    @property
+    def _packages(self) -> str:
+        return f"package{'s' if len(self.pieces) > 1 else ''} {', '.join(self.pieces)}"
