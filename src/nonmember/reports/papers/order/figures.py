@@ -22,12 +22,12 @@ from nonmember.reports.render.figures import (
     MARKERS,
     QUIET,
     colour,
+    draw_line,
     figure_of,
     legend_below,
     lines_of,
     panels,
     size_of_panels,
-    stroke,
     zero_line,
 )
 from nonmember.results.load import Run
@@ -61,7 +61,7 @@ def _by_duplication(scope: Scope, part: str, what: str, value: Value, form: Form
     def paint(canvas: Canvas) -> None:
         axis = canvas.subplots()
         for place, line in enumerate(lines.values()):
-            stroke(axis, line, place, band=True)
+            draw_line(axis, line, place, band=True)
         axis.set(xlabel="times read (0: not at all)", ylabel=what, xticks=range(len(counts)))
         axis.set_xticklabels([str(count) for count in counts])
         if value is P_VALUE:
