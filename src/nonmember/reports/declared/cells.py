@@ -5,12 +5,13 @@
 A field is `PATH[@TARGETS][:FORM[,OF]]`:
 
 PATH: a field of a result's statistics (`value`, `p_value`, `num_documents` ...), or a dotted path that begins at a part
-of the result (`statistics.details.rho`, `provenance.seconds`); `count` is the number of results, `cleared`, `found` and
-`invalid` of those with that verdict.
+of the result (`statistics.details.rho`, `provenance.seconds`), or two with a slash between them; `count` is the number
+of results, `cleared`, `found` and `invalid` of those with that verdict.
 TARGETS: `untouched`, `member`, or `untouched-member` for the difference of both.
 FORM: `.3` and `+.3` (decimals, with a sign), `.2%` and `+.2%` (in percent), `n` (a count), `p`, and `tested`: a p-value
 that is marked where it contradicts the known truth.
-OF: `lowest` or `highest` of several results, where the median stands first; `first` of them.
+OF: `lowest` or `highest` of several results, where the median stands first; `first` of them; `range` in notes: from the
+lowest to the highest.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ COUNTS = {
 }
 DIFFERENCE = "untouched-member"
 ENDS = {"lowest": min, "highest": max}
+RANGE, FIRST = "range", "first"
 FORMS: Mapping[str, Form] = {"p": formats.p_value, TESTED: formats.p_value, "n": formats.count}
 
 
@@ -60,8 +62,8 @@ class Quantity:
         made = cls(path, targets, form or ".3", of)
         if targets not in ("", "untouched", "member", DIFFERENCE):
             raise ValueError(f"{{{name}}}: after @ stands untouched, member or {DIFFERENCE}, not {targets!r}.")
-        if of not in ("", "first", *ENDS):
-            raise ValueError(f"{{{name}:{spec}}}: after the comma stands lowest, highest or first, not {of!r}.")
+        if of not in ("", FIRST, RANGE, *ENDS):
+            raise ValueError(f"{{{name}:{spec}}}: after the comma stands lowest, highest, first or range, not {of!r}.")
         _ = made.printed, made.value
         return made
 
@@ -76,6 +78,9 @@ class Quantity:
 
     @cached_property
     def value(self) -> Value:
+        first, _, second = self.path.partition("/")
+        if second:
+            return ratio(Quantity(first).value, Quantity(second).value)
         if self.path in Statistics.__dataclass_fields__:
             return field(self.path)
         head, *path = self.path.split(".")
@@ -98,7 +103,9 @@ class Quantity:
         world = scope.world.name
         if self.path in COUNTS:
             return count_of(runs, COUNTS[self.path], world)
-        runs = runs[:1] if self.of == "first" else runs
+        runs = runs[:1] if self.of == FIRST else runs
+        if self.of == RANGE:
+            return self._range(runs, world)
         if self.of in ENDS:
             return self._end(runs, world)
         if self.form == TESTED and self.value is P_VALUE:
@@ -107,6 +114,13 @@ class Quantity:
         is_tested = self.form == TESTED and made.value is not None
         return replace(made, mark=mark_of(made.value, runs)) if is_tested and made.value is not None else made
 
+    def _range(self, runs: Sequence[Run], world: str) -> Number:
+        found = [value for run in runs if (value := self.value(run.result)) is not None]
+        if not found:
+            return dash(world)
+        low, high = self.printed(min(found)), self.printed(max(found))
+        return Number(low if low == high else f"{low} to {high}", None, world)
+
     def _end(self, runs: Sequence[Run], world: str) -> Number:
         found = [(run, value) for run in runs if (value := self.value(run.result)) is not None and math.isfinite(value)]
         if not found:
@@ -114,6 +128,14 @@ class Quantity:
         end = ENDS[self.of](value for _, value in found)
         made = Number(self.printed(end), end, world, tuple(run.anchor for run, _ in found))
         return replace(made, mark=mark_of(end, runs)) if self.form == TESTED else made
+
+
+def ratio(above: Value, below: Value) -> Value:
+    def value(result: AuditResult) -> float | None:
+        one, other = above(result), below(result)
+        return one / other if one is not None and other else None
+
+    return value
 
 
 def count_of(runs: Sequence[Run], decision: str | None, world: str) -> Number:

@@ -138,6 +138,7 @@ class Plot:
         axis.set(xlabel=self.labels[0])
         if ticks is not None:
             axis.set_xticks(xs, ticks)
+        if ticks is not None and self.marks == BARS:
             axis.set_xlim(-0.5, len(ticks) - 0.5)
 
 

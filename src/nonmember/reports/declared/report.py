@@ -13,10 +13,10 @@ from nonmember.reports.core.grid import MARKS, Block, Cell
 from nonmember.reports.core.numbers import counted, mark
 from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_tables
 from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
-from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.sections import SectionText, read_sections
-from nonmember.reports.declared.tables import Table
+from nonmember.reports.declared.tables import Table, chosen
 from nonmember.reports.render.blocks import published_block
 
 NO_FIGURE = "no results for this figure yet."
@@ -164,7 +164,7 @@ class DeclaredReport(Report):
 
         def cells(scope: Scope) -> Iterable[Cell]:
             for column in self.glance.values():
-                of = select(scope.runs, **{fact.replace(".", "__"): value for fact, value in column["of"].items()})
+                of = chosen(scope.runs, column["of"], scope)
                 found = sum(run.verdict.decision == column["decision"] for run in of)
                 yield counted(found, len(of), scope.world.name)
 

@@ -6,7 +6,8 @@ number beside ours, and which cells are missing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -23,7 +24,7 @@ from nonmember.results.load import Run
 OF_WORLD = ("domain", "target", "reference")
 PAIR, COLUMN = "pair", "column"  # untouched and trained target; the name of a column that holds another number
 CORNERS = {"domain": "set", "score.kind": "score", PAIR: "target"}
-OTHER = "other"
+OTHER, NONE = "other", "none"
 
 Names = Mapping[Any, str] | str  # label -> printed name, or a format of the label
 
@@ -34,8 +35,9 @@ class Axis:
 
     Attributes:
         fact: Its name, see `Run.get`; or `pair`, the untouched and the trained target of a world.
-        names: Label in the results -> printed name, in printed order, `other` for those that are not listed; or a
-            format of the label, the labels then in ascending order. None: the world's names.
+        names: Label in the results -> printed name, in printed order; in ascending order, with all that results have,
+            where `other` is a format for those that are not listed (`none`: for those without the fact); or a format
+            alone. None: the world's names.
         is_present: Whether labels without results are left out.
         if_several: Whether a single label is left out of the rows' names, and said in a note.
     """
@@ -75,9 +77,13 @@ class Axis:
         ascending = sorted(found, key=lambda label: (label is None, label))
         if isinstance(self.names, str):
             return {label: self.names.format(label) for label in ascending if label is not None}
+        if self.names is not None and OTHER in self.names:  # a name for each value: in ascending order
+            names = {
+                NONE if label is None else label: self.names[OTHER].format(label) for label in ascending
+            } | self.names
+            return {label: names[NONE if label is None else label] for label in ascending}
         names = dict(self.names or {})
-        other = names.pop(OTHER, "{}")
-        return names | {label: other.format(label) for label in ascending if label not in names}
+        return names | {label: str(label) for label in ascending if label not in names}
 
 
 @dataclass(frozen=True)
@@ -94,11 +100,11 @@ class Table:
         part: Tells several tables of one section apart, in their keys.
         title: Before the world's; where there is none, the world's alone.
         corner: What the rows' names are, where the facts' names do not say it.
-        where: Facts that its results have: a value, a list of values, or `not: VALUE`. "@member" and "@untouched" are
-            the world's; "@one" is one of several targets, the member first.
+        where: Facts that its results have, see `chosen`. "@one" is one of several targets, the member first.
         names: Fact -> its names, where not the report's.
         joined: How the names of several facts make a row's.
-        notes: Sentences before what is said of every table; with fields as in a cell.
+        notes: Sentences before what is said of every table, with fields as in a cell.
+        said: The same, before it is said what is missing.
         is_family: Whether its p-values are adjusted as one family; None where a cell holds nothing else.
         has_controls: Whether the negative controls stand under or beside it.
         published: The paper's table, whose numbers stand beside ours where the models are the paper's.
@@ -117,6 +123,7 @@ class Table:
     names: Mapping[str, Names] = field(default_factory=dict)
     joined: str = ""
     notes: Sequence[str] = ()
+    said: Sequence[str] = ()
     is_family: bool | None = None
     has_controls: bool = False
     published: PublishedTable | None = None
@@ -146,23 +153,17 @@ class Table:
             quantities=tuple(self.numbers),
             footer=controls.control_rows(scope, columns) if by_domain else (),
         )
-        said = [*self._left_out(scope, runs), *(note_of(note, runs, scope) for note in self.notes),
-                say_tests(tested) if is_family else "", say_medians(tested), say_missing(block)]  # fmt: skip
-        return filled(block, [*said, *(self._asides(scope) if self.has_controls else ())])
+        notes, said = ([note_of(text, runs, scope) for text in texts] for texts in (self.notes, self.said))
+        every = [say_tests(tested) if is_family else "", say_medians(tested), *said, say_missing(block)]
+        asides = self._asides(scope) if self.has_controls else []
+        return filled(block, [*self._left_out(scope, runs), *notes, *every, *asides])
 
     # ------------------------------------------------------------------------------------- what it goes over
 
     def runs(self, scope: Scope) -> list[Run]:
         """The results it shows."""
-        found = [run for run in scope.of(self.key) if all(self._fits(run, scope, *fact) for fact in self.where.items())]
+        found = chosen(scope.of(self.key), self.where, scope)
         return one_target(scope, found) if self.where.get("target") == "@one" else found
-
-    def _fits(self, run: Run, scope: Scope, fact: str, wanted: Any) -> bool:
-        if isinstance(wanted, Mapping):
-            return not self._fits(run, scope, fact, wanted["not"])
-        if isinstance(wanted, str) and wanted.startswith("@"):
-            return wanted == "@one" or run.get(fact) == getattr(scope.world, wanted[1:])
-        return run.get(fact) in (wanted if isinstance(wanted, list | tuple) else (wanted,))
 
     def axes(self, scope: Scope) -> list[Axis]:
         return [Axis.read(text, {**scope.names, **self.names}) for text in self.rows]
@@ -246,8 +247,29 @@ class Table:
         return asides
 
 
+RELATIONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "not": operator.ne, "above": operator.gt, "from": operator.ge, "below": operator.lt,
+}  # fmt: skip
+
+
+def chosen(runs: Iterable[Run], where: Mapping[str, Any], scope: Scope) -> list[Run]:
+    """The results with these facts: a value, a list of values, or relations (`not`, `above`, `from`, `below`: a value).
+    "@member" and "@untouched" are the world's."""
+
+    def fits(found: Any, wanted: Any) -> bool:
+        if isinstance(wanted, Mapping):
+            if found is None:
+                return set(wanted) == {"not"}
+            return all(RELATIONS[name](found, of) for name, of in wanted.items())
+        if isinstance(wanted, str) and wanted.startswith("@"):
+            return wanted == "@one" or bool(found == getattr(scope.world, wanted[1:]))
+        return found in (wanted if isinstance(wanted, list | tuple) else (wanted,))
+
+    return [run for run in runs if all(fits(run.get(fact), wanted) for fact, wanted in where.items())]
+
+
 def note_of(text: str, runs: Sequence[Run], scope: Scope) -> str:
     """A sentence whose fields are filled from the results; nothing where one cannot be."""
     template = CellTemplate(text)
-    numbers = template.numbers(runs, scope)
-    return "" if any(number.missing for number in numbers) else template.template.format(*(n.text for n in numbers))
+    texts = [number.text for number in template.numbers(runs, scope)]
+    return "" if formats.DASH in texts else template.template.format(*texts)
