@@ -88,6 +88,7 @@ class DeclaredReport(Report):
 
     folder: str
     methods: Sequence[str]  # type: ignore[misc]
+    names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     tables: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Any] = field(default_factory=dict)
     published: Mapping[str, Any] = field(default_factory=dict)
