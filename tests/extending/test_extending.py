@@ -87,15 +87,16 @@ def test_a_kind_of_observation_and_a_method_and_a_report(audit, nonmember, tmp_p
     gaps = [one - other for one, other in zip(entropies["reference"], entropies["target"], strict=True)]
     assert result["statistics"]["value"] == pytest.approx(sum(gaps) / len(gaps))
     assert len([*tmp_path.glob("outputs/store/observations/*entropies*")]) == 2
-    said = nonmember("report", "--config-dir", HERE / "conf", "report=gap")
+    said = nonmember("report", "--config-dir", HERE / "conf", "report=gap", f"report.folder={HERE / 'gap'}")
     assert said.status == 0, said.err
     report = (tmp_path / "outputs/reports/gap/report.md").read_text()
+    assert "gaps-own.svg" in report, "the figure"
     (row,) = [line for line in report.partition("## Gap by target")[2].splitlines() if line.startswith("| tiny")]
     assert row.split("|")[2].strip().replace("\u2212", "-") == f"{result['statistics']['value']:+.3f}"
 
 
 def test_the_documentation_shows_these_files():
     text = (HERE.parents[1] / "docs" / "extending.md").read_text()
-    missing = [path.name for path in sorted(HERE.rglob("*")) if path.suffix in (".py", ".yaml")
+    missing = [path.name for path in sorted(HERE.rglob("*")) if path.suffix in (".py", ".yaml", ".md")
                and not path.stem.startswith("test_") and path.read_text().strip() not in text]  # fmt: skip
     assert not missing

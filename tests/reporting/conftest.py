@@ -7,8 +7,10 @@ import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
+import golden
 from nonmember.config.roots import config_directory, register
 from nonmember.config.safety import instantiate
+from nonmember.reports.core.report import Report
 from nonmember.reports.render import figures
 
 
@@ -16,6 +18,21 @@ from nonmember.reports.render import figures
 def painted():
     """Name -> what was painted last under it."""
     return {}
+
+
+@pytest.fixture(autouse=True, scope="session")
+def reports_print_what_they_printed():
+    """Every report that a test builds is compared with tests/golden/reports.json."""
+    build = Report.build
+
+    def checked(report, runs):
+        document = build(report, runs)
+        golden.check(document, runs)
+        return document
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Report, "build", checked)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ from nonmember.reports.core.worlds import Scope, World
 from nonmember.reports.papers.decop.text import text_probes
 from nonmember.results.load import Run
 
-WORLD = World("micro", "Micro world", "", "target", "target+12xA", "", targets={"target+12xA": "read 12 times"})
+WORLD = World("micro", "Micro world", "", "", "target", "target+12xA", targets={"target+12xA": "read 12 times"})
 
 
 def run_of(method, suspect, clean, p=0.5, target="target", domain="scipy", verdict="inconclusive", **settings):

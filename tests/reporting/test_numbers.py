@@ -10,6 +10,7 @@ import pytest
 from nonmember.reports.core import formats, published
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED
 from nonmember.reports.core.numbers import P_VALUE, number, p_number
+from nonmember.reports.core.published import PAPERS, published_tables
 from nonmember.reports.core.worlds import select
 from nonmember.results.load import Run
 
@@ -46,24 +47,26 @@ def test_zero_has_no_sign():
 
 # --------------------------------------------------------------------------------------------- published
 
+PRISM = published_tables(PAPERS / "prism" / "published.txt")
+
 
 @pytest.mark.parametrize(
     ("table", "row", "column", "printed"),
     [
-        (published.TABLE_1, "Wikipedia", "6.9b", ("0.77", "0.21")),
-        (published.TABLE_2, "410m-CPT", "Freelaw", ("0.982",)),
-        (published.TABLE_2, "410m", "Enron", ("2.0e-4",)),
-        (published.TABLE_3, "410m-CPT", "PubMed", ("0.84",)),
-        (published.TABLE_4, "PaCoST", "PubMed", ("3.0e-13", "0.045")),
-        (published.TABLE_4, "LLM-DI", "HN", ("0.395", "0.022")),
-        (published.TABLE_5, "160m", "CC", ("1.0e-4", "4.0e-4")),
-        (published.TABLE_6, "Ubuntu", "tokens", ("294,341",)),
-        (published.TABLE_7, "DC-PDD", "CC", ("0.90", "0.50", "0.40")),
-        (published.TABLE_8, "410m-CPT", "PubMed", ("0.328", "0.590", "-0.371", "-0.151")),
-        (published.TABLE_9, "6.9b", "Reddit", ("0.774", "0.038", "0.650", "0.817")),
-        (published.TABLE_10, "410m-CPT", "ArXiv", ("3.7e-45",)),
-        (published.TABLE_11, "Reddit", "160m", ("1.0e-4",)),
-        (published.TABLE_12, "Kendall", "CC", ("1.0e-4",)),
+        (PRISM["table1"], "Wikipedia", "6.9b", ("0.77", "0.21")),
+        (PRISM["table2"], "410m-CPT", "Freelaw", ("0.982",)),
+        (PRISM["table2"], "410m", "Enron", ("2.0e-4",)),
+        (PRISM["table3"], "410m-CPT", "PubMed", ("0.84",)),
+        (PRISM["table4"], "PaCoST", "PubMed", ("3.0e-13", "0.045")),
+        (PRISM["table4"], "LLM-DI", "HN", ("0.395", "0.022")),
+        (PRISM["table5"], "160m", "CC", ("1.0e-4", "4.0e-4")),
+        (PRISM["table6"], "Ubuntu", "tokens", ("294,341",)),
+        (PRISM["table7"], "DC-PDD", "CC", ("0.90", "0.50", "0.40")),
+        (PRISM["table8"], "410m-CPT", "PubMed", ("0.328", "0.590", "-0.371", "-0.151")),
+        (PRISM["table9"], "6.9b", "Reddit", ("0.774", "0.038", "0.650", "0.817")),
+        (PRISM["table10"], "410m-CPT", "ArXiv", ("3.7e-45",)),
+        (PRISM["table11"], "Reddit", "160m", ("1.0e-4",)),
+        (PRISM["table12"], "Kendall", "CC", ("1.0e-4",)),
     ],
 )
 def test_published_numbers(table, row, column, printed):
@@ -72,12 +75,12 @@ def test_published_numbers(table, row, column, printed):
 
 def test_published_tables_hang_together():
     """A copying error would break what the numbers must satisfy among themselves."""
-    for _, _, (untouched, trained, difference) in published.TABLE_7.cells():
+    for _, _, (untouched, trained, difference) in PRISM["table7"].cells():
         assert float(untouched) - float(trained) == pytest.approx(float(difference), abs=0.0101)
-    for table in (published.TABLE_8, published.TABLE_9):
+    for table in (PRISM["table8"], PRISM["table9"]):
         for row, column, (one, other, low, high) in table.cells():
             assert float(low) < float(one) - float(other) < float(high)
-            p = published.number(published.TABLE_2.get(row, column)[0])
+            p = published.number(PRISM["table2"].get(row, column)[0])
             assert (p < 0.025) == (float(low) > 0), (row, column)
     for name, table in vars(published).items():
         if name.startswith("TABLE_") and name not in ("TABLE_1", "TABLE_6", "TABLE_7", "TABLE_8", "TABLE_9"):

@@ -16,7 +16,7 @@ from scipy import stats
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED
-from nonmember.reports.papers.order import published as published_order
+from nonmember.reports.core.published import PAPERS, published_tables
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
 from nonmember.stats.multiplicity import holm
@@ -105,7 +105,7 @@ def test_nothing_is_there_without_results(order_paper):
 
 
 def test_published_numbers(order_paper):
-    assert published_order.DUPLICATION.get("MNLI", "p") == ("1.96e-11",)
+    assert published_tables(PAPERS / "order" / "published.txt")["duplication"].get("MNLI", "p") == ("1.96e-11",)
     found = block(built(order_paper, order())["duplication"], "duplication-published")
     assert text(found, "HellaSwag", "p") == "0.478"
     assert [cell(found, row.name, "duplication").ours[0].value for row in found.rows] == [1, 1, 10, 50, 100]

@@ -15,10 +15,19 @@ import pytest
 from reading import text
 from scipy import stats
 
-from nonmember.reports.core import published, rereading
+from nonmember.reports.core import published
 from nonmember.reports.core.grid import FALSE, MISSED, UNDECIDED
-from nonmember.reports.core.rereading import Reread, count, everything, held_out, weak_references, with_intervals
-from nonmember.reports.papers.published_margins.report import p_cell
+from nonmember_papers.published_margins import rereading
+from nonmember_papers.published_margins.report import p_cell
+from nonmember_papers.published_margins.rereading import (
+    PRINTED,
+    Reread,
+    count,
+    everything,
+    held_out,
+    weak_references,
+    with_intervals,
+)
 
 MARGINS = (0, 0.05, 0.1, 0.15)
 
@@ -69,13 +78,13 @@ def test_every_cell_is_there_once_and_says_where_it_is_printed():
     assert len({(cell.target, cell.reference, cell.suspect, cell.tables == (3,)) for cell in cells}) == len(cells)
     for cell in cells:
         if 5 in cell.tables:
-            printed = published.TABLE_5.get(cell.reference, cell.suspect)
+            printed = PRINTED["table5"].get(cell.reference, cell.suspect)
             assert cell.printed == printed[cell.target == "410m-CPT"], "the row of 1b is table 2's"
 
 
 def test_cells_of_p_alone_span_the_errors_of_their_set():
     cell = one(weak_references(), "410m-CPT", "CC", "160m")
-    errors = [one(with_intervals(), row, "CC").error[0] for row in published.TABLE_8.rows]
+    errors = [one(with_intervals(), row, "CC").error[0] for row in PRINTED["table8"].rows]
     assert cell.error == (min(errors), max(errors))
     zs = [stats.norm.isf(p) for p in (4.05e-4, 3.95e-4)]
     assert cell.z == pytest.approx(tuple(zs))
@@ -133,7 +142,7 @@ def test_documents_until_members_are_cleared():
 def test_the_glance_counts_by_table_and_margin(document):
     """By plain loops over the printed numbers of tables 8 and 9."""
     cleared = {("member", margin): 0 for margin in MARGINS} | {("other", margin): 0 for margin in MARGINS}
-    for table in (published.TABLE_8, published.TABLE_9):
+    for table in (PRINTED["table8"], PRINTED["table9"]):
         for row, _, texts in table.cells():
             rho, distilled, low, high = map(float, texts)
             for margin in MARGINS:

@@ -47,7 +47,7 @@ class NovelReport(Report):
 
 @pytest.fixture
 def report():
-    plain = World("micro", "Micro world", "Small.", "target", "member", "make sweep SWEEP={sweep}")
+    plain = World("micro", "Micro world", "Small.", "make sweep SWEEP={sweep}", "target", "member")
     worlds = [plain, replace(plain, name="pile", title="Pile world", command="world=pile {sweep}")]
     sweeps = {"scores": ["first", "second"], "more": ["first"]}
     return NovelReport("novel", "Novel", "Nothing", sweeps, {"scores": {"plain": "as printed"}}, worlds)

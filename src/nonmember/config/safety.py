@@ -30,7 +30,7 @@ from nonmember.config.hydra_compat import interpolations
 from nonmember.config.untrusted import check_params, leaves, untrusted_files_checked
 
 ALLOW_VARIABLE = "NONMEMBER_ALLOW_TARGETS"  # module prefixes, separated by commas
-OWN = "nonmember"
+OWN = ("nonmember", "nonmember_papers")
 FURTHER = (
     "nonmember.training.planting.planted",
     "nonmember.runtime.compute.lightning_trainer",
@@ -120,14 +120,14 @@ def _resolved(target: Any, key: str) -> Callable[..., Any]:
         return found
     # What a module has merely imported is not its own: `nonmember.artifacts.store.os.system`, say.
     home = getattr(found, "__module__", None)
-    is_own = _below(home, (OWN,)) and isinstance(found, type) and is_dataclass(found)
+    is_own = _below(home, OWN) and isinstance(found, type) and is_dataclass(found)
     if not (is_own or _below(home, _allowed_by_user())):
         raise _not_allowed(key, target)
     return found
 
 
 def _check_name(target: Any, key: str) -> None:
-    if not (target in FURTHER or _below(target, (OWN, *_allowed_by_user()))):
+    if not (target in FURTHER or _below(target, (*OWN, *_allowed_by_user()))):
         raise _not_allowed(key, target)
 
 
@@ -344,7 +344,7 @@ def _is_plain(interpolation: Any) -> bool:
 
 
 def _check_plugin(key: str, target: Any) -> None:
-    if not _below(target, (OWN, *FOR_HYDRA, *_allowed_by_user())):
+    if not _below(target, (*OWN, *FOR_HYDRA, *_allowed_by_user())):
         raise _not_allowed(key, target)
     found = _found(target, key)
     if not (isinstance(found, type) and issubclass(found, Plugin | Callback)):

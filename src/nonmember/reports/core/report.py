@@ -125,12 +125,18 @@ class Report:
             title=self.title,
             subtitle=self.subtitle,
             worlds={scope.world.title: scope.world.about for scope in scopes},
-            sections=tuple(part.section(scopes) for part in self.parts),
-            glance=self.glance.block(scopes) if scopes else None,
-            notes=self.notes,
+            sections=tuple(part.section(scopes) for part in self.all_parts()),
+            glance=glance.block(scopes) if scopes and (glance := self.first_numbers()) else None,
+            notes=tuple(self.notes),
             marks=self.marks,
             lists_used=self.lists_used,
         )
+
+    def all_parts(self) -> tuple[Part, ...]:
+        return self.parts
+
+    def first_numbers(self) -> Glance | None:
+        return self.glance
 
     def scopes(self, runs: Sequence[Run]) -> list[Scope]:
         """The worlds that have results of these methods; if none has, those of any, which then have nothing to show."""

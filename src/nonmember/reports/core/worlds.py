@@ -24,9 +24,9 @@ class World:
     name: str
     title: str
     about: str
-    untouched: str
-    member: str
     command: str
+    untouched: str = ""
+    member: str = ""
     domains: Mapping[str, str] = field(default_factory=dict)
     targets: Mapping[str, str] = field(default_factory=dict)
     references: Mapping[str, str] = field(default_factory=dict)

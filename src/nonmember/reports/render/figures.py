@@ -79,10 +79,10 @@ def draw(name: str, width: float, height: float, paint: Callable[[Canvas], None]
         canvas.set_layout_engine("none")  # laid out once: a third of the time of drawing
         canvas.savefig(raster, format="png", dpi=PNG_DPI, transparent=False, facecolor="white",
                        metadata={"Software": None})  # fmt: skip
-    return at_home_in_a_page(vector.getvalue(), name), raster.getvalue()
+    return embedded(vector.getvalue(), name), raster.getvalue()
 
 
-def at_home_in_a_page(svg: str, name: str) -> str:
+def embedded(svg: str, name: str) -> str:
     """No prolog, ids of its own, the page's font, ink and colours, and no more bytes than are seen."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>\s*", "", svg, flags=re.DOTALL)
@@ -157,7 +157,7 @@ def lines_of(block: Block, xs: Iterable[float]) -> dict[str, Line]:
     return lines
 
 
-def stroke(axis: Axes, line: Line, place: int, *, band: bool = False) -> None:
+def draw_line(axis: Axes, line: Line, place: int, *, band: bool = False) -> None:
     """A line with its markers, in the colour of its place; with a band between the ends where it has them."""
     points = [point for point in line.points if math.isfinite(point[1])]
     xs, ys = [point[0] for point in points], [point[1] for point in points]

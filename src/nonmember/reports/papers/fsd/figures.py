@@ -31,12 +31,12 @@ from nonmember.reports.render.blocks import filled, say_medians, say_missing
 from nonmember.reports.render.figures import (
     QUIET,
     Line,
+    draw_line,
     figure_of,
     legend_below,
     lines_of,
     panels,
     size_of_panels,
-    stroke,
 )
 from nonmember.results.load import Run
 
@@ -70,7 +70,7 @@ def _by_number(scope: Scope, measure: Measure, key: str) -> Figure | None:
             level = CHANCE if measure is AUC else FPR
             axis.axhline(level, color=QUIET, linewidth=0.7, zorder=0)
             for place, printed in enumerate(scores.values()):
-                stroke(axis, _banded(printed, lines[f"{name}, {printed}"]), place, band=True)
+                draw_line(axis, _banded(printed, lines[f"{name}, {printed}"]), place, band=True)
             axis.set(xlabel="unseen documents (0: base)")
         canvas.axes[0].set_ylabel(what)
         legend_below(canvas, canvas.axes[0])

@@ -20,12 +20,12 @@ from nonmember.reports.papers.kds.tables import printed, say_draws, target_of
 from nonmember.reports.render.blocks import filled
 from nonmember.reports.render.figures import (
     Line,
+    draw_line,
     figure_of,
     legend_below,
     lines_of,
     panels,
     size_of_panels,
-    stroke,
     zero_line,
 )
 
@@ -107,7 +107,7 @@ def drawn(study: Study, lines: Lines, picture: Picture) -> Figure | None:
         axes = panels(canvas, tuple(lines), sharey=not picture.own_axes)
         for axis, (one, here) in zip(axes, lines.items(), strict=True):
             for place, name in enumerate(here):
-                stroke(axis, Line(name, found[f"{one}, {name}"].points), place, band=len(picture.quantities) > 1)
+                draw_line(axis, Line(name, found[f"{one}, {name}"].points), place, band=len(picture.quantities) > 1)
             if not picture.own_axes:
                 zero_line(axis)
             axis.set(xlabel="share read, c")

@@ -32,12 +32,12 @@ from nonmember.reports.render.figures import (
     QUIET,
     Line,
     colour,
+    draw_line,
     figure_of,
     legend_below,
     lines_of,
     panels,
     size_of_panels,
-    stroke,
     zero_line,
 )
 from nonmember.results.load import Run
@@ -158,7 +158,7 @@ def _drawn(
             for place, name in enumerate(here):
                 points = found[f"{panel}, {name}"].points
                 if lines:
-                    stroke(axis, Line(name, points), place, band=len(quantities) > 1)
+                    draw_line(axis, Line(name, points), place, band=len(quantities) > 1)
                 else:
                     beside = (place - (len(here) - 1) / 2) * BESIDE
                     axis.plot([x + beside for x, *_ in points], [y for _, y, *_ in points], marker=MARKERS[place],

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import ClassVar
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, RANGE, Block, Cell, Number, Row, dash
 from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
 from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.declared.tables import Table
 from nonmember.reports.papers.arena.compared import SIGNED, spread
 from nonmember.reports.papers.arena.contestants import ARENA, Entry, contestants, doses
 from nonmember.reports.papers.arena.report import AT_A_GLANCE, cells_of_glance
 from nonmember.reports.papers.arena.tables import USUAL, power, verdicts
 from nonmember.reports.papers.dose.cells import dose_of, estimate_of, invalid, named
-from nonmember.reports.papers.order.tables import duplication
 from nonmember.reports.papers.real_model.published import PUBLISHED, comparisons
 from nonmember.reports.papers.real_model.settings import (
     LAMBDA,
@@ -117,6 +118,13 @@ def _answer(runs: Sequence[Run], dose: int, world: str) -> Cell:
     return Cell((Number(told, value, world, (run.anchor,)),))
 
 
+P_OF_FILE = Table(
+    ["domain", "draw"], "duplication", "{p_value:tested}", ["p"], key=DUPLICATION, title="p",
+    corner="set; times read", names={"draw": "draw {}", "duplication": "{}"},
+    said=["A test reads {statistics.details.num_tokens_read:n,range} tokens."],
+)  # fmt: skip
+OF_FILES = (P_OF_FILE, replace(P_OF_FILE, cell="{value:+.2}", numbers=["t"], part="t", title="t", said=()))
+
 PARTS = (
     Part(
         "readings", "How often was it read",
@@ -159,7 +167,7 @@ PARTS = (
         "order", "The order test",
         "One-sided p and t of the test on a file of some 120 lines of 20 words, which the target has read so many "
         "times in its order beside other text; several files (draws), which are the same lines in other orders.",
-        fill=duplication, made_by=(DUPLICATION,),
+        fill=lambda scope: tables(*(table.block(scope) for table in OF_FILES)), made_by=(DUPLICATION,),
     ),
     Part(
         "published", "What the published model had read",

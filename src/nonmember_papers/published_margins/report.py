@@ -23,8 +23,11 @@ from nonmember.reports.core.grid import (
     Section,
     dash,
 )
-from nonmember.reports.core.rereading import (
+from nonmember.results.load import Run
+from nonmember_papers.published_margins import figures as pictures
+from nonmember_papers.published_margins.rereading import (
     FLOOR,
+    PRINTED,
     Count,
     Reread,
     count,
@@ -34,8 +37,6 @@ from nonmember.reports.core.rereading import (
     weak_references,
     with_intervals,
 )
-from nonmember.reports.papers.published_margins import figures as pictures
-from nonmember.results.load import Run
 
 Select = Callable[[Reread], bool]
 
@@ -241,7 +242,7 @@ def counted(found: Count) -> Cell:
 
 
 def _until_cleared(cell: Reread, margin: float) -> Cell:
-    (size,) = published.TABLE_6.get(cell.suspect, "documents")
+    (size,) = PRINTED["table6"].get(cell.suspect, "documents")
     needed = documents_until_cleared(cell, margin, int(published.number(size)))
     return Cell((Number(formats.count(needed), needed, PUBLISHED) if formats.exists(needed) else dash(PUBLISHED),))
 

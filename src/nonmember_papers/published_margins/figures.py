@@ -11,8 +11,8 @@ from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import PUBLISHED, Block, Cell, Figure, Number, Row
-from nonmember.reports.core.rereading import CRITICAL, Reread, count
 from nonmember.reports.render.figures import MARKERS, QUIET, colour, draw, legend_below
+from nonmember_papers.published_margins.rereading import CRITICAL, Reread, count
 
 MEMBER, OTHER = 1, 0  # places of their colours
 RIGHTMOST = 0.3  # of the margins that are drawn

@@ -1,0 +1,1 @@
+"""Reports as data: texts in Markdown, tables and figures by the facts of results that they show."""

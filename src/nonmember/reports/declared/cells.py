@@ -1,0 +1,190 @@
+"""What stands in the cells of a declared table: a template whose fields name a number of results and its form.
+
+    "{value:+.3} [{ci_low:+.3}, {ci_high:+.3}], p {p_value:tested}"
+
+A field is `PATH[@TARGETS][:FORM[,OF]]`:
+
+PATH: a field of a result's statistics (`value`, `p_value`, `num_documents` ...), or a dotted path that begins at a part
+of the result (`statistics.details.rho`, `provenance.seconds`), or two with a slash between them; `count` is the number
+of results, `cleared`, `found` and `invalid` of those with that verdict.
+TARGETS: `untouched`, `member`, or `untouched-member` for the difference of both.
+FORM: `.3` and `+.3` (decimals, with a sign), `.2%` and `+.2%` (in percent), `n` (a count), `p`, and `tested`: a p-value
+that is marked where it contradicts the known truth.
+OF: `lowest` or `highest` of several results, where the median stands first; `first` of them; `range` in notes: from the
+lowest to the highest.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from string import Formatter
+from typing import Any
+
+from nonmember.reports.core import formats
+from nonmember.reports.core.grid import Cell, Number, dash
+from nonmember.reports.core.numbers import P_VALUE, Form, Value, field, mark_of, number, number_in, p_number
+from nonmember.reports.core.worlds import Scope, select
+from nonmember.results.load import Run
+from nonmember.results.result import AuditResult, Statistics
+
+DECIMALS = re.compile(r"(?P<sign>\+?)\.(?P<digits>\d)(?P<percent>%?)")
+TESTED = "tested"
+COUNTS = {
+    "count": None,
+    "cleared": "evidence_of_non_membership",
+    "found": "evidence_of_membership",
+    "invalid": "invalid",
+}
+DIFFERENCE = "untouched-member"
+ENDS = {"lowest": min, "highest": max}
+RANGE, FIRST = "range", "first"
+FORMS: Mapping[str, Form] = {"p": formats.p_value, TESTED: formats.p_value, "n": formats.count}
+
+
+@dataclass(frozen=True)
+class Quantity:
+    """One number of a cell. See the module for what the parts may be."""
+
+    path: str
+    targets: str = ""
+    form: str = ".3"
+    of: str = ""
+
+    @classmethod
+    def read(cls, name: str, spec: str) -> Quantity:
+        """Raises ValueError, with what is allowed, for a field that is none."""
+        path, _, targets = name.partition("@")
+        form, _, of = spec.partition(",")
+        made = cls(path, targets, form or ".3", of)
+        if targets not in ("", "untouched", "member", DIFFERENCE):
+            raise ValueError(f"{{{name}}}: after @ stands untouched, member or {DIFFERENCE}, not {targets!r}.")
+        if of not in ("", FIRST, RANGE, *ENDS):
+            raise ValueError(f"{{{name}:{spec}}}: after the comma stands lowest, highest, first or range, not {of!r}.")
+        _ = made.printed, made.value
+        return made
+
+    @cached_property
+    def printed(self) -> Form:
+        if self.form in FORMS:
+            return FORMS[self.form]
+        if not (found := DECIMALS.fullmatch(self.form)):
+            raise ValueError(f"A number has the form {', '.join(FORMS)}, .3, +.3 or .2%, not {self.form!r}.")
+        digits, signed, scale = int(found["digits"]), bool(found["sign"]), 100 if found["percent"] else 1
+        return lambda value: formats.decimals(value if value is None else scale * value, digits, signed=signed)
+
+    @cached_property
+    def value(self) -> Value:
+        first, _, second = self.path.partition("/")
+        if second:
+            return ratio(Quantity(first).value, Quantity(second).value)
+        if self.path in Statistics.__dataclass_fields__:
+            return field(self.path)
+        head, *path = self.path.split(".")
+        if self.path not in COUNTS and head not in AuditResult.__dataclass_fields__:
+            known = ", ".join(Statistics.__dataclass_fields__)
+            raise ValueError(f"There is no {self.path!r} in a result: statistics are {known}; or begin at a part of it "
+                             f"({', '.join(AuditResult.__dataclass_fields__)}).")  # fmt: skip
+        return lambda result: number_at(result, head, *path)
+
+    def number(self, runs: Sequence[Run], scope: Scope) -> Number:
+        """The median of several; with @ of the results of one target, or the difference of two."""
+        pair = dict(zip(("untouched", "member"), scope.world.pair(), strict=False))
+        if self.targets == DIFFERENCE:
+            return difference(
+                *(self._number(select(runs, target=label), scope) for label in pair.values()), self.printed
+            )
+        return self._number(select(runs, target=pair[self.targets]) if self.targets else runs, scope)
+
+    def _number(self, runs: Sequence[Run], scope: Scope) -> Number:
+        world = scope.world.name
+        if self.path in COUNTS:
+            return count_of(runs, COUNTS[self.path], world)
+        runs = runs[:1] if self.of == FIRST else runs
+        if self.of == RANGE:
+            return self._range(runs, world)
+        if self.of in ENDS:
+            return self._end(runs, world)
+        if self.form == TESTED and self.value is P_VALUE:
+            return p_number(runs, world)
+        made = number(runs, world, self.value, self.printed)
+        is_tested = self.form == TESTED and made.value is not None
+        return replace(made, mark=mark_of(made.value, runs)) if is_tested and made.value is not None else made
+
+    def _range(self, runs: Sequence[Run], world: str) -> Number:
+        found = [value for run in runs if (value := self.value(run.result)) is not None]
+        if not found:
+            return dash(world)
+        low, high = self.printed(min(found)), self.printed(max(found))
+        return Number(low if low == high else f"{low} to {high}", None, world)
+
+    def _end(self, runs: Sequence[Run], world: str) -> Number:
+        found = [(run, value) for run in runs if (value := self.value(run.result)) is not None and math.isfinite(value)]
+        if not found:
+            return dash(world)
+        end = ENDS[self.of](value for _, value in found)
+        made = Number(self.printed(end), end, world, tuple(run.anchor for run, _ in found))
+        return replace(made, mark=mark_of(end, runs)) if self.form == TESTED else made
+
+
+def ratio(above: Value, below: Value) -> Value:
+    def value(result: AuditResult) -> float | None:
+        one, other = above(result), below(result)
+        return one / other if one is not None and other else None
+
+    return value
+
+
+def count_of(runs: Sequence[Run], decision: str | None, world: str) -> Number:
+    """How many of the results have this verdict, or any; a dash where there are no results."""
+    if not runs:
+        return dash(world)
+    found = sum(decision is None or run.verdict.decision == decision for run in runs)
+    return Number(formats.count(found), float(found), world, tuple(run.anchor for run in runs))
+
+
+def number_at(result: AuditResult, head: str, *path: str) -> float | None:
+    """What stands at a path that begins at a part of the result; None where there is no number."""
+    node: Any = getattr(result, head)
+    while path and not isinstance(node, Mapping):
+        node, path = getattr(node, path[0], None), path[1:]
+    return number_in({"": node}, "", *path)
+
+
+def difference(one: Number, other: Number, form: Form = formats.signed) -> Number:
+    if one.value is None or other.value is None:
+        return dash(one.world)
+    value = one.value - other.value
+    return Number(form(value), value, one.world, (*one.runs, *other.runs))
+
+
+@dataclass(frozen=True)
+class CellTemplate:
+    """text: as in the module's example.   names: what its numbers are, in their order, for the CSV."""
+
+    text: str
+    names: Sequence[str] = ()
+
+    @cached_property
+    def quantities(self) -> tuple[Quantity, ...]:
+        parsed = Formatter().parse(self.text)
+        return tuple(Quantity.read(name, spec or "") for _, name, spec, _ in parsed if name is not None)
+
+    @cached_property
+    def template(self) -> str:
+        """With {} for each number."""
+        return "".join(text + ("" if name is None else "{}") for text, name, _, _ in Formatter().parse(self.text))
+
+    @property
+    def is_tested(self) -> bool:
+        """Whether it holds p-values that are tested, and nothing else."""
+        return all(one.form == TESTED for one in self.quantities)
+
+    def numbers(self, runs: Sequence[Run], scope: Scope) -> tuple[Number, ...]:
+        return tuple(one.number(runs, scope) for one in self.quantities)
+
+    def cell(self, runs: Sequence[Run], scope: Scope) -> Cell:
+        return Cell(self.numbers(runs, scope), (), self.template)

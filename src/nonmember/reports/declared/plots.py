@@ -1,0 +1,162 @@
+"""Figures as data: lines, or points with bars, over the labels of a fact; drawn from a table that goes with them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from nonmember.reports.core.grid import Block, Figure
+from nonmember.reports.core.worlds import Scope
+from nonmember.reports.declared.tables import Names, Table
+from nonmember.reports.render.blocks import filled, say_medians, say_missing
+from nonmember.reports.render.figures import (
+    MARKERS,
+    QUIET,
+    Line,
+    colour,
+    draw_line,
+    figure_of,
+    legend_below,
+    lines_of,
+    panels,
+    size_of_panels,
+    zero_line,
+)
+
+LINES, BARS = "lines", "bars"
+OFFSET = 0.16  # between the bars of two lines
+SIZE = (5.6, 3.4)
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A line for each combination of the facts `rows` over the labels of the fact `x`.
+
+    Attributes:
+        rows: Facts, see `Axis.read`; with `panels` the first has a panel for each of its labels.
+        x: The fact along the horizontal axis: numbers, or (`is_category`) labels one beside the other.
+        cell: The value, or the value with its two ends; what follows is in the table alone.
+        labels: What the two axes say.
+        alt: What it shows, in words.
+        marks: "lines", or "bars": points with their intervals.
+        band: Whether the area between the ends is shaded.
+        is_p: Whether the vertical axis is that of p-values: logarithmic, with a line at the level.
+        of_numbers: Title of the table of its numbers, before the world's.
+
+    The others are as a table's.
+    """
+
+    rows: Sequence[str]
+    x: str
+    cell: str
+    numbers: Sequence[str]
+    title: str
+    labels: tuple[str, str]
+    alt: str
+    key: str = ""
+    section: str = ""
+    part: str = ""
+    corner: str = ""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, Names] = field(default_factory=dict)
+    marks: str = LINES
+    panels: bool = False
+    band: bool = False
+    is_p: bool = False
+    is_category: bool = False
+    of_numbers: str = ""
+
+    def __post_init__(self) -> None:
+        if self.marks not in (LINES, BARS):
+            raise ValueError(f"A plot's marks are {LINES} or {BARS}, not {self.marks!r}.")
+
+    @property
+    def table(self) -> Table:
+        return Table(
+            self.rows, self.x, self.cell, self.numbers, self.key, part=self.part, title=self.of_numbers,
+            corner=self.corner, where=self.where, names=self.names, is_family=False,
+        )  # fmt: skip
+
+    def figure(self, scope: Scope) -> Figure | None:
+        """Of one world; None where no result fills any of it."""
+        if (block := self._block(scope)) is None:
+            return None
+        runs = self.table.runs(scope)
+        labels = self.table.labels(self.table.across(scope), scope, runs)
+        xs = range(len(labels)) if self.is_category or self.marks == BARS else [float(label) for label in labels]
+        ticks = list(labels.values()) if self.is_category or self.marks == BARS else None
+        lines, alpha = lines_of(block, xs), runs[0].result.question.alpha
+        groups = self._panels(scope, lines)
+
+        def paint(canvas: Canvas) -> None:
+            axes = panels(canvas, tuple(groups)) if self.panels else [canvas.subplots()]
+            for axis, some in zip(axes, groups.values(), strict=True):
+                self._draw(axis, some, alpha, xs, ticks)
+            canvas.axes[0].set_ylabel(self.labels[1])
+            legend_below(canvas, canvas.axes[0])
+
+        size = size_of_panels(len(groups)) if self.panels else SIZE
+        name = "-".join(filter(None, (self.key, self.part)))
+        return figure_of(name, scope.world, self.title, self.alt, block, size, paint)
+
+    def _block(self, scope: Scope) -> Block | None:
+        """The numbers; rows without any are left out."""
+        if (whole := self.table.block(scope)) is None:
+            return None
+        rows = tuple(row for row in whole.rows if any(not cell.missing for cell in row.cells))
+        block = replace(whole, key=f"numbers-{whole.key}", rows=rows, notes=())
+        return filled(block, [say_medians(rows), say_missing(block)])
+
+    def _panels(self, scope: Scope, lines: Mapping[str, Line]) -> dict[str, list[Line]]:
+        """Title of a panel -> its lines, each in the colour that it has in all of them."""
+        if not self.panels:
+            return {"": list(lines.values())}
+        runs = self.table.runs(scope)
+        first, *others = self.table.axes(scope)
+        inner = replace(self.table, rows=self.rows[1:]).groups(scope, runs) if others else {"": []}
+        return {
+            panel: [Line(name, lines[full].points if (full := f"{panel}, {name}") in lines else ()) for name in inner]
+            for panel in self.table.labels(first, scope, runs).values()
+        }
+
+    def _draw(self, axis: Axes, lines: Sequence[Line], alpha: float, xs: Sequence[float], ticks: Any) -> None:
+        if not self.is_p:
+            zero_line(axis)
+        for index, line in enumerate(lines):
+            if self.marks == BARS:
+                draw_bars(axis, line, index, shift=OFFSET * (index - 0.5))
+            else:
+                draw_line(axis, line, index, band=self.band)
+        if self.is_p:
+            p_axis(axis, alpha)
+            axis.set(xticks=xs)
+        axis.set(xlabel=self.labels[0])
+        if ticks is not None:
+            axis.set_xticks(xs, ticks)
+        if ticks is not None and self.marks == BARS:
+            axis.set_xlim(-0.5, len(ticks) - 0.5)
+
+
+def draw_bars(axis: Axes, line: Line, index: int, shift: float = 0.0) -> None:
+    """Points with their intervals."""
+    points = [(x + shift, value, low, high) for x, value, low, high in line.points if math.isfinite(value)]
+    for x, _, low, high in points:
+        axis.plot([x, x], [low, high], color=colour(index), linewidth=1.4)
+    axis.plot([one[0] for one in points], [one[1] for one in points], MARKERS[index], color=colour(index),
+              label=line.name)  # fmt: skip
+
+
+def p_axis(axis: Axes, alpha: float) -> None:
+    """A logarithmic axis of p-values, with a line at the level."""
+    axis.axhline(alpha, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
+    axis.annotate(f"alpha {alpha:g}", (1, alpha), xycoords=("axes fraction", "data"), xytext=(0, 3),
+                  textcoords="offset points", ha="right", color=QUIET, fontsize=8)  # fmt: skip
+    axis.set(yscale="log")
+    axis.minorticks_off()
+    axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_ylim(top=1.5)

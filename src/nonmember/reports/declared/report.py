@@ -1,0 +1,186 @@
+"""A report whose sections, tables and figures stand in files: conf/report/NAME.yaml and a folder of texts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, replace
+from functools import cached_property
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar
+
+from nonmember.reports.core.grid import MARKS, Block, Cell
+from nonmember.reports.core.numbers import counted, mark
+from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_tables
+from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
+from nonmember.reports.core.worlds import Scope
+from nonmember.reports.declared.plots import Plot
+from nonmember.reports.declared.sections import SectionText, read_sections
+from nonmember.reports.declared.tables import Table, chosen
+from nonmember.reports.render.blocks import published_block
+
+NO_FIGURE = "no results for this figure yet."
+SECTIONS, PUBLISHED = "sections.md", "published.txt"
+
+
+@dataclass(frozen=True)
+class Printed:
+    """A paper's own table, shown after ours, with marks where its p-values contradict the truth.
+
+    Attributes:
+        numbers: What the numbers of a cell are.
+        title: Where it is not "Published: table N".
+        corner: What its rows are, where not what ours are.
+        template: How the numbers of a cell stand together, where not as ours do.
+        members: Rows whose target has read the sets; p-values of all others are of targets that have not.
+        truths: The truth of each number of a cell, where it is the same in all rows.
+        claim: What a small p speaks for.
+        notes: Sentences below it.
+    """
+
+    numbers: Sequence[str]
+    title: str = ""
+    corner: str = ""
+    template: str = ""
+    members: Sequence[str] = ()
+    truths: Sequence[str] = ()
+    claim: str = "non_membership"
+    notes: Sequence[str] = ()
+
+    def block(self, key: str, table: PublishedTable, ours: Table | None) -> Block:
+        title = self.title or f"Published: table {key.removeprefix('table')}"
+        corner, template = (ours.head, ours.template) if ours else ("", "{}")
+        marks = self._marks(table) if self.members or self.truths else None
+        return published_block(
+            key, title, self.corner or corner, table, tuple(self.numbers), self.template or template, marks,
+            tuple(self.notes),
+        )  # fmt: skip
+
+    def _marks(self, table: PublishedTable) -> Callable[[str, str], tuple[str, ...]]:
+        def marks(row: str, column: str) -> tuple[str, ...]:
+            texts = table.get(row, column)
+            truths = self.truths or ["member" if row in self.members else "non_member"] * len(texts)
+            return tuple(
+                mark(number(text) < ALPHA, truth, self.claim) for text, truth in zip(texts, truths, strict=True)
+            )
+
+        return marks
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclaredReport(Report):
+    """A report told as data; what no table or figure can say is code, `special` of a subclass.
+
+    Attributes:
+        folder: Has sections.md, and published.txt where a paper's numbers stand beside ours. Of this program's papers
+            the name alone.
+        methods: Whose results it is about, all others are left out.
+        tables, figures: Name -> fields of `Table` or `Plot`; `key` is the name where it is not given. In the order in
+            which they stand in their sections.
+        published: Key of a table of published.txt -> fields of `Printed`.
+        made_by: Section -> keys of the sweeps that fill it, where not its own.
+        glance: Column of the first table -> `of`, the facts of the results that count, and `decision`, the verdict of
+            those among them that are counted.
+        glance_note: How to read it.
+        notes: Sentences above everything.
+        special: Section -> what else stands in it.
+    """
+
+    folder: str
+    methods: Sequence[str]  # type: ignore[misc]
+    names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    tables: Mapping[str, Any] = field(default_factory=dict)
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    published: Mapping[str, Any] = field(default_factory=dict)
+    made_by: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    glance: Mapping[str, Any] = field(default_factory=dict)  # type: ignore[assignment, misc]
+    glance_note: str = ""
+    notes: Sequence[str] = ()  # type: ignore[assignment, misc]
+    marks: Mapping[str, str] = field(default_factory=lambda: MARKS)  # type: ignore[misc]
+
+    special: ClassVar[Mapping[str, Callable[[Scope], Filled]]] = {}
+
+    @cached_property
+    def path(self) -> Path:
+        """Raises ValueError where there is no such folder."""
+        for path in (Path(self.folder), PAPERS / self.folder):
+            if (path / SECTIONS).is_file():
+                return path
+        raise ValueError(f"report.folder: there is no {SECTIONS} in {self.folder}.")
+
+    @cached_property
+    def all_tables(self) -> list[Table]:
+        known = published_tables(self.path / PUBLISHED)
+
+        def table(name: str, fields: Mapping[str, Any]) -> Table:
+            keys = fields.get("published", [])
+            keys = [keys] if isinstance(keys, str) else keys
+            beside = None
+            for key in keys:
+                beside = known[key] if beside is None else beside | known[key]
+            return made(Table, f"tables.{name}", {"key": name, **fields, "published": beside})
+
+        return [table(*item) for item in self.tables.items()]
+
+    @cached_property
+    def all_figures(self) -> list[Plot]:
+        return [made(Plot, f"figures.{name}", {"key": name, **fields}) for name, fields in self.figures.items()]
+
+    def all_parts(self) -> tuple[Part, ...]:
+        """As sections.md has them."""
+        return tuple(self._part(text) for text in read_sections(self.path / SECTIONS))
+
+    def _part(self, text: SectionText) -> Part:
+        ours = [table for table in self.all_tables if (table.section or table.key) == text.key]
+        plots = [plot for plot in self.all_figures if (plot.section or plot.key) == text.key]
+        special = self.special.get(text.key)
+        is_filled = bool(ours or plots or special)
+
+        def fill(scope: Scope) -> Filled:
+            own = special(scope) if special else tables() if ours else Filled(NO_FIGURE)
+            blocks = chain.from_iterable(table.blocks(scope) for table in ours)
+            drawn = tuple(figure for plot in plots if (figure := plot.figure(scope)) is not None)
+            return replace(own, blocks=(*blocks, *own.blocks), figures=(*drawn, *own.figures))
+
+        return Part(
+            text.key, text.title, text.lead, text.paper, fill if is_filled else None,
+            tuple(self.made_by.get(text.key, (text.key,) if text.key in self.sweeps else ())),
+            lambda: self._printed(text.key), text.notes,
+        )  # fmt: skip
+
+    def _printed(self, section: str) -> list[Block]:
+        """The paper's own tables of a section: those that a table of it names, and those whose key it is."""
+        known, blocks = published_tables(self.path / PUBLISHED), []
+        for key, fields in self.published.items():
+            name = fields.get("section", key)
+            if name == section:
+                printed = made(Printed, f"published.{key}", {k: v for k, v in fields.items() if k != "section"})
+                ours = next((table for table in self.all_tables if (table.section or table.key) == section), None)
+                blocks.append(printed.block(key, known[key], ours))
+        return blocks
+
+    def first_numbers(self) -> Glance | None:
+        if not self.glance:
+            return None
+
+        def cells(scope: Scope) -> Iterable[Cell]:
+            for column in self.glance.values():
+                of = chosen(scope.runs, column["of"], scope)
+                found = sum(run.verdict.decision == column["decision"] for run in of)
+                yield counted(found, len(of), scope.world.name)
+
+        return Glance(tuple(self.glance), cells, self.glance_note)
+
+
+def made(kind: Any, name: str, fields: Mapping[str, Any]) -> Any:
+    """Raises ValueError, with what there is, for a field that the kind does not have."""
+    known = kind.__dataclass_fields__
+    if unknown := sorted(set(fields) - set(known)):
+        raise ValueError(f"report.{name}: there is no {unknown[0]!r}; there are {', '.join(sorted(known))}.")
+    if missing := sorted(key for key, one in known.items() if key not in fields and _is_required(one)):
+        raise ValueError(f"report.{name}: {', '.join(missing)} must be given.")
+    return kind(**fields)
+
+
+def _is_required(one: Any) -> bool:
+    return bool(one.default is MISSING and one.default_factory is MISSING)

@@ -1,0 +1,275 @@
+"""Tables as data: which facts of results are rows and columns, and which numbers stand in a cell.
+
+Whatever belongs to every table is attached here, once: Holm's adjustment, marks, medians, controls, the published
+number beside ours, and which cells are missing.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
+from typing import Any
+
+from nonmember.reports.core import controls, formats
+from nonmember.reports.core.grid import Block, Cell, Row
+from nonmember.reports.core.published import PublishedTable
+from nonmember.reports.core.worlds import Scope, one_target
+from nonmember.reports.declared.cells import CellTemplate
+from nonmember.reports.render.blocks import adjusted, filled, published_number, say_medians, say_missing, say_tests
+from nonmember.results.load import Run
+
+OF_WORLD = ("domain", "target", "reference")
+PAIR, COLUMN = "pair", "column"  # untouched and trained target; the name of a column that holds another number
+CORNERS = {"domain": "set", "score.kind": "score", PAIR: "target"}
+OTHER, NONE = "other", "none"
+
+Names = Mapping[Any, str] | str  # label -> printed name, or a format of the label
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A fact of results along which a table goes.
+
+    Attributes:
+        fact: Its name, see `Run.get`; or `pair`, the untouched and the trained target of a world.
+        names: Label in the results -> printed name, in printed order; in ascending order, with all that results have,
+            where `other` is a format for those that are not listed (`none`: for those without the fact); or a format
+            alone. None: the world's names.
+        is_present: Whether labels without results are left out.
+        if_several: Whether a single label is left out of the rows' names, and said in a note.
+    """
+
+    fact: str
+    names: Names | None = None
+    is_present: bool = False
+    if_several: bool = False
+
+    @classmethod
+    def read(cls, text: str, names: Mapping[str, Names]) -> Axis:
+        """`domain`; `target?`, those with results; `target??`, also left out of names where it is one."""
+        fact = text.rstrip("?")
+        return cls(fact, names.get(fact), text.endswith("?"), text.endswith("??"))
+
+    @property
+    def of(self) -> str:
+        return "target" if self.fact == PAIR else self.fact
+
+    @property
+    def corner(self) -> str:
+        return CORNERS.get(self.fact, self.fact.rpartition(".")[2].replace("_", " "))
+
+    def labels(self, scope: Scope, runs: Sequence[Run], key: str, fixed: Any = None) -> dict[Any, str]:
+        """Label -> printed name, in printed order. fixed: the one that all of the table's results have."""
+        found = dict.fromkeys(run.get(self.of) for run in runs)
+        labels = self._labels(scope, runs, key, found)
+        if isinstance(fixed, str):
+            labels = {fixed: labels.get(fixed, fixed)}
+        return {label: name for label, name in labels.items() if label in found} if self.is_present else labels
+
+    def _labels(self, scope: Scope, runs: Sequence[Run], key: str, found: Mapping[Any, None]) -> dict[Any, str]:
+        if self.fact == PAIR:
+            return scope.world.pair()
+        if self.fact in OF_WORLD and self.names is None:
+            return scope.world.found(self.fact, runs, "" if self.is_present else key)
+        ascending = sorted(found, key=lambda label: (label is None, label))
+        if isinstance(self.names, str):
+            return {label: self.names.format(label) for label in ascending if label is not None}
+        if self.names is not None and OTHER in self.names:  # a name for each value: in ascending order
+            names = {
+                NONE if label is None else label: self.names[OTHER].format(label) for label in ascending
+            } | self.names
+            return {label: names[NONE if label is None else label] for label in ascending}
+        names = dict(self.names or {})
+        return names | {label: str(label) for label in ascending if label not in names}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A row for each combination of the facts `rows`, a column for each label of the fact `columns`.
+
+    Attributes:
+        rows: Facts, see `Axis.read`.
+        columns: A fact; or name -> cell, where columns are different numbers, and rows without results are left out.
+        cell: What stands in a cell, see `cells`.
+        numbers: What the numbers of a cell are.
+        key: Of the report's sweeps: whose results it shows; and the section it stands in.
+        section: The section, where it is another.
+        part: Tells several tables of one section apart, in their keys.
+        title: Before the world's; where there is none, the world's alone.
+        corner: What the rows' names are, where the facts' names do not say it.
+        where: Facts that its results have, see `chosen`. "@one" is one of several targets, the member first.
+        names: Fact -> its names, where not the report's.
+        joined: How the names of several facts make a row's.
+        notes: Sentences before what is said of every table, with fields as in a cell.
+        said: The same, before it is said what is missing.
+        is_family: Whether its p-values are adjusted as one family; None where a cell holds nothing else.
+        has_controls: Whether the negative controls stand under or beside it.
+        published: The paper's table, whose numbers stand beside ours where the models are the paper's.
+    """
+
+    rows: Sequence[str]
+    columns: str | Mapping[str, str]
+    cell: str = ""
+    numbers: Sequence[str] = ("number",)
+    key: str = ""
+    section: str = ""
+    part: str = ""
+    title: str = ""
+    corner: str = ""
+    where: Mapping[str, Any] = field(default_factory=dict)
+    names: Mapping[str, Names] = field(default_factory=dict)
+    joined: str = ""
+    notes: Sequence[str] = ()
+    said: Sequence[str] = ()
+    is_family: bool | None = None
+    has_controls: bool = False
+    published: PublishedTable | None = None
+
+    def blocks(self, scope: Scope) -> list[Block]:
+        """Of one world; with the controls as a table of their own where they fit under none of its columns."""
+        if (block := self.block(scope)) is None:
+            return []
+        apart = self.has_controls and not block.footer and controls.were_run(scope)
+        return [block, *([controls.controls_block(scope, scope.world.domains, self.key)] if apart else [])]
+
+    def block(self, scope: Scope) -> Block | None:
+        """None where no result fills any cell."""
+        runs, world = self.runs(scope), scope.world
+        columns = self._columns(scope, runs)
+        rows = tuple(self._row(scope, name, here, columns) for name, here in self.groups(scope, runs).items())
+        is_family = self._is_tested if self.is_family is None else self.is_family
+        tested = adjusted(rows) if is_family else rows
+        by_domain = self.columns == "domain" and self.has_controls and controls.were_run(scope)
+        block = Block(
+            key="-".join(filter(None, (self.key, self.part, formats.slug(world.name)))),
+            world=world.name,
+            title=f"{self.title}. {world.title}" if self.title else world.title,
+            corner=self.head,
+            columns=tuple(columns.values()),
+            rows=tested,
+            quantities=tuple(self.numbers),
+            footer=controls.control_rows(scope, columns) if by_domain else (),
+        )
+        notes, said = ([note_of(text, runs, scope) for text in texts] for texts in (self.notes, self.said))
+        every = [say_tests(tested) if is_family else "", say_medians(tested), *said, say_missing(block)]
+        asides = self._asides(scope) if self.has_controls else []
+        return filled(block, [*self._left_out(scope, runs), *notes, *every, *asides])
+
+    # ------------------------------------------------------------------------------------- what it goes over
+
+    def runs(self, scope: Scope) -> list[Run]:
+        """The results it shows."""
+        found = chosen(scope.of(self.key), self.where, scope)
+        return one_target(scope, found) if self.where.get("target") == "@one" else found
+
+    def axes(self, scope: Scope) -> list[Axis]:
+        return [Axis.read(text, {**scope.names, **self.names}) for text in self.rows]
+
+    def labels(self, axis: Axis, scope: Scope, runs: Sequence[Run]) -> dict[Any, str]:
+        fixed = self.where.get(axis.fact)
+        if isinstance(fixed, str) and fixed.startswith("@"):
+            fixed = getattr(scope.world, fixed[1:], None)
+        return axis.labels(scope, runs, self.key, fixed)
+
+    def groups(self, scope: Scope, runs: Sequence[Run]) -> dict[str, list[Run]]:
+        """Name of a row -> its results."""
+        axes = self.axes(scope)
+        labels = [self.labels(axis, scope, runs) for axis in axes]
+        is_shown = [not (axis.if_several and len(some) == 1) for axis, some in zip(axes, labels, strict=True)]
+        groups: dict[str, list[Run]] = {}
+        for combination in product(*labels):
+            names = [some[label] for some, label, shown in zip(labels, combination, is_shown, strict=True) if shown]
+            here = [run for run in runs if all(run.get(axis.of) == label
+                                               for axis, label in zip(axes, combination, strict=True))]  # fmt: skip
+            if here or isinstance(self.columns, str):
+                groups[self.joined.format(*names) if self.joined else ", ".join(names)] = here
+        return groups
+
+    def _columns(self, scope: Scope, runs: Sequence[Run]) -> dict[Any, str]:
+        if not isinstance(self.columns, str):
+            return {name: name for name in self.columns}
+        return self.labels(self.across(scope), scope, runs)
+
+    def across(self, scope: Scope) -> Axis:
+        assert isinstance(self.columns, str)
+        return Axis.read(self.columns, {**scope.names, **self.names})
+
+    # --------------------------------------------------------------------------------------------- its cells
+
+    @cached_property
+    def templates(self) -> Mapping[str, CellTemplate]:
+        """Name of a column -> what stands in it, where columns are different numbers; else all under the empty name."""
+        cells = {"": self.cell} if isinstance(self.columns, str) else self.columns
+        return {name: CellTemplate(text) for name, text in cells.items()}
+
+    @property
+    def head(self) -> str:
+        """What its rows are."""
+        return self.corner or ", ".join(Axis.read(text, {}).corner for text in self.rows)
+
+    @property
+    def template(self) -> str:
+        """How the numbers of a cell stand together."""
+        return self.templates[""].template if isinstance(self.columns, str) else "{}"
+
+    @property
+    def _is_tested(self) -> bool:
+        return all(template.is_tested for template in self.templates.values())
+
+    def _row(self, scope: Scope, name: str, runs: Sequence[Run], columns: Mapping[Any, str]) -> Row:
+        def cell(label: Any, column: str) -> Cell:
+            here = runs
+            if isinstance(self.columns, str):
+                across = self.across(scope).of
+                here = [run for run in runs if run.get(across) == label]
+            template = self.templates[column if column in self.templates else ""]
+            beside = self.published.get(name, column) if self.published and scope.world.published else ()
+            return Cell(template.numbers(here, scope), tuple(map(published_number, beside)), template.template)
+
+        return Row(name, tuple(cell(*column) for column in columns.items()))
+
+    # ----------------------------------------------------------------------------------------- what is said
+
+    def _left_out(self, scope: Scope, runs: Sequence[Run]) -> list[str]:
+        """What stands in no row's name, since all results have it."""
+        few = [(axis, self.labels(axis, scope, runs)) for axis in self.axes(scope) if axis.if_several]
+        return [
+            f"{axis.corner.capitalize()}: {next(iter(labels.values()))}." for axis, labels in few if len(labels) == 1
+        ]
+
+    def _asides(self, scope: Scope) -> list[str]:
+        asides = [] if controls.were_run(scope) else [controls.not_run(scope)]
+        if (sweep := scope.sweep_of(self.key)) != (first := scope.sweeps[self.key][0]):
+            asides.append(f"From the sweep {sweep}, since {first} was not run in this world.")
+        return asides
+
+
+RELATIONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "not": operator.ne, "above": operator.gt, "from": operator.ge, "below": operator.lt,
+}  # fmt: skip
+
+
+def chosen(runs: Iterable[Run], where: Mapping[str, Any], scope: Scope) -> list[Run]:
+    """The results with these facts: a value, a list of values, or relations (`not`, `above`, `from`, `below`: a value).
+    "@member" and "@untouched" are the world's."""
+
+    def fits(found: Any, wanted: Any) -> bool:
+        if isinstance(wanted, Mapping):
+            if found is None:
+                return set(wanted) == {"not"}
+            return all(RELATIONS[name](found, of) for name, of in wanted.items())
+        if isinstance(wanted, str) and wanted.startswith("@"):
+            return wanted == "@one" or bool(found == getattr(scope.world, wanted[1:]))
+        return found in (wanted if isinstance(wanted, list | tuple) else (wanted,))
+
+    return [run for run in runs if all(fits(run.get(fact), wanted) for fact, wanted in where.items())]
+
+
+def note_of(text: str, runs: Sequence[Run], scope: Scope) -> str:
+    """A sentence whose fields are filled from the results; nothing where one cannot be."""
+    template = CellTemplate(text)
+    texts = [number.text for number in template.numbers(runs, scope)]
+    return "" if formats.DASH in texts else template.template.format(*texts)

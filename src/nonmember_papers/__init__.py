@@ -1,0 +1,1 @@
+"""The papers and studies that stand on the instrument: their reports, and the numbers they print."""

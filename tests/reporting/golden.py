@@ -1,0 +1,70 @@
+"""What a report prints, as one hash a section: any change of a number, a note, a mark or their order shows.
+
+`NONMEMBER_GOLDEN=write python -m pytest tests/reporting -n0 -m ""` writes tests/golden/reports.json anew.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from nonmember.reports.core.grid import Block, Cell, Document, Row, Section
+from nonmember.results.load import Run
+
+FILE = Path(__file__).parents[1] / "golden" / "reports.json"
+IS_WRITING = os.environ.get("NONMEMBER_GOLDEN") == "write"
+
+
+def hashes(document: Document) -> dict[str, str]:
+    """Key of a section -> hash of all it prints; pictures by their numbers, and as drawn where they were rendered."""
+    parts: dict[str, Any] = {section.key: _section(section) for section in document.sections}
+    head = (document.name, document.title, document.subtitle, document.worlds, document.notes)
+    glance = document.glance and _block(document.glance)
+    parts["document"] = [*head, dict(document.marks), document.lists_used, glance]
+    figures = [figure for section in document.sections for figure in section.figures if figure.png]
+    return {key: _hash(part) for key, part in (parts | {one.name + ".svg": one.svg for one in figures}).items()}
+
+
+def _section(section: Section) -> list[Any]:
+    figures = [
+        [one.name, one.world, one.title, one.alt, one.numbers and _block(one.numbers)] for one in section.figures
+    ]
+    return [section.title, section.lead, section.paper, section.notes, section.commands, section.is_empty,
+            [_block(one) for one in section.blocks], figures]  # fmt: skip
+
+
+def _block(block: Block) -> list[Any]:
+    return [block.key, block.world, block.title, block.corner, block.columns, block.quantities, block.notes,
+            [dataclasses.astuple(choice) for choice in block.choices],
+            *([_row(row) for row in rows] for rows in (block.rows, block.footer))]  # fmt: skip
+
+
+def _row(row: Row) -> list[Any]:
+    return [row.name, [_cell(cell) for cell in row.cells]]
+
+
+def _cell(cell: Cell) -> list[Any]:
+    return [
+        cell.template,
+        [[dataclasses.astuple(number) for number in numbers] for numbers in (cell.ours, cell.published)],
+    ]
+
+
+def check(document: Document, runs: Sequence[Run]) -> None:
+    """Known by report and results, whichever test builds it; what was never written down passes."""
+    key = f"{document.name} {_hash([(run.path, run.result.to_json()) for run in runs])}"
+    found, known = hashes(document), json.loads(FILE.read_text())
+    if IS_WRITING:
+        FILE.write_text(json.dumps(known | {key: known.get(key, {}) | found}, indent=0, sort_keys=True) + "\n")
+    elif key in known:
+        changed = [part for part in found if known[key].get(part, found[part]) != found[part]]
+        assert not changed, f"{document.name} prints something else than before in {sorted(changed)}"
+
+
+def _hash(part: Any) -> str:
+    return hashlib.sha256(json.dumps(part, default=str).encode()).hexdigest()[:16]

@@ -1,0 +1,128 @@
+"""Reports as data: what templates, axes and sections mean, and what is said where they mean nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import made_up
+import pytest
+from reading import runs_of
+
+from nonmember.reports.core.grid import FALSE
+from nonmember.reports.core.worlds import Scope, World
+from nonmember.reports.declared.cells import CellTemplate
+from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.declared.sections import read_sections
+from nonmember.reports.declared.tables import Axis, Table, chosen
+from nonmember.reports.render.markdown import cell_text
+
+WORLD = World(
+    "micro", "Micro world", "Small.", "make sweep SWEEP={sweep}", "target", "member", targets={"member": "read"}
+)
+
+
+def scope(*results):
+    return Scope(WORLD, tuple(runs_of(*results)), {"here": ["table2"]}, {})
+
+
+@pytest.mark.parametrize(
+    ("template", "printed"),
+    [
+        ("{value}", "0.250"),
+        ("{value:+.1}", "+0.2"),
+        ("{value:.1%} percent", "25.0 percent"),
+        ("{p_value:p}", "0.020"),
+        ("{p_value:tested}", f"0.020{FALSE}"),
+        ("{num_tokens:n}", "12,000"),
+        ("{num_tokens/num_documents:.1}", "80.0"),
+        ("{statistics.details.rho_reference_target}", "0.850"),
+        ("{health.before.ce}", "–"),
+        ("{value:.2} ({value:.2,lowest} to {value:.2,highest})", "0.25 (0.25 to 0.25)"),
+        ("{cleared} of {count}", "1 of 1"),
+        ("{value@member-untouched}", None),
+    ],
+)
+def test_what_a_template_prints(template, printed):
+    result = made_up.result(p_value=0.02, truth="member", num_tokens=12_000)
+    if printed is None:
+        with pytest.raises(ValueError, match="after @ stands untouched, member or untouched-member"):
+            CellTemplate(template).quantities  # noqa: B018
+    else:
+        here = scope(result)
+        assert cell_text(CellTemplate(template).cell(here.runs, here)).replace("\\", "") == printed
+
+
+@pytest.mark.parametrize(
+    ("template", "told"),
+    [
+        ("{loss}", "There is no 'loss' in a result: statistics are name, value"),
+        ("{value:.x}", "A number has the form p, tested, n, .3"),
+        ("{value:.3,worst}", "after the comma stands lowest, highest, first or range"),
+    ],
+)
+def test_a_field_that_is_none(template, told):
+    with pytest.raises(ValueError, match=told):
+        CellTemplate(template).quantities  # noqa: B018
+
+
+def test_facts_are_chosen_by_value_and_relation():
+    here = scope(*(made_up.result(data={"draw": draw}) for draw in (0, 1, 4)), made_up.result(data={"draw": None}))
+
+    def draws(wanted):
+        return [run.get("draw") for run in chosen(here.runs, {"draw": wanted}, here)]
+
+    assert draws(4) == [4]
+    assert draws([0, 1]) == [0, 1]
+    assert draws({"not": 4}) == [0, 1, None]
+    assert draws({"above": 0, "below": 4}) == [1]
+    assert draws({"from": 1}) == [1, 4]
+
+
+def test_rows_columns_and_what_is_said():
+    """Two p-values, adjusted as one family by hand: 2 x .01, then .04."""
+    here = scope(
+        made_up.result(target="target", p_value=0.01), made_up.result(target="member", p_value=0.04, truth="member")
+    )
+    table = Table(["target"], "domain", "{p_value:tested}", ["p"], key="here", names={"domain": {"scipy": "SciPy"}})
+    (block,) = table.blocks(here)
+    assert (block.key, block.corner, block.columns) == ("here-micro", "target", ("SciPy",))
+    assert {row.name: row.cells[0].ours[0].adjusted for row in block.rows} == {"read": "0.040", "target": "0.020"}
+    assert "2 p-values, Holm-adjusted as one family" in block.notes[0]
+    assert table.blocks(scope(made_up.result(sweep="another"))) == [], "no results of this table"
+
+
+def test_labels_of_an_axis():
+    here = scope(*(made_up.result(data={"draw": draw}) for draw in (4, 0)), made_up.result(data={"draw": None}))
+    axis = Axis("draw", {0: "the first", "other": "draw {}", "none": "no draw"})
+    assert list(axis.labels(here, here.runs, "here").values()) == ["the first", "draw 4", "no draw"]
+    assert list(Axis("draw", "{} times").labels(here, here.runs, "here").values()) == ["0 times", "4 times"]
+
+
+def test_sections_are_read_and_a_heading_that_is_none_is_named(tmp_path: Path):
+    path = tmp_path / "sections.md"
+    path.write_text(
+        "## One {#one}\n\nFirst\nlead.\n\nMore.\n\n> The paper\n> says.\n\n- A note\n  goes on.\n- Another.\n"
+    )
+    (text,) = read_sections(path)
+    assert (text.key, text.title, text.lead) == ("one", "One", "First lead. More.")
+    assert (text.paper, text.notes) == ("The paper says.", ("A note goes on.", "Another."))
+    path.write_text("## One\n")
+    with pytest.raises(ValueError, match=r"a section begins '## Title \{#key\}', not '## One'"):
+        read_sections(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"tables": {"one": {"rows": ["domain"], "colums": "target"}}}, "tables.one: there is no 'colums'; there are"),
+        ({"tables": {"one": {"rows": ["domain"]}}}, "tables.one: columns must be given"),
+        ({"figures": {"one": {"rows": ["domain"]}}}, "figures.one: alt, cell, labels, numbers, title, x must be given"),
+        ({"folder": "nowhere"}, r"there is no sections.md in nowhere"),
+    ],
+)
+def test_a_report_says_what_is_wrong_with_it(given, told, tmp_path):
+    (tmp_path / "sections.md").write_text("## One {#one}\n\nLead.\n")
+    fields = {"name": "x", "title": "X", "subtitle": "", "sweeps": {"one": ["table2"]}, "worlds": [WORLD],
+              "folder": str(tmp_path), "methods": ["prism"]}  # fmt: skip
+    with pytest.raises(ValueError, match=told):
+        DeclaredReport(**fields | given).build(runs_of(made_up.result()))
