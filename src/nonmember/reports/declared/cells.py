@@ -94,9 +94,8 @@ class Quantity:
         """The median of several; with @ of the results of one target, or the difference of two."""
         pair = dict(zip(("untouched", "member"), scope.world.pair(), strict=False))
         if self.targets == DIFFERENCE:
-            return difference(
-                *(self._number(select(runs, target=label), scope) for label in pair.values()), self.printed
-            )
+            untouched, member = (self._number(select(runs, target=label), scope) for label in pair.values())
+            return difference(untouched, member, self.printed)
         return self._number(select(runs, target=pair[self.targets]) if self.targets else runs, scope)
 
     def _number(self, runs: Sequence[Run], scope: Scope) -> Number:

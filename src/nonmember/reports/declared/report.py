@@ -87,7 +87,7 @@ class DeclaredReport(Report):
     """
 
     folder: str
-    methods: Sequence[str]  # type: ignore[misc]
+    methods: Sequence[str]  # type: ignore[assignment, misc]
     names: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     tables: Mapping[str, Any] = field(default_factory=dict)
     figures: Mapping[str, Any] = field(default_factory=dict)

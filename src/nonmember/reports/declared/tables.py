@@ -78,10 +78,8 @@ class Axis:
         if isinstance(self.names, str):
             return {label: self.names.format(label) for label in ascending if label is not None}
         if self.names is not None and OTHER in self.names:  # a name for each value: in ascending order
-            names = {
-                NONE if label is None else label: self.names[OTHER].format(label) for label in ascending
-            } | self.names
-            return {label: names[NONE if label is None else label] for label in ascending}
+            keys = {label: NONE if label is None else label for label in ascending}
+            return {label: self.names.get(key, self.names[OTHER].format(label)) for label, key in keys.items()}
         names = dict(self.names or {})
         return names | {label: str(label) for label in ascending if label not in names}
 
