@@ -185,9 +185,9 @@ def _lengths_apart(folder: Path) -> dict[str, int]:
     """See `lengths.key_of`; nothing for a folder without a configuration that can be read, of which loading tells."""
     try:
         config = json.loads((folder / CONFIG).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return key_of(config) if isinstance(config, dict) else {}
+    except (OSError, ValueError, RecursionError):
         return {}
-    return key_of(config) if isinstance(config, dict) else {}
 
 
 def _location(spec: Pretrained) -> Mapping[str, Any]:
