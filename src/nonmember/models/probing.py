@@ -7,7 +7,8 @@ Shapes: T tokens of a text, V vocabulary.
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+import itertools
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -67,17 +68,17 @@ def probe(model: Any) -> Outcome:
     lengths = lengths_of(model.config)
     _require_fractions(model)
     with evaluation_mode(model), torch.no_grad(), torch.random.fork_rng(devices=[]):
-        for most in (LONGEST, SHORT[1]):
+        # It may read fewer tokens than its configuration says, and not in another precision.
+        for reader, most in itertools.product(dict.fromkeys((_in_single_precision(model), model)), (LONGEST, SHORT[1])):
             try:
                 texts = _Texts(model, most)
                 pairs = list(dict.fromkeys(_pairs(texts.longest, lengths)))
-                reader = _in_single_precision(model)
                 if reader is not model:
                     _require_distribution(_log_probs(model, lengths, texts.draw(0, SHORT[1]))[0])
                 found = [_differences(reader, lengths, texts, pair) for pair in pairs]
                 return Outcome(*max(found, default=(0.0, 0.0)), tuple(pairs))
             except _CannotReadError as error:
-                failed = error  # it may read fewer tokens than its configuration says
+                failed = error
     raise ValueError(f"it cannot read a text of {SHORT[1]} tokens ({failed}). {ADVICE}.") from failed
 
 
@@ -170,8 +171,8 @@ def _differences(model: Any, lengths: Lengths, texts: _Texts, pair: tuple[int, i
     share = TOLERANCE if precise and not getattr(model, "is_quantized", False) else TOLERANCE_OF_HALF
     found = []
     for number in range(DRAWS):
-        short, long = (texts.draw(number, length) for length in pair)
-        changed = texts.other_end(short)
+        long = texts.draw(number, pair[1])
+        changed = texts.other_end(long[: pair[0]])
         alone = _log_probs(model, lengths, changed)[0]
         beside = _log_probs(model, lengths, changed, long)
         _require_distribution(beside[1])
@@ -224,8 +225,8 @@ def _moved(log_probs_TV: Tensor, others_TV: Tensor) -> float:
 
 def _spread(log_probs_TV: Tensor) -> float:
     """Mean standard deviation over the vocabulary, tokens that are ruled out aside."""
-    deviations: Sequence[Tensor] = [row_V[row_V.isfinite()].std(correction=0) for row_V in log_probs_TV]
-    return float(torch.stack(list(deviations)).nan_to_num(0.0).mean())
+    deviations = [row_V[row_V.isfinite()].std(correction=0) for row_V in log_probs_TV]
+    return float(torch.stack(deviations).nan_to_num(0.0).mean())
 
 
 def _in_single_precision(model: Any) -> Any:

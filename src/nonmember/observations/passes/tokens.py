@@ -166,7 +166,7 @@ def length_buckets(
     batches: list[list[int]] = []
     for index in sorted(range(len(lengths)), key=lambda i: -lengths[i]):
         longest = lengths[batches[-1][0]] if batches else 0
-        fits = longest * (len(batches[-1]) + 1) <= max_batch_tokens if batches else False
+        fits = bool(batches) and longest * (len(batches[-1]) + 1) <= max_batch_tokens
         if fits and group(longest) == group(lengths[index]):
             batches[-1].append(index)
         else:
