@@ -20,6 +20,8 @@ from command_line import only, rows_of, write_rows
 from nonmember import corpora
 from nonmember import models as kinds
 
+BLANK = ["", " \n", "\u200b\ufeff", float("nan")]
+
 
 @pytest.fixture
 def question(make_model, texts) -> dict[str, object]:
@@ -91,6 +93,21 @@ def test_models_and_texts_in_memory(answered, models, texts):
     assert all(torch.equal(before[name], value) for name, value in target[0].state_dict().items())
     # Nothing of the given models is on the disk.
     assert len(list(Path("outputs/store/models").glob("[!.]*"))) == 2, "the two distilled references alone"
+
+
+def test_blank_rows_change_no_number_and_are_named(answered, question, texts):
+    rows = [*rows_of(texts[:20]), *({"id": f"blank{place}", "text": text} for place, text in enumerate(BLANK))]
+    found = nm.audit("prism", **question | {"documents": pd.DataFrame([*rows, *rows_of(texts)[20:]])}, overrides=SHORT)
+    assert found.result.provenance.keys == answered.result.provenance.keys
+    assert (found.p_value, found.statistic) == (answered.p_value, answered.statistic)
+    assert found.result.exclusions.dropped == {"blank": 4}
+    warning = "Blank documents of the suspect text were left out (4): blank0, blank1, blank2, blank3."
+    assert set(found.warnings) == {*answered.warnings, warning}
+
+
+def test_blank_rows_of_what_is_compared_with(texts):
+    found = nm.audit("blind", documents=texts, heldout=[*texts, "", None], overrides={"max_layout_auc": None})
+    assert found.warnings == ("Blank documents of the held-out text were left out (2): 40, 41.",)
 
 
 def test_weights_that_changed_are_another_model(models, texts):

@@ -2,12 +2,51 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from omegaconf import OmegaConf
 
 from nonmember.api.inputs import Inputs
-from nonmember.config.compose import override
+from nonmember.config.compose import composed, override
+from nonmember.config.slips import with_literal_paths
+
+# What Hydra's grammar or OmegaConf give a meaning, or cannot read.
+ODD = [
+    *("café", "中文", "e\u0301", "\u200b", "😀", "a=b", "=", "a b", " a ", "tab\t", "line\nbreak", "(a)", "[a,b]"),
+    *("{a: b}", "#a", "it's", 'a"b', "'a'", "!a", "&a", ";a", "~a", "~", "a,b", "a:b", "@a", "$a", "50%", "^a", "`a`"),
+    *("<a>", "a|b", "*", "?", "\\", "a\\", "\\'", "${a}", "${oc.env:HOME}", "\\${a}", "\\\\${a}", "$${a}", "${a", "}"),
+    *("glob(*)", "range(1,3)", "--a", "+a", "\udcff"),
+]  # fmt: skip
+NUMBERS = ["null", "true", "nan", "007", "1e5", "1_0"]
+
+
+def test_no_value_is_read_by_a_grammar():
+    """All at once, as composing takes a while."""
+    words = [override(f"+odd.a{place}", value) for place, value in enumerate(ODD + NUMBERS)]
+    nested = {"a b": ODD, "é=": {"k:": [None, True, 0.5]}}
+    inputs = Inputs.of(
+        {"+odd.nested": nested, "data.label": "${x}"}, {"k": (0.1, np.float64(0.5)), "outputs": Path("o")}
+    )
+    with composed("score", [*words, *inputs.overrides]) as (config, _):
+        found = OmegaConf.to_container(config.odd, resolve=True)
+        assert (config.k, config.outputs, config.data.label) == ([0.1, 0.5], "o", "${x}")
+    assert found.pop("nested") == nested
+    assert list(found.values()) == ODD + NUMBERS
+
+
+def test_what_stands_behind_the_sign_and_is_there_is_a_path(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ODD + NUMBERS:
+        Path(name).write_text("a")
+    words = with_literal_paths([f"+odd.a{place}={name}" for place, name in enumerate(ODD)])
+    with composed("score", words) as (config, _):
+        assert list(config.odd.values()) == ODD
+    others = ["seed=007", "costly=true", "data.path=[a.jsonl,b.jsonl]", "data.path=gone/é", "--cfg", "k"]
+    assert with_literal_paths(others) == others
+    assert with_literal_paths(["data.path=007"]) == ["data.path='007'"]
 
 
 def test_in_a_world_with_models_and_documents_of_its_own_ours_take_their_place():

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pandas as pd
 import pyarrow.parquet as pq
+import pytest
 
 import nonmember as nm
-from command_line import write_rows
+from command_line import rows_of, write_rows
 
 
 def observations() -> set[str]:
@@ -16,12 +17,23 @@ def observations() -> set[str]:
 
 
 def test_a_row_per_text(make_model):
-    table = nm.score(["moss fern reed pine", "", "lark"], make_model(0), k=[0.2, 0.5])
-    assert table["doc_id"].tolist() == ["0", "1", "2"]
+    table = nm.score(["moss fern reed pine", "a", "\u200b \u200b", None, "lark"], make_model(0), k=[0.2, 0.5])
+    assert table["doc_id"].tolist() == ["0", "1", "2", "3", "4"]
     assert {"loss", "zlib", "min_k_0.2", "min_k_plus_plus_0.5", "num_tokens", "reason"} <= set(table)
-    assert table["loss"].notna().tolist()[:2] == [True, False]
+    assert table["loss"].notna().tolist()[:4] == [True, False, False, False]
     assert "fewer than two tokens" in table["reason"][1]
+    assert all(reason.startswith("the text is blank") for reason in table["reason"][2:4])
     assert table.attrs["nonmember"]["k"] == [0.2, 0.5]
+
+
+@pytest.mark.parametrize("name", ["中文 (1)", "${oc.env:HOME}"])
+def test_any_name_of_a_file_and_of_a_model(nonmember, make_model, texts, name):
+    path = write_rows(Path(f"{name}.jsonl"), rows_of(texts[:3]))
+    Path(name).symlink_to(make_model(0))
+    table = nm.score(path, {"path": name, "dtype": "auto"}, max_tokens=64)
+    assert len(table) == 3
+    said = nonmember("score", f"model.path={name}", f"data.path={path}", "max_tokens=64")
+    assert pq.read_table(said.last_line).num_rows == 3, said.err
 
 
 def test_as_arrow(make_model):

@@ -105,7 +105,7 @@ def _explained(error: BaseException) -> str:
 def _of_a_word(word: str) -> str:
     """What Hydra's grammar cannot read, and how to write it."""
     key, _, value = word.partition("=")
-    odd = re.search(r"[^\w/\-\\+.$%*@?|:, ]", value, re.ASCII)
+    odd = re.search(r"[^\w/\-\\+.$%*@?|:, '\"]", value, re.ASCII)
     if odd is None:
         return f"{word!r} cannot be read: write key=value, with quotes around blanks or commas."
     from nonmember.config.compose import for_shell, override

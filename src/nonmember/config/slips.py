@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 from hydra._internal.utils import get_args_parser
@@ -49,7 +50,7 @@ def _is_number(value: str) -> bool:
 def refuse_options(command: str, arguments: Sequence[str]) -> None:
     """--target=FOLDER: raise ValueError that says how settings are written."""
     known = {name for action in get_args_parser()._actions for name in action.option_strings}
-    for argument, following in zip(arguments, [*arguments[1:], ""], strict=True):
+    for argument, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         said = OPTION.fullmatch(argument)
         if said is None or argument.partition("=")[0] in known:
             continue
@@ -61,7 +62,7 @@ def refuse_options(command: str, arguments: Sequence[str]) -> None:
 
 
 def _meant(command: str, name: str) -> str:
-    name = name if "." in name else re.sub(r"_(model|name|file|folder|dir|path)(_or_path)?$", "", name)
+    name = name if "." in name else re.sub(r"(_(model|name|file|folder|dir|path|or))+$", "", name)
     if name in ("model", "target"):
         return "target.path" if command == "audit" else "model.path"
     if name == "general":
