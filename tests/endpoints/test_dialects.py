@@ -172,6 +172,14 @@ def test_log_probabilities_that_the_key_may_not_ask_for_are_no_bad_key(tmp_path)
     assert "secret" not in str(raised.value)
 
 
+def test_thoughts_without_an_end_are_no_lack_of_log_probabilities(tmp_path):
+    with running(lambda _: answer("<think>\nThe sky", finish="length")) as here:
+        client = client_of(here.root, tmp_path)
+        with pytest.raises(EndpointError, match="still thought: give it room"):
+            capabilities.require(client, Access.TOP_LOGPROBS, "decop")
+        assert asked(client).reason.startswith("it was cut while it still thought")
+
+
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_key_that_is_refused_is_called_that(status, tmp_path):
     with running(lambda _: error(status, "Forbidden.")) as here:
@@ -328,8 +336,8 @@ def test_secrets_of_headers_and_queries_are_sent_and_written_nowhere(tmp_path, c
         ({"key_variable": "sk-0123456789abcdefgh"}, "must be the name of an environment variable"),
         ({"key_variable": "AKIAIOSFODNN7EXAMPLE"}, "must be the name of an environment variable"),
         ({"key_variable": "0123456789ABCDEF0123456789ABCDEF"}, "must be the name of an environment variable"),
-        ({"url": "https://h/sk-0123456789abcdefgh/v1"}, "looks like a secret"),
-        ({"url": "sk-0123456789abcdefgh"}, "looks like a secret"),
+        ({"url": "https://h/sk-0123456789abcdefgh/v1"}, "holds what looks like a secret"),
+        ({"url": "sk-0123456789abcdefgh"}, "holds what looks like a secret"),
     ],
 )
 def test_settings_of_requests_are_checked(settings, expected):
