@@ -38,21 +38,22 @@ GROUPS = groups()
 ROWS = load_presets(PRESETS)
 COMMANDS = ("audit", "score", "train", "report", "plan")
 STUDIES = ["study", "dose_study", "releases", "published"]  # made for a sweep of their own, with axes of their own
-SAME_MODELS = ["smollm_kinds"]  # worlds of other text, by the presets of another
+SAME_MODELS = ["smollm_kinds", "gemma"]  # worlds of other text or another base, by the presets of another
+REAL = ["smollm", *SAME_MODELS]
 WORLDS = [name for name in options("world") if name not in (*STUDIES, *SAME_MODELS, "own")]
 SWEEP_NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))
 WORLDS_OF_SWEEP = {
     "demo": ["micro"],
     "known_truth": ["micro"],
     "demo_real": ["smollm"],
-    "smollm": ["smollm"],
+    "smollm": REAL,
     "smollm_kinds": ["smollm_kinds"],
     "smollm_kinds_asked": ["smollm_kinds"],
     "smollm_published": ["published"],
     "smollm_asked": ["smollm"],
-    "smollm_later": ["smollm"],
-    "smollm_lora": ["smollm"],
-    "smollm_lora_controls": ["smollm"],
+    "smollm_later": REAL,
+    "smollm_lora": REAL,
+    "smollm_lora_controls": REAL,
     "pile": ["pile"],
     "years_pile": ["pile"],
     "weak_references": ["micro"],
@@ -191,7 +192,7 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "demo_", "releases_", "published_")
+    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "gemma_", "demo_", "releases_", "published_")
     return [name for name in options(group) if not name.startswith(elsewhere)]
 
 
@@ -205,11 +206,11 @@ LABELLED = [name for name in options("labelled") if name not in LABELLED_BY_NAME
 SHELVES = [
     ("micro", "model", MODELS),
     ("pile", "model", [name for name in MODELS if name.startswith("micro_")]),
-    *((world, "model", options_of(world, "model")) for world in ("pythia", "smollm", "releases", "published")),
+    *((world, "model", options_of(world, "model")) for world in ("pythia", "smollm", "gemma", "releases", "published")),
     *(("micro", group, options(group)) for group in ("training", "score")),
     ("micro", "labelled", LABELLED),
     ("micro", "controls", options_elsewhere("controls")),
-    *((world, "controls", options_of(world, "controls")) for world in ("pythia", "smollm")),
+    *((world, "controls", options_of(world, "controls")) for world in ("pythia", "smollm", "gemma")),
 ]
 PLACES = [
     *deck(
@@ -261,6 +262,7 @@ PLACES = [
         "method=dose",
     ),
     *deck("audit", {"data": options_of("smollm", "data")}, "world=smollm"),
+    *deck("audit", {"data": options_of("gemma", "data")}, "world=gemma"),
     *deck("audit", {"data": options_of("releases", "data")}, "world=releases"),
     *deck("audit", {"data": options_of("published", "data")}, "world=published", "reference=null"),
     *deck("audit", {"model@target": options_of("demo", "model")}, "world=micro"),
@@ -338,8 +340,8 @@ def option(group: str, name: str) -> DictConfig:
 @functools.cache
 def axes_of_world(world: str) -> Any:
     own = option("world", world)
-    bases = [option("world", name.partition("@")[0]) for name in own.get("defaults", []) if "base/" in str(name)]
-    return OmegaConf.merge(*bases, own).axes
+    bases = [name.partition("@")[0] for name in own.get("defaults", []) if isinstance(name, str) and name != "_self_"]
+    return OmegaConf.merge(*map(axes_of_world, bases), own.get("axes", {}))
 
 
 @functools.cache
