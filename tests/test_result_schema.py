@@ -3,6 +3,7 @@ stands in it as data."""
 
 from __future__ import annotations
 
+import io
 import json
 import random
 import shutil
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from rich.console import Console
 
 import tiny
 from nonmember.audits.question import Audit
@@ -219,6 +221,10 @@ def test_an_audit_records_exposures_counters_and_what_it_tests(tmp_path):
     counters = result.health.counters["suspect"]
     assert counters.keys() == {"target", "reference", "distilled"}
     assert all(set(counted) == {"sigma_below_eps"} for counted in counters.values())
+    around = {"bos": None, "eos": None}
+    assert result.provenance.tokens == {"target": around, "reference": around, "distilled": around}
+    table.show([result], console=Console(file=(printed := io.StringIO())))
+    assert "around each text: target, reference, distilled: no BOS, no EOS" in " ".join(printed.getvalue().split())
 
 
 def test_every_test_says_what_it_claims_and_what_its_p_value_is_of():

@@ -7,9 +7,11 @@ from pathlib import Path
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+import torch
 
 import nonmember as nm
 from command_line import rows_of, write_rows
+from nonmember.models.loading import load_folder
 
 
 def observations() -> set[str]:
@@ -24,6 +26,19 @@ def test_a_row_per_text(make_model):
     assert "fewer than two tokens" in table["reason"][1]
     assert all(reason.startswith("the text is blank") for reason in table["reason"][2:4])
     assert table.attrs["nonmember"]["k"] == [0.2, 0.5]
+    assert table.attrs["nonmember"]["tokens"] == {"model": {"bos": None, "eos": None}}
+
+
+def test_a_beginning_of_text_token_has_the_first_token_scored(make_model):
+    text, loaded = ["moss fern reed pine"], load_folder(make_model(0))
+    loaded.tokenizer.bos_token = loaded.tokenizer.eos_token
+    given = (loaded.model, loaded.tokenizer)
+    plain, marked = nm.score(text, given), nm.score(text, given, tokens={"bos": "always"})
+    assert marked["num_tokens"][0] == plain["num_tokens"][0] + 1
+    assert marked.attrs["nonmember"]["tokens"] == {"model": {"bos": "<|endoftext|>", "eos": None}}
+    ids = torch.tensor([[0, *loaded.tokenizer(text)["input_ids"][0]]])
+    log_probs = loaded.model(ids).logits[0, :-1].double().log_softmax(-1)
+    assert marked["loss"][0] == pytest.approx(log_probs.gather(-1, ids[0, 1:, None]).mean().item(), abs=1e-5)
 
 
 @pytest.mark.parametrize("name", ["中文 (1)", "${oc.env:HOME}"])

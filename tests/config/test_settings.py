@@ -18,6 +18,7 @@ from hydra.utils import get_class
 from omegaconf import OmegaConf
 
 from nonmember.checks import require_count, require_number, require_text
+from nonmember.config.inputs import check_tokens
 from nonmember.config.roots import config_directory
 from nonmember.corpora import LibraryDocs
 from nonmember.endpoints.models import Endpoint, MaskedModel, Recorded
@@ -364,3 +365,15 @@ def test_nothing_heavy_is_imported_for_it():
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch", "transformers", "lightning", "datasets", "peft"} & set(loaded)
     assert Path(config_directory()).is_dir()
+
+
+def test_a_beginning_of_text_token_is_asked_of_models_that_follow_it():
+    never, served = OmegaConf.create({"tokens": {"bos": "never"}}), Endpoint("http://a/v1", "m", "chat", "KEY")
+    check_tokens(never, Pretrained("a/b", bos="never"), served)
+    check_tokens(OmegaConf.create({"tokens": {"bos": "auto"}}), Pretrained("a/b", bos="never"), served)
+    with pytest.raises(ValueError, match="what is only queried reads its texts by itself"):
+        check_tokens(never, served)
+    with pytest.raises(ValueError, match="is not what the configuration of b says"):
+        check_tokens(never, Noised(Pretrained("a/b"), 0.1, 1))
+    with pytest.raises(ValueError, match=r"tokens\.bos must be one of auto, always, never; got 'maybe'"):
+        check_tokens(OmegaConf.create({"tokens": {"bos": "maybe"}}))

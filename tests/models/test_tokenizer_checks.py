@@ -197,7 +197,8 @@ def test_a_regular_expression_without_end_names_the_document(tokenizer):
         encode_corpus(LoadedModel(None, tokenizer), corpus, None)
 
 
-def test_what_cannot_be_read_is_named(tokenizer):
+def test_what_cannot_be_read_is_named(tokenizer, monkeypatch):
+    monkeypatch.setattr(tokenizing, "FEW_IDS", 64)
     with pytest.raises(UnreadableText, match="cannot read text 2 of those given: it holds half a character"):
         ids_of(tokenizer, ["moss", "\ud800"])
     grown = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))

@@ -13,6 +13,7 @@ T = TypeVar("T")
 
 PROBE = "The quick brown fox jumps over the lazy dog, 12 times: naïve café, 中文; (x + y) != 'z'\n\tEnd."
 MOST_IDS_PER_BYTE = 16  # of a text; byte-level tokenizers have one
+FEW_IDS = 2**17  # which harm nobody, whatever they are made of
 PATIENCE, BYTES_PER_SECOND = 120.0, 20_000  # seconds for any call, and the slowest that is waited for beyond these
 
 
@@ -78,7 +79,7 @@ def encoded(tokenizer: Any, texts: Sequence[str], **options: Any) -> Any:
                 raise UnreadableText(one.name, index, one.why) from error
         raise UnreadableText(name_of(tokenizer), 0, _why(error, texts[0])) from error
     for index, (ids, size) in enumerate(zip(made["input_ids"], sizes, strict=True)):
-        if len(ids) > MOST_IDS_PER_BYTE * (size + 8):
+        if len(ids) > max(FEW_IDS, MOST_IDS_PER_BYTE * size):
             raise UnreadableText(name_of(tokenizer), index, f"of its {size:,} bytes it makes {len(ids):,} tokens")
         if None in ids:
             raise UnreadableText(name_of(tokenizer), index, "a part of it has no id, and there is no unknown token")

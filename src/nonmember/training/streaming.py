@@ -42,7 +42,8 @@ class EncodedChunks(Dataset[Any]):
         try:
             documents = encode_beginnings(self._tokenizer, [document.text for document in chunk], None)
         except UnreadableText as error:
-            raise UnreadableText(error.name, error.index, error.why, chunk[error.index].doc_id) from error
+            named = UnreadableText(error.name, error.index, error.why, chunk[error.index].doc_id)
+            raise ValueError(str(named)) from error  # which the loader's worker can send home
         # A tensor goes to the training process through shared memory. An array would go through a pipe, on which a
         # worker waits for ever that is full when the training process is killed.
         return torch.from_numpy(
