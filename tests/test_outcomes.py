@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import copy
+import io
 import json
 import os
 import re
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from rich.console import Console
 
-from nonmember.cli import table
-from nonmember.results.load import load_runs
+import nonmember as nm
+from nonmember.cli import page, table
+from nonmember.cli.store import keys_of_results
+from nonmember.results.load import load_runs, made_of_usable
 from nonmember.results.outcomes import num_without_seal, outcome_paths, read_outcome
 from nonmember.results.result import ERROR, RESULT, AuditResult, Failure
+from nonmember.results.seals import _hash_of
+from nonmember.runtime.terminal import visible
 from wandb_helpers import lay_down, lay_down_failure, result
 
 
@@ -102,3 +111,162 @@ def test_a_failure_that_was_mended_is_not_shown(tmp_path):
     os.utime(error, ns=(0, sealed_path.stat().st_mtime_ns + 1))  # another question failed there later
     assert outcome_paths(tmp_path) == [tmp_path / "failed" / ERROR, error, sealed_path]
     assert isinstance(read_outcome(error), Failure)
+
+
+# What strangers put there -------------------------------------------------------------------------------------------
+
+
+def changed(*path: Any, value: Any) -> Callable[[Path], None]:
+    """A result that says so itself, without a seal."""
+
+    def write(file: Path) -> None:
+        values = json.loads(result(cell="bad").to_json())
+        node = values
+        for one in path[:-1]:
+            node = node[one]
+        node[path[-1]] = value
+        file.write_text(json.dumps(values))
+
+    return write
+
+
+def sealed_with(files: dict[str, str]) -> Callable[[Path], None]:
+    def write(file: Path) -> None:
+        values = json.loads(result(cell="bad").to_json())
+        file.write_text(json.dumps({**values, "seal": {"files": files, "content": _hash_of(values, files)}}))
+
+    return write
+
+
+def linked_beside(file: Path) -> None:
+    file.with_name("scores.parquet").symlink_to("/etc/passwd")
+    sealed_with({"scores.parquet": "0" * 64})(file)
+
+
+UNUSABLE: dict[str, tuple[Callable[[Path], object], str]] = {
+    "a folder": (lambda file: file.mkdir(), "must be a plain file; got a folder"),
+    "a pipe": (os.mkfifo, "must be a plain file; got a pipe"),
+    "a file without end": (lambda file: file.symlink_to("/dev/zero"), "must be a plain file; got a device"),
+    "a huge file": (lambda file: file.open("wb").truncate(2**40), "must have at most 67,108,864 bytes"),
+    "nothing": (lambda file: file.touch(), "Expecting value"),
+    "brackets": (lambda file: file.write_text("[" * 100_000), "nested too deeply"),
+    "brackets in an object": (lambda file: file.write_text('{"a":' * 150 + "1" + "}" * 150), "more than 100 levels"),
+    "no UTF-8": (lambda file: file.write_bytes(b'{"a": "\xff"}'), "can't decode"),
+    "a list": (lambda file: file.write_text("[1]"), "must hold a JSON object"),
+    "a name twice": (lambda file: file.write_text('{"a": 1, "a": 2}'), "stands twice"),
+    "NaN": (lambda file: file.write_text('{"a": NaN}'), "NaN is no number of JSON"),
+    "5,000 digits": (lambda file: file.write_text(f'{{"a": {"9" * 5_000}}}'), "limit"),
+    "another schema": (changed("schema_version", value=3), "schema version must be 2; got 3"),
+    "a value that is text": (changed("statistics", "value", value="abc"), r"result.statistics.value must be a number"),
+    "details that are a list": (changed("statistics", "details", value=[1]), "statistics.details must be an object"),
+    "no settings": (changed("question", "settings", value=None), "question.settings must be an object"),
+    "a number beyond all": (changed("statistics", "p_value", value=10**400), "must be a finite number"),
+    "a number beyond all among the details": (changed("statistics", "details", "a", value=[10**400]), "finite number"),
+    "a label of a megabyte": (changed("question", "target", value="x" * 2**20), "at most 100,000 characters"),
+    "a truth that is a number": (changed("question", "truth", value=7), "question.truth must be text"),
+    "true for a number": (changed("statistics", "num_documents", value=True), "must be a whole number"),
+    "a field more": (changed("health", "fever", value=1), "health has 'fever', which this version does not know"),
+    "a dose that is a list": (
+        changed("statistics", "details", "excluded_dose", value=[]),
+        "a value that no audit writes",
+    ),
+    "a seal of another file": (sealed_with({"/etc/passwd": "0" * 64}), "must name files beside it; got '/etc/passwd'"),
+    "a seal of a file above": (sealed_with({"../x": "0" * 64}), "must name files beside it"),
+    "a seal of a link": (linked_beside, "got a link to somewhere else"),
+    "a seal of a device": (sealed_with({".": "0" * 64}), "must name files beside it|it is missing"),
+    "a seal that is a list": (changed("seal", value=[]), "changed afterwards"),
+}
+
+
+def test_what_cannot_be_used_hides_nothing_else(tmp_path, monkeypatch, capsys, caplog):
+    """In each command: the one good result is there, every other one is named with the reason, and counted."""
+    sealed(tmp_path / "good")
+    for number, (write, _) in enumerate(UNUSABLE.values()):
+        (tmp_path / f"bad-{number}").mkdir()
+        write(tmp_path / f"bad-{number}" / RESULT)
+    reasons = {f"bad-{number}": reason for number, (_, reason) in enumerate(UNUSABLE.values())}
+    monkeypatch.setattr(sys, "argv", ["nonmember", str(tmp_path)])
+
+    with pytest.raises(ValueError, match=rf"^{len(reasons)} of {len(reasons) + 1} results cannot be used"):
+        table.main()
+    shown = capsys.readouterr().out
+    assert shown.count("0.9300") == 1
+    for name, reason in reasons.items():
+        assert re.search(rf"failed  {name}: .*({reason})", shown), name
+
+    rows = nm.load_results(tmp_path)
+    assert rows["verdict"].notna().sum() == 2
+    assert rows["error"].notna().sum() == len(reasons) - 1  # of the dose a row needs nothing
+
+    with pytest.raises(ValueError, match=rf"^{len(reasons) - 1} of {len(reasons) + 1} results have no page"):
+        page.main()
+    assert str(tmp_path / "good" / "audit.html") in capsys.readouterr().out.splitlines()
+
+    found = load_runs([tmp_path])
+    assert len(found.runs) == 2
+    assert len(found.unreadable) == len(reasons) - 1 == sum("is left out" in line for line in caplog.messages)
+
+    keys, problems = keys_of_results([tmp_path])
+    assert str(tmp_path / "good") in keys
+    assert len(problems) >= 12, "whatever cannot be read"
+
+
+def test_a_report_is_made_of_the_results_that_it_can_use(tmp_path):
+    for cell in ("good", "bad"):
+        sealed(tmp_path / cell)
+    found = load_runs([tmp_path])
+
+    def make(collection: Any) -> list[str]:
+        return [{"good": "made"}[run.question.cell] for run in collection.runs]
+
+    made, used = made_of_usable(found, make)
+    assert made == ["made"]
+    assert list(used.unreadable.values()) == ["it holds a value that no audit writes (KeyError: 'bad')"]
+
+
+ODD = ("abc", [], {}, None, -1, True, "x" * 200_000, [None])
+
+
+def test_no_value_of_any_field_ends_in_a_traceback():
+    """Each field of a result, and each of its details, with odd values: refused by name, or shown."""
+    honest = json.loads(result().to_json())
+    refused = shown = 0
+    for path in paths_of(honest):
+        for odd in ODD:
+            values = copy.deepcopy(honest)
+            node = values
+            for one in path[:-1]:
+                node = node[one]
+            node[path[-1]] = odd
+            try:
+                read = AuditResult.of(values)
+            except ValueError:
+                refused += 1
+            else:
+                shown += 1
+                table.show([read], console=Console(file=io.StringIO()))
+    assert min(refused, shown) > 100
+
+
+def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    if path:
+        yield path
+    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for name, one in inner:
+        yield from paths_of(one, (*path, name))
+
+
+def test_hostile_words_are_shown_and_do_not_act(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "red\x1b[31m\u202ename"
+    sealed(folder)
+    words = "\x1b]0;title\x07 \u202egnp.exe [bold]x[/] <b>"
+    lay_down(tmp_path / "words", result(cell=words, target=words, corpus=words, allowed_claim=words))
+    monkeypatch.setattr(sys, "argv", ["nonmember", str(tmp_path)])
+    for command in (table, page):
+        command.main()
+        shown = "".join(capsys.readouterr())
+        assert not re.search("[\x1b\x07\u202e]", shown)
+    assert r"\x1b]0;title\x07 \u202egnp.exe" in visible(words)
+    made = (tmp_path / "words" / "audit.html").read_text(encoding="utf-8")
+    assert not re.search("[\x1b\x07\u202e]", made)
+    assert "<b>" not in made.partition("</style>")[2].replace("<b>no", "")

@@ -97,9 +97,9 @@ def test_what_is_saved_is_loaded(tmp_path, seed):
     ("change", "why"),
     [
         ({"schema_version": 3}, "its schema version must be 2; got 3"),
-        ({"question": {"method": "prism"}}, "models"),
-        ({"verdict": "inconclusive"}, "is not a mapping"),
-        ({"more": 1}, "unexpected keyword argument 'more'"),
+        ({"question": {"method": "prism"}}, "result.question lacks alpha"),
+        ({"verdict": "inconclusive"}, "result.verdict must be an object of names and values; got 'inconclusive'"),
+        ({"more": 1}, "result has 'more', which this version does not know"),
     ],
 )
 def test_what_is_no_result_of_this_schema_is_refused_in_a_sentence(tmp_path, change, why):

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from nonmember_verify.bundle import Audit
+from nonmember_verify.envelope import plain
 from nonmember_verify.known import is_known
 
 Described = Mapping[str, Any]
@@ -83,12 +84,13 @@ def _problem(audit: Audit, column: str, how: Described) -> str:
 
 def _problem_of_unknown(audit: Audit, column: str, how: Described) -> str:
     """Of a score that is not recomputed: it must be the one that the question asks for, and have no name of another."""
-    told, asked = how["score"]["kind"], audit.settings.get("score")
-    score = {name: value for name, value in how["score"].items() if name != "name"}
-    if column == how["role"] and isinstance(asked, Mapping) and score != dict(asked.items()):
-        return f"was scored by {_told(score)}, and the question asks for {_told(asked)}"
-    if told not in NAMES and any(NAME_OF_KNOWN.fullmatch(name) for name in (how["score"]["name"], *column.split("/"))):
-        return f"has the name of another score than {told}"
+    told, asked = plain(how["score"]), audit.settings.get("score")
+    if column in audit.question["models"] and isinstance(asked, Mapping):
+        score = {name: value for name, value in how["score"].items() if name != "name"}
+        if score != dict(asked.items()):
+            return f"was scored by {_told(score)}, and the question asks for {_told(asked)}"
+    if told["kind"] not in NAMES and any(NAME_OF_KNOWN.fullmatch(name) for name in (told["name"], *column.split("/"))):
+        return f"has the name of another score than {told['kind']}"
     return ""
 
 

@@ -59,7 +59,7 @@ def check_scores(audit: Audit, tables: Tables, report: Report) -> None:
                 continue
             if own is None or column not in own.values:
                 wrong.append(f"{column} of the {group} set is missing")
-            elif how["kind"] != "Scored" or not how["tables"] or not is_known(how["score"]):
+            elif how["kind"] != "Scored" or not is_known(how["score"]) or not how["tables"]:
                 not_done.setdefault(_why_not(how), []).append(f"{group}/{column}")
             elif problem := _problem(audit, group, column, how, tables):
                 wrong.append(problem)
@@ -83,7 +83,7 @@ def _wrongly_excluded(audit: Audit, tables: Tables) -> list[str]:
     found = []
     for group, reasons in audit.result["exclusions"]["documents"].items():
         columns = audit.described["columns"][group].values()
-        known = [how for how in columns if how["tables"] and how["kind"] == "Scored" and is_known(how["score"])]
+        known = [how for how in columns if how["kind"] == "Scored" and is_known(how["score"]) and how["tables"]]
         if len(known) < len(columns):
             continue
         for document in reasons:
@@ -114,7 +114,7 @@ def _why_not(how: Mapping[str, Any]) -> str:
         return "log-likelihoods of an ordered file are taken as stated"
     if how["kind"] == "Asked" or how.get("score", {}).get("kind") == "AnswerProbability":
         return "what a model answered is taken as stated; the answers are not in the bundle"
-    if how["tables"]:
+    if not is_known(how["score"]):
         told = ", ".join(f"{name} {value}" for name, value in plain(how["score"]).items())
         return f"the score ({told}) or one of its settings is unknown to this verifier"
     return "the bundle holds no token statistics for them"

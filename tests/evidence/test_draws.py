@@ -66,7 +66,7 @@ class Asked:
     alpha = 0.05
 
     def __init__(self, p: float):
-        self.stated = {"p_value": p}
+        self.statistics = {"p_value": p}
 
 
 def test_splits_that_were_chosen_are_found():

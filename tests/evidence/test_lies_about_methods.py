@@ -204,7 +204,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
             edited(TOLD, put("columns", "suspect", "target", "score", "kind", "Own")),
             edited(TOLD, put("columns", "suspect", "target", "tables", [])),
         ),
-        "was scored by Own, and the question asks for MinKPlusPlus",
+        "was scored by Own .*, and the question asks for MinKPlusPlus",
     ),
     "a finding hidden by leaving out the distilled reference": (
         "prism",

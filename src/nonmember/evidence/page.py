@@ -19,6 +19,7 @@ from nonmember.reports.audit_page.evidence import Evidence
 from nonmember.reports.audit_page.pictures import drawings
 from nonmember.reports.audit_page.write import POLICY
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult
+from nonmember.runtime.terminal import visible
 from nonmember_verify.bundle import NAMES, Audit
 from nonmember_verify.observations import Tables
 from nonmember_verify.report import Line, Report
@@ -34,13 +35,14 @@ def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Choi
     environment = Environment(
         loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    return environment.get_template("page.html.j2").render(
+    rendered = environment.get_template("page.html.j2").render(
         audits=[_shown(one, place, lines[place]) for place, one in enumerate(audits)],
         choice=choice,
         sealed=audits[0].seal is not None,
         style=Markup("".join((HERE.parent / name).read_text(encoding="utf-8") for name in STYLES)),
         policy=POLICY,
     )
+    return visible(rendered, keep="\n")
 
 
 def _checked(number: int, files: Mapping[str, bytes]) -> list[list[Line]]:

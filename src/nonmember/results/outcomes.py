@@ -50,7 +50,9 @@ def usable_outcome(path: Path, use: Callable[[AuditResult | Failure], object]) -
 
 def reason_of(error: Exception) -> str:
     """In words, of an error that somebody's files caused."""
-    told = str(error) if isinstance(error, ValueError | OSError) else f"{type(error).__name__}: {error}"
+    told = str(error)
+    if not isinstance(error, ValueError | OSError):
+        told = f"it holds a value that no audit writes ({type(error).__name__}: {error})"
     return told if len(told) <= LONGEST_REASON else f"{told[:LONGEST_REASON]}..."
 
 

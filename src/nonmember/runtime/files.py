@@ -38,13 +38,17 @@ def content_of(path: Path, at_most: int = MOST_BYTES) -> bytes:
         ValueError: where it is no plain file, such as a pipe that would be waited for, or larger than `at_most`.
         OSError: where it cannot be opened.
     """
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK), "rb") as stream:
-        status = os.fstat(stream.fileno())
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
             raise ValueError(f"it must be a plain file; got {_KINDS.get(stat.S_IFMT(status.st_mode), 'a device')}")
-        if status.st_size > at_most or len(content := stream.read(at_most + 1)) > at_most:
+        if status.st_size > at_most:
             raise ValueError(f"it must have at most {at_most:,} bytes; got {status.st_size:,}")
-    return content
+        with open(descriptor, "rb", closefd=False) as stream:
+            return stream.read(at_most)
+    finally:
+        os.close(descriptor)
 
 
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}

@@ -17,6 +17,7 @@ from nonmember.reports.audit_page.evidence import Evidence, load
 from nonmember.reports.audit_page.pictures import drawings
 from nonmember.results.mirror import Texts
 from nonmember.runtime.files import write_text_atomically
+from nonmember.runtime.terminal import visible
 
 PAGE = "audit.html"
 HERE = Path(__file__).parent
@@ -47,7 +48,7 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
     result = evidence.result
     asked = result.question
     sign, verdict = content.verdict(result)
-    return _template().render(
+    rendered = _template().render(
         result=result,
         question=content.question(result),
         sign=sign,
@@ -77,6 +78,7 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
         + Markup((HERE / "audit.css").read_text(encoding="utf-8")),
         policy=POLICY,
     )
+    return visible(rendered, keep="\n")
 
 
 @functools.cache
