@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Any
 
 NUM_NAMED = 3
@@ -112,3 +114,23 @@ def named(names: Collection[str]) -> str:
     """How many, and the first of them."""
     shown = ", ".join(list(names)[:NUM_NAMED])
     return f"{len(names)} tensor{'s' * (len(names) > 1)} ({shown}{', ...' * (len(names) > NUM_NAMED)})"
+
+
+def require_all_read(file: Path, model: Any) -> None:
+    """Raise ValueError where a GGUF file holds more or fewer numbers than the model that transformers made of it:
+    tensors for which it has no name are left out in silence."""
+    from gguf import GGUFReader
+
+    held = {str(tensor.name): math.prod(map(int, tensor.shape)) for tensor in GGUFReader(file).tensors}
+    num_read = sum(parameter.numel() for parameter in model.parameters())
+    if sum(held.values()) == num_read:
+        return
+    num_blocks = getattr(model.config.get_text_config(), "num_hidden_layers", None) or 0
+    numbers = {name: int(found[1]) for name in held if (found := re.match(r"blk\.(\d+)\.", name))}
+    # The frequencies of rotary embeddings that some files hold are another model's without them.
+    unread = [name for name in held if numbers.get(name, -1) >= num_blocks or name.startswith("rope_")]
+    raise ValueError(
+        f"{file} holds {sum(held.values()):,} numbers, and transformers reads {num_read:,} of them as a "
+        f"{type(model).__name__}{', not ' + named(unread) if unread else ''}: scores would be those of another model. "
+        "Take the model as safetensors."
+    )

@@ -28,7 +28,7 @@ from transformers.utils import logging as transformers_logging
 
 from nonmember.models.adapted import put_on
 from nonmember.models.attention import own_implementation, require_flash_attention
-from nonmember.models.completeness import require_complete, require_meaning
+from nonmember.models.completeness import require_all_read, require_complete, require_meaning
 from nonmember.models.folders import CONFIG, EXPECTED, check_folder, tensors_of, weight_files
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
@@ -217,6 +217,7 @@ def dequantize(file: Path, folder: Path) -> None:
         ) from error
     model, found = answer
     require_complete(str(file), found, model)
+    require_all_read(file, model)
     del model.config.quantization_config  # else transformers refuses to save what is no longer quantised
     model.hf_quantizer, model.is_quantized = None, False
     save(LoadedModel(model, tokenizer), folder)
