@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import hydra
@@ -11,10 +12,17 @@ from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
 
+from nonmember.audits.question import Audit
 from nonmember.config.compose import explained
 from nonmember.config.roots import checked, config_directory, register
 from nonmember.config.safety import check_hydra, instantiate
 from nonmember.config.untrusted import MAX_CELLS, check_code, check_file, check_params
+from nonmember.corpora import Jsonl
+from nonmember.corpora.sources.hub import Hub
+from nonmember.methods import RankAgreement
+from nonmember.models import Pretrained
+from nonmember.models.kinds.scratch import Scratch, TrainedTokenizer
+from nonmember.scores import Loss
 
 FILE = Path("theirs.yaml")
 # What a file says -> the key that is refused.
@@ -58,6 +66,7 @@ REFUSED = {
     "hydra: {help: {template: x}}": "hydra.help.template",
     "hydra: {verbose: true}": "hydra.verbose",
     "hydra: {sweeper: {_target_: x.Sweeper}}": "hydra.sweeper._target_",
+    "hydra: {sweeper: {max_batch_size: -1}}": "hydra.sweeper.max_batch_size",
     "hydra: {launcher: null}": "hydra.launcher",
     "hydra: {launcher: {_target_: x.Launcher}}": "hydra.launcher._target_",
     "hydra: {launcher: {setup: [rm -r x]}}": "hydra.launcher.setup",
@@ -158,6 +167,25 @@ def test_arguments_of_our_classes_have_names():
     node = {"_target_": "nonmember.models.Pretrained", "_args_": ["x", None, "float32", None, True]}
     with pytest.raises(ValueError, match=r"target\._args_ must be left out"):
         instantiate(OmegaConf.create({"target": node}).target)
+
+
+def test_no_code_by_way_of_an_architecture_or_an_address():
+    source = {"name": None, "split": "train", "revision": "abc", "text_field": "text", "id_field": None}
+    for path, files in (("https://evil/x", None), ("a/b", "x::https://evil/y"), ("a/b", ["x", "s3://evil/y"])):
+        with pytest.raises(ValueError, match="Hub reads data sets of the hub by their names; got the address"):
+            Hub(path=path, data_files=files, **source)
+    tokenizer = TrainedTokenizer(Jsonl("a", "id", "text"), 300)
+    for name in ("auto_map", "attn_implementation", "_attn_implementation", "quantization_config"):
+        with pytest.raises(ValueError, match=f"got {name}, which loads code"):
+            Scratch("gpt_neox", {"hidden_size": 8, name: "evil/kernel"}, tokenizer, 1)
+
+
+def test_a_model_is_a_model():
+    """And neither another spec nor what would make one."""
+    jsonl = Jsonl("a", "id", "text")
+    for other in (jsonl, functools.partial(Pretrained, "x")):
+        with pytest.raises(ValueError, match="target must be a model or null"):
+            Audit(other, None, jsonl, RankAgreement(Loss(), "spearman", 100, 0.05, max_tokens=64), 1, "documents")
 
 
 @pytest.mark.parametrize(

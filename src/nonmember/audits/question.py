@@ -51,6 +51,9 @@ class Audit:
     page_text: bool = False
 
     def __post_init__(self) -> None:
+        for role, model in (("target", self.target), ("reference", self.reference)):
+            hint = "Name one: model@target=NAME, or target.path=FOLDER."
+            require_kind(model, ModelSpec, role, "a model", hint=hint.replace("target", role), or_null=True)
         require_kind(self.method, Method, "method", "a method of auditing", hint="Name one: method=prism.")
         require_spec(self.suspect, "data.corpus")
         require_text(self.corpus_label, "data.label", hint="It is the name of the data set in tables.")

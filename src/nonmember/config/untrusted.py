@@ -43,9 +43,7 @@ LAUNCHER = (
     "qos", "comment", "constraint", "exclude", "gres", "cpus_per_gpu", "gpus_per_task", "mem_per_gpu", "mem_per_cpu",
     "account", "signal_delay_s", "max_num_timeout", "array_parallelism",
 )  # fmt: skip
-OF_HYDRA = re.compile(
-    rf"hydra\.(mode|sweeper\.(max_batch_size|params\..+)|callbacks\..+|launcher\.({'|'.join(LAUNCHER)}))"
-)
+OF_HYDRA = re.compile(rf"hydra\.(mode|sweeper\.params\..+|callbacks\..+|launcher\.({'|'.join(LAUNCHER)}))")
 
 
 @contextlib.contextmanager
