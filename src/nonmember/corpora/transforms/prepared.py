@@ -16,7 +16,7 @@ from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, r
 from nonmember.corpora.transforms.cleaning import Cleaned, near_duplicates, normalise, without_exact_duplicates
 from nonmember.corpora.transforms.splits import Select
 from nonmember.corpora.white_space import is_blank
-from nonmember.records import Corpus, Document
+from nonmember.records import Corpus, Document, Stream
 
 log = logging.getLogger(__name__)
 
@@ -102,14 +102,13 @@ class Prepared(CorpusSpec):
         if (same := self._same()) is not None:
             return builder.get(same)
         source, dropped = builder.get(self.source), Counter[str]()
-        documents: list[Document] = list(source.documents)
         if blank := self.blank_ids(builder):
             log.warning("Blank documents are left out (%s of %s): %s.", len(blank), len(source), first_few(blank))
             dropped["blank"] += len(blank)
-            documents = [document for document in documents if not is_blank(document.text)]
         elif self.cleaning.changes_nothing:
             return source
-        cleaned = (self.cleaning.cleaned(document, dropped) for document in documents)
+        left_out = set(blank)
+        cleaned = (self.cleaning.cleaned(one, dropped) for one in source.documents if one.doc_id not in left_out)
         documents = [document for document in cleaned if document is not None]
         if self.cleaning.duplicates == "drop":
             documents = without_exact_duplicates(documents, dropped)
@@ -124,10 +123,11 @@ class Prepared(CorpusSpec):
         return Corpus(tuple(documents), dict(sorted((Counter(source.dropped) + dropped).items())))
 
     def blank_ids(self, builder: Builder) -> list[str]:
-        """The documents that are dropped since they have no visible character."""
-        if self.blank == "keep":
+        """The documents that are dropped since they have no visible character; of a stream none is looked for."""
+        source = builder.get(self.source)
+        if self.blank == "keep" or isinstance(source, Stream):
             return []
-        return [document.doc_id for document in builder.get(self.source).documents if is_blank(document.text)]
+        return [document.doc_id for document in source.documents if is_blank(document.text)]
 
     def bound(self, hub: HubBounds) -> Bound:
         base = self.source.bound(hub)
