@@ -352,6 +352,9 @@ def test_variables_of_another_job_are_no_group(nonmember, ask, monkeypatch):
             assert "This run has one process (trainer.make_trainer.devices=1)" in said.err
             assert f"the environment says {name}=1 WORLD_SIZE=2" in said.err
             assert f"unset {name} WORLD_SIZE" in said.err
+    monkeypatch.setenv("SLURM_NTASKS", "2")
+    monkeypatch.setenv("SLURM_JOB_NAME", "mine")
+    assert "unset SLURM_NTASKS where it is left over" in nonmember(*ask()).err
     monkeypatch.setenv("RANK", "one")
     assert nonmember("list").err == "nonmember: The environment variable RANK must be a number; got 'one'. Unset it.\n"
 

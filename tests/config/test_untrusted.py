@@ -11,6 +11,7 @@ import yaml
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 from omegaconf import OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.audits.question import Audit
 from nonmember.config.compose import explained
@@ -225,6 +226,17 @@ def test_no_value_of_a_launcher_begins_a_line_of_its_script(sign):
     for change in changes:
         with pytest.raises(ValueError, match="must have no line break or other control character"):
             check_hydra(OmegaConf.create({"name": value, "hydra": {**hydra, "launcher": {**LAUNCHER, **change}}}))
+
+
+@pytest.mark.parametrize("hidden", ["${hydra:job.config_name}", "${later}"])
+def test_what_is_known_only_later_is_refused(hidden):
+    """The name of a file, say, which is the stranger's too."""
+    hydra = {"sweeper": {}, "callbacks": {}, "job_logging": None, "hydra_logging": None, "launcher": LAUNCHER}
+    params = {"sweeper": {"params": {"target": f"{{trust_{hidden}:true}}"}}}
+    for change in (params, {"launcher": {**LAUNCHER, "comment": hidden}}):
+        config = OmegaConf.create({"later": "${hydra:job.name}", "hydra": {**hydra, **change}})
+        with pytest.raises(OmegaConfBaseException):
+            check_hydra(config)
 
 
 def test_code_of_models_in_what_is_bundled(nonmember, tmp_path):

@@ -22,7 +22,12 @@ from hydra.errors import InstantiationException
 from hydra.experimental.callback import Callback
 from hydra.plugins.plugin import Plugin
 from omegaconf import MISSING, Container, DictConfig, ListConfig, OmegaConf
-from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
+from omegaconf.errors import (
+    InterpolationKeyError,
+    InterpolationToMissingValueError,
+    MissingMandatoryValue,
+    OmegaConfBaseException,
+)
 from omegaconf.resolvers import oc
 
 from nonmember.checks import looks_like_secret, refuse_secrets
@@ -59,8 +64,8 @@ def instantiate(node: Any) -> Any:
     """The object that a config describes; nested nodes first. Mappings and lists without a target become plain ones.
 
     node: of a composed config, a plain mapping or list, or None, which stays None. `_partial_: true` gives a callable
-    that waits for further arguments; `_args_` are arguments without a name, for code that the user
-    allows.
+    that waits for further arguments; `_args_`, for code that the user allows, are arguments
+    without a name.
 
     All targets are checked before the first is called, on the values as they are built: interpolations are followed
     once. Raises ValueError for a target that is not allowed, and Hydra's InstantiationException, with the error as its
@@ -297,7 +302,8 @@ def check_hydra(config: DictConfig) -> None:
 
 
 def _known_values(node: Any) -> Any:
-    """As plain containers, with interpolations followed where they lead somewhere before the job runs."""
+    """As plain containers, with interpolations followed. What cannot be followed yet could be anything later: raises
+    OmegaConf's error, but for a value that Hydra itself sets."""
     if isinstance(node, DictConfig) and not node._is_none():
         return {str(name): _known_values(_known(node, name)) for name in node}
     if isinstance(node, ListConfig) and not node._is_none():
@@ -308,8 +314,8 @@ def _known_values(node: Any) -> Any:
 def _known(node: Any, name: Any) -> Any:
     try:
         return node[name]
-    except OmegaConfBaseException:
-        return node._get_node(name)._value()
+    except (MissingMandatoryValue, InterpolationToMissingValueError):
+        return MISSING
 
 
 def _leaves(node: Any, key: str) -> Iterator[tuple[str, str, Any]]:

@@ -65,7 +65,8 @@ def check_file(content: Container | Mapping[str, Any], file: Path) -> None:
         content: below the package that Hydra puts it in.
         file: where it is from, for the message.
     """
-    for key, value in leaves(_plain(content)):
+    values = OmegaConf.to_container(content, resolve=False) if isinstance(content, Container) else content
+    for key, value in leaves(values):
         if key[0].partition(".")[0] == "hydra":
             allowed = OF_HYDRA.fullmatch(".".join(key)) is not None
         else:
@@ -120,10 +121,6 @@ def _only_by_word(key: Sequence[str], where: str) -> ValueError:
     )
 
 
-def _plain(content: Any) -> Any:
-    return OmegaConf.to_container(content, resolve=False) if isinstance(content, Container) else content
-
-
 def leaves(value: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
     """(names of the keys on the way, value) of all that is no mapping and no list, and of empty lists."""
     if isinstance(value, Mapping):
@@ -147,9 +144,8 @@ def _num_values(value: Any) -> float:
 
 def _given(value: Any) -> Any:
     """What an override's value is, in any of the ways to write several."""
-    for name in ("list", "values"):
-        if isinstance(inner := getattr(value, name, None), list):
-            return list(map(_given, inner))
+    if isinstance(value, ChoiceSweep):
+        return list(map(_given, value.list))
     if isinstance(value, dict):
         return {str(name): _given(inner) for name, inner in value.items()}
     return list(map(_given, value)) if isinstance(value, list) else value

@@ -116,7 +116,8 @@ class Compute:
         return self.trainer(logger=False, enable_checkpointing=False).strategy.root_device
 
     def trainer(self, **arguments: object) -> lightning.Trainer:
-        """A trainer of its own strategy object. Raises ValueError where this machine lacks the devices."""
+        """A trainer of its own strategy object. Raises ValueError where this machine or its Slurm job lacks the
+        devices."""
         from lightning.fabric.utilities.exceptions import MisconfigurationException
 
         from nonmember.runtime.callbacks import InterruptionGuard
@@ -126,6 +127,12 @@ class Compute:
             arguments["strategy"] = copy.deepcopy(self._strategy)
         try:
             return self.make_trainer(precision=self.precision, **arguments)
+        except RuntimeError as error:  # Lightning's about an allocation of several tasks
+            if os.environ.get("SLURM_NTASKS") is None:
+                raise
+            raise ValueError(
+                f"{error} Start the command by srun, or unset SLURM_NTASKS where it is left over from another job."
+            ) from error
         except MisconfigurationException as error:
             raise ValueError(
                 f"This trainer is not available here: {error} Choose another one, such as trainer=cpu."
