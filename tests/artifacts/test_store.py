@@ -232,11 +232,24 @@ def flip_bit(path: Path, after: bytes) -> None:
     path.write_bytes(content)
 
 
+def forge(path: Path, files: dict[str, str]) -> None:
+    """Other files in a sidecar without a hash of them, as earlier versions wrote it."""
+    sidecar = json.loads((path / "sidecar.json").read_text())
+    del sidecar["files_hash"]
+    (path / "sidecar.json").write_text(json.dumps({**sidecar, "files": files}))
+
+
 DAMAGE = {
     "data": (lambda path: flip_bit(path / "data.txt", b"da"), "data.txt was changed"),
     "facts": (lambda path: flip_bit(path / "sidecar.json", b'"length": '), "was changed"),
     "key": (lambda path: flip_bit(path / "sidecar.json", b'"number": '), "was changed"),
-    "hash": (lambda path: flip_bit(path / "sidecar.json", b'"data.txt": "'), "data.txt was changed"),
+    "hash": (lambda path: flip_bit(path / "sidecar.json", b'"data.txt": "'), "sidecar.json was changed"),
+    "hash, by an earlier version": (lambda path: forge(path, {"data.txt": "0" * 64}), "data.txt was changed"),
+    "a file elsewhere": (
+        lambda path: forge(path, {"/etc/passwd": "0" * 64}),
+        "'/etc/passwd', which lies outside of it",
+    ),
+    "a file above": (lambda path: forge(path, {"../x": "0" * 64}), "'../x', which lies outside of it"),
     "missing": (lambda path: (path / "data.txt").unlink(), "data.txt is missing"),
     "cut": (lambda path: (path / "sidecar.json").write_text('{"key": '), "cannot be read"),
     "empty": (lambda path: (path / "sidecar.json").write_text(""), "cannot be read"),

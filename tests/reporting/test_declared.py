@@ -83,7 +83,7 @@ def test_rows_columns_and_what_is_said():
     here = scope(
         made_up.result(target="target", p_value=0.01), made_up.result(target="member", p_value=0.04, truth="member")
     )
-    table = Table(["target"], "domain", "{p_value:tested}", ["p"], key="here", names={"domain": {"scipy": "SciPy"}})
+    table = Table(["target"], "domain", "{p_value:tested}", ["p"], sweep="here", names={"domain": {"scipy": "SciPy"}})
     (block,) = table.blocks(here)
     assert (block.key, block.corner, block.columns) == ("here-micro", "target", ("SciPy",))
     assert {row.name: row.cells[0].ours[0].adjusted for row in block.rows} == {"read": "0.040", "target": "0.020"}

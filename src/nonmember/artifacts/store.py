@@ -189,10 +189,17 @@ class Store:
             facts, key, files = sidecar["facts"], sidecar["key"], sidecar["files"]
         except (ValueError, KeyError, TypeError) as error:
             raise ValueError(damaged.format(f"its {SIDECAR} cannot be read ({error})")) from error
-        if key_hash(key) != digest or sidecar.get("facts_hash") != key_hash(facts):
+        listed = key_hash(files)  # of which entries of earlier versions have no hash
+        if (
+            key_hash(key) != digest
+            or sidecar.get("facts_hash") != key_hash(facts)
+            or sidecar.get("files_hash", listed) != listed
+        ):
             raise ValueError(damaged.format(f"its {SIDECAR} was changed after it was written"))
         if path not in self._verified:
             for name, expected in files.items():
+                if Path(name).is_absolute() or ".." in Path(name).parts:
+                    raise ValueError(damaged.format(f"its {SIDECAR} names {name!r}, which lies outside of it"))
                 if not (path / name).is_file():
                     raise ValueError(damaged.format(f"{name} is missing"))
                 if file_hash(path / name) != expected:
@@ -208,7 +215,8 @@ class Store:
         working = [path for path in partial.iterdir() if path.name.startswith(".")]
         names = {str(p.relative_to(partial)): p for p in sorted(partial.rglob("*")) if p.is_file()}
         files = {name: file_hash(path) for name, path in names.items() if not name.startswith(".")}
-        sidecar = {"key": key, "facts": facts, "facts_hash": key_hash(facts), "files": files, "made": made}
+        hashes = {"facts_hash": key_hash(facts), "files_hash": key_hash(files)}
+        sidecar = {"key": key, "facts": facts, **hashes, "files": files, "made": made}
         write_text_atomically(partial / SIDECAR, json.dumps(sidecar, indent=1, sort_keys=True) + "\n")
         share_mode(partial / SIDECAR, partial)
         for path in working:  # only now: on a full disk the resume point outlives the failed sidecar

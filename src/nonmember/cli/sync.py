@@ -280,8 +280,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _method_of(config: Mapping[str, Any]) -> str:
     """The method's name as in results; of one that cannot be told, just `audit`."""
-    module, _, name = str((config.get("method") or {}).get("_target_", "")).rpartition(".")
-    if not module.startswith("nonmember."):
+    method = config.get("method")
+    module, _, name = str(method.get("_target_", "")).rpartition(".") if isinstance(method, Mapping) else ("", "", "")
+    if not module.startswith("nonmember.methods"):  # the folder may be somebody else's, and others act when imported
         return "audit"
     try:
         return str(getattr(importlib.import_module(module), name).name)

@@ -43,7 +43,7 @@ TOKENS = field("num_tokens")
 
 TESTS = Table(
     ["method"], "domain", "{p_value@untouched:tested} / {p_value@member:tested}", ["p, untouched", "p, trained"],
-    key="table4", corner="test", where={"method": ["llm_di", "pacost"]}, has_controls=True,
+    sweep="table4", corner="test", where={"method": ["llm_di", "pacost"]}, has_controls=True,
     names={"method": {"llm_di": "LLM-DI", "pacost": "PaCoST"}},
 )  # fmt: skip
 MEDIANS = CellTemplate("{statistics.details.median_p_value@untouched:p} / {statistics.details.median_p_value@member:p}")

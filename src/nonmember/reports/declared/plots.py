@@ -58,7 +58,7 @@ class Plot:
     title: str
     labels: tuple[str, str]
     alt: str
-    key: str = ""
+    sweep: str = ""
     section: str = ""
     part: str = ""
     corner: str = ""
@@ -78,7 +78,7 @@ class Plot:
     @property
     def table(self) -> Table:
         return Table(
-            self.rows, self.x, self.cell, self.numbers, self.key, part=self.part, title=self.of_numbers,
+            self.rows, self.x, self.cell, self.numbers, self.sweep, part=self.part, title=self.of_numbers,
             corner=self.corner, where=self.where, names=self.names, is_family=False,
         )  # fmt: skip
 
@@ -101,7 +101,7 @@ class Plot:
             legend_below(canvas, canvas.axes[0])
 
         size = size_of_panels(len(groups)) if self.panels else SIZE
-        name = "-".join(filter(None, (self.key, self.part)))
+        name = "-".join(filter(None, (self.sweep, self.part)))
         return figure_of(name, scope.world, self.title, self.alt, block, size, paint)
 
     def _block(self, scope: Scope) -> Block | None:

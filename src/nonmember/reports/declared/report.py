@@ -75,7 +75,7 @@ class DeclaredReport(Report):
         folder: Has sections.md, and published.txt where a paper's numbers stand beside ours. Of this program's papers
             the name alone.
         methods: Whose results it is about, all others are left out.
-        tables, figures: Name -> fields of `Table` or `Plot`; `key` is the name where it is not given. In the order in
+        tables, figures: Name -> fields of `Table` or `Plot`; `sweep` is the name where it is not given. In the order in
             which they stand in their sections.
         published: Key of a table of published.txt -> fields of `Printed`.
         made_by: Section -> keys of the sweeps that fill it, where not its own.
@@ -118,21 +118,21 @@ class DeclaredReport(Report):
             beside = None
             for key in keys:
                 beside = known[key] if beside is None else beside | known[key]
-            return made(Table, f"tables.{name}", {"key": name, **fields, "published": beside})
+            return made(Table, f"tables.{name}", {"sweep": name, **fields, "published": beside})
 
         return [table(*item) for item in self.tables.items()]
 
     @cached_property
     def all_figures(self) -> list[Plot]:
-        return [made(Plot, f"figures.{name}", {"key": name, **fields}) for name, fields in self.figures.items()]
+        return [made(Plot, f"figures.{name}", {"sweep": name, **fields}) for name, fields in self.figures.items()]
 
     def all_parts(self) -> tuple[Part, ...]:
         """As sections.md has them."""
         return tuple(self._part(text) for text in read_sections(self.path / SECTIONS))
 
     def _part(self, text: SectionText) -> Part:
-        ours = [table for table in self.all_tables if (table.section or table.key) == text.key]
-        plots = [plot for plot in self.all_figures if (plot.section or plot.key) == text.key]
+        ours = [table for table in self.all_tables if (table.section or table.sweep) == text.key]
+        plots = [plot for plot in self.all_figures if (plot.section or plot.sweep) == text.key]
         special = self.special.get(text.key)
         is_filled = bool(ours or plots or special)
 
@@ -155,7 +155,7 @@ class DeclaredReport(Report):
             name = fields.get("section", key)
             if name == section:
                 printed = made(Printed, f"published.{key}", {k: v for k, v in fields.items() if k != "section"})
-                ours = next((table for table in self.all_tables if (table.section or table.key) == section), None)
+                ours = next((table for table in self.all_tables if (table.section or table.sweep) == section), None)
                 blocks.append(printed.block(key, known[key], ours))
         return blocks
 

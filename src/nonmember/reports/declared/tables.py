@@ -93,7 +93,7 @@ class Table:
         columns: A fact; or name -> cell, where columns are different numbers, and rows without results are left out.
         cell: What stands in a cell, see `cells`.
         numbers: What the numbers of a cell are.
-        key: Of the report's sweeps: whose results it shows; and the section it stands in.
+        sweep: Of the report's sweeps: whose results it shows; and the section it stands in.
         section: The section, where it is another.
         part: Tells several tables of one section apart, in their keys.
         title: Before the world's; where there is none, the world's alone.
@@ -112,7 +112,7 @@ class Table:
     columns: str | Mapping[str, str]
     cell: str = ""
     numbers: Sequence[str] = ("number",)
-    key: str = ""
+    sweep: str = ""
     section: str = ""
     part: str = ""
     title: str = ""
@@ -131,7 +131,7 @@ class Table:
         if (block := self.block(scope)) is None:
             return []
         apart = self.has_controls and not block.footer and controls.were_run(scope)
-        return [block, *([controls.controls_block(scope, scope.world.domains, self.key)] if apart else [])]
+        return [block, *([controls.controls_block(scope, scope.world.domains, self.sweep)] if apart else [])]
 
     def block(self, scope: Scope) -> Block | None:
         """None where no result fills any cell."""
@@ -142,7 +142,7 @@ class Table:
         tested = adjusted(rows) if is_family else rows
         by_domain = self.columns == "domain" and self.has_controls and controls.were_run(scope)
         block = Block(
-            key="-".join(filter(None, (self.key, self.part, formats.slug(world.name)))),
+            key="-".join(filter(None, (self.sweep, self.part, formats.slug(world.name)))),
             world=world.name,
             title=f"{self.title}. {world.title}" if self.title else world.title,
             corner=self.head,
@@ -160,7 +160,7 @@ class Table:
 
     def runs(self, scope: Scope) -> list[Run]:
         """The results it shows."""
-        found = chosen(scope.of(self.key), self.where, scope)
+        found = chosen(scope.of(self.sweep), self.where, scope)
         return one_target(scope, found) if self.where.get("target") == "@one" else found
 
     def axes(self, scope: Scope) -> list[Axis]:
@@ -170,7 +170,7 @@ class Table:
         fixed = self.where.get(axis.fact)
         if isinstance(fixed, str) and fixed.startswith("@"):
             fixed = getattr(scope.world, fixed[1:], None)
-        return axis.labels(scope, runs, self.key, fixed)
+        return axis.labels(scope, runs, self.sweep, fixed)
 
     def groups(self, scope: Scope, runs: Sequence[Run]) -> dict[str, list[Run]]:
         """Name of a row -> its results."""
@@ -240,7 +240,7 @@ class Table:
 
     def _asides(self, scope: Scope) -> list[str]:
         asides = [] if controls.were_run(scope) else [controls.not_run(scope)]
-        if (sweep := scope.sweep_of(self.key)) != (first := scope.sweeps[self.key][0]):
+        if (sweep := scope.sweep_of(self.sweep)) != (first := scope.sweeps[self.sweep][0]):
             asides.append(f"From the sweep {sweep}, since {first} was not run in this world.")
         return asides
 

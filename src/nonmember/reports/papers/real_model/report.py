@@ -119,7 +119,7 @@ def _answer(runs: Sequence[Run], dose: int, world: str) -> Cell:
 
 
 P_OF_FILE = Table(
-    ["domain", "draw"], "duplication", "{p_value:tested}", ["p"], key=DUPLICATION, title="p",
+    ["domain", "draw"], "duplication", "{p_value:tested}", ["p"], sweep=DUPLICATION, title="p",
     corner="set; times read", names={"draw": "draw {}", "duplication": "{}"},
     said=["A test reads {statistics.details.num_tokens_read:n,range} tokens."],
 )  # fmt: skip
