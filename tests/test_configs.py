@@ -1001,4 +1001,4 @@ def test_texts_of_ones_own_are_as_they_are_and_those_of_the_worlds_as_their_numb
         config = composed("audit", [f"world={world}"])
         assert (config.max_layout_auc, config.zlib_text) == (None, "whole")
     own = build(composed("audit", ["data=ordered", "data.path=examples.txt"]).data.corpus)
-    assert own.split == "lines"
+    assert own.source.split == "lines"

@@ -44,8 +44,7 @@ LONG = {
     "methods/fsd.py", "methods/clearance/clearance.py", "methods/dose/dose.py", "methods/mc_pdd/mc_pdd.py",
     "methods/extraction/name_cloze.py", "methods/base.py", "corpora/sources/documents.py", "corpora/sources/hub.py",
     "corpora/transforms/splits.py", "observations/passes/tokens.py", "training/run.py",
-    "tracking/trackers.py", "config/roots.py", "config/safety.py", "reports/papers/prism/report.py",
-    "reports/papers/prism/figures.py",
+    "tracking/trackers.py", "config/roots.py", "config/safety.py", "models/loading.py",
 }  # fmt: skip
 OPENERS = {
     "open",

@@ -229,7 +229,7 @@ def test_truncated_weights(nonmember, ask, make_model, tmp_path):
     shutil.copytree(make_model(0), folder)
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:-100])
-    refused(nonmember(*ask(target=folder)), "No causal language model could be loaded", "cut")
+    refused(nonmember(*ask(target=folder)), "No model could be loaded from", "cut")
 
 
 INNER = "gpt_neox.layers.1.mlp.dense_h_to_4h.weight"
@@ -246,7 +246,7 @@ def cut(weights):
 @pytest.mark.parametrize("change", [remove, cut])
 def test_weights_of_another_model(nonmember, ask, damaged_model, change):
     """transformers would go on with random ones."""
-    refused(nonmember(*ask(target=damaged_model(change))), "1 weights are missing or of another shape", INNER)
+    refused(nonmember(*ask(target=damaged_model(change))), "Take both from one save_pretrained", INNER)
 
 
 @pytest.mark.parametrize(("role", "value"), [("target", "nan"), slow("reference", "inf")])
@@ -255,7 +255,7 @@ def test_logits_that_are_not_finite(nonmember, ask, damaged_model, nothing_is_lo
         weights[INNER][0, 0] = float(value)
 
     said = nonmember(*ask(**{role: damaged_model(spoil)}))
-    refused(said, "damaged cannot be observed", "NaN", "its weights are damaged")
+    refused(said, "damaged cannot be used", "NaN", "its weights are damaged")
 
 
 def test_a_training_that_diverges(nonmember, ask, nothing_is_lost):
@@ -392,7 +392,7 @@ def test_no_room_left(nonmember, ask, finished, num_bytes, more, kinds):
         said = nonmember(*arguments)
     refused(said, os.strerror(errno.EFBIG), "make room", "outputs=FOLDER", "Everything finished before is kept.")
     before = snapshot()
-    assert {Path(name).parts[2] for name in before} == kinds, "what was finished is there"
+    assert {Path(name).parts[2] for name in before} - {"probes"} == kinds, "what was finished is there"
     assert nonmember(*arguments).status == 0
     after = snapshot()
     assert {name: after[name] for name in before} == before, "and used, not made again"

@@ -172,5 +172,5 @@ def test_a_bundle_needs_what_was_asked_and_rows_that_can_be_read(nonmember, unfi
     Path("my.key").unlink()
     Path("rows.jsonl").write_text('{"text": "moss"}\nfern\n')
     said = nonmember(*unfinished, "--data", "rows.jsonl")
-    assert (said.status, "rows.jsonl must be JSON Lines, a row for each document" in said.err) == (1, True), said.err
+    assert (said.status, "rows.jsonl, line 2 must be one JSON object" in said.err) == (1, True), said.err
     assert not Path("one.zip").exists()

@@ -33,7 +33,6 @@ from nonmember.models import Gguf, Pretrained, Scratch, loading
 from nonmember.models.attention import own_implementation
 from nonmember.models.kinds.pretrained import ATTENTIONS
 from nonmember.models.loading import (
-    from_scratch,
     load_folder,
     load_pretrained,
     pretrained_identity,
@@ -216,8 +215,8 @@ def test_a_nested_configuration_and_one_of_our_own_are_cleaned_too():
     cleaned = own_implementation(config).inner
     assert (cleaned._attn_implementation, cleaned._experts_implementation) == (None, None)
     architecture = {**tiny.scratch(1).architecture, "attn_implementation": "owner/kernel"}
-    spec = Scratch("gpt_neox", architecture, tiny.scratch(1).tokenizer, seed=1)
-    assert from_scratch(spec, TOKENIZER).model.config._attn_implementation == "sdpa"
+    with pytest.raises(ValueError, match="attn_implementation, which loads code"):
+        Scratch("gpt_neox", architecture, tiny.scratch(1).tokenizer, seed=1)
 
 
 def test_the_implementation_is_a_setting_and_part_of_the_key_where_it_is_not_the_default(sound):

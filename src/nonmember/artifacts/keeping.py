@@ -16,6 +16,7 @@ from nonmember.artifacts.store import SIDECAR, Store, key_hash
 from nonmember.runtime.files import file_hash, is_locked, locked
 
 ANSWERS = "completions"  # tables that grow; no entries, since they are never complete
+PROBES = "probes"  # notes on models, made again in a moment; no entries, since no result rests on one
 PARTIAL, MERGING, REMOVED = ".partial-", ".merging-", ".removed-"
 
 
@@ -69,7 +70,8 @@ def entries(root: Path) -> list[Kept]:
     """The complete ones, by kind and label. Raises ValueError where there is no store."""
     if not root.is_dir():
         raise ValueError(f"There is no store in {root}. Name its folder (--store), such as outputs/store.")
-    paths = [path for kind in sorted(root.iterdir()) if kind.is_dir() for path in Store(root).sidecars(kind.name)]
+    kinds = (path.name for path in sorted(root.iterdir()) if path.is_dir() and path.name != PROBES)
+    paths = [path for kind in kinds for path in Store(root).sidecars(kind)]
     return [Kept(path.parent) for path in sorted(paths)]
 
 

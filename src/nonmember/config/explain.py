@@ -31,6 +31,7 @@ from nonmember.config.roots import config_directory
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MAX_LISTED = 30
+FREE = (".extra_body", ".extra_query", ".extra_headers", ".request_settings")  # any key may be added to these
 LEADS_BACK = (
     "A config leads back to itself, by a defaults list that names its own file or by ${...}. Correct the file that was "
     "chosen."
@@ -83,7 +84,8 @@ def _explained(error: BaseException) -> str:
             known = [str(key) for key in error.parent_node if key != "hydra"]
             above = str(error.full_key).rpartition(".")[0]
             start = f"{above} has" if above else "The keys are"
-            has = f"{start} {_listed(known)}." if known else f"{above} is empty; add to it with +{error.full_key}=..."
+            empty = f"is empty; add to it with +{error.full_key}=..." if above.endswith(FREE) else "has no keys."
+            has = f"{start} {_listed(known)}." if known else f"{above} {empty}"
             return f"There is no key {error.full_key}{_meant(str(error.key), known)} {has}"
         case InterpolationKeyError() if unknown := _NOT_IN_THE_WORLD.search(str(error)):
             return _of_a_world(unknown[1])

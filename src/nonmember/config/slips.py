@@ -52,8 +52,8 @@ def refuse_options(command: str, arguments: Sequence[str]) -> None:
     known = {name for action in get_args_parser()._actions for name in action.option_strings}
     for argument, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         said = OPTION.fullmatch(argument)
-        if said is None or argument.partition("=")[0] in known:
-            continue
+        if said is None or any(name.startswith(argument.partition("=")[0]) for name in known):
+            continue  # of Hydra's, or the beginning of one, of which Hydra's parser tells
         beside = following if following and not re.match(r"-|[\w.@/+]+=", following) else "VALUE"
         value = beside if said["value"] is None else said["value"]
         key = _meant(command, said["name"].replace("-", "_"))
