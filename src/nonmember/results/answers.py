@@ -45,7 +45,7 @@ def rows_of(
 
 def _of_texts(group: str, measurement: str, asked: AskedDocuments) -> Iterator[Row]:
     """A row per answer in text. kind: right, wrong, unreadable, empty or refused.   read: the answer as it was
-    understood.   prompt: what was asked, before any chat template."""
+    understood.   prompt: what was asked, before any chat template.   has_thoughts: of the model, which are left out."""
     for answer in (answer for answers in asked.answers for answer in answers):
         yield {
             "group": group,
@@ -59,6 +59,7 @@ def _of_texts(group: str, measurement: str, asked: AskedDocuments) -> Iterator[R
             "correct": answer.parsed.correct,
             "read": answer.parsed.read,
             "reason": answer.completion.reason,
+            "has_thoughts": answer.completion.has_thoughts,
             "finish_reason": answer.completion.finish_reason,
             "model": answer.completion.served_model,
             "date": answer.completion.date,
@@ -93,12 +94,15 @@ def _of_probabilities(
 
 
 def warnings_about(rows: Iterable[Row]) -> list[str]:
-    """How many answers about each group cannot be used, by why, with the first few of them."""
+    """How many answers about each group cannot be used, by why, with the first few of them; and before how many the
+    model thought."""
     totals: Counter[str] = Counter()
+    thoughts: Counter[str] = Counter()
     unusable: Counter[tuple[str, str]] = Counter()
     examples: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for row in rows:
         totals[row["group"]] += 1
+        thoughts[row["group"]] += bool(row.get("has_thoughts"))
         if row["kind"] in UNUSABLE:
             place = row["group"], row["kind"]
             unusable[place] += 1
@@ -108,6 +112,10 @@ def warnings_about(rows: Iterable[Row]) -> list[str]:
         f"{number} of {totals[group]} answers about the {group} set {UNUSABLE[kind]}, such as "
         f"{'; '.join(examples[group, kind])} (all: {ANSWERS})."
         for (group, kind), number in sorted(unusable.items())
+    ] + [
+        f"Before {number} of {totals[group]} answers about the {group} set the model thought, which is no part of them."
+        for group, number in sorted(thoughts.items())
+        if number
     ]
 
 
