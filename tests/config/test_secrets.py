@@ -17,19 +17,49 @@ from nonmember.runtime.terminal import LogFormatter
 # Made up, in the forms in which services give them out.
 LETTERS = "aB3dE5gH7jK9mN1pQ2rS4tU6vW8xY0zA"
 SECRETS = [
-    "sk-wrong-0123456789", f"sk-proj-{LETTERS}", f"sk-ant-api03-{LETTERS}", f"sk-or-v1-{'0a1b' * 16}",
-    f"hf_{LETTERS}", f"ghp_{LETTERS}", f"github_pat_{LETTERS}", f"glpat-{LETTERS}", "AKIAIOSFODNN7EXAMPLE",
-    f"AIza{LETTERS}", f"xoxb-{LETTERS}", f"gsk_{LETTERS}", f"r8_{LETTERS}", f"xai-{LETTERS}", f"nvapi-{LETTERS}",
-    f"pypi-{LETTERS}", f"npm_{LETTERS}", f"wandb_v1_{LETTERS}", f"sk_live_{LETTERS}",
-    f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{LETTERS}", f"Bearer {LETTERS}", "Basic dXNlcjpwYXNz",
-    "-----BEGIN PRIVATE KEY-----", f"https://host/v1/{'sk-' + LETTERS}/x",
-]  # fmt: skip
+    "sk-wrong-0123456789",
+    f"sk-proj-{LETTERS}",
+    f"sk-ant-api03-{LETTERS}",
+    f"sk-or-v1-{'0a1b' * 16}",
+    f"hf_{LETTERS}",
+    f"ghp_{LETTERS}",
+    f"github_pat_{LETTERS}",
+    f"glpat-{LETTERS}",
+    "AKIAIOSFODNN7EXAMPLE",
+    f"AIza{LETTERS}",
+    f"xoxb-{LETTERS}",
+    f"gsk_{LETTERS}",
+    f"r8_{LETTERS}",
+    f"xai-{LETTERS}",
+    f"nvapi-{LETTERS}",
+    f"pypi-{LETTERS}",
+    f"npm_{LETTERS}",
+    f"wandb_v1_{LETTERS}",
+    f"sk_live_{LETTERS}",
+    f"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.{LETTERS}",
+    f"Bearer {LETTERS}",
+    "Basic dXNlcjpwYXNz",
+    "-----BEGIN PRIVATE KEY-----",
+    f"https://host/v1/{'sk-' + LETTERS}/x",
+]
 NONE = [
-    "", "OPENAI_API_KEY", "/data/sk-learn-documentation-2024", "task-description-of-2024", "disk-0123456789abcdef",
-    "wiki/sk-20231101", "0123456789abcdef" * 4, "EleutherAI/pythia-160m", "hf_internal_testing_models", "max_tokens",
-    "Bearer env:KEY", "secret_garden_1911_chapter_one", "gsk_", "local-models-of-this-project-and-others", "ghp_x",
+    "",
+    "OPENAI_API_KEY",
+    "/data/sk-learn-documentation-2024",
+    "task-description-of-2024",
+    "disk-0123456789abcdef",
+    "wiki/sk-20231101",
+    "0123456789abcdef" * 4,
+    "EleutherAI/pythia-160m",
+    "hf_internal_testing_models",
+    "max_tokens",
+    "Bearer env:KEY",
+    "secret_garden_1911_chapter_one",
+    "gsk_",
+    "local-models-of-this-project-and-others",
+    "ghp_x",
     "npm_packages_of_2024_and_their_docs_in_full",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text", SECRETS)
@@ -48,11 +78,34 @@ def test_what_does_not(text):
 
 
 def test_names_of_secrets():
-    for name in ("api_key", "target.api_key", "x-api-key", "Authorization", "password", "client_secret", "apikey",
-                 "Ocp-Apim-Subscription-Key", "aws_secret_access_key", "token", "hf_token", "x-functions-key"):  # fmt: skip
+    for name in (
+        "api_key",
+        "target.api_key",
+        "x-api-key",
+        "Authorization",
+        "password",
+        "client_secret",
+        "apikey",
+        "Ocp-Apim-Subscription-Key",
+        "aws_secret_access_key",
+        "token",
+        "hf_token",
+        "x-functions-key",
+    ):
         assert names_a_secret(name), name
-    for name in ("key_variable", "max_tokens", "tokenizer", "stop_token_ids", "secretary", "keys", "api-version",
-                 "mask_token", "monkey", "passages", "cluster_key"):  # fmt: skip
+    for name in (
+        "key_variable",
+        "max_tokens",
+        "tokenizer",
+        "stop_token_ids",
+        "secretary",
+        "keys",
+        "api-version",
+        "mask_token",
+        "monkey",
+        "passages",
+        "cluster_key",
+    ):
         assert not names_a_secret(name), name
 
 
@@ -89,8 +142,16 @@ def test_the_values_of_a_sweep_are_looked_at_one_by_one():
 @pytest.mark.parametrize("key", ["key_variable: hunter2secret", "api_key: hunter2secret", "api_key: 20240101"])
 def test_a_secret_in_a_file_is_written_nowhere(key, nonmember, tmp_path):
     (tmp_path / "mine.yaml").write_text(f"defaults: [audit, _self_]\ntarget:\n  {key}\n")
-    said = nonmember("audit", f"--config-dir={tmp_path}", "--config-name=mine", "model@target=endpoint",
-                     "target.url=http://h/v1", "target.model=m", "world=micro", "method=decop")  # fmt: skip
+    said = nonmember(
+        "audit",
+        f"--config-dir={tmp_path}",
+        "--config-name=mine",
+        "model@target=endpoint",
+        "target.url=http://h/v1",
+        "target.model=m",
+        "world=micro",
+        "method=decop",
+    )
     assert said.status == 1
     assert "hunter2" not in said.err + said.out
     assert "20240101" not in said.err + said.out

@@ -52,23 +52,38 @@ AZURE = {
     [
         (dialects.openai_reasoning, {}, "It is blue.", True, {"max_completion_tokens": 16, "seed": 0}),
         (dialects.openai_reasoning, {"thinking": "off"}, "It is blue.", False, {"reasoning_effort": "none"}),
-        (dialects.openai_reasoning, {"request_settings": {"min_output_tokens": 900}}, "It is blue.", True,
-         {"max_completion_tokens": 900}),
+        (
+            dialects.openai_reasoning,
+            {"request_settings": {"min_output_tokens": 900}},
+            "It is blue.",
+            True,
+            {"max_completion_tokens": 900},
+        ),
         (dialects.azure, AZURE, "It is blue.", False, {"max_tokens": 8, "temperature": 0.0}),
         (dialects.anthropic, {}, "Blue.", True, {"temperature": 0.0}),
         (dialects.anthropic, {"thinking": "off"}, "Blue.", False, {"thinking": {"type": "disabled"}}),
         (dialects.vllm, {}, "Blue.", True, {"temperature": 0.0, "seed": 0}),
-        (dialects.vllm, {"thinking": "off"}, "Blue.", False,
-         {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}}),
+        (
+            dialects.vllm,
+            {"thinking": "off"},
+            "Blue.",
+            False,
+            {"chat_template_kwargs": {"enable_thinking": False, "thinking": False}},
+        ),
         (dialects.vllm, {"thinking": "keep"}, "<think>\nIs it <name>Bob</name>?</think>\n\nBlue.", False, {}),
-        (dialects.vllm, {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}, "top_k": 1}}, "Blue.",
-         False, {"top_k": 1}),
+        (
+            dialects.vllm,
+            {"extra_body": {"chat_template_kwargs": {"enable_thinking": False}, "top_k": 1}},
+            "Blue.",
+            False,
+            {"top_k": 1},
+        ),
         (dialects.llama_cpp, {}, "Blue.", True, {"temperature": 0.0}),
         (dialects.llama_cpp, {"thinking": "off"}, "Blue.", False, {}),
         (dialects.sglang, {}, "Blue.", True, {"temperature": 0.0}),
         (dialects.sglang, {"thinking": "off"}, "Blue.", False, {}),
     ],
-)  # fmt: skip
+)
 def test_each_service_is_asked_as_it_wants_and_once(service, settings, text, thinks, sent, tmp_path):
     with running(service) as here:
         client = client_of(here.root, tmp_path, **settings)
@@ -92,9 +107,11 @@ def test_any_of_the_refusals_together_is_found_whatever_the_server_says(number, 
 
     def service(one: Asked) -> Response:
         refused = (
-            (no_temperature and "temperature" in one.body) or (no_seed and "seed" in one.body)
-            or (no_system and dialects.roles_of(one.body) != ["user"]) or (other_name and "max_tokens" in one.body)
-        )  # fmt: skip
+            (no_temperature and "temperature" in one.body)
+            or (no_seed and "seed" in one.body)
+            or (no_system and dialects.roles_of(one.body) != ["user"])
+            or (other_name and "max_tokens" in one.body)
+        )
         return error(400, "Nein.") if refused else answer()
 
     with running(service) as here:
@@ -128,9 +145,12 @@ def test_what_was_found_by_an_earlier_version_is_found(tmp_path):
 
 def test_ways_to_ask_do_not_share_answers(tmp_path):
     ways: list[dict[str, Any]] = [
-        {}, {"extra_body": {"top_k": 1}}, {"extra_query": {"version": "1"}}, {"extra_headers": {"x-beta": "1"}},
+        {},
+        {"extra_body": {"top_k": 1}},
+        {"extra_query": {"version": "1"}},
+        {"extra_headers": {"x-beta": "1"}},
         {"request_settings": {"temperature": False}},
-    ]  # fmt: skip
+    ]
     with running(lambda _: answer()) as here:
         for way in ways:
             asked(client_of(here.root, tmp_path, **way))

@@ -83,12 +83,21 @@ def test_a_missing_answer_has_a_reason(answer, outcome, reason):
 @pytest.mark.parametrize(
     "answer",
     [
-        response(7), response(True), response({"answer": "Ada"}), response([[text_part("Ada")]]), response([7]),
-        response([{"type": "text", "text": 7}]), response([{"type": "text"}]), response("Ada", "error"),
-        response("Ada", "abort"), {"choices": [{"finish_reason": "stop"}]}, {"choices": [{"message": ["Ada"]}]},
-        {"choices": [{"delta": {"content": "Ada"}}]}, {"choices": [{"text": ["Ada", 7]}]},
+        response(7),
+        response(True),
+        response({"answer": "Ada"}),
+        response([[text_part("Ada")]]),
+        response([7]),
+        response([{"type": "text", "text": 7}]),
+        response([{"type": "text"}]),
+        response("Ada", "error"),
+        response("Ada", "abort"),
+        {"choices": [{"finish_reason": "stop"}]},
+        {"choices": [{"message": ["Ada"]}]},
+        {"choices": [{"delta": {"content": "Ada"}}]},
+        {"choices": [{"text": ["Ada", 7]}]},
     ],
-)  # fmt: skip
+)
 def test_what_is_no_text_is_no_answer(answer):
     """And never its Python repr."""
     with pytest.raises(Unusable):
@@ -111,12 +120,14 @@ def test_what_is_no_text_is_no_answer(answer):
         ("◁think▷Bob◁/think▷Ada", "ada"),
         ("<seed:think>Bob</seed:think>Ada", "ada"),
         ("<|channel>thought\nBob<channel|>Ada", "ada"),
-        ("<|channel|>analysis<|message|><name>Bob</name><|end|><|start|>assistant<|channel|>final<|message|>Ada<|return|>",
-         "ada"),
+        (
+            "<|channel|>analysis<|message|><name>Bob</name><|end|><|start|>assistant<|channel|>final<|message|>Ada<|return|>",
+            "ada",
+        ),
         ("<|channel|>analysis<|message|>Bob<|end|><|channel|>final <|constrain|>json<|message|>Ada", "ada"),
         ("analysisIs it <name>Bob</name>?assistantfinalAda", "ada"),
     ],
-)  # fmt: skip
+)
 def test_a_name_in_thoughts_is_not_the_answer(text, expected):
     found = read(response(text))
     assert (word_of(found.text), found.has_thoughts) == (expected, True)
@@ -186,8 +197,11 @@ def test_answers_of_local_models_and_recorded_ones_are_read_alike(tmp_path):
     request = Request("d", "n", "Who?", 9, 0.0, 0)
     tokens = ["<think>", "Bob", "</think>", " ", "Ada"]
     rows = tuple(((token, -0.1), ("x", -3.0)) for token in tokens)
-    kept = [Completion("".join(tokens), "answered", "stop", top_logprobs=rows),
-            Completion("<think>Bob", "answered", "length"), Completion("Ada", "answered", "stop")]  # fmt: skip
+    kept = [
+        Completion("".join(tokens), "answered", "stop", top_logprobs=rows),
+        Completion("<think>Bob", "answered", "length"),
+        Completion("Ada", "answered", "stop"),
+    ]
     local.save_completions([request] * 3, kept, tmp_path / "kept.parquet")
     thought, cut, plain = local.load_completions(tmp_path / "kept.parquet")
     assert (thought.text, thought.has_thoughts, thought.top_logprobs) == ("Ada", True, rows[4:])

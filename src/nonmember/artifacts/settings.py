@@ -7,9 +7,16 @@ from typing import Any
 
 # Fields that came after results had been stored, and the value that older versions meant: left out of keys at that.
 LATER_FIELDS: dict[str, Any] = {
-    "optimizer": "adamw", "quantization": "none", "max_counted_tokens": None, "shuffle_buffer": 10_000,
-    "request_settings": {}, "extra_body": {}, "extra_query": {}, "extra_headers": {}, "thinking": "strip",
-}  # fmt: skip
+    "optimizer": "adamw",
+    "quantization": "none",
+    "max_counted_tokens": None,
+    "shuffle_buffer": 10_000,
+    "request_settings": {},
+    "extra_body": {},
+    "extra_query": {},
+    "extra_headers": {},
+    "thinking": "strip",
+}
 
 
 def settings_of(recipe: Any) -> dict[str, Any]:

@@ -25,8 +25,15 @@ CROWDED = (429, 503, 529)
 NOT_IMPLEMENTED = (501,)
 MAY_BE_FILTERED = (400, 403, 422, 451)  # by what the body says
 
-QUOTA_CODES = ("insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "quota_exceeded",
-               "exceeded_current_quota_error", "insufficient_balance", "credit_balance_too_low")  # fmt: skip
+QUOTA_CODES = (
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "quota_exceeded",
+    "exceeded_current_quota_error",
+    "insufficient_balance",
+    "credit_balance_too_low",
+)
 MODEL_CODES = ("model_not_found", "deploymentnotfound", "not_found_error", "notfounderror", "model_not_available")
 FILTER_CODES = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation", "moderation_blocked")
 

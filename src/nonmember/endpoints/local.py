@@ -47,11 +47,18 @@ def complete_locally(
         working = folder / _WORKING.format(number)
         working.mkdir(exist_ok=True)
         written = write(
-            loaded.model, loaded.tokenizer, {str(place): prompts[place] for place in places},
-            {str(place): _seed(requests[place]) for place in places}, working, compute.trainer,
-            temperature=temperature, max_new_tokens=max_new_tokens, top_logprobs=top_logprobs,
-            cache_bytes=compute.cache_mib * MIB, description=description,
-        )  # fmt: skip
+            loaded.model,
+            loaded.tokenizer,
+            {str(place): prompts[place] for place in places},
+            {str(place): _seed(requests[place]) for place in places},
+            working,
+            compute.trainer,
+            temperature=temperature,
+            max_new_tokens=max_new_tokens,
+            top_logprobs=top_logprobs,
+            cache_bytes=compute.cache_mib * MIB,
+            description=description,
+        )
         completions |= {place: _completion(written[str(place)], len(prompts[place])) for place in places}
     return [completions[place] for place in range(len(requests))]
 
@@ -124,6 +131,10 @@ def _of_row(row: Mapping[str, Any]) -> Completion:
     tokens = [step[0][0] for step in top]  # the likeliest, which was written
     begin = "".join(tokens).rfind(text)
     return replace(
-        completion, text=text, outcome="answered" if text else "empty", reason=missing, has_thoughts=True,
+        completion,
+        text=text,
+        outcome="answered" if text else "empty",
+        reason=missing,
+        has_thoughts=True,
         top_logprobs=answer_rows(top, tokens, begin) if text and begin >= 0 else (),
-    )  # fmt: skip
+    )

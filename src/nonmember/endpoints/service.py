@@ -28,14 +28,39 @@ TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 THINKING = ("off", "strip", "keep")
 # Fields of a request that hold the question, are set by `request_settings`, or change the form of the answer.
 OWN_FIELDS = (
-    "model", "messages", "prompt", "suffix", *TOKEN_LIMITS, "max_output_tokens", "temperature", "seed", "logprobs",
-    "top_logprobs", "echo", "n", "best_of", "stream", "stream_options", "tools", "tool_choice", "functions",
-    "function_call", "modalities",
-)  # fmt: skip
+    "model",
+    "messages",
+    "prompt",
+    "suffix",
+    *TOKEN_LIMITS,
+    "max_output_tokens",
+    "temperature",
+    "seed",
+    "logprobs",
+    "top_logprobs",
+    "echo",
+    "n",
+    "best_of",
+    "stream",
+    "stream_options",
+    "tools",
+    "tool_choice",
+    "functions",
+    "function_call",
+    "modalities",
+)
 ENVIRONMENT = "env:"  # before the name of a variable, in the place of a secret
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-OWN_HEADERS = ("host", "content-length", "content-type", "content-encoding", "accept-encoding", "transfer-encoding",
-               "connection", "idempotency-key")  # fmt: skip
+OWN_HEADERS = (
+    "host",
+    "content-length",
+    "content-type",
+    "content-encoding",
+    "accept-encoding",
+    "transfer-encoding",
+    "connection",
+    "idempotency-key",
+)
 
 
 @dataclass(frozen=True)
@@ -126,10 +151,12 @@ class Service:
     def extras(self) -> dict[str, Any]:
         """What tells it from the same model asked in the plain way; empty for that. Secrets are left out."""
         extras = {
-            "request_settings": dict(self.request_settings), "extra_body": dict(self.extra_body),
-            "extra_query": without_secrets(self.extra_query), "extra_headers": without_secrets(self.extra_headers),
+            "request_settings": dict(self.request_settings),
+            "extra_body": dict(self.extra_body),
+            "extra_query": without_secrets(self.extra_query),
+            "extra_headers": without_secrets(self.extra_headers),
             "thinking": "" if self.thinking == "strip" else self.thinking,
-        }  # fmt: skip
+        }
         return {name: value for name, value in extras.items() if value}
 
     def settings(self, **others: Any) -> RequestSettings:
