@@ -132,8 +132,8 @@ _SECRET = re.compile(
     r"|(?:AKIA|ASIA|AROA|AIDA|ABIA|ACCA)[A-Z0-9]{12,}"
     r"|AIza[\w-]{20,}|ya29\.[\w-]{16,}|GOCSPX-[\w-]{16,}"
     r"|xox[abeoprs]-[\w-]{8,}|xapp-[\w-]{8,}"
-    r"|(?:gsk|r8|tgp_v1|fw|fpk|pypi|npm|dop_v1|dckr_pat|secret|nvapi|xai|pplx|csk|jina|tvly|wandb_v1|local)[_-]"
-    r"(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[A-Za-z0-9][\w-]{23,}"
+    r"|(?:gsk|r8|npm|pypi|fw|pplx|csk|tvly|jina|xai|nvapi|dop_v1|tgp_v1|wandb_v1|dckr_pat)[_-]"
+    r"(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}"
     r"|SG\.[\w-]{16,}\.[\w-]{16,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?"
     r"|(?:Bearer|Basic)\s+(?!env:)[\w.~+/=-]{8,}"
     r")|-----BEGIN [A-Z ]*PRIVATE KEY",
@@ -158,29 +158,25 @@ def names_a_secret(name: str) -> bool:
     return _SECRET_NAME.fullmatch(name.rpartition(".")[2]) is not None
 
 
-def holds_secret(name: str, value: str) -> bool:
-    """Whether a setting holds a secret itself, and not the name of an environment variable (env:NAME)."""
-    if looks_like_secret(name) or looks_like_secret(value):
-        return True
-    plain = value.strip("'\" ")
-    return names_a_secret(name) and plain not in ("", "null", "None", "???") and not plain.startswith(("env:", "${"))
-
-
 def refuse_secrets(overrides: Sequence[str]) -> None:
-    """Raises ValueError for a secret among the words of a command, of which nothing is repeated but its name."""
+    """Raises ValueError for a secret among the words of a command, of which nothing is repeated but its name.
+
+    A setting called by the name of a secret may hold none but the name of an environment variable, as env:NAME.
+    """
     for number, override in enumerate(overrides, start=1):
         name, _, value = override.partition("=")
         name = name.lstrip("+~")
-        is_option = name.startswith("-")  # --key FILE, --secret FILE
-        if looks_like_secret(override) or (not is_option and holds_secret(name, value)):
+        is_option = name.startswith("-")  # --key FILE, --secret=FILE
+        is_given = value.strip("'\" ") not in ("", "null", "None", "???") and not value.strip("'\" ").startswith("env:")
+        if looks_like_secret(override) or (is_given and names_a_secret(name) and not is_option):
             where = f"Word {number} of the command" if is_option or looks_like_secret(name) else name
             raise ValueError(
                 f"{where} holds what looks like a secret, which is not repeated here. Nothing was run or written: put "
                 "it into an environment variable, and name that in key_variable, or as env:NAME in extra_headers or "
                 "extra_query of an endpoint."
             )
-        if name.rpartition(".")[2] == "key_variable":
-            for one in re.split(r"[\s,()\[\]'\"]+", value):
+        if name.rpartition(".")[2] == "key_variable" and "${" not in value:
+            for one in re.split(r"[\s,()\[\]'\"]+", value):  # of a sweep there may be several
                 if one not in ("", "choice", "null", "???"):
                     require_variable_name(one, name)
 

@@ -115,8 +115,13 @@ def test_the_environment_is_not_read_but_for_our_own_variables(monkeypatch):
             "around": "${oc.decode:'${oc.env:SOME_SECRET}'}",
             "default": "${oc.env:SOME_SECRET,x}",
             "forgotten": "${oc.env:NONMEMBER_NOT_SET}",
+            "key": "${oc.env:NONMEMBER_KEY}",
         }
     )
+    monkeypatch.setenv("NONMEMBER_KEY", "sk-0123456789abcdef")
+    with pytest.raises(Exception, match="holds what looks like a secret, which no config may read") as error:
+        _ = config.key
+    assert "sk-0123" not in str(error.value)
     assert (config.ours, config.absent, config.null) == ("here", "else", None)
     for name in ("secret", "around", "default"):
         with pytest.raises(Exception, match="got 'SOME_SECRET', which no config may read") as error:

@@ -153,8 +153,8 @@ def test_a_server_without_a_turn_for_the_system(lab, client):
 
 
 def test_a_server_that_refuses_plain_questions(lab, client):
-    lab.setup(refuses=["temperature"])
-    with pytest.raises(EndpointError, match="does not accept a plain question: 400 Unsupported: temperature"):
+    lab.setup(refuses=["messages"])
+    with pytest.raises(EndpointError, match="does not accept a plain question: 400 Unsupported: messages"):
         require(client(), Access.TEXT, "decop")
 
 

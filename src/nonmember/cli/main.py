@@ -113,6 +113,6 @@ def run(arguments: list[str]) -> int:
 
             if wants_trace or not is_for_the_user(error):
                 raise
-            sys.stderr.write(f"nonmember {command}: {visible(hidden(explain(error)))}\n")
+            sys.stderr.write(f"nonmember {command}: {visible(explain(error))}\n")
             return 1
     return 0

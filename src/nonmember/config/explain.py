@@ -24,6 +24,7 @@ from omegaconf.errors import (
     ValidationError,
 )
 
+from nonmember.checks import hidden
 from nonmember.config.choices import descriptions, groups
 from nonmember.config.roots import config_directory
 
@@ -50,10 +51,14 @@ def is_for_the_user(error: BaseException) -> bool:
 
 
 def explain(error: BaseException) -> str:
-    """The error in words; of Hydra's chains the innermost, where the reason stands."""
+    """The error in words, without secrets; of Hydra's chains the innermost, where the reason stands."""
+    return hidden(_explained(error))
+
+
+def _explained(error: BaseException) -> str:
     if isinstance(error, InstantiationException) and error.__cause__ is not None:
         node = re.search(r"full_key: (\S+)", str(error))
-        return (f"{node[1]}: " if node else "") + explain(error.__cause__)
+        return (f"{node[1]}: " if node else "") + _explained(error.__cause__)
     while error.__cause__ is not None and isinstance(error, HydraException):
         error = error.__cause__
     match error:

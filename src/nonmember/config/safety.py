@@ -23,7 +23,7 @@ from hydra.plugins.plugin import Plugin
 from omegaconf import MISSING, Container, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import InterpolationKeyError, OmegaConfBaseException
 
-from nonmember.checks import hidden, holds_secret, refuse_secrets, require_variable_name
+from nonmember.checks import looks_like_secret, refuse_secrets
 
 ALLOW_VARIABLE = "NONMEMBER_ALLOW_TARGETS"  # module prefixes, separated by commas
 OWN = "nonmember"
@@ -170,7 +170,10 @@ def environment(name: str, *default: str | None) -> str | None:
         )
     if name not in os.environ and not default:
         raise ValueError(f"The environment variable {name} is not set; set it, or give the value itself as key=value.")
-    return os.environ.get(name, default[0] if default else None)
+    value = os.environ.get(name, default[0] if default else None)
+    if value is not None and looks_like_secret(str(value)):
+        raise ValueError(f"The environment variable {name} holds what looks like a secret, which no config may read.")
+    return value
 
 
 # ------------------------------------------------------------------------------------------- Hydra's own part
@@ -185,9 +188,9 @@ def checked_composition() -> Iterator[None]:
     @functools.wraps(compose)
     def checked(*args: Any, **settings: Any) -> DictConfig:
         config = compose(*args, **settings)
+        check_secrets(config)
         check_names(config)
         check_hydra(config)
-        check_secrets(config)
         return config
 
     ConfigLoaderImpl.load_configuration = checked  # type: ignore[method-assign]
@@ -221,14 +224,7 @@ def check_secrets(config: DictConfig) -> None:
                 f"{key} must be an address without user, password or query: a secret belongs into the environment "
                 "variable that key_variable names, a query into extra_query. Nothing was written."
             )
-        if holds_secret(key, value):
-            raise ValueError(
-                f"{hidden(key)} holds what looks like a secret, which is not repeated here. Put it into an environment "
-                "variable, and name that in key_variable, or as env:NAME in extra_headers or extra_query. Nothing was "
-                "written."
-            )
-        if key.endswith(".key_variable") and "${" not in value:
-            require_variable_name(value, key)
+        refuse_secrets([f"{key}={value}"])
 
 
 def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:

@@ -133,9 +133,7 @@ def _reasoning_tokens(response: Mapping[str, Any]) -> int:
 
 def check_length(sent: Sent, response: Mapping[str, Any]) -> None:
     """Raises Unusable for an answer longer than the tokens that were asked for can be."""
-    message = _message(_choice(response))
-    number = sum(len(text) for _, text in _parts(message.get("content")))
-    number += sum(len(str(message.get(name) or "")) for name in THOUGHT_FIELDS)
+    number = sum(len(text) for _, text in _parts(_message(_choice(response)).get("content")))
     most = CHARACTERS_BESIDE + CHARACTERS_PER_TOKEN * sent.max_new_tokens + sent.echoes * len(sent.prompt)
     if number > most:
         raise Unusable(f"the answer has {number:,} characters, and {sent.max_new_tokens:,} tokens were asked for")
