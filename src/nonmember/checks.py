@@ -135,7 +135,7 @@ _SECRET = re.compile(
     r"|(?:gsk|r8|npm|pypi|fw|pplx|csk|tvly|jina|xai|nvapi|dop_v1|tgp_v1|wandb_v1|dckr_pat)[_-]"
     r"(?=[A-Za-z]*\d)[A-Za-z0-9]{20,}"
     r"|SG\.[\w-]{16,}\.[\w-]{16,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}(?:\.[\w-]*)?"
-    r"|(?:Bearer|Basic)\s+(?!env:)[\w.~+/=-]{8,}"
+    r"|Bearer\s+(?!env:)[\w.~+/=-]{8,}|Basic\s+(?=\S*[a-z]\S*[A-Z0-9=])[\w+/=]{8,}"
     r")|-----BEGIN [A-Z ]*PRIVATE KEY",
     re.ASCII,
 )

@@ -94,8 +94,9 @@ def _note_floored(client: EndpointClient, rows: Sequence[Sequence[float]]) -> No
             f"To {number:,} of {sum(map(len, rows)):,} tokens {client.name} gives a probability of 0; their "
             f"log-probability is taken as {LOG_PROB_FLOOR:g}, as for models with weights."
         )
-        client.notes.append(note)
-        log.warning("%s", note)
+        if note not in client.notes:
+            client.notes.append(note)
+            log.warning("%s", note)
 
 
 def answer_probabilities(client: EndpointClient, documents: Corpus, max_tokens: int, question: Question) -> TokenTable:
