@@ -172,6 +172,14 @@ def test_log_probabilities_that_the_key_may_not_ask_for_are_no_bad_key(tmp_path)
     assert "secret" not in str(raised.value)
 
 
+def test_thoughts_without_an_end_are_no_lack_of_log_probabilities(tmp_path):
+    with running(lambda _: answer("<think>\nThe sky", finish="length")) as here:
+        client = client_of(here.root, tmp_path)
+        with pytest.raises(EndpointError, match="still thought: give it room"):
+            capabilities.require(client, Access.TOP_LOGPROBS, "decop")
+        assert asked(client).reason.startswith("it was cut while it still thought")
+
+
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_key_that_is_refused_is_called_that(status, tmp_path):
     with running(lambda _: error(status, "Forbidden.")) as here:

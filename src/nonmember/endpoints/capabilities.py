@@ -15,6 +15,7 @@ from nonmember.endpoints.errors import NOT_PERMITTED, EndpointError, NoSuchRoute
 from nonmember.endpoints.protocol import WITHOUT_THOUGHTS, Sent, continued, echoed, sent
 from nonmember.endpoints.reading import are_log_probabilities, listed_tokens, read_completion, read_prompt_scores
 from nonmember.endpoints.service import TOKEN_LIMITS, RequestSettings
+from nonmember.endpoints.thoughts import STILL_THINKING
 from nonmember.models.access import Access
 from nonmember.records.answers import Completion, Request
 
@@ -177,6 +178,8 @@ def _find_alternatives(client: EndpointClient) -> int:
     for number in ALTERNATIVES:
         asks = replace(PROBE, top_logprobs=number)
         answer = _asked(client, sent(client.endpoint, asks, settings_for(client)), needs_logprobs=True)
+        if isinstance(answer, Completion) and answer.reason == STILL_THINKING:
+            raise EndpointError(f"{client.name} gave no answer to probe for log-probabilities: {STILL_THINKING}.")
         if isinstance(answer, Completion) and answer.top_logprobs:
             if not all(are_log_probabilities(row, min(2, number)) for row in answer.top_logprobs):
                 return 0
