@@ -336,8 +336,8 @@ def test_secrets_of_headers_and_queries_are_sent_and_written_nowhere(tmp_path, c
         ({"key_variable": "sk-0123456789abcdefgh"}, "must be the name of an environment variable"),
         ({"key_variable": "AKIAIOSFODNN7EXAMPLE"}, "must be the name of an environment variable"),
         ({"key_variable": "0123456789ABCDEF0123456789ABCDEF"}, "must be the name of an environment variable"),
-        ({"url": "https://h/sk-0123456789abcdefgh/v1"}, "looks like a secret"),
-        ({"url": "sk-0123456789abcdefgh"}, "looks like a secret"),
+        ({"url": "https://h/sk-0123456789abcdefgh/v1"}, "holds what looks like a secret"),
+        ({"url": "sk-0123456789abcdefgh"}, "holds what looks like a secret"),
     ],
 )
 def test_settings_of_requests_are_checked(settings, expected):

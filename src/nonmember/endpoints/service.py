@@ -13,6 +13,7 @@ from nonmember.artifacts.store import canonical_json, key_hash
 from nonmember.checks import (
     looks_like_secret,
     names_a_secret,
+    refuse_secrets,
     require_choice,
     require_count,
     require_flag,
@@ -67,9 +68,13 @@ OWN_HEADERS = (
 class RequestSettings:
     """How a service wants its requests.
 
-    token_limit: the name of the field.   min_output_tokens: at least so many are asked for.   temperature, seed:
-    whether they are sent.   system: whether an instruction is a turn of its own; else it stands before the question.
-    no_thoughts: of protocol.WITHOUT_THOUGHTS, by which the model was asked not to think.
+    Attributes:
+        token_limit: the name of the field.
+        min_output_tokens: at least so many are asked for.
+        temperature: whether it is sent.
+        seed: whether it is sent.
+        system: whether an instruction is a turn of its own; else it stands before the question.
+        no_thoughts: the one of `protocol.WITHOUT_THOUGHTS` by which the model is asked not to think.
     """
 
     token_limit: str = "max_tokens"
@@ -102,13 +107,18 @@ SETTINGS_IN_YAML = tuple(one.name for one in fields(RequestSettings) if one.name
 class Service:
     """Where a model is asked, and how.
 
-    url: up to and including /v1.   model: as the server calls it.   form: chat or completions, the route that is asked.
-    key_variable: the environment variable that holds the secret; it need not be set for a server that wants none.
-    request_settings: fields of `RequestSettings`; those that are left out or null are found by trying.
-    extra_body, extra_query, extra_headers: sent with every request. In the place of a secret, a query or header has
-    env:NAME, for the value of an environment variable; these are no part of any key.
-    thinking: off, the model is asked not to think; strip, thoughts are cut off its answers; keep, those that stand in
-    the text are part of the answer.
+    Attributes:
+        url: up to and including /v1.
+        model: as the server calls it.
+        form: chat or completions, the route that is asked.
+        key_variable: the environment variable that holds the secret; it need not be set for a server that wants none.
+        request_settings: fields of `RequestSettings`; those that are left out or null are found by trying.
+        extra_body: sent with every request, beside the fields that it sets itself.
+        extra_query: sent with every request. In the place of a secret stands env:NAME, for the value of an environment
+            variable; it is no part of any key.
+        extra_headers: the same.
+        thinking: off, the model is asked not to think; strip, thoughts are cut off its answers; keep, those that stand
+            in the text are part of the answer.
     """
 
     url: str
@@ -126,6 +136,7 @@ class Service:
         require_choice(self.thinking, THINKING, "thinking of an endpoint")
         for name in ("url", "model"):
             require_text(getattr(self, name), f"{name} of an endpoint")
+            refuse_secrets([f"{name} of an endpoint={getattr(self, name)}"])
         require_variable_name(self.key_variable, "key_variable of an endpoint")
         _require_address(self.url)
         for name in ("request_settings", "extra_body", "extra_query", "extra_headers"):
@@ -194,11 +205,6 @@ def _require_address(url: str) -> None:
         raise ValueError(
             "url of an endpoint must have no user, password or query: a secret belongs into the environment variable "
             "that key_variable names, a query into extra_query."
-        )
-    if looks_like_secret(url):
-        raise ValueError(
-            "url of an endpoint must be an address; got what looks like a secret and is not repeated here. Put it into "
-            "the environment variable that key_variable names."
         )
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"url of an endpoint must begin with http:// or https://; got {url!r}.")
