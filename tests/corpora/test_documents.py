@@ -194,7 +194,7 @@ def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
         ("deep.json", "[" * 100_000 + "]" * 100_000, "nested too deeply"),
         ("blank.jsonl.gz", gzip.compress(b"\n" * 2_000_000, mtime=0), "nothing but white space"),
         (
-        ("later.txt.gz", gzip.compress(b"a" + b"\n" * 1_100_000, mtime=0), "more than 1,000,000 blank"),
+            "later.jsonl.gz",
             gzip.compress(b'{"text": "a"}' + b"\n" * 1_100_000, mtime=0),
             "more than 1,000,000 blank lines",
         ),
