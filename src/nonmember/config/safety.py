@@ -24,6 +24,7 @@ from hydra.plugins.plugin import Plugin
 from omegaconf import MISSING, Container, DictConfig, ListConfig, OmegaConf
 from omegaconf.errors import (
     InterpolationKeyError,
+    InterpolationResolutionError,
     InterpolationToMissingValueError,
     MissingMandatoryValue,
     OmegaConfBaseException,
@@ -302,8 +303,8 @@ def check_hydra(config: DictConfig) -> None:
 
 
 def _known_values(node: Any) -> Any:
-    """As plain containers, with interpolations followed. What cannot be followed yet could be anything later: raises
-    OmegaConf's error, but for a value that Hydra itself sets."""
+    """As plain containers, with interpolations followed. Raises ValueError, or OmegaConf's error, for what cannot be
+    followed yet: later it could be anything."""
     if isinstance(node, DictConfig) and not node._is_none():
         return {str(name): _known_values(_known(node, name)) for name in node}
     if isinstance(node, ListConfig) and not node._is_none():
@@ -316,6 +317,11 @@ def _known(node: Any, name: Any) -> Any:
         return node[name]
     except (MissingMandatoryValue, InterpolationToMissingValueError):
         return MISSING
+    except InterpolationResolutionError as error:
+        if "HydraConfig" not in str(error):
+            raise
+        key, raw = node._get_full_key(name), node._get_node(name)._value()
+        raise ValueError(f"{key} must be a value itself; got {raw!r}. Write out what it stands for.") from error
 
 
 def _leaves(node: Any, key: str) -> Iterator[tuple[str, str, Any]]:
