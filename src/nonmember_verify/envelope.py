@@ -154,7 +154,8 @@ def strict_json(content: bytes, kind: type[dict[str, Any]] = dict) -> Any:
         return found
 
     try:
-        return json.loads(content, object_pairs_hook=once, parse_constant=_no_constant, parse_float=_finite)
+        text = content.decode()  # else json would guess the encoding
+        return json.loads(text, object_pairs_hook=once, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
 

@@ -104,7 +104,9 @@ def test_unreadable_files_are_counted_and_left_out(report, tmp_path, caplog):
         path = tmp_path / "audits" / name / "result.json"
         path.parent.mkdir(parents=True)
         path.write_bytes(content if isinstance(content, bytes) else content.encode())
-    folder = report(made_up.result())
+    with pytest.raises(ValueError, match=r"3 results were left out of .*report.html. The first: audits/binary/result"):
+        report(made_up.result())
+    folder = tmp_path / "out"
     listing = json.loads((folder / "manifest.json").read_text())
     assert (listing["num_results"], listing["num_unreadable"]) == (1, 3)
     assert {one["path"] for one in listing["unreadable"]} == {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -24,15 +25,20 @@ def main() -> None:
     """Print the path of the page, or of report.md where no page is written, as the last line."""
 
     def run(config: DictConfig, _: Path) -> None:
-        sys.stdout.write(f"{report(config)}\n")
+        page, unreadable = report(config)
+        sys.stdout.write(f"{page}\n")
+        if unreadable:
+            first, reason = next(iter(unreadable.items()))
+            raise ValueError(f"{len(unreadable)} results were left out of {page}. The first: {first}: {reason}")
 
     run_with_hydra("report", run)
 
 
-def report(config: DictConfig) -> Path:
+def report(config: DictConfig) -> tuple[Path, Mapping[str, str]]:
     """Read all results, fill the tables and figures of config.report, write them to config.folder.
 
-    A report about no method is of published numbers alone, and reads none.
+    A report about no method is of published numbers alone, and reads none. Returns the page, and of the results that
+    could not be used why.
     """
     require_complete(config)
     paper = instantiate(config.report)
@@ -54,4 +60,4 @@ def report(config: DictConfig) -> Path:
         document, collection, Path(config.folder), datetime.now().astimezone(), config.formats, config.max_csv_kib
     )
     log.info("%d results in %s, %d left out.", len(collection.runs), page.parent, len(collection.unreadable))
-    return page
+    return page, collection.unreadable

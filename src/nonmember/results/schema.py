@@ -36,6 +36,8 @@ def built(kind: Any, value: object, name: str) -> Any:
         if value is None and type(None) in inner:
             return None
         fitting = [one for one in inner if one is not type(None) and _may_be(one, value)]
+        if not fitting and all(one in WORDS for one in inner):
+            raise ValueError(wrong(name, " or ".join(WORDS[one] for one in inner), value))
         return built(fitting[0] if fitting else inner[0], value, name)
     if origin is Mapping:
         return {key: built(inner[1], one, f"{name}.{key}") for key, one in _mapping(value, name).items()}
