@@ -139,7 +139,7 @@ def test_unknown_command(nonmember):
         (["-data=docs.jsonl"], "write data.path=docs.jsonl."),
         (["--seed", "3"], "write seed=3."),
         (["--reference-model-name=x"], "write reference.path=x."),
-        (["--exp"], "There is no option --exp"),
+        (["--exp"], "none can be shortened"),
         (["seed=1,2"], "To sweep over it, add --multirun"),
         (["-m", "--config-name", "table2", "world=own"], "needs world.axes.domains, which the chosen world has not"),
         (["--config-name", "tabel2"], "There is no sweep tabel2; did you mean table2"),
