@@ -150,6 +150,11 @@ def test_no_two_folders_import_each_other():
     assert not {pair for pair in pairs if pair[::-1] in pairs}
 
 
+def test_the_instrument_knows_no_paper():
+    """What stands on the package is found by `_target_`; the package imports nothing of it."""
+    assert not {str(path) for path in SOURCE.rglob("*.py") for name in imports(path) if name.startswith("nonmember_papers")}
+
+
 def test_mathematics_takes_arrays():
     known = {"__future__", "nonmember", *sys.stdlib_module_names, "numpy", "scipy", "sklearn"}
     none_but((path, packages(path) - known) for path in within("scores", "stats"))
