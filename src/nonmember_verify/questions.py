@@ -49,10 +49,17 @@ def check_question(audit: Audit, report: Report) -> None:
             "exchanged, or a setting or the seed was changed.",
         )
     _check_settings(audit, identity, report)
-    wrong = [role for role, recipe in described["recipes"].items() if key_hash(recipe) != keys.get(role)]
-    wrong += [role for role in audit.question["models"] if role not in described["recipes"]]
     own = {"distilled"} if _climbed(audit) else set[str]()  # with the learning rate that the ladder chose
-    wrong = [role for role in wrong if role not in own]
+    wrong = [
+        role
+        for role, recipe in described["recipes"].items()
+        if key_hash(recipe) != (identity["parts"] if role in own else keys).get(role)
+    ]
+    wrong += [role for role in audit.question["models"] if role not in described["recipes"]]
+    if own:
+        report.unchecked(
+            "model that a ladder led to", "its hash, provenance.keys.distilled, is of the learning rate that was chosen"
+        )
     if "recipes" in redacted:
         report.unchecked("models", "paths were left out of their recipes, so that the hashes cannot be made again")
     else:

@@ -307,7 +307,12 @@ def declared(report: Report, file: str) -> set[str]:
     told = [line.told for line in report.lines if line.what.endswith("fields that no check reads")]
     parts = [part.partition(": ") for line in told for part in line.removeprefix("taken as stated, in ").split("; in ")]
     gates = {line.what.removeprefix("gate ") for line in report.lines if line.what.startswith("gate ")}
+    scores = [line.what.removeprefix("scores ") for line in report.lines if line.what.startswith("scores ")]
+    ladder = any("provenance.keys.distilled" in line.told for line in report.lines)
     return {
+        *(f"columns.{column.replace('/', '.', 1)}.tables" for names in scores for column in names.split(", ")),
+        *(("provenance.keys.distilled",) if ladder else ()),
+        *(("tables",) if any("comes from are not in the bundle" in line.told for line in report.lines) else ()),
         *(name for where, _, names in parts if where == file for name in names.split(", ")),
         *(f"statistics.details.gates.{name}" for name in gates),
         *(("schema_version", "verdict.decision") if report.num_as_stated else ()),

@@ -15,6 +15,7 @@ import pytest
 from nonmember.reports.audit_page.pictures import KINDS_OF_PICTURES, Evidence
 from nonmember.reports.audit_page.svg import average_ranks, ticks_of
 from nonmember.reports.audit_page.write import PAGE, try_to_write_page, write_page
+from nonmember.runtime.terminal import visible
 
 EVIL = "</title><script>alert(1)</script>[/x]\x1b[31m`"
 N = 40
