@@ -96,7 +96,7 @@ def load_tokenizer(spec: Pretrained) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(spec.path, **_location(spec))
         if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
             raise ValueError("It has no vocabulary.")
-        prepare(tokenizer, spec.bos)
+        problem = _unprepared(tokenizer, spec.bos)
     except BaseException as error:  # whatever transformers and tokenizers say of files that are not ours
         if not is_failure(error):
             raise
@@ -104,7 +104,18 @@ def load_tokenizer(spec: Pretrained) -> Any:
             f"No tokenizer could be loaded from {spec.path}: {_first_line(error)} Expected tokenizer.json (or another "
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
         ) from error
+    if problem:
+        raise ValueError(f"The tokenizer of {spec.path} cannot be used: {problem}")
     return tokenizer
+
+
+def _unprepared(tokenizer: Any, bos: str) -> str:
+    """Why it cannot be used as asked, in our own words; empty where it can."""
+    try:
+        prepare(tokenizer, bos)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
