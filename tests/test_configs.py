@@ -491,6 +491,17 @@ def test_every_option_that_stands_anywhere_binds_and_builds(world, group, names)
         build(config.world.shelf[name])
 
 
+@pytest.mark.parametrize(
+    ("world", "label"), [("smollm", "SmolLM2-135M-Instruct.Q4_1"), ("gemma", "gemma-3-270m-q4_k_m")]
+)
+def test_models_of_a_real_world_are_continuations_of_its_base(world, label):
+    names = ["general", "reference", "planted", "planted_lora", "planted_later", "noised", "ordered"]
+    given = [f"+model@world.shelf.{name}=smollm_{name}" for name in names]
+    shelf = composed("audit", [f"world={world}", f"data={world}_suspect", "data.reading=twice", *given]).world.shelf
+    bases = {name: build(node).continued_from().readable for name, node in shelf.items()}
+    assert bases == {**dict.fromkeys(names, label), "planted_later": f"{label}+2x"}
+
+
 @pytest.mark.parametrize(("covered", "command", "overrides"), PLACES)
 def test_every_option_composes_binds_and_builds(covered, command, overrides):
     config = composed(command, overrides)

@@ -122,7 +122,7 @@ def test_a_reference_with_another_tokenizer_is_warned_of_where_the_method_lets_i
     found = [text for text in warnings if "have different tokenizers" in text]
     assert len(found) == bool(words)
     for text in found:
-        assert re.search(r"\(\w+ of \d+ entries and \w+ of \d+ entries\): they read \d\.\d% of the suspect set", text)
+        assert re.search(r"tiny5's \(\w+, \d+ entries\) and tiny6's \(\w+, \d+ entries\): \d\.\d% of", text)
 
 
 # The ladder -------------------------------------------------------------------------------------------------

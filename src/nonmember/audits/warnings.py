@@ -54,17 +54,20 @@ def _tokenizer_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     """Of a reference with another tokenizer, where the method lets one pass."""
     from nonmember.models.encoding import SMALLEST_SHARED_VOCABULARY
 
-    models = [audit.models.get(role) for role in ("target", "reference")]
-    if not all(model is not None and model.has_weights for model in models):
+    models = [model for role in ("target", "reference") if (model := audit.models.get(role)) and model.has_weights]
+    if len(models) < 2:
         return
-    tokenizers = [model.load_tokenizer(builder) for model in models if model is not None]
+    tokenizers = [model.load_tokenizer(builder) for model in models]
     share = share_read_alike(tokenizers, audit.suspect, audit.method.max_tokens, builder)
     if share < SMALLEST_SHARED_VOCABULARY:
-        names = (f"{type(one).__name__} of {len(one):,} entries" for one in tokenizers)
+        named = " and ".join(
+            f"{model.readable}'s ({type(tokenizer).__name__}, {len(tokenizer):,} entries)"
+            for model, tokenizer in zip(models, tokenizers, strict=True)
+        )
         yield (
-            f"Target and reference have different tokenizers ({' and '.join(names)}): they read {share:.1%} of the "
-            "suspect set in the same tokens. A score is a mean over a model's own tokens, so what differs between the "
-            "models is also what differs between tokenizers. Prefer a reference with the target's tokenizer."
+            f"Target and reference have different tokenizers, {named}: {share:.1%} of the suspect set's tokens are the "
+            "same. A score is a mean over a model's own tokens, so a difference between the models is also one between "
+            "their tokenizers. Prefer a reference with the target's tokenizer."
         )
 
 
