@@ -22,7 +22,7 @@ from nonmember.reports.render.blocks import adjusted, filled, published_number, 
 from nonmember.results.load import Run
 
 OF_WORLD = ("domain", "target", "reference")
-PAIR, COLUMN = "pair", "column"  # untouched and trained target; the name of a column that holds another number
+PAIR = "pair"  # untouched and trained target
 CORNERS = {"domain": "set", "score.kind": "score", PAIR: "target"}
 OTHER, NONE = "other", "none"
 
