@@ -320,6 +320,7 @@ def test_the_status_goes_out_and_after_an_interruption_at_once(monkeypatch, stat
         raise SystemExit(status)
 
     at_once, flushed = [], []
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)  # which the command sets
     monkeypatch.setattr(cli, "run", lambda arguments: status)
     monkeypatch.setattr(os, "_exit", lambda status: at_once.append(status) or end(status))
     monkeypatch.setattr(sys, "stdout", SimpleNamespace(flush=lambda: flushed.append("out")))

@@ -21,6 +21,7 @@ from selenium.common.exceptions import WebDriverException  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.select import Select  # noqa: E402
+from selenium.webdriver.support.wait import WebDriverWait  # noqa: E402
 
 ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000")
 
@@ -83,14 +84,21 @@ def page(browser, address):
     """page(fragment): the page opened anew; afterwards, nothing may have gone wrong in the console."""
 
     def look(fragment=""):
-        browser.get("about:blank")
-        browser.get(address + fragment)
-        return browser
+        return opened(browser, address + fragment)
 
     set_screen(browser, 1280, 1000)
     browser.get_log("browser")
     yield look
     assert browser.get_log("browser") == []
+
+
+def opened(browser, address):
+    """The browser, with the page at this address loaded and its script run: on a busy machine `get` returns before."""
+    loaded = "return document.readyState === 'complete' && location.href.startsWith(arguments[0])"
+    browser.get("about:blank")
+    browser.get(address)
+    WebDriverWait(browser, 30).until(lambda _: browser.execute_script(loaded, address.partition("#")[0]))
+    return browser
 
 
 def set_screen(browser, width, height, scheme="light"):
@@ -247,7 +255,7 @@ def test_the_report_of_another_paper(browser, fsd_address, scheme):
     """Its histograms fit a phone and follow the system; the explorer speaks of its statistic."""
     set_screen(browser, 390, 844, scheme)
     browser.get_log("browser")
-    browser.get(fsd_address)
+    opened(browser, fsd_address)
     for details in browser.find_elements(By.CSS_SELECTOR, "figure details"):
         browser.execute_script("arguments[0].open = true", details)
     root = "document.documentElement"
@@ -266,7 +274,7 @@ def test_the_report_of_another_paper(browser, fsd_address, scheme):
 
 @pytest.mark.slow
 def test_filtering_is_smooth(browser, whole_address):
-    browser.get(whole_address)
+    opened(browser, whole_address)
     assert len(visible_rows(browser)) == 456
     seconds = browser.execute_script("""
         const field = document.querySelector("[name=q]"), start = performance.now();
