@@ -25,7 +25,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 from nonmember.artifacts.settings import settings_of
 from nonmember.config.choices import descriptions, groups, options
 from nonmember.config.presets import load_presets
-from nonmember.config.roots import config_directory, presets_directory, register, require_complete
+from nonmember.config.roots import checked, config_directory, presets_directory, register, require_complete
 from nonmember.config.safety import instantiate
 from nonmember.corpora import Streamed
 from nonmember.reports.papers.fsd.published import TABLE_1, TABLE_4_AUC, TABLE_12, TABLE_15
@@ -192,7 +192,7 @@ def options_of(world: str, group: str) -> list[str]:
 
 
 def options_elsewhere(group: str) -> list[str]:
-    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "gemma_", "demo_", "releases_", "published_")
+    elsewhere = ("pythia_", "study_", "dose_study_", "own_", "smollm_", "demo_", "releases_", "published_")
     return [name for name in options(group) if not name.startswith(elsewhere)]
 
 
@@ -206,11 +206,11 @@ LABELLED = [name for name in options("labelled") if name not in LABELLED_BY_NAME
 SHELVES = [
     ("micro", "model", MODELS),
     ("pile", "model", [name for name in MODELS if name.startswith("micro_")]),
-    *((world, "model", options_of(world, "model")) for world in ("pythia", "smollm", "gemma", "releases", "published")),
+    *((world, "model", options_of(world, "model")) for world in ("pythia", "smollm", "releases", "published")),
     *(("micro", group, options(group)) for group in ("training", "score")),
     ("micro", "labelled", LABELLED),
     ("micro", "controls", options_elsewhere("controls")),
-    *((world, "controls", options_of(world, "controls")) for world in ("pythia", "smollm", "gemma")),
+    *((world, "controls", options_of(world, "controls")) for world in ("pythia", "smollm")),
 ]
 PLACES = [
     *deck(
@@ -262,7 +262,6 @@ PLACES = [
         "method=dose",
     ),
     *deck("audit", {"data": options_of("smollm", "data")}, "world=smollm"),
-    *deck("audit", {"data": options_of("gemma", "data")}, "world=gemma"),
     *deck("audit", {"data": options_of("releases", "data")}, "world=releases"),
     *deck("audit", {"data": options_of("published", "data")}, "world=published", "reference=null"),
     *deck("audit", {"model@target": options_of("demo", "model")}, "world=micro"),
@@ -414,7 +413,7 @@ def composed(command: str, overrides: list[str], *, beside: Path | None = None, 
     if command in ("audit", "score", "train") and not any(map(names_world, overrides)):
         overrides = ["world=micro", *overrides]
     GlobalHydra.instance().clear()
-    with initialize_config_dir(str(beside or CONF), version_base=None):
+    with checked(), initialize_config_dir(str(beside or CONF), version_base=None):
         added = [f"hydra.searchpath=[file://{CONF}]"] if beside else []
         return compose(command, overrides=[*added, *overrides], **more)
 
@@ -601,8 +600,8 @@ def test_every_file_says_what_it_is():
 
 def test_every_option_says_what_it_is():
     for group in GROUPS:
-        described = descriptions(group)
-        assert list(described) == options(group)
+        described = {name: what for rows in descriptions(group).values() for name, what in rows.items()}
+        assert sorted(described) == options(group)
         assert all(described.values())
 
 

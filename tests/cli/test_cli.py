@@ -69,7 +69,7 @@ def test_help_of_a_command(nonmember, command, tmp_path):
 )
 def test_list_has_a_line_for_each(nonmember, kind, line):
     said = nonmember("list", kind)
-    (found,) = [one for one in said.out.splitlines() if one.startswith(line)]
+    (found,) = [one for one in said.out.splitlines() if one.startswith(f"  {line}")]
     assert len(found.split()) > 3
 
 

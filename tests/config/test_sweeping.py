@@ -12,8 +12,8 @@ from hydra.errors import ConfigCompositionException, MissingConfigException
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
+from nonmember.config.hydra_compat import shared_files
 from nonmember.config.roots import config_directory, register, run_with_hydra
-from nonmember.config.shared_files import shared_files
 
 
 class Watching:

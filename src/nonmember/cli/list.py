@@ -35,8 +35,11 @@ def main() -> None:
         near = difflib.get_close_matches(kind, KINDS, n=1)
         raise ValueError(f"There is no list of {kind}{f'; did you mean {near[0]}?' if near else '.'} "
                          f"There are {', '.join(KINDS)}.")  # fmt: skip
-    lines = descriptions(kind if kind == "data" else kind.removesuffix("s"))
-    width = max(map(len, lines))
-    wanted = {name: what for name, what in lines.items() if all(word in f"{name} {what}".lower() for word in words)}
-    sys.stdout.write("".join(f"{name:{width}}  {what}\n" for name, what in wanted.items()))
+    titled = descriptions(kind if kind == "data" else kind.removesuffix("s"))
+    width = max(len(name) for rows in titled.values() for name in rows)
+    for title, rows in titled.items():
+        wanted = {name: what for name, what in rows.items() if all(word in f"{name} {what}".lower() for word in words)}
+        if wanted and len(titled) > 1:
+            sys.stdout.write(f"{title}\n")
+        sys.stdout.write("".join(f"  {name:{width}}  {what}\n" for name, what in wanted.items()))
     sys.stdout.write(f"\nUse: {KINDS[kind]}\n")

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from pathlib import Path
 
-from nonmember.config.presets import load_presets
+from nonmember.config.presets import described_rows, load_presets
 from nonmember.config.roots import config_directory, presets_directory, sweeps_directory
 
-GROUP = re.compile(r"(\w+):\s*$")
-ROW = re.compile(r"  (\w+):")
+OWN = "own"  # the table of presets for one's own models and documents
+ANY_WORLD = "For models and documents of your own, and in any world"
 
 
 def groups() -> list[str]:
@@ -25,39 +23,26 @@ def options(group: str) -> list[str]:
     return sorted(files | load_presets(presets_directory()).get(group, {}).keys())
 
 
-def descriptions(group: str) -> dict[str, str]:
-    """name -> the first sentence of the comment above it, of each option; of the group `sweep`, of the sweeps."""
+def descriptions(group: str) -> dict[str, dict[str, str]]:
+    """title -> name -> what it is, of each option of a group, or of the sweeps for "sweep": what is for models and
+    documents of one's own comes first, then table by table of the presets, with the files that are named after it."""
     folder = sweeps_directory() if group == "sweep" else config_directory() / group
-    found = {path.stem: _sentence(_comment(path)) for path in folder.glob("*.yaml")}
-    for path in sorted(presets_directory().glob("*.yaml")):
-        found |= {name: _sentence(lines) for row_group, name, lines in _rows(path) if row_group == group}
-    return dict(sorted(found.items()))
+    files = {path.stem: _sentence(path) for path in sorted(folder.glob("*.yaml"))}
+    found: dict[str, dict[str, str]] = {ANY_WORLD: {}}
+    for path in sorted(presets_directory().glob("*.yaml"), key=lambda path: (path.stem != OWN, path.stem)):
+        rows = {name: files.pop(name) for name in list(files) if group != "sweep" and name.startswith(f"{path.stem}_")}
+        rows |= {name: what for row_group, name, what in described_rows(path) if row_group == group}
+        found[ANY_WORLD if path.stem == OWN else _sentence(path)] = rows
+    found[ANY_WORLD] = files | found[ANY_WORLD]
+    return {title: rows for title, rows in found.items() if rows}
 
 
-def _comment(path: Path) -> list[str]:
-    """The lines of the comment at the top of a file."""
+def _sentence(path: Path) -> str:
+    """The first of the comment at the top of a file."""
     lines: list[str] = []
     for line in path.read_text(encoding="utf-8").splitlines():
         if not line.startswith("#"):
             break
         if not line.startswith("# @package"):
-            lines.append(line)
-    return lines
-
-
-def _rows(path: Path) -> Iterator[tuple[str, str, list[str]]]:
-    """(group, name, comment) of each row of a table. A comment is also that of the rows after it that have none."""
-    group, comment, is_open = "", list[str](), False
-    for line in path.read_text(encoding="utf-8").splitlines():
-        if found := GROUP.match(line):
-            group, comment, is_open = found[1], [], False
-        elif line.startswith("  #"):
-            comment, is_open = [*(comment if is_open else []), line], True
-        elif found := ROW.match(line):
-            yield group, found[1], comment
-            is_open = False
-
-
-def _sentence(comment: list[str]) -> str:
-    text = " ".join(filter(None, (line.lstrip("# ").strip() for line in comment)))
-    return text.split(". ")[0].rstrip(".:")
+            lines.append(line.lstrip("# ").strip())
+    return " ".join(filter(None, lines)).split(". ")[0].rstrip(".:")

@@ -9,52 +9,25 @@ import re
 import shlex
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
-from hydra._internal.utils import create_config_search_path
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.types import Override, Quote, QuotedString
+from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.core.plugins import Plugins
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobRuntime, setup_globals
 from hydra.errors import HydraException
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.config.explain import explain
+from nonmember.config.hydra_compat import Value, load_configuration
 from nonmember.config.roots import checked, config_directory, register
 
 _composing = threading.Lock()  # Hydra's singletons and OmegaConf's resolvers are the process's
 _PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE | re.ASCII)
 _INTERPOLATION = re.compile(r"(\\*)\$\{")
-
-
-class Value(str):
-    """key=value for records, messages and shells. In a config the value itself is taken, by no grammar.
-
-    value: as a config has it: what looks like an interpolation is none.
-    """
-
-    key: str
-    value: Any
-
-
-class _Loader(ConfigLoaderImpl):
-    """Takes words, as on the command line, and `Value`s, of which Hydra's grammar reads the key alone."""
-
-    def _parse_overrides_and_create_caching_repo(self, config_name: str | None, overrides: list[str]) -> Any:
-        values = [one if isinstance(one, Value) and not one.key.startswith("hydra.") else None for one in overrides]
-        words = [word if value is None else f"{value.key}=value" for word, value in zip(overrides, values, strict=True)]
-        parsed, repository = super()._parse_overrides_and_create_caching_repo(config_name, words)
-        return [_with_value(*pair) for pair in zip(parsed, values, strict=True)], repository
-
-
-def _with_value(parsed: Override, value: Value | None) -> Override:
-    return parsed if value is None else replace(parsed, _value=value.value, input_line=str(value))
 
 
 @contextlib.contextmanager
@@ -77,9 +50,8 @@ def composed(
             register()
             setup_globals()
             JobRuntime.instance().set("name", command)
-            loader = _Loader(create_config_search_path(str(config_directory())))
             with checked():
-                config = loader.load_configuration(command, list(overrides), RunMode.RUN, from_shell=False)
+                config = load_configuration(config_directory(), command, overrides)
             for key, node in (replaced or {}).items():
                 OmegaConf.update(config, key, node, merge=False)
             HydraConfig.instance().set_config(config)

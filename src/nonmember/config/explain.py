@@ -78,7 +78,7 @@ def _explained(error: BaseException) -> str:
             group, _, option = wanted.rpartition("/")
             return f"There is no {group}={option}{_meant(option, known)} {group} can be {_listed(known)}."
         case MissingConfigException(missing_cfg_file=str(wanted)) if not error.options and str(wanted):
-            known = list(descriptions("sweep"))
+            known = [name for rows in descriptions("sweep").values() for name in rows]
             return f"There is no sweep {wanted}{_meant(wanted, known)} `nonmember list sweeps` has all."
         case ConfigKeyError() | ConfigAttributeError() if error.parent_node is not None:
             known = [str(key) for key in error.parent_node if key != "hydra"]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
 from nonmember.config.choices import groups
 from nonmember.config.compose import composed
 from nonmember.config.given import open_keys
+from nonmember.config.hydra_compat import cells_of_grid
 from nonmember.config.roots import sweeps_directory
 
 WORLD = re.compile(r"override /?world: ([a-z_]+)")
@@ -37,11 +37,8 @@ def cells_of(sweep: str, overrides: Sequence[str]) -> Iterator[Cell]:
     put in, which gives the same config. overrides: as on the command line."""
     with composed(sweep, overrides) as (config, _):
         grid: Any = OmegaConf.to_container(config.grid, resolve=True)
-    given = [f"{key}={value}" for key, value in (grid or {}).items()]
     parser = OverridesParser.create()
-    rows: list[list[str]] = [[]]
-    if given:
-        (rows,) = BasicSweeper.split_arguments(parser.parse_overrides(given), None)
+    rows = cells_of_grid([f"{key}={value}" for key, value in (grid or {}).items()])
     numbered = sorted(enumerate(rows), key=lambda one: _chosen(one[1]))
     for chosen, cells in groupby(numbered, key=lambda one: _chosen(one[1])):
         with composed(sweep, [*overrides, *chosen]) as (config, _):

@@ -1,72 +1,283 @@
-"""What is replaced in Hydra while it composes: it has no hooks of its own for these places.
+"""All that reaches into the inner parts of Hydra and of its launcher for Slurm, which have no hooks of their own there.
 
-tests/config/test_hydra_compat.py names what each needs of Hydra.
+`NEEDED` says what that is; it is compared with what is installed before anything is composed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
+import inspect
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import hydra
+import omegaconf
 import yaml
+from hydra._internal import config_loader_impl, defaults_list
 from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra._internal.config_repository import ConfigRepository
-from hydra._internal.utils import get_args_parser
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
+from hydra._internal.defaults_list import DefaultsList, Overrides
+from hydra._internal.utils import create_config_search_path, get_args_parser
+from hydra.core.config_store import ConfigStore
+from hydra.core.default_element import ResultDefault
 from hydra.core.object_type import ObjectType
-from hydra.plugins.config_source import ConfigSource
-from omegaconf import Container, DictConfig, Node, OmegaConf
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from hydra.core.override_parser.types import Override
+from hydra.plugins.config_source import ConfigResult, ConfigSource
+from hydra.types import RunMode
+from omegaconf import Container, DictConfig, Node, OmegaConf, base
 from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.runtime.yaml_files import checked_text, unreadable
 
+# Where, what, its parameters: what is called or replaced here.
+NEEDED: Sequence[tuple[Any, str, str]] = (
+    (ConfigRepository, "load_config", "self config_path"),  # reads every file
+    (ConfigRepository, "_find_object_source", "self config_path object_type"),  # says where it is from
+    (ConfigSource, "_normalize_file_name", "filename"),  # adds .yaml
+    (ConfigLoaderImpl, "load_configuration", "self config_name overrides run_mode from_shell validate_sweep_overrides"),
+    (ConfigLoaderImpl, "_parse_overrides_and_create_caching_repo", "self config_name overrides"),
+    (ConfigLoaderImpl, "_load_single_config", "self default repo"),  # puts a file's content below its package
+    (ConfigLoaderImpl, "_compose_config_from_defaults_list", "self defaults repo"),  # merges the files
+    (defaults_list, "create_defaults_list", "repo config_name overrides_list prepend_hydra skip_missing"),
+    (BasicSweeper, "split_arguments", "overrides max_batch_size"),  # into cells
+    (Container, "resolve_parse_tree", "self parse_tree node memo key"),  # follows every ${...}
+    (base, "parse", "value parser_rule lexer_mode"),  # reads every ${...}
+)
+MOST_KEPT = 64  # merged configs, which take a megabyte or more each
+
+
+def require_known_hydra(needed: Sequence[tuple[Any, str, str]] = NEEDED) -> None:
+    """Raises ImportError where the installed version is built otherwise."""
+    for owner, name, parameters in needed:
+        found = getattr(owner, name, None)
+        if found is None or " ".join(inspect.signature(found).parameters) != parameters:
+            raise ImportError(
+                f"hydra-core {hydra.__version__} with omegaconf {omegaconf.__version__} is not what this was written "
+                f"for: {owner.__name__}.{name}({parameters.replace(' ', ', ')}) is needed. Install hydra-core 1.3.8."
+            )
+
+
+require_known_hydra()  # now, since what is replaced later looks otherwise
+
+
+@contextlib.contextmanager
+def replaced(owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Iterator[None]:
+    """While it lasts, an attribute of a class or module is what `wrap` makes of it."""
+    original = getattr(owner, name)
+    setattr(owner, name, functools.wraps(original)(wrap(original)))
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
+
+
+# ------------------------------------------------------------------------------------------------------- words
+
+
+def cells_of_grid(words: Sequence[str]) -> list[list[str]]:
+    """The cells of a sweep over words such as `seed=1,2`, each the words given for it."""
+    (cells,) = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides(list(words)), None)
+    return [list(cell) for cell in cells]
+
+
+def names_of_options() -> set[str]:
+    """Hydra's options: -m, --config-name ..."""
+    return {name for action in get_args_parser()._actions for name in action.option_strings}
+
+
+def check_options(arguments: Sequence[str]) -> None:
+    """Raises ValueError for an option that Hydra would not understand, for the beginning of one, which argparse would
+    complete, and for the option that reads a pickle."""
+    parser = get_args_parser()
+    parser.allow_abbrev = False
+
+    def refuse(message: str) -> None:
+        raise ValueError(f"{message[:1].upper()}{message[1:]}. --hydra-help lists the options; none can be shortened.")
+
+    parser.error = refuse  # type: ignore[method-assign,assignment]
+    if parser.parse_args(list(arguments)).experimental_rerun is not None:
+        raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")
+
+
+# ------------------------------------------------------------------------------------------------- composition
+
+
+class Value(str):
+    """key=value for records, messages and shells. In a config the value itself is taken, by no grammar.
+
+    value: as a config has it: what looks like an interpolation is none.
+    """
+
+    key: str
+    value: Any
+
+
+class _Loader(ConfigLoaderImpl):
+    """Takes words, as on the command line, and `Value`s, of which Hydra's grammar reads the key alone."""
+
+    def _parse_overrides_and_create_caching_repo(self, config_name: str | None, overrides: list[str]) -> Any:
+        values = [one if isinstance(one, Value) and not one.key.startswith("hydra.") else None for one in overrides]
+        words = [word if value is None else f"{value.key}=value" for word, value in zip(overrides, values, strict=True)]
+        parsed, repository = super()._parse_overrides_and_create_caching_repo(config_name, words)
+        return [_with_value(*pair) for pair in zip(parsed, values, strict=True)], repository
+
+
+def _with_value(parsed: Override, value: Value | None) -> Override:
+    return parsed if value is None else replace(parsed, _value=value.value, input_line=str(value))
+
+
+def load_configuration(folder: Path, name: str, overrides: Sequence[str]) -> DictConfig:
+    """A primary config of a folder, with Hydra's own part."""
+    loader = _Loader(create_config_search_path(str(folder)))
+    return loader.load_configuration(name, list(overrides), RunMode.RUN, from_shell=False)
+
+
+def composed_configs_checked(check: Callable[[DictConfig], None]) -> contextlib.AbstractContextManager[None]:
+    """While it lasts, Hydra acts on no composed config before a look at it. Its own callbacks come too late: they are
+    part of the config."""
+
+    def wrap(compose: Callable[..., DictConfig]) -> Callable[..., DictConfig]:
+        def checked(*args: Any, **settings: Any) -> DictConfig:
+            interpolations.renew()
+            config = compose(*args, **settings)
+            check(config)
+            return config
+
+        return checked
+
+    return replaced(ConfigLoaderImpl, "load_configuration", wrap)
+
+
+# ------------------------------------------------------------------------------------------------------- files
+
+
+def keep_store_in_place() -> None:
+    """For every look-up Hydra copies all that is stored, which it only reads: seconds, with many rows in it."""
+    ConfigStore.__deepcopy__ = lambda self, _: self  # type: ignore[attr-defined]
+
 
 @contextlib.contextmanager
 def checked_files(is_own: Callable[[Path], bool], check: Callable[[Container, Path], None]) -> Iterator[None]:
-    """While it lasts, Hydra takes no file that is not our own without a look at it.
+    """While it lasts, Hydra takes no file that is not our own without a look at it. And an option that is named after a
+    world and does not exist (kds of a world `mini`: mini_kds) is the one of the world that this is like.
 
     Args:
         is_own: whether a file is not looked at.
         check: is given what a file says: its part for Hydra as soon as it is read, since Hydra acts on a search path
             there before it composes anything, and all of it below the package that it is put in.
     """
-    read, embed = ConfigRepository.load_config, ConfigLoaderImpl._load_single_config
 
-    @functools.wraps(read)
-    def checked_read(repository: ConfigRepository, config_path: str) -> Any:
-        source = repository._find_object_source(config_path=config_path, object_type=ObjectType.CONFIG)
-        path = _file(source.path, config_path) if source is not None and source.scheme() == "file" else None
-        if path is None or is_own(path):
-            return read(repository, config_path)
-        checked_text(path)
-        try:
-            result = read(repository, config_path)
-        except (yaml.YAMLError, ValueError, TypeError, OmegaConfBaseException) as error:
-            raise unreadable(path, error) from None
-        if result is None or not isinstance(result.config, DictConfig):
-            raise ValueError(f"{path} must hold keys with values, as in `name: mine`. Correct the file.")
-        check(OmegaConf.masked_copy(result.config, "hydra"), path)
-        return result
+    def wrap_read(read: Callable[..., Any]) -> Callable[..., Any]:
+        def checked_read(repository: ConfigRepository, config_path: str) -> Any:
+            source = repository._find_object_source(config_path=config_path, object_type=ObjectType.CONFIG)
+            if source is None:
+                return _of_a_world_like_it(repository, config_path)
+            path = _file(source.path, config_path) if source.scheme() == "file" else None
+            if path is None or is_own(path):
+                return read(repository, config_path)
+            checked_text(path)
+            try:
+                result = read(repository, config_path)
+            except (yaml.YAMLError, ValueError, TypeError, OmegaConfBaseException) as error:
+                raise unreadable(path, error) from None
+            if result is None or not isinstance(result.config, DictConfig):
+                raise ValueError(f"{path} must hold keys with values, as in `name: mine`. Correct the file.")
+            check(OmegaConf.masked_copy(result.config, "hydra"), path)
+            return result
 
-    @functools.wraps(embed)
-    def checked_embed(loader: ConfigLoaderImpl, default: Any, repo: Any) -> Any:
-        result = embed(loader, default, repo)
-        if result.path.startswith("file://"):
-            path = _file(result.path.removeprefix("file://"), default.config_path)
-            if not is_own(path):
-                check(result.config, path)
-        return result
+        return checked_read
 
-    ConfigRepository.load_config = checked_read  # type: ignore[method-assign,assignment]
-    ConfigLoaderImpl._load_single_config = checked_embed  # type: ignore[method-assign,assignment]
-    try:
+    def wrap_embed(embed: Callable[..., ConfigResult]) -> Callable[..., ConfigResult]:
+        def checked_embed(loader: ConfigLoaderImpl, default: Any, repo: Any) -> ConfigResult:
+            result = embed(loader, default, repo)
+            if result.path.startswith("file://"):
+                path = _file(result.path.removeprefix("file://"), default.config_path)
+                if not is_own(path):
+                    check(result.config, path)
+            return result
+
+        return checked_embed
+
+    with (
+        replaced(ConfigRepository, "load_config", wrap_read),
+        replaced(ConfigLoaderImpl, "_load_single_config", wrap_embed),
+    ):
         yield
-    finally:
-        ConfigRepository.load_config = read  # type: ignore[method-assign]
-        ConfigLoaderImpl._load_single_config = embed  # type: ignore[method-assign]
+
+
+def _of_a_world_like_it(repository: ConfigRepository, config_path: str) -> ConfigResult | None:
+    group, _, name = config_path.removesuffix(".yaml").rpartition("/")
+    parts = name.split("_")
+    for cut in range(len(parts) - 1, 0, -1):
+        world = repository.load_config(f"world/{'_'.join(parts[:cut])}") if group not in ("", "world") else None
+        like = world.config.get("like") if world is not None else None
+        if like is not None and like != "_".join(parts[:cut]):
+            return repository.load_config(f"{group}/{like}_{'_'.join(parts[cut:])}")
+    return None
+
+
+def _file(folder: str, config_path: str) -> Path:
+    """As Hydra finds it: through links, and through `..` in the name."""
+    return Path(os.path.realpath(os.path.join(folder, ConfigSource._normalize_file_name(config_path))))
+
+
+@contextlib.contextmanager
+def shared_files() -> Iterator[None]:
+    """While it lasts, files are merged once for each choice of them.
+
+    Hydra follows the defaults lists and merges the files anew for every cell, which is three quarters of composing it;
+    but most cells of a sweep differ in values alone, and those it puts in last. And OmegaConf parses `${...}` anew
+    wherever it stands and each time it is followed.
+    """
+    kept: dict[tuple[Any, ...], DefaultsList] = {}
+
+    def wrap_follow(follow: Callable[..., DefaultsList]) -> Callable[..., DefaultsList]:
+        def followed_once(
+            repo: Any, config_name: str | None, overrides_list: list[Override], **how: bool
+        ) -> DefaultsList:
+            values = Overrides(repo=repo, overrides_list=overrides_list).config_overrides
+            # Hydra's own values stay among the choices: one of them says where files are looked for.
+            of_cell = {id(one) for one in values if not one.is_hydra_override()}
+            choices = [one for one in overrides_list if id(one) not in of_cell]
+            key = (config_name, *sorted(how.items()), *(one.input_line for one in choices))
+            if key not in kept:
+                if len(kept) >= MOST_KEPT:
+                    del kept[next(iter(kept))]
+                found = follow(repo=repo, config_name=config_name, overrides_list=choices, **how)
+                kept[key] = replace(found, defaults=_Files(found.defaults))
+            return replace(kept[key], config_overrides=values)
+
+        return followed_once
+
+    def wrap_merge(merge: Callable[..., DictConfig]) -> Callable[..., DictConfig]:
+        def merged_once(self: ConfigLoaderImpl, defaults: list[ResultDefault], repo: Any) -> DictConfig:
+            if not isinstance(defaults, _Files):
+                return merge(self, defaults, repo)
+            if defaults.merged is None:
+                defaults.merged = merge(self, defaults, repo)
+            return copy.deepcopy(defaults.merged)
+
+        return merged_once
+
+    with (
+        replaced(base, "parse", functools.cache),
+        replaced(config_loader_impl, "create_defaults_list", wrap_follow),
+        replaced(ConfigLoaderImpl, "_compose_config_from_defaults_list", wrap_merge),
+    ):
+        yield
+
+
+class _Files(list[ResultDefault]):
+    """The files of a config, and their merged content once it was requested."""
+
+    merged: DictConfig | None = None
 
 
 class Interpolations:
@@ -99,22 +310,3 @@ class Interpolations:
 
 
 interpolations = Interpolations()
-
-
-def _file(folder: str, config_path: str) -> Path:
-    """As Hydra finds it: through links, and through `..` in the name."""
-    return Path(os.path.realpath(os.path.join(folder, ConfigSource._normalize_file_name(config_path))))
-
-
-def check_options(arguments: Sequence[str]) -> None:
-    """Raises ValueError for an option that Hydra would not understand, for the beginning of one, which argparse would
-    complete, and for the option that reads a pickle."""
-    parser = get_args_parser()
-    parser.allow_abbrev = False
-
-    def refuse(message: str) -> None:
-        raise ValueError(f"{message[:1].upper()}{message[1:]}. --hydra-help lists the options; none can be shortened.")
-
-    parser.error = refuse  # type: ignore[method-assign,assignment]
-    if parser.parse_args(list(arguments)).experimental_rerun is not None:
-        raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")

@@ -1,19 +1,23 @@
 """Presets: variants of a config that need only a line or two, as rows of tables instead of files of their own.
 
 conf/presets/*.yaml hold group -> name -> config. A row is to Hydra what a file conf/GROUP/NAME.yaml is, defaults list
-included, and is chosen by the same words.
+included, and is chosen by the same words. Its key `description` says what it is.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
+import yaml
 from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
+from nonmember.config.hydra_compat import keep_store_in_place
+
+DESCRIPTION = "description"  # of a row: for `nonmember list`, no part of the config
 PACKAGES = {"experiment": "_global_"}  # of groups whose options may set anything
 
 
@@ -22,8 +26,7 @@ def store_presets(folder: Path) -> None:
     store = ConfigStore.instance()
     if all(f"{next(iter(rows))}.yaml" in store.repo.get(group, {}) for group, rows in load_presets(folder).items()):
         return
-    # For every look-up Hydra copies all of the store, which it only reads: seconds, with so many rows in it.
-    ConfigStore.__deepcopy__ = lambda self, _: self  # type: ignore[attr-defined]
+    keep_store_in_place()
     for group, rows in load_presets(folder).items():
         for name, config in rows.items():
             store.store(name=name, node=config, group=group, package=PACKAGES.get(group))
@@ -39,5 +42,44 @@ def load_presets(folder: Path) -> Mapping[str, Mapping[str, Any]]:
             known = presets.setdefault(group, {})
             if twice := known.keys() & rows.keys():
                 raise ValueError(f"{path.name} must give new names; got {group}={min(twice)}, which another file has.")
-            known.update(rows)
+            known.update({name: _without(row, DESCRIPTION) for name, row in rows.items()})
     return presets
+
+
+def described_rows(path: Path) -> Iterator[tuple[str, str, str]]:
+    """(group, name, description) of each row of a table; where a row has no description of its own, what is known of it
+    by its content. YAML's merges (<<) pass no description on."""
+    node = yaml.compose(path.read_text(encoding="utf-8"))
+    table = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for group, rows in node.value:
+        for name, row in rows.value:
+            own = [value.value for key, value in row.value if key.value == DESCRIPTION]
+            yield group.value, name.value, own[0] if own else _content(table[group.value][name.value])
+
+
+def _content(row: Mapping[str, Any]) -> str:
+    """Such as "EleutherAI/pythia-160m" or "as dose_study_target with label=long"."""
+    if row.get("path"):
+        return str(row["path"])
+    choices = [one for one in row.get("defaults", ()) if one != "_self_"]
+    bases = [choice.partition("@")[0] for choice in choices if isinstance(choice, str)]
+    values = [
+        f"{key.removeprefix('override ').lstrip('/')}={value}"
+        for choice in choices
+        if isinstance(choice, dict)
+        for key, value in choice.items()
+    ]
+    values += [f"{key}={value}" for key, value in _leaves(row) if key not in ("defaults", DESCRIPTION)]
+    return " with ".join(filter(None, [f"as {bases[-1]}" if bases else "", ", ".join(values)]))
+
+
+def _leaves(row: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, f"{above}{key}.")
+        elif not key.startswith("_"):
+            yield above + key, value
+
+
+def _without(row: Mapping[str, Any], key: str) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != key}

@@ -24,12 +24,11 @@ from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from nonmember.config.hydra_compat import check_options, interpolations
+from nonmember.config.hydra_compat import cells_of_grid, check_options, interpolations, shared_files
 from nonmember.config.jobs import all_awaited
 from nonmember.config.presets import store_presets
 from nonmember.config.run_names import cell_name
 from nonmember.config.safety import RESOLVERS, checked_composition, instantiate
-from nonmember.config.shared_files import shared_files
 from nonmember.config.sweeping import Watcher, shown_composition
 from nonmember.runtime.interruption import Interrupted, check, hand_back, interruption_of, worker
 from nonmember.runtime.naming import folder_name, label_of_path, place
@@ -189,14 +188,11 @@ def cells_of_sweep() -> list[str]:
     folder = os.environ.get(FOLDER_VARIABLE)
     if not folder or not (kept := Path(folder) / "multirun.yaml").is_file():
         return []
-    from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
-    from hydra.core.override_parser.overrides_parser import OverridesParser
-
     config = OmegaConf.load(kept)
     params = OmegaConf.select(config, "hydra.sweeper.params", default=None) or {}
     given = [f"{key}={value}" for key, value in params.items()]
     given += OmegaConf.select(config, "hydra.overrides.task", default=None) or []
-    (cells,) = BasicSweeper.split_arguments(OverridesParser.create().parse_overrides(given), None)
+    cells = cells_of_grid(given)
     everywhere = set.intersection(*map(set, cells))
     return [",".join(part for part in cell if part not in everywhere) or "the only one" for cell in cells]
 

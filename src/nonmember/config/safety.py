@@ -17,7 +17,6 @@ from dataclasses import is_dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from hydra._internal.config_loader_impl import ConfigLoaderImpl
 from hydra.errors import InstantiationException
 from hydra.experimental.callback import Callback
 from hydra.plugins.plugin import Plugin
@@ -32,7 +31,7 @@ from omegaconf.errors import (
 from omegaconf.resolvers import oc
 
 from nonmember.checks import looks_like_secret, refuse_secrets
-from nonmember.config.hydra_compat import interpolations
+from nonmember.config.hydra_compat import composed_configs_checked, interpolations
 from nonmember.config.untrusted import check_params, leaves, untrusted_files_checked
 
 ALLOW_VARIABLE = "NONMEMBER_ALLOW_TARGETS"  # module prefixes, separated by commas
@@ -220,25 +219,15 @@ RESOLVERS: Mapping[str, Callable[..., Any]] = {
 @contextlib.contextmanager
 def checked_composition(own: Sequence[Path]) -> Iterator[None]:
     """While it lasts, Hydra acts on no composed config with a target that is not allowed, in its own part or elsewhere,
-    and on no file that says what only the user may. It has no hook of its own for that: its callbacks are themselves
-    part of the config. own: folders whose files may say anything."""
-    compose = ConfigLoaderImpl.load_configuration
+    and on no file that says what only the user may. own: folders whose files may say anything."""
 
-    @functools.wraps(compose)
-    def checked(*args: Any, **settings: Any) -> DictConfig:
-        interpolations.renew()
-        config = compose(*args, **settings)
+    def check(config: DictConfig) -> None:
         check_secrets(config)
         check_names(config)
         check_hydra(config)
-        return config
 
-    ConfigLoaderImpl.load_configuration = checked  # type: ignore[method-assign]
-    try:
-        with untrusted_files_checked(own):
-            yield
-    finally:
-        ConfigLoaderImpl.load_configuration = compose  # type: ignore[method-assign]
+    with composed_configs_checked(check), untrusted_files_checked(own):
+        yield
 
 
 def check_names(config: DictConfig) -> None:

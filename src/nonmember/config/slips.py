@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from itertools import zip_longest
 from pathlib import Path
 
-from hydra._internal.utils import get_args_parser
-
 from nonmember.config.choices import options
 from nonmember.config.compose import for_shell, override
+from nonmember.config.hydra_compat import names_of_options
 from nonmember.runtime.naming import FILE_SUFFIXES, path_of
 
 CHOICE = re.compile(r"\+{0,2}(?P<group>model|data|target|reference)(@(?P<package>[\w.]+))?=(?P<value>.+)")
@@ -49,7 +48,7 @@ def _is_number(value: str) -> bool:
 
 def refuse_options(command: str, arguments: Sequence[str]) -> None:
     """--target=FOLDER: raise ValueError that says how settings are written."""
-    known = {name for action in get_args_parser()._actions for name in action.option_strings}
+    known = names_of_options()
     for argument, following in zip_longest(arguments, arguments[1:], fillvalue=""):
         said = OPTION.fullmatch(argument)
         if said is None or any(name.startswith(argument.partition("=")[0]) for name in known):
