@@ -25,12 +25,12 @@ from typing import Any
 
 from hydra import compose, initialize_config_dir
 
-from nonmember.cli.audit import builder_of
 from nonmember.config.build import build_audit
 from nonmember.config.roots import config_directory, register
 from nonmember.models.encoding import encode_corpus
 from nonmember.observations.passes.tokens import observe
 from nonmember.runtime.quiet import quieten
+from nonmember.sweeps.running import builder_of
 from nonmember.training.run import train
 from nonmember.training.trained import end_of_text_id
 

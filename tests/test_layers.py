@@ -32,9 +32,9 @@ HEAVY = (
 LAYERS = (
     "checks", "records", "stats", "scores", "runtime", "tracking", "artifacts", "corpora", "models", "training",
     "observations", "endpoints", "generated", "methods", "results", "advice", "reports", "audits", "scoring",
-    "evidence", "feasibility", "config", "api", "cli",
+    "evidence", "feasibility", "config", "sweeps", "api", "cli",
 )  # fmt: skip
-HYDRA = ("config", "cli")
+HYDRA = ("config", "sweeps", "cli")
 HYDRA_ITSELF = ("hydra", "omegaconf")
 LOKY = "joblib.externals.loky"
 # Longer than 300 lines; docs/architecture.md has the reasons.

@@ -8,12 +8,12 @@ from dataclasses import replace
 import pytest
 
 import tiny
-from nonmember.artifacts.costs import Cost, Work, in_order
 from nonmember.artifacts.planner import Graph, NotMade, Planner
 from nonmember.artifacts.store import Store
 from nonmember.generated.rephrased import Written
 from nonmember.observations import TokenStatistics
 from nonmember.records import Prompt
+from nonmember.sweeps.costs import Cost, Work, in_order
 from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
 

@@ -24,13 +24,14 @@ from omegaconf.basecontainer import BaseContainer
 import tiny
 from command_line import Said, question, rows_of, write_rows
 from nonmember.artifacts.store import Store
-from nonmember.cli import audit, cells, in_order
-from nonmember.cli.cells import Cells
+from nonmember.cli import audit
 from nonmember.config import roots
 from nonmember.config.jobs import LostJob
 from nonmember.config.roots import FOLDER_VARIABLE, run_with_hydra
 from nonmember.results.result import AuditResult, Failure
 from nonmember.runtime import interruption
+from nonmember.sweeps import outcomes, processes
+from nonmember.sweeps.outcomes import Cells
 from wandb_helpers import lay_down, result
 
 
@@ -41,7 +42,7 @@ def test_what_workers_note_is_told_by_the_process_that_was_started(tmp_path, mon
     done, failed, killed = (tmp_path / name for name in ("done", "failed", "killed"))
     lay_down(done, result(cell="done"))
     for number, folder in enumerate((done, failed, killed)):
-        monkeypatch.setattr(cells, "number_of_cell", lambda number=number: number)
+        monkeypatch.setattr(outcomes, "number_of_cell", lambda number=number: number)
         worker.begun(folder)
         if folder == done:
             worker.done(result(made={**result().provenance.made, "models_trained": 17}), done)
@@ -116,7 +117,7 @@ def workers(monkeypatch) -> list[InThisProcess]:
         return asked[0]
 
     monkeypatch.setattr(loky, "get_reusable_executor", get_reusable_executor)
-    monkeypatch.setattr(in_order, "worker", contextlib.nullcontext)  # which takes the process's signals for good
+    monkeypatch.setattr(processes, "worker", contextlib.nullcontext)  # which takes the process's signals for good
     return asked
 
 
@@ -172,7 +173,7 @@ def test_after_a_signal_no_worker_is_given_more(beside, workers, tmp_path, monke
         signal.raise_signal(signal.SIGTERM)
 
     interrupted.__name__ = "make_artifact"
-    monkeypatch.setattr(in_order, "make_artifact", interrupted)
+    monkeypatch.setattr(processes, "make_artifact", interrupted)
     before = signal.getsignal(signal.SIGALRM)
     try:
         said = beside()
@@ -188,11 +189,11 @@ def test_a_worker_tells_what_it_made_and_keeps_quiet_where_it_was_interrupted(mo
     def made_of(entry):
         counters = SimpleNamespace(models_trained=1, tokens_observed=0)
         builder = SimpleNamespace(entry=entry, counters=counters)
-        monkeypatch.setattr(audit, "builder_of", lambda config: builder)
+        monkeypatch.setattr(processes, "builder_of", lambda config: builder)
         hydra, resolvers = Singleton._instances, BaseContainer._resolvers
         try:
             nothing = {"instances": {}, "omegaconf_resolvers": {}}
-            return in_order.make_artifact(OmegaConf.create(), SimpleNamespace(readable="m"), nothing)
+            return processes.make_artifact(OmegaConf.create(), SimpleNamespace(readable="m"), nothing)
         finally:
             Singleton._instances, BaseContainer._resolvers = hydra, resolvers
 
@@ -202,7 +203,7 @@ def test_a_worker_tells_what_it_made_and_keeps_quiet_where_it_was_interrupted(mo
 
         return entry
 
-    monkeypatch.setattr(in_order, "worker", contextlib.nullcontext)
+    monkeypatch.setattr(processes, "worker", contextlib.nullcontext)
     with caplog.at_level(logging.WARNING):
         assert made_of(lambda spec: SimpleNamespace(made_now=True)) == {"models_trained": 1, "tokens_observed": 0}
         assert made_of(lambda spec: SimpleNamespace(made_now=False)) is None, "another process was first"
@@ -231,7 +232,7 @@ def test_what_was_lost_with_its_process_is_named(nonmember, monkeypatch, tmp_pat
         lay_down(tmp_path / "first", result(cell="first"))
         for number, name in enumerate(("first", "second")):
             (tmp_path / name).mkdir(exist_ok=True)
-            monkeypatch.setattr(cells, "number_of_cell", lambda number=number: number)
+            monkeypatch.setattr(outcomes, "number_of_cell", lambda number=number: number)
             worker.begun(tmp_path / name)
             if name == "first":
                 worker.done(result(), tmp_path / name)

@@ -19,18 +19,19 @@ from hydra.core.singleton import Singleton
 from rich.console import Console
 
 from command_line import rows_of, write_rows
-from nonmember.artifacts.costs import Cost, Work
 from nonmember.artifacts.planner import Node
-from nonmember.cli import in_jobs, sweep
-from nonmember.cli.cells import Cells
-from nonmember.cli.dry_run import MOST_LISTED, show
-from nonmember.cli.in_jobs import levels
-from nonmember.cli.in_order import Order, keep_grown_worker, shared, state_for_workers
-from nonmember.cli.sweep import Launching, num_workers
-from nonmember.cli.sweep_bar import SweepBar
 from nonmember.results.result import AuditResult
 from nonmember.runtime.interruption import Interrupted
 from nonmember.runtime.progress import duration
+from nonmember.sweeps import processes, sweep
+from nonmember.sweeps import slurm as jobs
+from nonmember.sweeps.bar import SweepBar
+from nonmember.sweeps.costs import Cost, Work
+from nonmember.sweeps.dry_run import MOST_LISTED, show
+from nonmember.sweeps.outcomes import Cells
+from nonmember.sweeps.processes import Order, keep_grown_worker, shared, state_for_workers
+from nonmember.sweeps.slurm import levels
+from nonmember.sweeps.sweep import Launching
 from tiny import random_texts
 
 
@@ -218,8 +219,8 @@ def slurm(monkeypatch):
         monkeypatch.setattr(submitit.core.core.Job, "results", Job.results)
         monkeypatch.setattr(Executor, "arrays", [], raising=False)
         monkeypatch.setattr(Executor, "outcomes", outcomes, raising=False)
-        monkeypatch.setattr(in_jobs, "make_artifact", make_artifact)
-        monkeypatch.setattr(in_jobs, "cancel", cancelled.append)
+        monkeypatch.setattr(jobs, "make_artifact", make_artifact)
+        monkeypatch.setattr(jobs, "cancel", cancelled.append)
         compute = SimpleNamespace(in_one_process=in_one_process)
         plan.planner = SimpleNamespace(store=SimpleNamespace(hashes=lambda kind: ()), compute=compute)
         cells = SimpleNamespace(num_ended=lambda: 0)
@@ -286,9 +287,9 @@ def test_an_interruption_cancels_each_array_that_makes_something_once_and_a_lost
 def test_as_many_audits_run_side_by_side_as_joblib_has_workers(monkeypatch, given, number):
     loky = pytest.importorskip("joblib.externals.loky")
     monkeypatch.setattr(loky, "cpu_count", lambda: 8)
-    launcher = type("JoblibLauncher", (), {"joblib": {"n_jobs": given}})()
-    assert num_workers(launcher) == number
-    assert num_workers(SlurmLauncher()) == 1, "which nobody knows"
+    kind = type("JoblibLauncher", (), {"joblib": {"n_jobs": given}})
+    assert processes.number_of(kind()) == processes.number_of(type("Mine", (kind,), {})()) == number
+    assert processes.number_of(SlurmLauncher()) == 1, "which nobody knows"
 
 
 def test_a_further_process_of_a_run_leaves_the_plan_to_the_first(monkeypatch):

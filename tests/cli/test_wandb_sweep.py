@@ -16,8 +16,8 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig
 
 from nonmember.cli import audit, wandb_sweep
-from nonmember.cli.sweep import Sweep
 from nonmember.cli.wandb_sweep import ALLOWED, as_wandb, grid_of, name_of, value_of, words_of_json
+from nonmember.sweeps.sweep import Sweep
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
 NAMES = sorted(path.stem for path in SWEEPS.glob("*.yaml"))

@@ -13,8 +13,8 @@ import pytest
 
 from nonmember.artifacts.store import SIDECAR
 from nonmember.cli import sync
-from nonmember.cli.audit import shared
 from nonmember.results.result import RESULT
+from nonmember.sweeps.running import shared
 from nonmember.tracking import trackers as tracking
 from nonmember.tracking.online import Unreachable
 from nonmember.tracking.trackers import CURVES, NoTracker, RunInfo, run_id_of

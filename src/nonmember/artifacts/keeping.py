@@ -11,7 +11,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from nonmember.artifacts.costs import size_of
 from nonmember.artifacts.store import SIDECAR, Store, key_hash
 from nonmember.runtime.files import file_hash, is_locked, locked
 
@@ -273,3 +272,8 @@ def _merge_answers(path: Path, to: Path, record: Merged) -> None:
 
 def _conflict(one: Path, other: Path) -> str:
     return f"{one} and {other} have the same key and other content."
+
+
+def size_of(folder: Path) -> int:
+    """Bytes of the files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())

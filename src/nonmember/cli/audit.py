@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import logging
 import sys
-from collections.abc import Callable, Sequence
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from nonmember.config import parts, runs
 from nonmember.config.explain import explain
@@ -21,10 +18,9 @@ from nonmember.config.jobs import LostJob
 from nonmember.config.roots import run_with_hydra
 from nonmember.runtime.interruption import check, interruption_of
 from nonmember.runtime.processes import process_rank
+from nonmember.sweeps.running import builder_of, composed_again, shared
 
 if TYPE_CHECKING:
-    from nonmember.artifacts import Builder, Memory
-    from nonmember.artifacts.store import Store
     from nonmember.results.result import AuditResult, Failure
 
 log = logging.getLogger(__name__)
@@ -37,10 +33,10 @@ WORKER_KILLED = (
 
 def main() -> None:
     """Run one audit or, with -m, a grid of them; then the table of all cells, failed ones included."""
-    from nonmember.cli.cells import Cells
-    from nonmember.cli.sweep import Sweep, plan_instead
     from nonmember.results.result import Failure
     from nonmember.runtime.files import alone_in
+    from nonmember.sweeps.outcomes import Cells
+    from nonmember.sweeps.sweep import Sweep, plan_instead
 
     cells = Cells.of_this_run()
     sweep = Sweep(cells)
@@ -101,33 +97,6 @@ def run_cell(config: DictConfig, folder: Path) -> AuditResult:
     from nonmember.audits.cell import run_cell
 
     return run_cell(cell, builder_of(config))
-
-
-def composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tuple[DictConfig, Path]]]:
-    """This run's words with another method, composed."""
-    from hydra.core.hydra_config import HydraConfig
-
-    from nonmember.config.compose import composed
-
-    ran = HydraConfig.get()
-    words = cast(list[str], OmegaConf.to_container(ran.overrides.task, resolve=False))
-    name = str(ran.job.config_name)
-    folders = [f"file://{one.path}" for one in ran.runtime.config_sources if one.provider == "command-line"]
-    searched = [f"hydra.searchpath=[{','.join(folders)}]"] if folders else []
-    return lambda method, more: composed(name, [*searched, *parts.words_of_part(words, method, more)])
-
-
-def builder_of(config: DictConfig) -> Builder:
-    return runs.builder_of(config, *shared(Path(config.store).absolute()))
-
-
-@functools.lru_cache(maxsize=1)
-def shared(store: Path) -> tuple[Store, Memory]:
-    """What the cells that one process runs have in common: files verified once, corpora and models read once."""
-    from nonmember.artifacts import Memory
-    from nonmember.artifacts.store import Store
-
-    return Store(store), Memory()
 
 
 def record_failure(folder: Path, error: Exception) -> Failure:

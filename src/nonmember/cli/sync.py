@@ -246,9 +246,9 @@ def given_documents(words: Sequence[str]) -> Texts:
     from hydra.core.global_hydra import GlobalHydra
     from omegaconf import OmegaConf
 
-    from nonmember.cli.audit import builder_of
     from nonmember.config.roots import checked, config_directory, register, require_complete
     from nonmember.config.safety import instantiate
+    from nonmember.sweeps.running import builder_of
 
     if strange := [word for word in words if "=" not in word]:
         raise ValueError(f"--text must be followed by key=value words; got {strange[0]!r}. Put a folder before --text.")

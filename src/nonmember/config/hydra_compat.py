@@ -30,6 +30,7 @@ from hydra.core.object_type import ObjectType
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override
 from hydra.plugins.config_source import ConfigResult, ConfigSource
+from hydra.plugins.sweeper import Sweeper
 from hydra.types import RunMode
 from omegaconf import Container, DictConfig, Node, OmegaConf, base
 from omegaconf.errors import OmegaConfBaseException
@@ -48,6 +49,7 @@ NEEDED: Sequence[tuple[Any, str, str]] = (
     (defaults_list, "create_defaults_list", "repo config_name overrides_list prepend_hydra skip_missing"),
     (BasicSweeper, "split_arguments", "overrides max_batch_size"),  # into cells
     (Container, "resolve_parse_tree", "self parse_tree node memo key"),  # follows every ${...}
+    (Sweeper, "validate_batch_is_legal", "self batch"),  # composes all cells before the first is launched
     (base, "parse", "value parser_rule lexer_mode"),  # reads every ${...}
 )
 MOST_KEPT = 64  # merged configs, which take a megabyte or more each
@@ -76,6 +78,12 @@ def replaced(owner: Any, name: str, wrap: Callable[[Callable[..., Any]], Callabl
         yield
     finally:
         setattr(owner, name, original)
+
+
+def is_a(plugin: object, name: str) -> bool:
+    """Whether a launcher or sweeper is of the class of that name, or builds on it. Hydra imports its plugins
+    anew for each run, so that `isinstance` would not know them."""
+    return any(kind.__name__ == name for kind in type(plugin).__mro__)
 
 
 # ------------------------------------------------------------------------------------------------------- words

@@ -14,14 +14,14 @@ if TYPE_CHECKING:
     from nonmember.artifacts import Builder
     from nonmember.audits.joined import Part
 
-AUTO = "nonmember.methods.Auto"
+AUTO = ("nonmember.methods.Auto", "nonmember.methods.auto.Auto")
 BLIND = "blind"
 
 Compose = Callable[[str, Sequence[str]], AbstractContextManager[tuple[DictConfig, Path]]]
 
 
 def is_auto(config: DictConfig) -> bool:
-    return bool(config.method._target_ == AUTO)
+    return config.method._target_ in AUTO
 
 
 def words_of_part(words: Sequence[str], method: str, more: Sequence[str]) -> list[str]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -13,6 +12,7 @@ from hydra.plugins.launcher import Launcher
 from hydra.plugins.sweeper import Sweeper
 from omegaconf import DictConfig, OmegaConf, open_dict
 
+from nonmember.config.hydra_compat import is_a, replaced
 from nonmember.runtime.progress import Stage
 
 MOST_KEPT = 64  # composed configs, which take a megabyte or more each
@@ -38,37 +38,36 @@ class Watcher(Protocol):
 def shown_composition(watcher: Watcher | None = None) -> Iterator[None]:
     """While it lasts, a sweep of hundreds of cells says how far it is with composing them, which Hydra does for all
     before it launches the first."""
-    compose = Sweeper.validate_batch_is_legal
 
-    @functools.wraps(compose)
-    def shown(self: Sweeper, batch: Sequence[Sequence[str]]) -> None:
-        # Other sweepers choose cells by the results of those before.
-        is_grid = type(self).__name__ == "BasicSweeper" and getattr(self, "max_batch_size", None) is None
-        watching = watcher if is_grid else None
-        kept: dict[tuple[str, ...], DictConfig] = {}
-        if watching is not None:
-            watching.begin(self.launcher)
-        with Stage("composing", len(batch), "cells") as stage:
-            for place, overrides in enumerate(batch):
-                if watching is None:
-                    compose(self, [overrides])
-                else:
-                    config = _composed(self, overrides)
-                    with _as_run(config, place) as (task_config, folder):
-                        watching.see(place, task_config, folder)
-                    if len(kept) < MOST_KEPT:
-                        kept[tuple(overrides)] = config
-                stage.advance()
-        if watching is not None and self.launcher is not None:
-            if type(self.launcher).__name__ == "BasicLauncher" or watching.hands_out(self.launcher):
-                _hand_over(self, kept)
-            self.launcher = watching.launcher(self.launcher)
+    def wrap(compose: Callable[..., None]) -> Callable[..., None]:
+        return lambda sweeper, batch: _shown(sweeper, batch, compose, watcher)
 
-    Sweeper.validate_batch_is_legal = shown  # type: ignore[method-assign]
-    try:
+    with replaced(Sweeper, "validate_batch_is_legal", wrap):
         yield
-    finally:
-        Sweeper.validate_batch_is_legal = compose  # type: ignore[method-assign]
+
+
+def _shown(sweeper: Any, batch: Sequence[Sequence[str]], compose: Callable[..., None], watcher: Watcher | None) -> None:
+    # Other sweepers choose cells by the results of those before.
+    is_grid = is_a(sweeper, "BasicSweeper") and getattr(sweeper, "max_batch_size", None) is None
+    watching = watcher if is_grid else None
+    kept: dict[tuple[str, ...], DictConfig] = {}
+    if watching is not None:
+        watching.begin(sweeper.launcher)
+    with Stage("composing", len(batch), "cells") as stage:
+        for place, overrides in enumerate(batch):
+            if watching is None:
+                compose(sweeper, [overrides])
+            else:
+                config = _composed(sweeper, overrides)
+                with _as_run(config, place) as (task_config, folder):
+                    watching.see(place, task_config, folder)
+                if len(kept) < MOST_KEPT:
+                    kept[tuple(overrides)] = config
+            stage.advance()
+    if watching is not None and sweeper.launcher is not None:
+        if is_a(sweeper.launcher, "BasicLauncher") or watching.hands_out(sweeper.launcher):
+            _hand_over(sweeper, kept)
+        sweeper.launcher = watching.launcher(sweeper.launcher)
 
 
 def _composed(sweeper: Any, overrides: Sequence[str]) -> DictConfig:

@@ -20,21 +20,39 @@ from hydra.core.utils import JobReturn, run_job, setup_globals
 from hydra.types import HydraContext
 from omegaconf import DictConfig, open_dict
 
-from nonmember.artifacts.costs import in_order
 from nonmember.config.explain import explain
+from nonmember.config.hydra_compat import is_a
 from nonmember.runtime.interruption import Interrupted, check, pending, worker
+from nonmember.sweeps.costs import in_order
+from nonmember.sweeps.running import builder_of
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Spec
-    from nonmember.artifacts.costs import Work
-    from nonmember.audits.needs import SweepPlan
-    from nonmember.cli.sweep import Sweep
+    from nonmember.artifacts.planner import Planner
+    from nonmember.sweeps.costs import Work
+    from nonmember.sweeps.plan import SweepPlan
+    from nonmember.sweeps.sweep import Sweep
 
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 300  # after which joblib's workers end by themselves
 POLL_SECONDS = 1.0  # for a signal
 Item = str | int  # the name of an artifact, or the place of a cell
+
+
+def serves(launcher: Any, planner: Planner) -> bool:
+    """Processes of joblib's that are given one thing after the other."""
+    return number_of(launcher) > 1 and planner.compute.in_one_process
+
+
+def number_of(launcher: Any) -> int:
+    """How many cells run side by side; of a cluster's scheduler nobody knows, and one is assumed."""
+    if not is_a(launcher, "JoblibLauncher"):
+        return 1
+    from joblib.externals.loky import cpu_count
+
+    number = int(launcher.joblib.get("n_jobs") or 1)
+    return number if number > 0 else max(1, cpu_count() + 1 + number)  # -1: all, -2: all but one
 
 
 def shared(plan: SweepPlan, work: Work) -> dict[str, set[str]]:
@@ -71,11 +89,9 @@ def launch(
     launcher: Any, job_overrides: Sequence[Sequence[str]], initial_job_idx: int, sweep: Sweep, work: Work
 ) -> list[JobReturn]:
     """As joblib's launcher would, in its processes; returns what the cells return, by place."""
-    from nonmember.cli.sweep import num_workers
-
     assert sweep.plan is not None
     setup_globals()
-    number, state, context = num_workers(launcher), state_for_workers(), launcher.hydra_context
+    number, state, context = number_of(launcher), state_for_workers(), launcher.hydra_context
     workers = workers_of(number)
     order, nodes = Order(sweep.plan, work), sweep.plan.graph.nodes
     running: dict[Future[Any], tuple[Item, float]] = {}
@@ -165,8 +181,6 @@ def make_artifact(config: DictConfig, spec: Spec[Any], state: Any) -> dict[str, 
     """In a worker: the artifact in the store. What was made for it; None where it failed or was interrupted."""
     setup_globals()
     Singleton.set_state(state)
-    from nonmember.cli.audit import builder_of
-
     builder = builder_of(config)
     try:
         with worker():

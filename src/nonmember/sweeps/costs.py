@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nonmember.artifacts.keeping import size_of
 from nonmember.artifacts.planner import Graph, Node, NotMade
 from nonmember.artifacts.store import Store
 
@@ -124,11 +125,6 @@ def in_order(graph: Graph, costs: Mapping[str, Cost]) -> list[str]:
                 children.setdefault(parent, []).append(name)
     # The chain behind a parent holds that of its child; where both are as long, the sort keeps their order.
     return sorted((name for name in graph.nodes if name in costs), key=lambda name: -behind[name])
-
-
-def size_of(folder: Path) -> int:
-    """Bytes of the files in a folder."""
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 
 
 def _expected(past: Sequence[tuple[float | None, int | None]], tokens: int | None) -> float | None:

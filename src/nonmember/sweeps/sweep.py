@@ -16,13 +16,14 @@ from nonmember.config.explain import explain
 from nonmember.config.roots import FOLDER_VARIABLE
 from nonmember.runtime.interruption import check
 from nonmember.runtime.processes import process_rank
+from nonmember.sweeps import processes, slurm
+from nonmember.sweeps.costs import Work
+from nonmember.sweeps.running import composed_again, shared
 
 if TYPE_CHECKING:
-    from nonmember.artifacts.costs import Work
-    from nonmember.artifacts.planner import Planner
     from nonmember.audits.cell import Cell
-    from nonmember.audits.needs import SweepPlan
-    from nonmember.cli.cells import Cells
+    from nonmember.sweeps.outcomes import Cells
+    from nonmember.sweeps.plan import SweepPlan
 
 ANOTHER = "its store or trainer is not that of the first audit; ask for it alone"
 
@@ -66,37 +67,31 @@ class Sweep:
     def _see_parts(self, place: int, config: DictConfig, cell: Cell) -> None:
         """What the parts of method=auto need. An estimate: whether a part runs depends on the results before it."""
         from nonmember.audits.joined import foreseen
-        from nonmember.cli.audit import composed_again
 
         assert self.plan is not None
         found = parts.parts_of(config, cell.folder, composed_again(), self.plan.planner)
         self.plan.see_parts(place, foreseen(found, cell.audit.method))
 
     def hands_out(self, launcher: Launcher) -> bool:
-        return self.plan is not None and has_workers(launcher, self.plan.planner)
+        return self.plan is not None and processes.serves(launcher, self.plan.planner)
 
     def launcher(self, launcher: Launcher) -> Launcher:
         if self.plan is None:
             return launcher
-        from nonmember.artifacts.costs import Work
-
         work = Work.of(self.plan.graph, self.plan.planner.compute.machine)
         if self._is_dry:
-            from nonmember.cli.dry_run import show
+            from nonmember.sweeps.dry_run import show
 
             _forget_folder()
-            show(self.plan, work, num_workers(launcher))
+            show(self.plan, work, processes.number_of(launcher))
             return NothingToLaunch()
         return Launching(self, work, launcher)
 
     def _begin(self, config: DictConfig) -> None:
         self.config, self.name, self._is_dry = config, config.name, config.dry_run
-        if not self._is_dry and is_joblib(self._launcher) and num_workers(self._launcher) > 1:
-            from nonmember.cli.in_order import start_workers
-
-            start_workers(num_workers(self._launcher))
-        from nonmember.audits.needs import SweepPlan
-        from nonmember.cli.audit import shared
+        if not self._is_dry and processes.number_of(self._launcher) > 1:
+            processes.start_workers(processes.number_of(self._launcher))
+        from nonmember.sweeps.plan import SweepPlan
 
         planner = runs.planner_of(config, *shared(Path(config.store).absolute()))
         self.plan = SweepPlan.by(planner, self._is_dry)
@@ -118,41 +113,15 @@ class Launching(Launcher):
     def setup(self, **_: Any) -> None: ...
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
-        from nonmember.cli.sweep_bar import SweepBar
+        from nonmember.sweeps.bar import SweepBar
 
-        plan, workers = self._sweep.plan, num_workers(self._launcher)
+        plan, launcher = self._sweep.plan, self._launcher
         assert plan is not None
-        with SweepBar(self._sweep.name, plan, self._work, self._sweep.cells, workers):
-            if has_workers(self._launcher, plan.planner):
-                from nonmember.cli.in_order import launch
-            elif is_slurm(self._launcher) and plan.planner.compute.in_one_process:
-                from nonmember.cli.in_jobs import launch
-            else:
-                return self._launcher.launch(job_overrides, initial_job_idx)
-            return launch(self._launcher, job_overrides, initial_job_idx, self._sweep, self._work)
-
-
-def has_workers(launcher: Launcher | None, planner: Planner) -> bool:
-    """Processes of joblib's that are given one thing after the other."""
-    return is_joblib(launcher) and num_workers(launcher) > 1 and planner.compute.in_one_process
-
-
-def is_joblib(launcher: Launcher | None) -> bool:
-    return type(launcher).__name__ == "JoblibLauncher"
-
-
-def is_slurm(launcher: Launcher) -> bool:
-    return type(launcher).__name__ == "SlurmLauncher"
-
-
-def num_workers(launcher: Any) -> int:
-    """How many cells run side by side; of a cluster's scheduler nobody knows, and one is assumed."""
-    if not is_joblib(launcher):
-        return 1
-    from joblib.externals.loky import cpu_count
-
-    number = int(launcher.joblib.get("n_jobs") or 1)
-    return number if number > 0 else max(1, cpu_count() + 1 + number)  # -1: all, -2: all but one
+        executor = next((one for one in (processes, slurm) if one.serves(launcher, plan.planner)), None)
+        with SweepBar(self._sweep.name, plan, self._work, self._sweep.cells, processes.number_of(launcher)):
+            if executor is None:
+                return launcher.launch(job_overrides, initial_job_idx)
+            return executor.launch(launcher, job_overrides, initial_job_idx, self._sweep, self._work)
 
 
 def _where(config: DictConfig | None) -> list[Any]:

@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 from hydra.core.utils import JobReturn
 from omegaconf import DictConfig
 
-from nonmember.cli.in_order import count, make_artifact, shared, state_for_workers
+from nonmember.config.hydra_compat import is_a
 from nonmember.config.jobs import LostJob, cancel, returned
 from nonmember.runtime.interruption import hand_back, interruption_of
+from nonmember.sweeps.processes import count, make_artifact, shared, state_for_workers
 
 if TYPE_CHECKING:
     from nonmember.artifacts import Spec
-    from nonmember.artifacts.costs import Work
-    from nonmember.cli.sweep import Sweep
+    from nonmember.artifacts.planner import Planner
+    from nonmember.sweeps.costs import Work
+    from nonmember.sweeps.sweep import Sweep
 
 log = logging.getLogger(__name__)
 
@@ -45,6 +47,11 @@ class Make:
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, *arguments)
+
+
+def serves(launcher: Any, planner: Planner) -> bool:
+    """Jobs of one process."""
+    return is_a(launcher, "SlurmLauncher") and planner.compute.in_one_process
 
 
 def launch(

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Self
 from nonmember.runtime.progress import Stage, duration
 
 if TYPE_CHECKING:
-    from nonmember.artifacts.costs import Work
-    from nonmember.audits.needs import SweepPlan
-    from nonmember.cli.cells import Cells
+    from nonmember.sweeps.costs import Work
+    from nonmember.sweeps.outcomes import Cells
+    from nonmember.sweeps.plan import SweepPlan
 
 LOOKS_EVERY = 2.0  # seconds
 LARGEST_SHARE = 0.01  # of the time

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from nonmember.artifacts.costs import Work, in_order
 from nonmember.runtime.progress import duration
 from nonmember.runtime.terminal import for_rich, visible
+from nonmember.sweeps.costs import Work, in_order
 
 if TYPE_CHECKING:
-    from nonmember.audits.needs import SweepPlan
+    from nonmember.sweeps.plan import SweepPlan
 
 KINDS = ("corpora", "tokenizers", "models", "observations")  # those that there always are, in this order
 VERBS = {"models": "to train", "observations": "to observe"}

@@ -1,0 +1,44 @@
+"""What the cells of one process have in common."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from omegaconf import DictConfig, OmegaConf
+
+from nonmember.config import parts, runs
+
+if TYPE_CHECKING:
+    from nonmember.artifacts import Builder, Memory
+    from nonmember.artifacts.store import Store
+
+
+def composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tuple[DictConfig, Path]]]:
+    """This run's words with another method, composed."""
+    from hydra.core.hydra_config import HydraConfig
+
+    from nonmember.config.compose import composed
+
+    ran = HydraConfig.get()
+    words = cast(list[str], OmegaConf.to_container(ran.overrides.task, resolve=False))
+    name = str(ran.job.config_name)
+    folders = [f"file://{one.path}" for one in ran.runtime.config_sources if one.provider == "command-line"]
+    searched = [f"hydra.searchpath=[{','.join(folders)}]"] if folders else []
+    return lambda method, more: composed(name, [*searched, *parts.words_of_part(words, method, more)])
+
+
+def builder_of(config: DictConfig) -> Builder:
+    return runs.builder_of(config, *shared(Path(config.store).absolute()))
+
+
+@functools.lru_cache(maxsize=1)
+def shared(store: Path) -> tuple[Store, Memory]:
+    """What the cells that one process runs have in common: files verified once, corpora and models read once."""
+    from nonmember.artifacts import Memory
+    from nonmember.artifacts.store import Store
+
+    return Store(store), Memory()
