@@ -26,7 +26,8 @@ from typing import Any
 from hydra import compose, initialize_config_dir
 
 from nonmember.config.build import build_audit
-from nonmember.config.roots import config_directory, register
+from nonmember.config.choices import config_directory
+from nonmember.config.roots import register
 from nonmember.models.encoding import encode_corpus
 from nonmember.observations.passes.tokens import observe
 from nonmember.runtime.quiet import quieten

@@ -41,7 +41,8 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from nonmember.artifacts import Builder
-from nonmember.config.roots import config_directory, register
+from nonmember.config.choices import config_directory
+from nonmember.config.roots import register
 from nonmember.corpora import LibraryDocs
 from nonmember.models.forward import split_forward
 from nonmember.observations.passes.tokens import observe

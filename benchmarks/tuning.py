@@ -33,7 +33,8 @@ from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Store
-from nonmember.config.roots import config_directory, register
+from nonmember.config.choices import config_directory
+from nonmember.config.roots import register
 from nonmember.corpora import CorpusSpec
 from nonmember.models import Pretrained
 from nonmember.models.encoding import encode

@@ -21,7 +21,7 @@ from hydra.core.object_type import ObjectType
 from omegaconf import base
 from omegaconf.base import Box, Node
 
-from nonmember.config.roots import config_directory, sweeps_directory
+from nonmember.config.choices import config_directory, sweeps_directory
 
 COMMANDS = ("audit", "score", "train", "report", "plan")
 OWN = tuple(str(folder) for folder in (config_directory(), sweeps_directory(), "hydra"))

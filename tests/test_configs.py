@@ -23,9 +23,9 @@ from hydra.utils import get_object
 from omegaconf import DictConfig, OmegaConf, open_dict
 
 from nonmember.artifacts.settings import settings_of
-from nonmember.config.choices import descriptions, groups, options
+from nonmember.config.choices import config_directory, descriptions, groups, options, presets_directory
 from nonmember.config.presets import load_presets
-from nonmember.config.roots import checked, config_directory, presets_directory, register, require_complete
+from nonmember.config.roots import checked, register, require_complete
 from nonmember.config.safety import instantiate
 from nonmember.corpora import Streamed
 from nonmember.reports.papers.fsd.published import TABLE_1, TABLE_4_AUC, TABLE_12, TABLE_15

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import graphlib
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
@@ -126,6 +127,15 @@ def test_imports_run_downwards():
         for path in MODULES
         if (layer := layer_of(path)) != "__init__"
     )
+
+
+def test_no_file_imports_itself_by_way_of_others():
+    """In functions too: what must be imported late is heavy, and never our own way round a circle."""
+    files = {
+        ".".join(path.relative_to(SOURCE).with_suffix("").parts).removesuffix(".__init__"): path for path in MODULES
+    }
+    graph = {name: own(path) & files.keys() - {name} for name, path in files.items() if path.name != "__init__.py"}
+    graphlib.TopologicalSorter(graph).prepare()  # raises CycleError with the way
 
 
 def folder_pairs(path: Path) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,8 @@ import tiny
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.cli import table
-from nonmember.config.roots import config_directory, register
+from nonmember.config.choices import config_directory
+from nonmember.config.roots import register
 from nonmember.config.safety import instantiate
 from nonmember.corpora import Component, Mixture
 from nonmember.methods import Method, Prism

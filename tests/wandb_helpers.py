@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from nonmember.results.older import upgraded
-from nonmember.results.result import CONFIG, ERROR, RESULT, AuditResult
+from nonmember.results.result import CONFIG, ERROR, RESULT, AuditResult, upgraded
 
 SETTINGS = {
     "method": "prism",

@@ -10,8 +10,8 @@ import pytest
 from omegaconf import OmegaConf
 
 from nonmember.api.inputs import Inputs
-from nonmember.config.compose import composed, override
-from nonmember.config.slips import with_literal_paths
+from nonmember.config.compose import composed
+from nonmember.config.words import override, with_literal_paths
 
 # What Hydra's grammar or OmegaConf give a meaning, or cannot read.
 ODD = [

@@ -11,7 +11,7 @@ import torch
 
 import nonmember as nm
 from command_line import rows_of, write_rows
-from nonmember.models.loading import load_folder
+from nonmember.models.kinds.pretrained import load_folder
 
 
 def observations() -> set[str]:

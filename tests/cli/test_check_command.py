@@ -13,8 +13,9 @@ import pytest
 from marks import slow
 from nonmember.cli import check
 from nonmember.config import grid
+from nonmember.config.choices import published_sweeps
 from nonmember.config.grid import cells_of, sweeps_for
-from nonmember.config.roots import published_sweeps, register
+from nonmember.config.roots import register
 
 PAGE = Path(__file__).parents[2] / "docs" / "hub_cells.md"
 

@@ -12,8 +12,9 @@ from hydra.errors import ConfigCompositionException, MissingConfigException
 from hydra.types import RunMode
 from omegaconf import OmegaConf
 
+from nonmember.config.choices import config_directory
 from nonmember.config.hydra_compat import shared_files
-from nonmember.config.roots import config_directory, register, run_with_hydra
+from nonmember.config.roots import register, run_with_hydra
 
 
 class Watching:

@@ -10,12 +10,14 @@ import pytest
 import yaml
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from hydra.core.utils import setup_globals
 from omegaconf import OmegaConf
 
 from nonmember.audits.question import Audit
+from nonmember.config.choices import config_directory
 from nonmember.config.compose import explained
-from nonmember.config.roots import checked, config_directory, register
+from nonmember.config.roots import checked, register
 from nonmember.config.safety import check_hydra, instantiate
 from nonmember.config.untrusted import MAX_CELLS, check_code, check_file, check_params
 from nonmember.corpora import Jsonl
@@ -229,9 +231,10 @@ def test_no_value_of_a_launcher_begins_a_line_of_its_script(sign):
 
 
 @pytest.mark.parametrize("hidden", ["${hydra:job.config_name}", "${later}"])
-def test_what_is_known_only_later_is_refused(hidden):
+def test_what_is_known_only_later_is_refused(hidden, monkeypatch):
     """The name of a file, say, which is the stranger's too."""
     setup_globals()
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)  # as before a run
     hydra = {"sweeper": {}, "callbacks": {}, "job_logging": None, "hydra_logging": None, "launcher": LAUNCHER}
     params = {"sweeper": {"params": {"target": f"{{trust_{hidden}:true}}"}}}
     for change in (params, {"launcher": {**LAUNCHER, "comment": hidden}}):

@@ -21,7 +21,8 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.errors import InstantiationException
 
 import tiny
-from nonmember.config.roots import config_directory, register, require_complete
+from nonmember.config.choices import config_directory
+from nonmember.config.roots import register, require_complete
 from nonmember.config.safety import instantiate
 from nonmember.methods.fsd import Fsd, overlap, shown_by
 from nonmember.records import Corpus

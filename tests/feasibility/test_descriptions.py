@@ -8,9 +8,8 @@ from functools import cache
 import pytest
 from omegaconf import OmegaConf
 
-from nonmember.config.choices import options
+from nonmember.config.choices import config_directory, options, presets_directory
 from nonmember.config.presets import load_presets
-from nonmember.config.roots import config_directory, presets_directory
 from nonmember.feasibility.descriptions import HUB, HubDataset, file_of, hub_datasets, hub_models, services
 from nonmember.feasibility.meta import meta_model, num_tuned, shape_of, shape_of_model
 from nonmember.training.recipes import ALL_LINEAR, AdaLora, Ia3, Lora

@@ -18,7 +18,8 @@ from torch import Tensor
 from marks import slow
 from nonmember.models import Pretrained
 from nonmember.models.forward import split_forward
-from nonmember.models.loading import load_folder, load_pretrained, num_embeddings
+from nonmember.models.kinds.pretrained import load_folder
+from nonmember.models.loading import load_pretrained, num_embeddings
 
 TASK: Any = "CAUSAL_LM"
 Q = "base_model.model.model.layers.0.self_attn.q_proj"

@@ -31,14 +31,8 @@ from transformers.integrations import hub_kernels
 import tiny
 from nonmember.models import Gguf, Pretrained, Scratch, loading
 from nonmember.models.attention import own_implementation
-from nonmember.models.kinds.pretrained import ATTENTIONS
-from nonmember.models.loading import (
-    load_folder,
-    load_pretrained,
-    pretrained_identity,
-    train_tokenizer,
-    transformers_model,
-)
+from nonmember.models.kinds.pretrained import ATTENTIONS, load_folder
+from nonmember.models.loading import load_pretrained, pretrained_identity, train_tokenizer, transformers_model
 from nonmember.models.reading import position_limit
 from nonmember.records import Corpus
 

@@ -22,7 +22,8 @@ from command_line import rows_of, write_rows
 from nonmember.artifacts import Builder
 from nonmember.corpora.specs import digest_file
 from nonmember.models import Gguf, PackagedGguf
-from nonmember.models.loading import load_folder, train_tokenizer
+from nonmember.models.kinds.pretrained import load_folder
+from nonmember.models.loading import train_tokenizer
 from nonmember.records import Corpus, Document
 from nonmember.runtime.quiet import quiet
 

@@ -29,10 +29,10 @@ from nonmember.models.encoding import (
     shared_ids,
     token_spans,
 )
+from nonmember.models.kinds.pretrained import load_folder
 from nonmember.models.loading import (
     LoadedModel,
     from_scratch,
-    load_folder,
     load_pretrained,
     pretrained_identity,
     save,

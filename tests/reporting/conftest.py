@@ -8,7 +8,8 @@ from hydra import compose, initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
 
 import golden
-from nonmember.config.roots import config_directory, register
+from nonmember.config.choices import config_directory
+from nonmember.config.roots import register
 from nonmember.config.safety import instantiate
 from nonmember.reports.core.report import Report
 from nonmember.reports.render import figures

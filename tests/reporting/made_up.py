@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nonmember.results.older import upgraded
-from nonmember.results.result import AuditResult
+from nonmember.results.result import AuditResult, upgraded
 
 DOMAINS = ("scipy", "sympy", "torch")
 MEMBER, UNTOUCHED = "target+12xA", "target"

@@ -18,8 +18,8 @@ from nonmember.reports.core.explorer import false_claim
 from nonmember.reports.core.grid import FALSE
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import Run
-from nonmember.results.older import exposure_of
 from nonmember.results.readings import excluded, planted, read_by_target, read_so_much
+from nonmember.results.result import exposure_of
 
 NOTHING, ONCE, FOUR, OFTEN, HALF = READINGS
 

@@ -13,11 +13,12 @@ import pytest
 
 from nonmember.artifacts.store import SIDECAR
 from nonmember.cli import sync
+from nonmember.records.curves import CURVES
 from nonmember.results.result import RESULT
 from nonmember.sweeps.running import shared
 from nonmember.tracking import trackers as tracking
 from nonmember.tracking.online import Unreachable
-from nonmember.tracking.trackers import CURVES, NoTracker, RunInfo, run_id_of
+from nonmember.tracking.trackers import NoTracker, RunInfo, run_id_of
 from wandb_helpers import config_in, inspect, lay_down, lay_down_failure, result, summary_in, wandb_without_home
 
 MODEL = "feedfeedfeedfeed"  # the key of the one that is in the store

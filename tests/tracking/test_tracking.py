@@ -19,6 +19,7 @@ from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import Prism
 from nonmember.models import Pretrained
+from nonmember.records.curves import read_curves
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking.curves import KeptCurves
 from nonmember.tracking.trackers import (
@@ -28,7 +29,6 @@ from nonmember.tracking.trackers import (
     Tracker,
     WandbLogging,
     noted_run_id,
-    read_curves,
     run_id_of,
 )
 from nonmember.training import Trained

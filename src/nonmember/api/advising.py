@@ -38,9 +38,10 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
     from nonmember.advice.lookup import about_texts, offered, past_audits
     from nonmember.api.work import at_work, ready
     from nonmember.config.build import build
-    from nonmember.config.compose import composed, explained, override
+    from nonmember.config.compose import composed, explained
     from nonmember.config.inputs import check_places
     from nonmember.config.runs import builder_of
+    from nonmember.config.words import override
 
     found: dict[str, Any] = {} if not isinstance(documents, int) else {"documents": documents}
     texts = None if isinstance(documents, int) else documents
@@ -65,7 +66,7 @@ def advise(*, target: Any = None, documents: Any = None, outputs: str | None = N
 
 def _words(target: Any, texts: Any) -> dict[str, str]:
     """What commands may repeat of what was given: key of the config -> word for a shell."""
-    from nonmember.config.compose import override
+    from nonmember.config.words import override
 
     given: dict[str, Any] = {}
     if isinstance(target, str | os.PathLike):

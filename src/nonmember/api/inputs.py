@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from nonmember.artifacts import Builder
-from nonmember.config.compose import literal, override
-from nonmember.config.slips import with_literal_paths
+from nonmember.config.words import literal, override, with_literal_paths
 
 # What sets a text, in the world of one's own and in the others, which have no place for it.
 OWN_PLACES = {"documents": "data", "heldout": "data.heldout", "unseen": "data.unseen", "general": "world.general"}

@@ -119,7 +119,8 @@ def prism_test(
 def _configured(settings: tuple[tuple[str, Any], ...]) -> tuple[Prism, int]:
     """The method without gates, and the seed of audits, as the config has them."""
     from nonmember.config.build import build
-    from nonmember.config.compose import composed, explained, override
+    from nonmember.config.compose import composed, explained
+    from nonmember.config.words import override
 
     words = ["method=prism", "gates=off", *(override(f"method.{name}", value) for name, value in settings)]
     with explained(), composed("audit", words) as (config, _):

@@ -139,9 +139,9 @@ def _gathered(
     from nonmember.artifacts import Memory
     from nonmember.artifacts.builder import NotHandedOver
     from nonmember.config import runs
-    from nonmember.config.compose import literal
     from nonmember.config.roots import register
     from nonmember.config.untrusted import check_code
+    from nonmember.config.words import literal
     from nonmember.corpora.sources.in_memory import InMemory, digest_of
     from nonmember.evidence.gathering import KeptStore, gather
 

@@ -10,7 +10,8 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from nonmember.config.roots import published_sweeps, register
+from nonmember.config.choices import published_sweeps
+from nonmember.config.roots import register
 
 if TYPE_CHECKING:
     from nonmember.feasibility.memory import Machine

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from omegaconf import DictConfig
 
-from nonmember.config.roots import published_sweeps, require_complete, run_with_hydra
+from nonmember.config.choices import published_sweeps
+from nonmember.config.roots import require_complete, run_with_hydra
 from nonmember.config.safety import instantiate
 
 if TYPE_CHECKING:

@@ -192,7 +192,7 @@ def send(cell: Cell, info: RunInfo, logging: Any, given: Texts | None, curves: M
 
 def curves_in(store: Path) -> dict[str, Path]:
     """Key -> kept curves, of the models in a store."""
-    from nonmember.tracking.trackers import CURVES
+    from nonmember.records.curves import CURVES
 
     folders = [path.parent for path in Store(store).sidecars("models")]
     return {folder.name.rpartition("-")[2]: folder / CURVES for folder in folders if (folder / CURVES).is_file()}
@@ -246,7 +246,8 @@ def given_documents(words: Sequence[str]) -> Texts:
     from hydra.core.global_hydra import GlobalHydra
     from omegaconf import OmegaConf
 
-    from nonmember.config.roots import checked, config_directory, register, require_complete
+    from nonmember.config.choices import config_directory
+    from nonmember.config.roots import checked, register, require_complete
     from nonmember.config.safety import instantiate
     from nonmember.sweeps.running import builder_of
 

@@ -27,7 +27,8 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from nonmember.config.roots import checked, config_directory, register, sweeps_directory
+from nonmember.config.choices import config_directory, sweeps_directory
+from nonmember.config.roots import checked, register
 
 Value = str | int | float
 

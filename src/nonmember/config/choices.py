@@ -1,14 +1,35 @@
-"""What there is to choose from: the groups of the configs, their options and what these are."""
+"""What there is to choose from: the folders of configs, their groups, their options and what these are."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from nonmember.config.presets import described_rows, load_presets
-from nonmember.config.roots import config_directory, presets_directory, sweeps_directory
 
 OWN = "own"  # the table of presets for one's own models and documents
 ANY_WORLD = "For models and documents of your own, and in any world"
+
+
+def config_directory() -> Path:
+    """The YAML tree: inside the installed package, or at the top of the repository in an editable install."""
+    packaged = Path(__file__).parents[1] / "conf"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "conf"
+
+
+def presets_directory() -> Path:
+    """The tables of variants that need no file of their own."""
+    return config_directory() / "presets"
+
+
+def sweeps_directory() -> Path:
+    """The sweeps: inside the installed package, or at the top of the repository."""
+    packaged = Path(__file__).parents[1] / "sweeps"
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "sweeps"
+
+
+def published_sweeps() -> frozenset[str]:
+    """Names of the sweeps that come with the project."""
+    return frozenset(path.stem for path in sweeps_directory().glob("*.yaml"))
 
 
 def groups() -> list[str]:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import os
-import re
-import shlex
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
-from hydra.core.override_parser.types import Quote, QuotedString
 from hydra.core.plugins import Plugins
 from hydra.core.singleton import Singleton
 from hydra.core.utils import JobRuntime, setup_globals
@@ -21,13 +17,12 @@ from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 
+from nonmember.config.choices import config_directory
 from nonmember.config.explain import explain
-from nonmember.config.hydra_compat import Value, load_configuration
-from nonmember.config.roots import checked, config_directory, register
+from nonmember.config.hydra_compat import load_configuration
+from nonmember.config.roots import checked, register
 
 _composing = threading.Lock()  # Hydra's singletons and OmegaConf's resolvers are the process's
-_PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE | re.ASCII)
-_INTERPOLATION = re.compile(r"(\\*)\$\{")
 
 
 @contextlib.contextmanager
@@ -71,45 +66,3 @@ def explained() -> Iterator[None]:
         yield
     except (HydraException, OmegaConfBaseException, RecursionError) as error:
         raise ValueError(explain(error)) from error
-
-
-def override(key: str, value: Any) -> Value:
-    """A value of the calling program for a key of the config."""
-    value = literal(value)
-    word = Value(f"{key}={_written(value)}")
-    word.key, word.value = key, value
-    return word
-
-
-def literal(value: Any) -> Any:
-    """Plain values, in which OmegaConf finds no interpolation: `${...}` may be part of a file's name."""
-    match value:
-        case Mapping():
-            return {name: literal(one) for name, one in value.items()}
-        case list() | tuple():
-            return [literal(one) for one in value]
-        case str() | os.PathLike():
-            return _INTERPOLATION.sub(r"\1\1\\${", os.fspath(value))
-    return value.item() if callable(getattr(value, "item", None)) else value  # of NumPy
-
-
-def for_shell(word: str) -> str:
-    """A word as it is typed: in double quotes around single ones, where a shell finds nothing else in it."""
-    return f'"{word}"' if "'" in word and not re.search(r'["$`\\!]', word) else shlex.quote(word)
-
-
-def _written(value: Any) -> str:
-    """As the command line has it, with quotes where they are needed."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return str(value).lower()
-        case int() | float():
-            return repr(value)
-        case Mapping():
-            return "{" + ",".join(f"{name}:{_written(one)}" for name, one in value.items()) + "}"
-        case list():
-            return "[" + ",".join(map(_written, value)) + "]"
-    text = str(value)
-    return text if _PLAIN.fullmatch(text) else QuotedString(text, Quote.single).with_quotes()

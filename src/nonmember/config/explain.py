@@ -26,8 +26,8 @@ from omegaconf.errors import (
 )
 
 from nonmember.checks import hidden
-from nonmember.config.choices import descriptions, groups
-from nonmember.config.roots import config_directory
+from nonmember.config.choices import config_directory, descriptions, groups
+from nonmember.config.words import for_shell, override
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 MAX_LISTED = 30
@@ -110,8 +110,6 @@ def _of_a_word(word: str) -> str:
     odd = re.search(r"[^\w/\-\\+.$%*@?|:, '\"]", value, re.ASCII)
     if odd is None:
         return f"{word!r} cannot be read: write key=value, with quotes around blanks or commas."
-    from nonmember.config.compose import for_shell, override
-
     return (
         f"{word!r} cannot be read because of {odd[0]!r}, which a value may only have in quotation marks. Write "
         f"{for_shell(override(key, value))}."

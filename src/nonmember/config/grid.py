@@ -11,11 +11,10 @@ from typing import Any
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-from nonmember.config.choices import groups
+from nonmember.config.choices import groups, sweeps_directory
 from nonmember.config.compose import composed
 from nonmember.config.given import open_keys
 from nonmember.config.hydra_compat import cells_of_grid
-from nonmember.config.roots import sweeps_directory
 
 WORLD = re.compile(r"override /?world: ([a-z_]+)")
 BASE = "sweep"  # on which all sweeps build

@@ -31,7 +31,7 @@ def words_of_part(words: Sequence[str], method: str, more: Sequence[str]) -> lis
 
 def settings_as_words(settings: Mapping[str, Any], place: str = "method") -> Iterator[str]:
     """Nested settings as overrides: {"controls": {"seed": 1}} as method.controls.seed=1."""
-    from nonmember.config.compose import override
+    from nonmember.config.words import override
 
     for key, value in settings.items():
         if isinstance(value, Mapping):

@@ -24,40 +24,20 @@ from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
+from nonmember.config.choices import config_directory, presets_directory, sweeps_directory
 from nonmember.config.hydra_compat import cells_of_grid, check_options, interpolations, shared_files
 from nonmember.config.jobs import all_awaited
 from nonmember.config.presets import store_presets
 from nonmember.config.run_names import cell_name
 from nonmember.config.safety import RESOLVERS, checked_composition, instantiate
 from nonmember.config.sweeping import Watcher, shown_composition
+from nonmember.config.words import refuse_options, refuse_paths_as_choices, with_literal_paths
 from nonmember.runtime.interruption import Interrupted, check, hand_back, interruption_of, worker
 from nonmember.runtime.naming import folder_name, label_of_path, place
 from nonmember.runtime.processes import of_a_group, process_rank
 
 FOLDER_VARIABLE = "NONMEMBER_SWEEP_FOLDER"  # inherited by the workers of a launcher
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")  # of torch, and of NumPy
-
-
-def config_directory() -> Path:
-    """The YAML tree: inside the installed package, or at the top of the repository in an editable install."""
-    packaged = Path(__file__).parents[1] / "conf"
-    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "conf"
-
-
-def presets_directory() -> Path:
-    """The tables of variants that need no file of their own."""
-    return config_directory() / "presets"
-
-
-def sweeps_directory() -> Path:
-    """The sweeps: inside the installed package, or at the top of the repository."""
-    packaged = Path(__file__).parents[1] / "sweeps"
-    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "sweeps"
-
-
-def published_sweeps() -> frozenset[str]:
-    """Names of the sweeps that come with the project."""
-    return frozenset(path.stem for path in sweeps_directory().glob("*.yaml"))
 
 
 def checked() -> contextlib.AbstractContextManager[None]:
@@ -268,8 +248,6 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
 
     watcher: sees the cells of a sweep before they are launched.
     """
-    from nonmember.config.slips import refuse_options, refuse_paths_as_choices, with_literal_paths
-
     refuse_options(command, sys.argv[1:])
     check_options(sys.argv[1:])
     refuse_paths_as_choices(command, sys.argv[1:])

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -31,14 +31,16 @@ from nonmember.models.attention import own_implementation, require_flash_attenti
 from nonmember.models.completeness import require_all_read, require_complete, require_meaning
 from nonmember.models.folders import CONFIG, EXPECTED, check_folder, tensors_of, weight_files
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
-from nonmember.models.kinds.pretrained import Pretrained
-from nonmember.models.kinds.scratch import Scratch
 from nonmember.models.lengths import key_of
 from nonmember.models.tokenizer_checks import prepare, reading_version
 from nonmember.models.tokenizing import is_failure
 from nonmember.records import Corpus
 from nonmember.runtime.files import share_mode
 from nonmember.runtime.progress import Stage
+
+if TYPE_CHECKING:
+    from nonmember.models.kinds.pretrained import Pretrained
+    from nonmember.models.kinds.scratch import Scratch
 
 log = logging.getLogger(__name__)
 
@@ -84,10 +86,6 @@ def from_scratch(spec: Scratch, tokenizer: Any) -> LoadedModel:
         torch.manual_seed(spec.seed)
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     return LoadedModel(model.eval(), tokenizer)
-
-
-def load_folder(folder: Path, *, dtype: str = "float32") -> LoadedModel:
-    return load_pretrained(Pretrained(str(folder), dtype=dtype))
 
 
 def load_tokenizer(spec: Pretrained) -> Any:

@@ -6,11 +6,14 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from lightning.pytorch.loggers.logger import Logger
 
-from nonmember.tracking.trackers import CURVE_COLUMNS, Tracker, read_curves
+from nonmember.records.curves import CURVE_COLUMNS, read_curves
+
+if TYPE_CHECKING:
+    from nonmember.tracking.trackers import Tracker
 
 
 class CurveLogger(Logger):

@@ -30,6 +30,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from nonmember.records.curves import read_curves
 from nonmember.runtime.files import write_text_atomically
 from nonmember.tracking.online import require_online
 
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RUN_NOTE = "wandb.json"  # beside the result: where the run was logged, and under which id
-CURVES = "curves.csv"  # of a training, beside the weights
-CURVE_COLUMNS = ("name", "step", "value")
 RUN_ID_LENGTH = 16
 INIT_SECONDS = 30  # W&B itself tries for 100 seconds
 METRICS = "metrics.csv"
@@ -176,15 +175,6 @@ class CsvTracker(Tracker):
         if not self._stream.closed:
             self._writer.writerow(["status", "", "failed" if failed else "finished"])
             self._stream.close()
-
-
-def read_curves(path: Path) -> list[tuple[str, int, float]]:
-    """Name, step and value of each point of the curves that lie beside a model."""
-    with path.open(newline="", encoding="utf-8") as stream:
-        try:
-            return [(row["name"], int(row["step"]), float(row["value"])) for row in csv.DictReader(stream)]
-        except (KeyError, TypeError, ValueError) as error:
-            raise ValueError(f"{path} must have the columns {', '.join(CURVE_COLUMNS)}; it cannot be read.") from error
 
 
 def _prefix_of(role: str) -> str:

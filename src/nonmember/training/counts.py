@@ -81,8 +81,7 @@ def token_stream(builder: Builder, model: ModelSpec, loaded: LoadedModel, stream
 
 
 def _encoded(tokenizer: Any, stream: Stream) -> Any:
-    from nonmember.training.streaming import EncodedChunks
-    from nonmember.training.trained import end_of_text_id
+    from nonmember.training.streaming import EncodedChunks, end_of_text_id
 
     return EncodedChunks(stream, tokenizer, end_of_text_id(tokenizer))
 

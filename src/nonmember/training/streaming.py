@@ -201,3 +201,9 @@ def _as_it_is(item: Any) -> Any:
 
 def _quiet_worker(_: int) -> None:
     os.environ["TOKENIZERS_PARALLELISM"] = "false"  # workers are side by side already
+
+
+def end_of_text_id(tokenizer: Any) -> int:
+    if tokenizer.eos_token_id is None:
+        raise ValueError("The tokenizer has no end-of-text token, which training puts between documents; give it one.")
+    return int(tokenizer.eos_token_id)

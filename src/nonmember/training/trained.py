@@ -17,8 +17,8 @@ from nonmember.corpora.transforms.splits import components_of
 from nonmember.models.access import Access
 from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
 from nonmember.records import Stream
+from nonmember.records.curves import CURVES
 from nonmember.runtime.processes import process_rank
-from nonmember.tracking.trackers import CURVES
 from nonmember.training.recipes import AdapterTuning, Pretraining, TrainingRecipe
 
 if TYPE_CHECKING:
@@ -144,7 +144,8 @@ class Trained(ModelSpec):
 
     def load(self, builder: Builder, entry: Entry) -> LoadedModel:
         """With an adapter: beside the weights of its base, which can be used as well."""
-        from nonmember.models.loading import LoadedModel, load_folder
+        from nonmember.models.kinds.pretrained import load_folder
+        from nonmember.models.loading import LoadedModel
 
         if not self.adapts:
             return load_folder(entry.path)
@@ -154,7 +155,8 @@ class Trained(ModelSpec):
         return LoadedModel(load_adapter(base.model, entry.path), base.tokenizer)
 
     def weights(self, builder: Builder) -> LoadedModel:
-        from nonmember.models.loading import LoadedModel, load_folder
+        from nonmember.models.kinds.pretrained import load_folder
+        from nonmember.models.loading import LoadedModel
 
         entry = builder.entry(self)
         if not self.adapts:
@@ -175,6 +177,7 @@ class Trained(ModelSpec):
         from nonmember.models.loading import save
         from nonmember.training.counts import token_stream
         from nonmember.training.run import train
+        from nonmember.training.streaming import end_of_text_id
 
         self.base.require_changeable()
         base = self.base.weights(builder)  # to be trained in place
@@ -243,9 +246,3 @@ class Trained(ModelSpec):
 
         with builder.tracker.training(builder.role(self)) as loggers:
             yield [*loggers, *([KeptCurves(folder / CURVES)] if process_rank() == 0 else [])]
-
-
-def end_of_text_id(tokenizer: Any) -> int:
-    if tokenizer.eos_token_id is None:
-        raise ValueError("The tokenizer has no end-of-text token, which training puts between documents; give it one.")
-    return int(tokenizer.eos_token_id)

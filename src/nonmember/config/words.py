@@ -1,21 +1,28 @@
-"""Words of the command line before Hydra reads them: paths are taken literally, common mistakes are named."""
+"""Words of the command line: how a value is written there, and what is done before Hydra reads them: paths are taken
+literally, common mistakes are named."""
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+import shlex
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
+
+from hydra.core.override_parser.types import Quote, QuotedString
 
 from nonmember.config.choices import options
-from nonmember.config.compose import for_shell, override
-from nonmember.config.hydra_compat import names_of_options
+from nonmember.config.hydra_compat import Value, names_of_options
 from nonmember.runtime.naming import FILE_SUFFIXES, path_of
 
 CHOICE = re.compile(r"\+{0,2}(?P<group>model|data|target|reference)(@(?P<package>[\w.]+))?=(?P<value>.+)")
 
 VALUE = re.compile(r"(?P<key>\+{0,2}[\w.@/]+)=(?P<value>.+)", re.DOTALL)
 OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w.@/-]*)(=(?P<value>.*))?", re.DOTALL)
+_PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE | re.ASCII)
+_INTERPOLATION = re.compile(r"(\\*)\$\{")
 MEANT = {  # what people call a setting -> its key; of the target see `_meant`
     "reference": "reference.path", "data": "data.path", "dataset": "data.path", "documents": "data.path",
     "heldout": "data.heldout.path", "output": "outputs",
@@ -96,3 +103,48 @@ def _is_path(group: str, value: str) -> bool:
 
 def _is_other_world(arguments: Sequence[str]) -> bool:
     return any(argument.startswith("world=") and argument != "world=own" for argument in arguments)
+
+
+# ---------------------------------------------------------------------------------------------------- values
+
+
+def override(key: str, value: Any) -> Value:
+    """A value of the calling program for a key of the config."""
+    value = literal(value)
+    word = Value(f"{key}={_written(value)}")
+    word.key, word.value = key, value
+    return word
+
+
+def literal(value: Any) -> Any:
+    """Plain values, in which OmegaConf finds no interpolation: `${...}` may be part of a file's name."""
+    match value:
+        case Mapping():
+            return {name: literal(one) for name, one in value.items()}
+        case list() | tuple():
+            return [literal(one) for one in value]
+        case str() | os.PathLike():
+            return _INTERPOLATION.sub(r"\1\1\\${", os.fspath(value))
+    return value.item() if callable(getattr(value, "item", None)) else value  # of NumPy
+
+
+def for_shell(word: str) -> str:
+    """A word as it is typed: in double quotes around single ones, where a shell finds nothing else in it."""
+    return f'"{word}"' if "'" in word and not re.search(r'["$`\\!]', word) else shlex.quote(word)
+
+
+def _written(value: Any) -> str:
+    """As the command line has it, with quotes where they are needed."""
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return repr(value)
+        case Mapping():
+            return "{" + ",".join(f"{name}:{_written(one)}" for name, one in value.items()) + "}"
+        case list():
+            return "[" + ",".join(map(_written, value)) + "]"
+    text = str(value)
+    return text if _PLAIN.fullmatch(text) else QuotedString(text, Quote.single).with_quotes()
