@@ -9,6 +9,7 @@ from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
 from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.published import number as value_of
+from nonmember.reports.core.worlds import Scope
 from nonmember.stats.multiplicity import holm
 
 MakeCell = Callable[[str, str], tuple[Number, ...]]
@@ -57,6 +58,26 @@ def filled(block: Block, notes: Iterable[str]) -> Block | None:
     if all(cell.missing for row in block.rows for cell in row.cells):
         return None
     return replace(block, notes=tuple(note for note in notes if note))
+
+
+def block_of(
+    scope: Scope, key: str, title: str, corner: str, columns: Iterable[str], rows: Mapping[str, Iterable[Cell]],
+    quantities: Sequence[str], notes: Iterable[str] = (),
+) -> Block | None:  # fmt: skip
+    """A table of one world whose cells were computed; None where no result fills any cell.
+
+    Args:
+        scope: The world, whose name and title follow on `key` and `title`.
+        key, title, corner, columns, quantities: As in `Block`.
+        rows: Name -> its cells.
+        notes: Said before it is said what is missing.
+    """
+    world = scope.world
+    block = Block(
+        f"{key}-{formats.slug(world.name)}", world.name, f"{title}. {world.title}" if title else world.title, corner,
+        tuple(columns), tuple(Row(name, tuple(cells)) for name, cells in rows.items()), tuple(quantities),
+    )  # fmt: skip
+    return filled(block, [*notes, say_missing(block)])
 
 
 def adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:
