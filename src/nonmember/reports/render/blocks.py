@@ -62,7 +62,7 @@ def filled(block: Block, notes: Iterable[str]) -> Block | None:
 
 def block_of(
     scope: Scope, key: str, title: str, corner: str, columns: Iterable[str], rows: Mapping[str, Iterable[Cell]],
-    quantities: Sequence[str], notes: Iterable[str] = (),
+    quantities: Sequence[str], notes: Iterable[str] = (), *, dash_is_missing: bool = True,
 ) -> Block | None:  # fmt: skip
     """A table of one world whose cells were computed; None where no result fills any cell.
 
@@ -71,13 +71,14 @@ def block_of(
         key, title, corner, columns, quantities: As in `Block`.
         rows: Name -> its cells.
         notes: Said before it is said what is missing.
+        dash_is_missing: Whether a dash is a result that there is not; else nothing is said of it.
     """
     world = scope.world
     block = Block(
         f"{key}-{formats.slug(world.name)}", world.name, f"{title}. {world.title}" if title else world.title, corner,
         tuple(columns), tuple(Row(name, tuple(cells)) for name, cells in rows.items()), tuple(quantities),
     )  # fmt: skip
-    return filled(block, [*notes, say_missing(block)])
+    return filled(block, [*notes, say_missing(block) if dash_is_missing else ""])
 
 
 def adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:
