@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
@@ -14,6 +15,8 @@ from nonmember.stats.multiplicity import holm
 MakeCell = Callable[[str, str], tuple[Number, ...]]
 Truth = Callable[[str, str], tuple[str, ...]]
 LISTED_MISSING = 12
+OfRow = TypeVar("OfRow")
+OfColumn = TypeVar("OfColumn")
 
 
 def rows_of(
@@ -57,6 +60,16 @@ def filled(block: Block, notes: Iterable[str]) -> Block | None:
     if all(cell.missing for row in block.rows for cell in row.cells):
         return None
     return replace(block, notes=tuple(note for note in notes if note))
+
+
+def cross_table(
+    key: str, world: str, title: str, corner: str, rows: Mapping[str, OfRow],
+    columns: Mapping[str, OfColumn], cell: Callable[[OfRow, OfColumn], Cell], quantities: Sequence[str],
+    notes: Iterable[str] = (),
+) -> Block | None:  # fmt: skip
+    """A row and a column for each name; None where no result fills any cell."""
+    made = tuple(Row(name, tuple(cell(row, column) for column in columns.values())) for name, row in rows.items())
+    return filled(Block(key, world, title, corner, tuple(columns), made, tuple(quantities)), notes)
 
 
 def adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:
