@@ -15,8 +15,7 @@ from nonmember.models.access import Access
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.papers.arena.needs import ACCESS, HELDOUT, REFERENCE, UNSEEN, Needs, needs_of_method, of_score
 from nonmember.reports.papers.arena.needs import situation_of as situation_of_set
-from nonmember.reports.papers.dose.cells import CONFIDENCE, NUM_RESAMPLES, SEED, dose_of, model_of
-from nonmember.reports.papers.dose.rivals import METHODS as KNOWN
+from nonmember.reports.planted.audits import CONFIDENCE, NUM_RESAMPLES, SEED, SIGNS, dose_of, model_of
 from nonmember.results.load import Run
 from nonmember.stats.clusters import ClusteredShare, clustered_tpr_at_fpr
 
@@ -175,7 +174,7 @@ def tests_of(scope: Scope, runs: Sequence[Run]) -> Iterator[tuple[str, SingleSco
 
 def sign_of(method: str) -> int:
     """Of the statistic, for higher to mean more read."""
-    return KNOWN[method][2] if method in KNOWN else 1
+    return SIGNS.get(method, 1)
 
 
 def _entries(

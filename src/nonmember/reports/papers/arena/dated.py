@@ -11,7 +11,7 @@ from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.arena.compared import SIGNED, compared
 from nonmember.reports.papers.arena.contestants import READS_NO_MODEL, tests_of
-from nonmember.reports.papers.dose.cells import dose_of, named
+from nonmember.reports.planted.audits import dose_of, named
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 

@@ -13,7 +13,7 @@ from nonmember.reports.core.grid import Block, Figure, Row
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.arena.contestants import READS_NO_MODEL, Contestant, contestants, doses, shown
 from nonmember.reports.papers.arena.tables import USUAL
-from nonmember.reports.papers.dose.cells import named
+from nonmember.reports.planted.audits import named
 from nonmember.reports.render.figures import (
     MARKERS,
     QUIET,

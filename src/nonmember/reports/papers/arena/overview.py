@@ -9,7 +9,7 @@ from nonmember.reports.core.worlds import Scope
 from nonmember.reports.papers.arena.contestants import TOKENS, Contestant, contestants, doses
 from nonmember.reports.papers.arena.needs import ACCESS, CLAIMS, NOTHING, Needs, needs_of, not_here, situation_of
 from nonmember.reports.papers.arena.tables import DECIDES, USUAL, fewer_unread, no_rate, runs_of, words
-from nonmember.reports.papers.dose.cells import QUANTITIES, RATE, named, percent
+from nonmember.reports.planted.audits import QUANTITIES, RATE, named, percent
 from nonmember.reports.render.blocks import filled
 
 NEEDS, COSTS = ("reads of the model", "needs beside", "may say"), ("trains", "tokens trained", "tokens read")

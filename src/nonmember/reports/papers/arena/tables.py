@@ -18,18 +18,17 @@ from nonmember.reports.papers.arena.contestants import (
     numbers,
     shown,
 )
-from nonmember.reports.papers.dose.cells import (
+from nonmember.reports.planted.audits import (
+    CLUSTERED,
     QUANTITIES,
     RATE,
     cleared,
     count_cell,
     found,
     named,
-    rate,
     rate_cell,
     share_cell,
 )
-from nonmember.reports.papers.dose.tables import CLUSTERED
 from nonmember.reports.render.blocks import filled
 
 DECIDES = {"non_membership": ("not read", cleared), "membership": ("read", found)}
@@ -143,7 +142,7 @@ def verdicts(scope: Scope) -> list[Block | None]:
 def _verdict_rows(entered: Sequence[Contestant], every: Sequence[int], world: str) -> list[Row]:
     return [
         Row(f"{one.name}: {DECIDES[claim][0]}", tuple(
-            rate_cell(rate([entry.run for entry in one.with_dose(dose)], DECIDES[claim][1]), world,
+            rate_cell([entry.run for entry in one.with_dose(dose)], DECIDES[claim][1], world,
                       FALSE if (dose > 0) is (claim == "non_membership") else "")
             for dose in every
         ))

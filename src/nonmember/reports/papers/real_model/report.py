@@ -15,7 +15,6 @@ from nonmember.reports.papers.arena.compared import SIGNED, spread
 from nonmember.reports.papers.arena.contestants import ARENA, Entry, contestants, doses
 from nonmember.reports.papers.arena.report import AT_A_GLANCE, cells_of_glance
 from nonmember.reports.papers.arena.tables import USUAL, power, verdicts
-from nonmember.reports.papers.dose.cells import dose_of, estimate_of, invalid, named
 from nonmember.reports.papers.real_model.published import PUBLISHED, comparisons
 from nonmember.reports.papers.real_model.settings import (
     LAMBDA,
@@ -26,6 +25,7 @@ from nonmember.reports.papers.real_model.settings import (
     by_setting,
     by_training,
 )
+from nonmember.reports.planted.audits import dose_of, estimate_of, invalid, named
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 
