@@ -24,8 +24,9 @@ from nonmember.reports.planted.audits import (
     MUCH_RELATED,
     OWN_BASE,
     QUANTITIES,
+    Group,
     cleared,
-    count_cell,
+    covered,
     dose_of,
     doses,
     estimate_of,
@@ -35,13 +36,11 @@ from nonmember.reports.planted.audits import (
     is_near,
     is_reader,
     is_unread,
-    median_cell,
     named,
     of_own_base,
-    rate_cell,
-    related_of,
+    read,
+    reads_related,
     runs_of,
-    with_dose,
 )
 from nonmember.reports.render.blocks import cross_table
 from nonmember.reports.render.figures import (
@@ -66,13 +65,11 @@ HALVES = {
     "chosen": "the half that features were chosen on",
 }
 ERROR = 0.05
-Question = tuple[Callable[[Run], bool], Callable[[Run], bool], str]
-Kind = tuple[list[Run], int | None]  # audits of one kind, and how often their targets have read the set
 
 
-def halves(scope: Scope) -> dict[str, list[Run]]:
+def halves(scope: Scope) -> dict[str, Group]:
     """Key -> audits of targets of the controls' own base; those that there are."""
-    return {key: runs for key in HALVES if (runs := of_own_base(scope, key))}
+    return {key: Group(runs, scope.world.name) for key in HALVES if (runs := of_own_base(scope, key))}
 
 
 def of_other_bases(scope: Scope) -> list[Run]:
@@ -82,36 +79,33 @@ def of_other_bases(scope: Scope) -> list[Run]:
 # ---------------------------------------------------------------------------------------- errors and power
 
 
-def questions(planted: Sequence[int]) -> dict[str, Question]:
-    """Row -> which audits are counted, what is counted, and the mark of an error."""
+def unread(related: bool) -> Callable[[Run], bool]:
+    """Of targets that read nothing of the set; related: whether they read the sibling set often."""
+    return lambda run: is_unread(run) and reads_related(run) is related
 
-    def unread(related: bool) -> Callable[[Run], bool]:
-        return lambda run: is_unread(run) and (related_of(run) >= MUCH_RELATED) is related
 
-    def read(dose: int) -> Callable[[Run], bool]:
-        return lambda run: dose_of(run) == dose
+def questions(planted: Sequence[int]) -> dict[str, Callable[[Group], Cell]]:
+    """What is wrong, and what is found."""
+
+    def membership(dose: int) -> Callable[[Group], Cell]:
+        return lambda here: here.where(read(dose)).rate(found)
 
     return {
-        "false clearance, read once or more": (is_reader, cleared, FALSE),
-        "false clearance, read once": (read(1), cleared, FALSE),
-        "power, without related reading": (unread(False), cleared, ""),
-        "power, with related reading": (unread(True), cleared, ""),
-        "false membership, without related reading": (unread(False), found, FALSE),
-        "false membership, with related reading": (unread(True), found, FALSE),
-        **{f"membership found, read {named(dose)}": (read(dose), found, "") for dose in planted},
-        "invalid": (lambda run: True, invalid, ""),
+        "false clearance, read once or more": lambda here: here.where(is_reader).rate(cleared, FALSE),
+        "false clearance, read once": lambda here: here.where(read(1)).rate(cleared, FALSE),
+        "power, without related reading": lambda here: here.where(unread(False)).rate(cleared),
+        "power, with related reading": lambda here: here.where(unread(True)).rate(cleared),
+        "false membership, without related reading": lambda here: here.where(unread(False)).rate(found, FALSE),
+        "false membership, with related reading": lambda here: here.where(unread(True)).rate(found, FALSE),
+        **{f"membership found, read {named(dose)}": membership(dose) for dose in planted},
+        "invalid": lambda here: here.rate(invalid),
     }
 
 
-def answer(question: Question, runs: Sequence[Run], world: str) -> Cell:
-    is_counted, decides, mark = question
-    return rate_cell(list(filter(is_counted, runs)), decides, world, mark)
-
-
 def errors(scope: Scope) -> Filled:
-    """What is wrong and what is found, a column per half."""
+    """A row for each question, a column for each half."""
     here = halves(scope)
-    panels_of = {key: sorted({str(run.statistics.details.get("panel")) for run in runs}) for key, runs in here.items()}
+    panels_of = {key: sorted({str(run.statistics.details.get("panel")) for run in of.runs}) for key, of in here.items()}
     used = "; ".join(f"{HALVES[key]}: {formats.listed(versions)}" for key, versions in panels_of.items())
     notes = (
         "False clearance: of targets that read the whole set once or more, how many are said to have read it less than "
@@ -121,32 +115,29 @@ def errors(scope: Scope) -> Filled:
         f"Panels of features: {used}.",
         CLUSTERED,
     )
-    asked = questions(doses([run for runs in here.values() for run in runs], least=1))
-    return tables(cross_table(
-        "errors", scope.world.name, "Errors and power, own base", "audits", asked,
-        {HALVES[key]: runs for key, runs in here.items()},
-        lambda question, runs: answer(question, runs, scope.world.name), QUANTITIES, notes,
-    ))  # fmt: skip
+    asked = questions(doses([run for of in here.values() for run in of.runs], least=1))
+    columns = {HALVES[key]: of for key, of in here.items()}
+    return tables(cross_table("errors", scope.world.name, "Errors and power, own base", "audits", asked, columns,
+                              QUANTITIES, notes, lambda question, of: question(of)))  # fmt: skip
 
 
 def power(scope: Scope) -> Filled:
     """Share of audits with either verdict, by what was read; a panel for targets of other bases."""
     world = scope.world
-    verdicts = {"evidence of non-membership": (cleared, True), "evidence of membership": (found, False)}
+    verdicts = {"evidence of non-membership": cleared, "evidence of membership": found}
     bases = {"own base": of_own_base(scope, "reported"), "other bases": of_other_bases(scope)}
     bases = {name: runs for name, runs in bases.items() if runs}
     planted = doses([run for runs in bases.values() for run in runs])
 
-    def cell(row: tuple[list[Run], Callable[[Run], bool], bool], dose: int) -> Cell:
-        runs, decides, is_false_if_read = row
-        return rate_cell(with_dose(runs, dose), decides, world.name, FALSE if bool(dose) is is_false_if_read else "")
+    def cell(row: tuple[list[Run], Callable[[Run], bool]], dose: int) -> Cell:
+        runs, decides = row
+        is_false = bool(dose) is (decides is cleared)
+        return Group(runs, world.name).where(read(dose)).rate(decides, FALSE if is_false else "")
 
-    rows = {
-        f"{verdict}, {name}": (runs, *decided) for name, runs in bases.items() for verdict, decided in verdicts.items()
-    }
+    rows = {f"{said}, {name}": (runs, decides) for name, runs in bases.items() for said, decides in verdicts.items()}
     columns = {named(dose): dose for dose in planted}
-    block = cross_table(f"numbers-power-{formats.slug(world.name)}", world.name, "Verdicts by what was read",
-                        "verdict, base", rows, columns, cell, QUANTITIES)  # fmt: skip
+    key, title = f"numbers-power-{formats.slug(world.name)}", "Verdicts by what was read"
+    block = cross_table(key, world.name, title, "verdict, base", rows, columns, QUANTITIES, cell=cell)
     if block is None:
         return figures()
 
@@ -166,8 +157,7 @@ def power(scope: Scope) -> Filled:
         "target has read the set: nothing at the left, where only the former is right; elsewhere only the latter is. "
         f"Panels: {formats.listed(list(bases))}."
     )
-    size = size_of_panels(len(bases))
-    return figures(figure_of("power", world, "Verdicts by what was read", alt, block, size, paint))
+    return figures(figure_of("power", world, title, alt, block, size_of_panels(len(bases)), paint))
 
 
 # ------------------------------------------------------------------------------------------------ readings
@@ -175,36 +165,31 @@ def power(scope: Scope) -> Filled:
 
 def by_dose(scope: Scope) -> Filled:
     """Estimates and intervals against what was read."""
-    return tables(*(_by_dose(key, runs, scope.world.name) for key, runs in halves(scope).items()))
+    return tables(*(_by_dose(key, of.where(lambda run: not invalid(run))) for key, of in halves(scope).items()))
 
 
-def _by_dose(key: str, runs: Sequence[Run], world: str) -> Block | None:
-    valid = [run for run in runs if not invalid(run)]
-    rows: dict[str, Kind] = {named(dose): (with_dose(valid, dose), dose) for dose in doses(valid)} | {
-        "once or more": (list(filter(is_reader, valid)), None),
-        "all": ([run for run in valid if dose_of(run) is not None], None),
+def _by_dose(key: str, valid: Group) -> Block | None:
+    rows = {named(dose): valid.where(read(dose)) for dose in doses(valid.runs)}
+    rows |= {"once or more": valid.where(is_reader), "all": valid.where(lambda run: dose_of(run) is not None)}
+    columns: dict[str, Callable[[Group], Cell]] = {
+        "audits": Group.count,
+        "median estimate": lambda here: here.median(estimate_of if len(doses(here.runs)) == 1 else no_number),
+        f"within a factor of {FACTOR:g}": lambda here: here.where(is_reader).rate(is_near),
+        "interval holds it": lambda here: here.rate(covered),
+        "median cleared dose": lambda here: here.median(cleared_dose if all(map(is_unread, here.runs)) else no_number),
     }
-    no_median = Cell((dash(world),))
-    columns: dict[str, Callable[[list[Run], int | None], Cell]] = {
-        "audits": lambda here, _: count_cell(here, world),
-        "median estimate": lambda here, dose: no_median if dose is None else estimates_cell(here, world),
-        f"within a factor of {FACTOR:g}": lambda here, _: rate_cell(list(filter(is_reader, here)), is_near, world),
-        "interval holds it": lambda here, _: rate_cell(here, lambda run: holds(run, dose_of(run)), world),
-        "median cleared dose": lambda here, dose: no_median if dose != 0 else median_cell(
-            [cleared_dose(run) for run in here], here, world
-        ),
-    }  # fmt: skip
     notes = (
         "In readings of the whole set; audits that a gate refuses are left out. Within a factor of 1.5: of estimates "
         "where something was read.",
         "Cleared dose: the least such that it and all heavier ones are excluded, over targets that read nothing.",
     )
-    return cross_table(f"dose-{key}", world, f"Readings: {HALVES[key]}", "target has read", rows, columns,
-                       lambda kind, column: column(*kind), MIXED, notes) if valid else None  # fmt: skip
+    title = f"Readings: {HALVES[key]}"
+    block = cross_table(f"dose-{key}", valid.world, title, "target has read", rows, columns, MIXED, notes)
+    return block if valid.runs else None
 
 
-def estimates_cell(runs: Sequence[Run], world: str) -> Cell:
-    return median_cell([value for run in runs if (value := estimate_of(run)) is not None], runs, world)
+def no_number(run: Run) -> None:
+    """Where a row's targets have not read alike."""
 
 
 def cleared_dose(run: Run) -> float:
@@ -215,8 +200,8 @@ def cleared_dose(run: Run) -> float:
 
 JITTER = 0.045  # on the scale of log(1 + x)
 KINDS: Mapping[str, Callable[[Run], bool]] = {
-    "sibling set read less often": lambda run: not invalid(run) and related_of(run) < MUCH_RELATED,
-    f"sibling set read {MUCH_RELATED} times or more": lambda run: not invalid(run) and related_of(run) >= MUCH_RELATED,
+    "sibling set read less often": lambda run: not invalid(run) and not reads_related(run),
+    f"sibling set read {MUCH_RELATED} times or more": lambda run: not invalid(run) and reads_related(run),
     "invalid": invalid,
 }
 
@@ -224,15 +209,21 @@ KINDS: Mapping[str, Callable[[Run], bool]] = {
 def readings(scope: Scope) -> Filled:
     """Estimated against true readings, a dot per audit."""
     world = scope.world
-    points = [(run, dose, value) for run in of_own_base(scope, "reported")
-              if (dose := dose_of(run)) is not None and (value := estimate_of(run)) is not None]  # fmt: skip
-    kinds = {name: here for name, is_of in KINDS.items() if (here := [one for one in points if is_of(one[0])])}
-    planted = doses([run for run, _, _ in points])
-    block = cross_table(
-        f"numbers-readings-{formats.slug(world.name)}", world.name, "Estimated readings", "audits", kinds,
-        {named(dose): dose for dose in planted}, lambda here, dose: _middle(here, dose, world.name),
-        ("median", "low", "high"),
-    )  # fmt: skip
+    runs = [run for run in of_own_base(scope, "reported") if dose_of(run) is not None and estimate_of(run) is not None]
+    kinds = {name: here for name, is_of in KINDS.items() if (here := list(filter(is_of, runs)))}
+    planted = doses(runs)
+
+    def middle(here: list[Run], dose: int) -> Cell:
+        """Median, fifth and ninety-fifth percentile."""
+        if not (here := list(filter(read(dose), here))):
+            return Cell((dash(world.name),) * 3, (), RANGE)
+        ends = map(float, np.quantile([estimate_of(run) or 0.0 for run in here], (0.5, 0.05, 0.95)))
+        anchors = tuple(run.anchor for run in here)
+        return Cell(tuple(Number(formats.decimals(one, 2), one, world.name, anchors) for one in ends), (), RANGE)
+
+    key, columns = f"numbers-readings-{formats.slug(world.name)}", {named(dose): dose for dose in planted}
+    quantities = ("median", "low", "high")
+    block = cross_table(key, world.name, "Estimated readings", "audits", kinds, columns, quantities, cell=middle)
     if block is None:
         return figures()
 
@@ -240,9 +231,9 @@ def readings(scope: Scope) -> Filled:
         axis = canvas.subplots()
         for index, (name, here) in enumerate(kinds.items()):
             jitter = np.random.default_rng(index).uniform(-JITTER, JITTER, (2, len(here)))
-            axis.plot(np.log1p([dose for _, dose, _ in here]) + jitter[0], np.log1p([value for *_, value in here]),
-                      linestyle="", marker=MARKERS[index], markersize=3, alpha=0.5, color=colour(index),
-                      label=name)  # fmt: skip
+            xs, ys = (np.log1p([of(run) or 0 for run in here]) for of in (dose_of, estimate_of))
+            axis.plot(xs + jitter[0], ys, linestyle="", marker=MARKERS[index], markersize=3, alpha=0.5,
+                      color=colour(index), label=name)  # fmt: skip
         most, ticks, labels = math.log1p(max(planted)) + 0.1, list(map(math.log1p, planted)), list(map(str, planted))
         axis.plot((0, most), (0, most), color=QUIET, linewidth=0.7, zorder=0)
         axis.set(xlabel="readings", ylabel="estimated readings")
@@ -256,16 +247,6 @@ def readings(scope: Scope) -> Filled:
         "the table."
     )
     return figures(figure_of("readings", world, "Estimated and true readings", alt, block, (5.2, 4.2), paint))
-
-
-def _middle(here: Sequence[tuple[Run, int, float]], dose: int, world: str) -> Cell:
-    """Median, fifth and ninety-fifth percentile."""
-    values = [value for _, one, value in here if one == dose]
-    if not values:
-        return Cell((dash(world),) * 3, (), RANGE)
-    anchors = tuple(run.anchor for run, one, _ in here if one == dose)
-    ends = map(float, np.quantile(values, (0.5, 0.05, 0.95)))
-    return Cell(tuple(Number(formats.decimals(one, 2), one, world, anchors) for one in ends), (), RANGE)
 
 
 # ------------------------------------------------------------------------------- other targets than planted ones
@@ -307,39 +288,37 @@ def verdicts(
         read: How often the target has read the set.
         further: Columns of clearances by other rules.
     """
-    world = scope.world.name
-    rows: dict[str, Kind] = {}
+    rows: dict[str, Group] = {}
     for name, runs in kinds.items():
+        every = Group(runs, scope.world.name)
         planted = sorted({dose for run in runs if (dose := read(run)) is not None})
-        rows |= {f"{name}, {named(dose)}": ([run for run in runs if read(run) == dose], dose) for dose in planted}
+        of_dose = {dose: [run for run in runs if read(run) == dose] for dose in (*planted, None)}
+        rows |= {f"{name}, {named(dose)}": Group(of_dose[dose], every.world) for dose in planted}
         if sum(dose > 0 for dose in planted) > 1:
-            rows[f"{name}, once or more"] = [run for run in runs if (read(run) or 0) >= 1], 1
-        if unknown := [run for run in runs if read(run) is None]:
-            rows[f"{name}, a part or unknown"] = unknown, None
+            rows[f"{name}, once or more"] = every.where(lambda run: bool(read(run)))
+        if of_dose[None]:
+            rows[f"{name}, a part or unknown"] = Group(of_dose[None], every.world)
 
-    def clearances(decides: Callable[[Run], bool]) -> Callable[[list[Run], int | None], Cell]:
-        return lambda runs, dose: rate_cell(runs, decides, world, FALSE if dose else "")
+    def clearances(decides: Callable[[Run], bool]) -> Callable[[Group], Cell]:
+        return lambda here: here.rate(decides, FALSE if any(map(read, here.runs)) else "")
 
-    def counts(is_counted: Callable[[Run], bool]) -> Callable[[list[Run], int | None], Cell]:
-        return lambda runs, _: count_cell(list(filter(is_counted, runs)), world)
-
-    columns: dict[str, Callable[[list[Run], int | None], Cell]] = {
-        "audits": counts(lambda run: True),
+    columns: dict[str, Callable[[Group], Cell]] = {
+        "audits": Group.count,
         "not read": clearances(cleared),
-        "read": lambda runs, dose: rate_cell(runs, found, world, FALSE if dose == 0 else ""),
-        "no verdict": counts(lambda run: not (cleared(run) or found(run) or invalid(run))),
-        "invalid": counts(invalid),
+        "read": lambda here: here.rate(found, FALSE if any(read(run) == 0 for run in here.runs) else ""),
+        "no verdict": lambda here: here.where(lambda run: not (cleared(run) or found(run) or invalid(run))).count(),
+        "invalid": lambda here: here.where(invalid).count(),
         **{name: clearances(decides) for name, decides in further.items()},
-        "median estimate": lambda runs, _: estimates_cell(runs, world),
-        "interval holds it": lambda runs, dose: rate_cell(
-            runs if dose is not None else [], lambda run: holds(run, read(run)), world
+        "median estimate": lambda here: here.median(estimate_of),
+        "interval holds it": lambda here: here.where(lambda run: read(run) is not None).rate(
+            lambda run: holds(run, read(run))
         ),
     }
     notes = (
         "Not read: evidence of non-membership, false where the set was read once or more. Read: evidence of "
         "membership, false where nothing was read. Estimate and interval: of all audits, whatever the verdict.",
     )
-    return cross_table(key, world, title, corner, rows, columns, lambda kind, column: column(*kind), MIXED, notes)
+    return cross_table(key, scope.world.name, title, corner, rows, columns, MIXED, notes)
 
 
 # -------------------------------------------------------------------------------------------------- report
@@ -354,8 +333,8 @@ AT_A_GLANCE = (
 
 
 def cells_of_glance(scope: Scope) -> Iterator[Cell]:
-    runs, asked = of_own_base(scope, "reported"), questions((1,))
-    return (answer(asked[name], runs, scope.world.name) for name in AT_A_GLANCE)
+    here, asked = Group(of_own_base(scope, "reported"), scope.world.name), questions((1,))
+    return (asked[name](here) for name in AT_A_GLANCE)
 
 
 class DoseReport(DeclaredReport):

@@ -14,7 +14,6 @@ from nonmember.reports.core.report import Filled, figures, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.planted.audits import (
     MIXED,
-    MUCH_RELATED,
     QUANTITIES,
     dose_of,
     hits_cell,
@@ -24,7 +23,7 @@ from nonmember.reports.planted.audits import (
     near,
     of_own_base,
     percent,
-    related_of,
+    reads_related,
 )
 from nonmember.reports.planted.rereading import (
     Reread,
@@ -57,7 +56,7 @@ RATES = {
     "power": _rate(is_unread, lambda one: one.cleared),
     "false clearance": _rate(is_reader, lambda one: one.cleared, FALSE),
     "false membership, with related reading": _rate(
-        lambda run: is_unread(run) and related_of(run) >= MUCH_RELATED, lambda one: one.found, FALSE
+        lambda run: is_unread(run) and reads_related(run), lambda one: one.found, FALSE
     ),
     "within a factor of 1.5": _rate(is_reader, lambda one: near(one.reading.estimate, dose_of(one.run) or 0)),
 }
@@ -88,9 +87,9 @@ def _ablation(scope: Scope, key: str, half: str) -> Block | None:
         "The shape of the errors is pooled from the controls of all other libraries of this half, never from those of "
         f"the library that is judged. {ASIDE}",
     )
-    return cross_table(f"ablation-{key}", scope.world.name, f"By feature: {half}", "features",
-                       {name: read(panel) for name, panel in panels.items()}, RATES,
-                       lambda again, answer: answer(again, scope.world.name), QUANTITIES, notes)  # fmt: skip
+    rows = {name: read(panel) for name, panel in panels.items()}
+    return cross_table(f"ablation-{key}", scope.world.name, f"By feature: {half}", "features", rows, RATES, QUANTITIES,
+                       notes, lambda again, answer: answer(again, scope.world.name))  # fmt: skip
 
 
 def left_out(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -132,8 +131,8 @@ def sizes(scope: Scope) -> Filled:
         "The first documents in the order of the SHA-256 of their ids, scored as they were; the third text is whole. "
         f"{ASIDE}",
     )
-    block = cross_table("size", world.name, "By number of documents", "documents", rows, columns,
-                        lambda found, answer: answer(found, world.name), MIXED, notes)  # fmt: skip
+    block = cross_table("size", world.name, "By number of documents", "documents", rows, columns, MIXED, notes,
+                        lambda here, answer: answer(here, world.name))  # fmt: skip
     if block is None:
         return figures(notes=left)
     powers = [replace(row, cells=row.cells[1:2]) for row in block.rows]

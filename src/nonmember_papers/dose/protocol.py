@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from nonmember.reports.core.grid import Cell
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope
-from nonmember.reports.planted.audits import count_cell, runs_of, text_cell
+from nonmember.reports.planted.audits import Group, number_cell, runs_of
 from nonmember.reports.render.blocks import cross_table
 from nonmember.results.load import Run
 from nonmember.runtime.files import file_hash
@@ -62,28 +62,28 @@ def protocol(scope: Scope) -> Filled:
         "other settings": lambda run: any(differs(run, name) for name in SETTINGS),
     }
 
-    def count(runs: Sequence[Run], is_counted: Callable[[Run], bool]) -> Cell:
-        return count_cell(list(filter(is_counted, runs)), world)
-
     notes = (
         *(f"docs/{name} has the SHA-256 {sha256}; {sum(run.get('protocol') == sha256 for run in every)} of "
           f"{len(every)} results carry it, which says that it was as it is when they were made."
           for sha256, (name, _) in known.items()),
         f"Other settings: {', '.join(SETTINGS)} of the audit, where its protocol names another.",
     )  # fmt: skip
-    counts = cross_table("protocol", world, "Results and the protocol", "sweep", rows | {"all": every}, columns, count,
-                         ("count",), notes)  # fmt: skip
+    groups = {name: Group(runs, world) for name, runs in {**rows, "all": every}.items()}
+    counts = cross_table("protocol", world, "Results and the protocol", "sweep", groups, columns, ("count",), notes,
+                         lambda here, is_counted: here.where(is_counted).count())  # fmt: skip
 
     def told(run: Run, name: str) -> Cell:
         aside = f" (protocol: {fixed_for(run)[name]})" if differs(run, name) else ""
-        return text_cell(f"{setting_of(run, name)}{aside}", world, [run])
+        return number_cell(f"{setting_of(run, name)}{aside}", None, world, [run])
 
     others = list(filter(columns["other settings"], every))
     more = f"And {len(others) - LISTED} further results." if len(others) > LISTED else ""
     listed = {f"{run.question.sweep}: {run.question.cell}": run for run in others[:LISTED]}
     settings = {name: name for name in SETTINGS}
-    return tables(counts, cross_table("protocol-others", world, "Results with other settings", "result", listed,
-                                      settings, told, ("value",), [more]))  # fmt: skip
+    title = "Results with other settings"
+    return tables(
+        counts, cross_table("protocol-others", world, title, "result", listed, settings, ("value",), [more], told)
+    )
 
 
 def setting_of(run: Run, name: str) -> Any:

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.reports.core import formats
 from nonmember.reports.core.documents import DocumentValues, read_values
-from nonmember.reports.core.grid import FALSE, Block, Cell, Figure, Number, dash
+from nonmember.reports.core.grid import FALSE, Block, Cell, Figure, dash
 from nonmember.reports.core.published import PublishedTable, published_tables
 from nonmember.reports.core.report import Filled
 from nonmember.reports.core.worlds import Scope, select
@@ -28,8 +28,8 @@ from nonmember.reports.planted.audits import (
     QUANTITIES,
     SIGNS,
     Entry,
+    Group,
     cleared,
-    count_cell,
     dose_of,
     found,
     is_near,
@@ -37,14 +37,13 @@ from nonmember.reports.planted.audits import (
     model_of,
     named,
     no_rate,
+    number_cell,
     of_own_base,
     question_of,
-    rate_cell,
     rate_of,
+    read,
     share_cell,
-    text_cell,
     told_apart,
-    with_dose,
 )
 from nonmember.reports.planted.rereading import REFERENCE, TARGET
 from nonmember.reports.render.blocks import cross_table
@@ -78,12 +77,12 @@ AGAINST = {  # how a score becomes a statistic -> what that needs
     " less reference and third text": "unread reference, unread third text of any kind",
 }
 FOUND, CLEARED = "found", "cleared"
-# Whose verdict is counted: row -> method, decision, and whether the decision is false where something was read.
-VERDICTS: Mapping[str, tuple[str, Callable[[Run], bool], bool]] = {
-    f"{METER}: not read": ("dose", cleared, True),
-    "PRISM: not read": ("prism", cleared, True),
-    f"{METER}: read": ("dose", found, False),
-    "LLM-DI: read": ("llm_di", found, False),
+# Whose verdict is counted: row -> method and decision.
+VERDICTS: Mapping[str, tuple[str, Callable[[Run], bool]]] = {
+    f"{METER}: not read": ("dose", cleared),
+    "PRISM: not read": ("prism", cleared),
+    f"{METER}: read": ("dose", found),
+    "LLM-DI: read": ("llm_di", found),
 }
 
 
@@ -196,19 +195,15 @@ def _overview(compared: Sequence[Rival], world: str) -> Block | None:
         if not rival.method:
             return Cell((dash(world),))
         middle = statistics.median(run.result.provenance.seconds for run in rival.runs)
-        anchors = tuple(run.anchor for run in rival.runs)
-        return Cell((Number(formats.decimals(middle, 1), middle, world, anchors),))
+        return number_cell(formats.decimals(middle, 1), middle, world, rival.runs)
 
     def of_dose(rival: Rival) -> Cell:
-        return (
-            rate_cell(list(filter(is_reader, rival.runs)), is_near, world)
-            if rival.name == METER
-            else Cell((dash(world),))
-        )
+        told = Group(rival.runs, world).where(is_reader)
+        return told.rate(is_near) if rival.name == METER else Cell((dash(world),))
 
     columns: dict[str, Callable[[Rival], Cell]] = {
-        "needs besides target and set": lambda rival: text_cell(rival.needs, world, rival.runs),
-        "audits": lambda rival: count_cell(rival.runs, world),
+        "needs besides target and set": lambda rival: number_cell(rival.needs, None, world, rival.runs),
+        "audits": lambda rival: Group(rival.runs, world).count(),
         f"dose within a factor of {FACTOR:g}": of_dose,
         "seconds an audit": seconds,
     }
@@ -220,8 +215,8 @@ def _overview(compared: Sequence[Rival], world: str) -> Block | None:
         "forward pass over the documents and no audit: they are those that the dose meter's audits keep.",
         "FSD and LLM-DI were run on sets of the libraries of which enough text is left that no model has read.",
     )
-    return cross_table("rivals", world, "Methods side by side", "method", {one.name: one for one in compared}, columns,
-                       lambda rival, column: column(rival), MIXED, notes)  # fmt: skip
+    rows = {one.name: one for one in compared}
+    return cross_table("rivals", world, "Methods side by side", "method", rows, columns, MIXED, notes)
 
 
 def _told_apart(compared: Sequence[Rival], world: str, of: str = "") -> Block | None:
@@ -236,11 +231,10 @@ def _told_apart(compared: Sequence[Rival], world: str, of: str = "") -> Block | 
         CLUSTERED,
     )
     rows = {f"{measure}: {rival.name}": (rival, measure) for measure in (FOUND, CLEARED) for rival in compared}
-    return cross_table(
-        "rivals-power" + ("-common" if of else ""), world, "Told apart at equal errors" + (f": {of}" if of else ""),
-        "by statistic, sets read", rows, {named(dose): dose for dose in _doses(compared)},
-        lambda row, dose: row[0].cell(row[1], dose, world), QUANTITIES, notes,
-    )  # fmt: skip
+    columns = {named(dose): dose for dose in _doses(compared)}
+    key, title = "rivals-power" + ("-common" if of else ""), "Told apart at equal errors" + (f": {of}" if of else "")
+    return cross_table(key, world, title, "by statistic, sets read", rows, columns, QUANTITIES, notes,
+                       lambda row, dose: row[0].cell(row[1], dose, world))  # fmt: skip
 
 
 def _on_common_sets(compared: Sequence[Rival], world: str) -> Block | None:
@@ -259,10 +253,10 @@ def _on_common_sets(compared: Sequence[Rival], world: str) -> Block | None:
 def _verdicts(compared: Sequence[Rival], world: str) -> Block | None:
     runs = {rival.method: rival.runs for rival in compared if rival.method}
 
-    def cell(row: tuple[str, Callable[[Run], bool], bool], dose: int) -> Cell:
-        method, decides, is_false_if_read = row
-        mark = FALSE if (dose > 0) is is_false_if_read else ""
-        return rate_cell(with_dose(runs[method], dose), decides, world, mark)
+    def cell(row: tuple[str, Callable[[Run], bool]], dose: int) -> Cell:
+        method, decides = row
+        is_false = bool(dose) is (decides is cleared)
+        return Group(runs[method], world).where(read(dose)).rate(decides, FALSE if is_false else "")
 
     levels = formats.listed([f"{level:g}" for level in sorted({run.question.alpha for run in runs.get("llm_di", [])})])
     notes = (
@@ -272,8 +266,10 @@ def _verdicts(compared: Sequence[Rival], world: str) -> Block | None:
         CLUSTERED,
     )
     rows = {name: row for name, row in VERDICTS.items() if row[0] in runs}
-    return cross_table("rivals-verdicts", world, "Verdicts by what was read", "verdict", rows,
-                       {named(dose): dose for dose in (0, *_doses(compared))}, cell, QUANTITIES, notes)  # fmt: skip
+    columns = {named(dose): dose for dose in (0, *_doses(compared))}
+    return cross_table(
+        "rivals-verdicts", world, "Verdicts by what was read", "verdict", rows, columns, QUANTITIES, notes, cell
+    )
 
 
 def _clearance() -> Block | None:
@@ -292,9 +288,9 @@ def _clearance() -> Block | None:
         "readings no clearance is false. An audit trains six controls and fourteen distilled references. In brackets "
         "exact 95% intervals.",
     )
-    return cross_table("rivals-clearance", "study", "Calibrated clearance, from its own study", "cleared",
-                       {name: name for name in table.rows}, {name: name for name in table.columns}, cell,
-                       QUANTITIES, notes)  # fmt: skip
+    rows, columns = ({name: name for name in names} for names in (table.rows, table.columns))
+    title = "Calibrated clearance, from its own study"
+    return cross_table("rivals-clearance", "study", title, "cleared", rows, columns, QUANTITIES, notes, cell)
 
 
 # ------------------------------------------------------------------------------------------------- figure

@@ -12,22 +12,21 @@ from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.planted.audits import (
     MIXED,
+    Group,
     cleared,
-    count_cell,
     dose_of,
+    estimate_of,
     exposure_of,
     found,
     holds,
     invalid,
     is_reader,
-    median_cell,
     of_own_base,
-    rate_cell,
     runs_of,
 )
 from nonmember.reports.render.blocks import cross_table
 from nonmember.results.load import Run
-from nonmember_papers.dose import by_label, estimates_cell, verdicts
+from nonmember_papers.dose import by_label, verdicts
 from nonmember_papers.dose.again import sizes
 
 NO_ATTACK = "none"  # data.attack of an unchanged target
@@ -38,29 +37,21 @@ NO_ATTACK = "none"  # data.attack of an unchanged target
 
 def parts_of_sets(scope: Scope) -> Filled:
     """Rows: which share of the set was read, how often."""
-    world = scope.world.name
-    runs = [(run, exposure) for run in runs_of(scope, "shares") if (exposure := exposure_of(run)) is not None]
-    exposures = sorted({exposure for _, exposure in runs}, key=lambda one: (one.exposures > 0, one))
-    rows = {_told(exposure): ([run for run, one in runs if one == exposure], exposure) for exposure in exposures}
-
-    def readings(exposure: Exposure) -> float:
-        return exposure.share * exposure.exposures
-
-    columns: dict[str, Callable[[list[Run], Exposure], Cell]] = {
-        "audits": lambda here, _: count_cell(here, world),
-        "not read": lambda here, of: rate_cell(
-            here, cleared, world, FALSE if of.exposures and of.share == 1 else ""
-        ),
-        "read": lambda here, of: rate_cell(here, found, world, "" if of.exposures else FALSE),
-        "invalid": lambda here, _: count_cell(list(filter(invalid, here)), world),
-        "readings per document": lambda here, of: median_cell([readings(of)], here, world),
-        "median estimate": lambda here, _: estimates_cell(here, world),
-        "interval holds them": lambda here, of: rate_cell(here, lambda run: holds(run, readings(of)), world),
-        "told to be a part": lambda here, of: rate_cell(here, is_told_a_part, world, "" if of.share < 1 else FALSE),
-        "its share told": lambda here, of: rate_cell(
-            here if of.exposures else [], lambda run: tells_share(run, of), world
-        ),
-    }  # fmt: skip
+    world, runs = scope.world.name, runs_of(scope, "shares")
+    exposures = {exposure for run in runs if (exposure := exposure_of(run)) is not None}
+    ordered = sorted(exposures, key=lambda one: (one.exposures > 0, one))
+    rows = {_told(one): (Group([run for run in runs if exposure_of(run) == one], world), one) for one in ordered}
+    columns: dict[str, Callable[[Group, Exposure], Cell]] = {
+        "audits": lambda here, of: here.count(),
+        "not read": lambda here, of: here.rate(cleared, FALSE if of.exposures and of.share == 1 else ""),
+        "read": lambda here, of: here.rate(found, "" if of.exposures else FALSE),
+        "invalid": lambda here, of: here.where(invalid).count(),
+        "readings per document": lambda here, of: here.median(lambda run: readings(of)),
+        "median estimate": lambda here, of: here.median(estimate_of),
+        "interval holds them": lambda here, of: here.rate(lambda run: holds(run, readings(of))),
+        "told to be a part": lambda here, of: here.rate(is_told_a_part, "" if of.share < 1 else FALSE),
+        "its share told": lambda here, of: here.where(is_read).rate(lambda run: tells_share(run, of)),
+    }
     notes = (
         "Readings per document: the share that was read times how often. Not read: the whole set was not read once or "
         "more, which is true of a part as well.",
@@ -68,8 +59,18 @@ def parts_of_sets(scope: Scope) -> Filled:
         "ends below the whole (`partial_use`). Its share told: at the number of readings that was planted, the "
         "interval holds the share that was.",
     )
-    return tables(cross_table("shares", world, "Parts of a set", "target has read", rows, columns,
-                              lambda row, column: column(*row), MIXED, notes))  # fmt: skip
+    return tables(cross_table("shares", world, "Parts of a set", "target has read", rows, columns, MIXED, notes,
+                              lambda row, column: column(*row)))  # fmt: skip
+
+
+def is_read(run: Run) -> bool:
+    """Any part of the set."""
+    return (exposure := exposure_of(run)) is not None and exposure != NOT_READ
+
+
+def readings(exposure: Exposure) -> float:
+    """Per document of the set."""
+    return exposure.share * exposure.exposures
 
 
 def _told(exposure: Exposure) -> str:
@@ -146,11 +147,9 @@ def after(scope: Scope) -> Filled:
 
 
 def cells_of_glance(scope: Scope) -> Iterator[Cell]:
-    world = scope.world.name
-    parts = [run for run in of_own_base(scope, "shares") if (one := exposure_of(run)) and one.share < 1]
-    yield rate_cell(parts, is_told_a_part, world)
-    for key in ("large", "dilution"):
-        yield rate_cell(list(filter(is_reader, of_own_base(scope, key))), cleared, world, FALSE)
+    shares, *others = (Group(of_own_base(scope, key), scope.world.name) for key in ("shares", "large", "dilution"))
+    yield shares.where(lambda run: (of := exposure_of(run)) is not None and of.share < 1).rate(is_told_a_part)
+    yield from (here.where(is_reader).rate(cleared, FALSE) for here in others)
 
 
 class DoseBeyondReport(DeclaredReport):

@@ -77,8 +77,14 @@ def is_unread(run: Run) -> bool:
     return dose_of(run) == 0
 
 
-def with_dose(runs: Iterable[Run], dose: int) -> list[Run]:
-    return [run for run in runs if dose_of(run) == dose]
+def reads_related(run: Run) -> bool:
+    """Often."""
+    return related_of(run) >= MUCH_RELATED
+
+
+def read(dose: int) -> Callable[[Run], bool]:
+    """So often, exactly."""
+    return lambda run: dose_of(run) == dose
 
 
 def doses(runs: Iterable[Run], *, least: int = 0) -> list[int]:
@@ -125,6 +131,11 @@ def is_near(run: Run) -> bool:
     return estimate is not None and dose is not None and near(estimate, dose)
 
 
+def covered(run: Run) -> bool:
+    """Whether the interval holds what was read."""
+    return holds(run, dose_of(run))
+
+
 def holds(run: Run, dose: float | None) -> bool:
     """Whether so many readings are in the interval; an end that is not given is open."""
     low, high = run.statistics.ci_low, run.statistics.ci_high
@@ -134,13 +145,30 @@ def holds(run: Run, dose: float | None) -> bool:
 # --------------------------------------------------------------------------------------------------- cells
 
 
-def rate_cell(runs: Sequence[Run], decides: Callable[[Run], bool], world: str, mark: str = "") -> Cell:
-    """How many of these audits were decided so."""
-    return hits_cell(runs, [decides(run) for run in runs], world, mark)
+@dataclass(frozen=True)
+class Group:
+    """Audits of one kind, of which each method makes a cell."""
+
+    runs: Sequence[Run]
+    world: str
+
+    def where(self, *conditions: Callable[[Run], bool]) -> Group:
+        return Group([run for run in self.runs if all(is_so(run) for is_so in conditions)], self.world)
+
+    def count(self) -> Cell:
+        return number_cell(str(len(self.runs)), len(self.runs), self.world, self.runs)
+
+    def rate(self, decides: Callable[[Run], bool], mark: str = "") -> Cell:
+        """How many were decided so, with the interval of the share by sets and models; marked where any was."""
+        return hits_cell(self.runs, list(map(decides, self.runs)), self.world, mark)
+
+    def median(self, value: Callable[[Run], float | None]) -> Cell:
+        """In readings."""
+        values = [found for run in self.runs if (found := value(run)) is not None]
+        return median_cell(values, self.runs, self.world)
 
 
 def hits_cell(runs: Sequence[Run], hits: Sequence[bool], world: str, mark: str = "") -> Cell:
-    """How many of these audits were hits, with the interval of the share by sets and models."""
     if not runs:
         return no_rate(world)
     share = clustered_share(
@@ -177,20 +205,18 @@ def percent(share: float, digits: int = 1) -> str:
 
 
 def median_cell(values: Sequence[float], runs: Sequence[Run], world: str) -> Cell:
-    """In readings."""
+    """In readings; `none` where it is not finite."""
     if not values:
         return Cell((dash(world),))
     middle = statistics.median(values)
-    told, value = (formats.decimals(middle, 2), middle) if math.isfinite(middle) else ("none", None)
-    return Cell((Number(told, value, world, tuple(run.anchor for run in runs)),))
+    if not math.isfinite(middle):
+        return number_cell("none", None, world, runs)
+    return number_cell(formats.decimals(middle, 2), middle, world, runs)
 
 
-def count_cell(runs: Sequence[Run], world: str) -> Cell:
-    return Cell((Number(str(len(runs)), float(len(runs)), world, tuple(run.anchor for run in runs)),))
-
-
-def text_cell(text: str, world: str, runs: Sequence[Run] = ()) -> Cell:
-    return Cell((Number(text, None, world, tuple(run.anchor for run in runs)),))
+def number_cell(text: str, value: float | None, world: str, runs: Sequence[Run] = (), mark: str = "") -> Cell:
+    number = Number(text, None if value is None else float(value), world, tuple(run.anchor for run in runs), mark=mark)
+    return Cell((number,))
 
 
 # ------------------------------------------------------------------------------------------- other methods

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
@@ -63,12 +63,16 @@ def filled(block: Block, notes: Iterable[str]) -> Block | None:
 
 
 def cross_table(
-    key: str, world: str, title: str, corner: str, rows: Mapping[str, OfRow],
-    columns: Mapping[str, OfColumn], cell: Callable[[OfRow, OfColumn], Cell], quantities: Sequence[str],
-    notes: Iterable[str] = (),
+    key: str, world: str, title: str, corner: str, rows: Mapping[str, OfRow], columns: Mapping[str, OfColumn],
+    quantities: Sequence[str], notes: Iterable[str] = (), cell: Callable[[OfRow, OfColumn], Cell] | None = None,
 ) -> Block | None:  # fmt: skip
-    """A row and a column for each name; None where no result fills any cell."""
-    made = tuple(Row(name, tuple(cell(row, column) for column in columns.values())) for name, row in rows.items())
+    """A row and a column for each name; None where no result fills any cell. cell: where columns are not what makes a
+    cell of a row."""
+
+    def make(row: Any, column: Any) -> Cell:
+        return cell(row, column) if cell else column(row)
+
+    made = tuple(Row(name, tuple(make(row, column) for column in columns.values())) for name, row in rows.items())
     return filled(Block(key, world, title, corner, tuple(columns), made, tuple(quantities)), notes)
 
 
