@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
@@ -15,6 +16,8 @@ from nonmember.stats.multiplicity import holm
 MakeCell = Callable[[str, str], tuple[Number, ...]]
 Truth = Callable[[str, str], tuple[str, ...]]
 LISTED_MISSING = 12
+OfRow = TypeVar("OfRow")
+OfColumn = TypeVar("OfColumn")
 
 
 def rows_of(
@@ -79,6 +82,20 @@ def block_of(
         tuple(columns), tuple(Row(name, tuple(cells)) for name, cells in rows.items()), tuple(quantities),
     )  # fmt: skip
     return filled(block, [*notes, say_missing(block) if dash_is_missing else ""])
+
+
+def cross_table(
+    key: str, world: str, title: str, corner: str, rows: Mapping[str, OfRow], columns: Mapping[str, OfColumn],
+    quantities: Sequence[str], notes: Iterable[str] = (), cell: Callable[[OfRow, OfColumn], Cell] | None = None,
+) -> Block | None:  # fmt: skip
+    """A row and a column for each name; None where no result fills any cell. cell: where columns are not what makes a
+    cell of a row."""
+
+    def make(row: Any, column: Any) -> Cell:
+        return cell(row, column) if cell else column(row)
+
+    made = tuple(Row(name, tuple(make(row, column) for column in columns.values())) for name, row in rows.items())
+    return filled(Block(key, world, title, corner, tuple(columns), made, tuple(quantities)), notes)
 
 
 def adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:

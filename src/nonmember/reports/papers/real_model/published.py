@@ -7,7 +7,7 @@ from functools import partial
 
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
-from nonmember.reports.papers.arena.compared import SIGNED, compared
+from nonmember.reports.planted.tables import SIGNED, compared
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 

@@ -11,11 +11,6 @@ from nonmember.reports.core.grid import FALSE, INVALID, RANGE, Block, Cell, Numb
 from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.declared.tables import Table
-from nonmember.reports.papers.arena.compared import SIGNED, spread
-from nonmember.reports.papers.arena.contestants import ARENA, Entry, contestants, doses
-from nonmember.reports.papers.arena.report import AT_A_GLANCE, cells_of_glance
-from nonmember.reports.papers.arena.tables import USUAL, power, verdicts
-from nonmember.reports.papers.dose.cells import dose_of, estimate_of, invalid, named
 from nonmember.reports.papers.real_model.published import PUBLISHED, comparisons
 from nonmember.reports.papers.real_model.settings import (
     LAMBDA,
@@ -26,6 +21,9 @@ from nonmember.reports.papers.real_model.settings import (
     by_setting,
     by_training,
 )
+from nonmember.reports.planted.audits import dose_of, estimate_of, invalid, named
+from nonmember.reports.planted.contestants import ARENA, Entry, contestants, doses
+from nonmember.reports.planted.tables import AT_A_GLANCE, SIGNED, USUAL, cells_of_glance, power, spread, verdicts
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 
@@ -38,7 +36,7 @@ def _numbers(scope: Scope) -> Filled:
     if not entered:
         return tables(None)
     every = [0, *doses(entered)]
-    rows = tuple(Row(one.name, tuple(_spread(one.with_dose(dose), world) for dose in every)) for one in entered)
+    rows = tuple(Row(one.name, tuple(_spread(one.of([dose]), world) for dose in every)) for one in entered)
     block = Block("numbers", world, "Statistics by what was read", "statistic, sets read", tuple(map(named, every)),
                   rows, ("value", "lowest", "highest"))  # fmt: skip
     return tables(filled(block, (f"Mean over the sets, lowest and highest. {SIGNED}",)))

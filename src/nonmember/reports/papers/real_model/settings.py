@@ -8,9 +8,9 @@ from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, Block, Cell, Number, Row, dash
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, select
-from nonmember.reports.papers.arena.compared import SIGNED
-from nonmember.reports.papers.arena.contestants import sign_of
-from nonmember.reports.papers.dose.cells import cleared, dose_of, found, invalid, named
+from nonmember.reports.planted.audits import cleared, dose_of, found, invalid, named
+from nonmember.reports.planted.contestants import sign_of
+from nonmember.reports.planted.tables import SIGNED
 from nonmember.reports.render.blocks import filled
 from nonmember.results.load import Run
 

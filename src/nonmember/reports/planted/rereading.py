@@ -32,10 +32,7 @@ class Measured:
 
     def of(self, names: Sequence[str]) -> list[Control]:
         """The controls, by these features."""
-        return [
-            Control(dose, related, np.array([features[name] for name in names]))
-            for dose, related, features in self.controls
-        ]
+        return [Control(dose, related, np.array([of[name] for name in names])) for dose, related, of in self.controls]
 
 
 @dataclass(frozen=True)
@@ -103,9 +100,9 @@ class Pooled:
         others = [one for library, one in self.sums.items() if library != without]
         if not others:
             return None
-        places = [self.names.index(name) for name in names]
+        indices = [self.names.index(name) for name in names]
         total = np.sum([products for products, _ in others], axis=0) / sum(df for _, df in others)
-        return np.asarray(total[np.ix_(places, places)])
+        return np.asarray(total[np.ix_(indices, indices)])
 
 
 def pooled(runs: Iterable[Run], names: Sequence[str]) -> Pooled:
@@ -134,70 +131,73 @@ def measured_on(run: Run, values: DocumentValues, num_documents: int, skip: int 
     whole, of = measured(run), _quantities(run)
     if whole is None or set(of) != set(whole.target):
         return None
-    defined = {group: _defined(values, group) for group in (SUSPECT, THIRD)}
-    order = sorted(defined[SUSPECT], key=lambda place: hashlib.sha256(values.ids[SUSPECT][place].encode()).digest())
+    chosen = {group: _defined(values, group) for group in (SUSPECT, THIRD)}
+    order = sorted(chosen[SUSPECT], key=lambda index: hashlib.sha256(values.ids[SUSPECT][index].encode()).digest())
     if len(order) < skip + num_documents:
         return None
-    scores = {name: score for name, quantity in of.items()
-              if (score := _score_of(values, defined, quantity, whole.target[name])) is not None}  # fmt: skip
-    if len(scores) < len(of):
+    scores = {name: _score_of(values, chosen, quantity, whole.target[name]) for name, quantity in of.items()}
+    if None in scores.values():
         return None
-    places = {SUSPECT: order[skip : skip + num_documents], THIRD: defined[THIRD]}
+    chosen[SUSPECT] = order[skip : skip + num_documents]
 
     def features(role: str) -> Features:
-        return {name: _feature(values, places, role, scores[name], quantity) for name, quantity in of.items()}
+        return {name: _feature(values, chosen, role, scores[name], quantity) for name, quantity in of.items()}
 
     controls: Any = run.statistics.details["controls"]
-    return Measured(features(TARGET), [(float(one["dose"]), float(one["related"]), features(one["role"]))
-                                       for one in controls])  # fmt: skip
+    of_controls = [(float(one["dose"]), float(one["related"]), features(one["role"])) for one in controls]
+    return Measured(features(TARGET), of_controls)
 
 
 def _quantities(run: Run) -> dict[str, Any]:
     """By feature."""
-    panel = run.question.settings.get("panel")
-    features = panel.get("features") if isinstance(panel, Mapping) else None
+    features = _panel(run).get("features")
     return {name: one["quantity"] for name, one in features.items()} if isinstance(features, Mapping) else {}
 
 
+def _panel(run: Run) -> Mapping[str, Any]:
+    panel = run.question.settings.get("panel")
+    return panel if isinstance(panel, Mapping) else {}
+
+
 def _defined(values: DocumentValues, group: str) -> list[int]:
-    """Places of the documents that have every score."""
+    """Indices of the documents that have every score."""
     if not values.num_documents(group):
         return []
     return list(np.nonzero(np.isfinite(np.array(list(values.columns[group].values()))).all(axis=0))[0])
 
 
-def _score_of(
-    values: DocumentValues, places: Mapping[str, list[int]], quantity: Any, wanted: float
-) -> str | None:  # fmt: skip
+def _score_of(values: DocumentValues, chosen: Mapping[str, list[int]], quantity: Any, wanted: float) -> str | None:
     """The score that gives the target's feature as the result holds it; settings do not tell scores apart."""
-    names = [column.partition("/")[2] for column in values.columns.get(SUSPECT, ()) if column.startswith(f"{TARGET}/")]
-    return next(
-        (name for name in names if math.isclose(_feature(values, places, TARGET, name, quantity), wanted,
-                                                rel_tol=1e-6, abs_tol=1e-9)),
-        None,
-    )  # fmt: skip
+    for column in values.columns.get(SUSPECT, ()):
+        role, _, score = column.partition("/")
+        if role == TARGET and math.isclose(
+            _feature(values, chosen, role, score, quantity), wanted, rel_tol=1e-6, abs_tol=1e-9
+        ):
+            return score
+    return None
 
 
-def _feature(values: DocumentValues, places: Mapping[str, list[int]], role: str, score: str, quantity: Any) -> float:
-    suspect, third = (
-        Scores(values.columns[group][f"{role}/{score}"][places[group]],
-               values.columns[group][f"{REFERENCE}/{score}"][places[group]])
-        for group in (SUSPECT, THIRD)
-    )  # fmt: skip
-    return quantity_of(quantity, suspect, third)
+def _feature(
+    values: DocumentValues, chosen: Mapping[str, list[int]], role: str, score: str | None, quantity: Any
+) -> float:
+    """chosen: indices of the documents, by group."""
+
+    def scores(group: str) -> Scores:
+        columns, indices = values.columns[group], chosen[group]
+        return Scores(columns[f"{role}/{score}"][indices], columns[f"{REFERENCE}/{score}"][indices])
+
+    return quantity_of(quantity, scores(SUSPECT), scores(THIRD))
 
 
 def panel_shape(run: Run) -> FloatArray | None:
     """That the audit was made with; None: its controls' own."""
-    panel: Any = run.question.settings.get("panel")
-    shape = panel.get("shape")
+    shape = _panel(run).get("shape")
     return None if shape is None else np.asarray(shape, dtype=np.float64)
 
 
 def panel_between(run: Run) -> Between | None:
     """Between bases, where the target's is another than the controls'."""
-    panel: Any = run.question.settings.get("panel")
-    between = panel.get("between")
+    between = _panel(run).get("between")
     if run.statistics.details.get("own_base") is not False or between is None:
         return None
     covariance = np.asarray(between["covariance"], dtype=np.float64)

@@ -12,7 +12,7 @@ import numpy as np
 from nonmember.checks import require_number
 from nonmember.records import FloatArray
 from nonmember.reports.core.documents import read_values
-from nonmember.reports.papers.dose.reread import Measured, measured, measured_on, panel_between, panel_shape
+from nonmember.reports.planted.rereading import Measured, measured, measured_on, panel_between, panel_shape
 from nonmember.results.load import Run, load_runs
 from nonmember.stats.dose_curve import dose_curve
 from nonmember.stats.dose_planning import DosePilot, scale_by_documents
@@ -112,7 +112,7 @@ def _scales(run: Run, covariance: FloatArray) -> Iterator[tuple[int, float]]:
         return
     for parts in PARTS[1:]:
         number = run.statistics.num_documents // parts
-        pieces = [measured_on(run, values, number, skip=place * number) for place in range(parts)]
+        pieces = [measured_on(run, values, number, skip=index * number) for index in range(parts)]
         if all(piece is not None for piece in pieces):
             yield number, float(np.mean([_scale(one, covariance) for one in pieces if one is not None]))
 
