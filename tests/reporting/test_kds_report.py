@@ -11,7 +11,7 @@ import made_up
 import numpy as np
 import pytest
 from made_up_kds import ABLATIONS, BASELINES, SHARES, UNREAD, everything, kds, series
-from reading import block, built, cell, text
+from reading import block, built, cell, runs_of, text
 from scipy import stats
 
 from nonmember.reports.core import formats
@@ -19,7 +19,6 @@ from nonmember.reports.core.grid import DOUBTED, PUBLISHED
 from nonmember.reports.core.published import PAPERS, published_tables
 from nonmember.reports.core.published import number as value_of
 from nonmember.reports.render.markdown import cell_text
-from nonmember.results.load import Run
 from nonmember.stats.contamination import consistency, level_correlation
 
 DASH = formats.DASH
@@ -173,8 +172,7 @@ def test_ablations_are_named_by_what_differs(kds_paper):
 def test_the_control_stands_apart_and_the_glance_counts(kds_paper):
     read = series(SCORES, RATES)
     neither = series(SCORES[:, ::-1], RATES, sweep="kds_control", target=UNREAD)
-    runs = [Run(one, f"audits/{place}/result.json", "0" * 64) for place, one in enumerate([*read, *neither])]
-    document = kds_paper.build(runs)
+    document = kds_paper.build(runs_of(*read, *neither))
     control = {section.key: section for section in document.sections}["control"]
     assert "Target: read neither pool." in block(control, "control-micro").notes
     assert values(block(control, "control-micro"), "KDS", "scipy")[0] < 0
