@@ -10,14 +10,13 @@ import xml.etree.ElementTree as ElementTree
 import made_up
 import pytest
 from made_up_clearance import EXCLUDED, READINGS, clearance, controls, everything
-from reading import text
+from reading import runs_of, text
 
 from nonmember.records.exposure import Exposure
 from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import false_claim
 from nonmember.reports.core.grid import FALSE
 from nonmember.reports.render.markdown import cell_text
-from nonmember.results.load import Run
 from nonmember.results.readings import excluded, planted, read_by_target, read_so_much
 from nonmember.results.result import exposure_of
 
@@ -25,8 +24,7 @@ NOTHING, ONCE, FOUR, OFTEN, HALF = READINGS
 
 
 def built(paper, *results):
-    runs = [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
-    return paper.build(runs)
+    return paper.build(runs_of(*results))
 
 
 def sections(paper, *results):

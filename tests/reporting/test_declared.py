@@ -10,7 +10,7 @@ from reading import runs_of
 
 from nonmember.reports.core.grid import FALSE
 from nonmember.reports.core.worlds import Scope, World
-from nonmember.reports.declared.cells import CellTemplate
+from nonmember.reports.declared.cells import CellTemplate, computed
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.declared.sections import read_sections
 from nonmember.reports.declared.tables import Axis, Table, chosen
@@ -63,6 +63,13 @@ def test_what_a_template_prints(template, printed):
 def test_a_field_that_is_none(template, told):
     with pytest.raises(ValueError, match=told):
         CellTemplate(template).quantities  # noqa: B018
+
+
+def test_a_computed_cell_tells_its_results_with_the_first_number():
+    made = computed("{} / {:+.1} ({:.2})", [0.25, float("nan"), "none"], "micro", ["a", "b"], "of two")
+    assert cell_text(made) == "0.250 / – (none)"
+    assert (made.ours[0].runs, made.ours[0].note, made.ours[2].runs) == (("a", "b"), "of two", ())
+    assert computed("{} / {}", [], "micro").missing
 
 
 def test_facts_are_chosen_by_value_and_relation():

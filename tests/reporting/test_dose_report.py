@@ -13,17 +13,18 @@ import pytest
 from made_up_dose import audit, study, traced, with_scores
 from reading import block, built, cell, text
 
+from nonmember.reports.core.documents import read_values
 from nonmember.reports.core.grid import FALSE
-from nonmember.reports.papers.dose import again, protocol
-from nonmember.reports.papers.dose.cells import GROUPS
-from nonmember.reports.papers.dose.pilot import DoseAudits
-from nonmember.reports.papers.dose.reread import measured, measured_on, panel_between, pooled, read_again
+from nonmember.reports.planted.pilot import DoseAudits
+from nonmember.reports.planted.rereading import measured, measured_on, panel_between, pooled, read_again
 from nonmember.results.figures import of_readings
 from nonmember.results.load import Run
 from nonmember.stats.dose_curve import Control, dose_curve, residual_covariance
 from nonmember.stats.proportions import exact_interval
+from nonmember_papers.dose import HALVES, protocol
+from nonmember_papers.dose.again import left_out
 
-REPORTED = GROUPS["reported"]
+REPORTED = HALVES["reported"]
 
 
 def counted(found, row, column):
@@ -65,7 +66,7 @@ def test_targets_of_other_bases_and_of_the_other_half_are_told_apart(dose_paper)
         audit(1, verdict="found", sweep="dose_chosen"), audit(1, verdict="cleared", sweep="red_team"),
     ]  # fmt: skip
     found = block(built(dose_paper, *results)["errors"], "errors")
-    assert found.columns == tuple(GROUPS.values())
+    assert found.columns == tuple(HALVES.values())
     assert any(note.startswith(f"Panels of features: {REPORTED}: v1; ") for note in found.notes)
     row = "false clearance, read once"
     assert [counted(found, row, one) for one in found.columns] == [f"1{FALSE} of 1", "0 of 1", "0 of 1", "0 of 1"]
@@ -213,9 +214,7 @@ def test_the_features_of_the_reported_half_on_the_other(dose_paper):
 
 
 def test_three_features_are_left_out_one_by_one():
-    assert list(again._panels(("a", "b", "c"), leave_out=True)) == [
-        "all 3", "a alone", "b alone", "c alone", "all but a", "all but b", "all but c",
-    ]  # fmt: skip
+    assert list(left_out("abc")) == ["all but a", "all but b", "all but c"]
 
 
 def test_the_shape_is_that_of_other_libraries():
@@ -233,7 +232,7 @@ def test_the_shape_is_that_of_other_libraries():
 def test_fewer_documents(dose_paper, tmp_path):
     """What every document says alike is read off any of them."""
     run = with_scores(tmp_path / "0", traced(4, 0))
-    values = again.read_values(run)
+    values = read_values(run)
     whole, fewer = measured(run), measured_on(run, values, 50)
     assert fewer.target == pytest.approx(whole.target)
     assert measured_on(run, values, 100) is None
@@ -340,7 +339,7 @@ def test_the_first_documents_are_those_of_the_lowest_hashes(tmp_path):
     for place in order[:50]:
         table["target/first"][place] -= 0.1
     pq.write_table(pa.table(table), path)
-    fewer = measured_on(run, again.read_values(run), 50)
+    fewer = measured_on(run, read_values(run), 50)
     assert fewer.target["first"] == pytest.approx(measured(run).target["first"] - 0.1)
 
 

@@ -14,11 +14,11 @@ from reading import block, built, cell, runs_of, text
 
 from nonmember.methods import LlmDi, PairedT
 from nonmember.reports.core.grid import FALSE
-from nonmember.reports.papers.dose.rival_tables import CLEARANCE, CLEARED, FOUND
-from nonmember.reports.papers.dose.rivals import MEMBERSHIP, METHODS, NON_MEMBERSHIP
+from nonmember.reports.planted.audits import SIGNS
 from nonmember.results.load import Run
 from nonmember.stats.inference import dataset_inference
 from nonmember.stats.paired import paired_t_less
+from nonmember_papers.dose.rivals import CLEARED, FOUND
 
 SETS = [f"library{place:02}-a" for place in range(20)]
 
@@ -70,7 +70,7 @@ def test_statistics_point_where_their_tests_do():
     """What a low t means of the paired t-test, and of LLM-DI's."""
     low = paired_t_less([1.0, 2.0, 3.0], [2.0, 2.5, 4.0])
     assert (low.statistic < 0, low.p_value < 0.05) == (True, True)
-    assert (PairedT.claim, METHODS["paired_t"][2]) == ("non_membership", MEMBERSHIP)
+    assert (PairedT.claim, SIGNS.get("paired_t", 1)) == ("non_membership", 1)
     rng = np.random.default_rng(0)
     told = dataset_inference(
         rng.normal(2, 1, (80, 2)), rng.normal(0, 1, (80, 2)), outliers="keep", tail_fraction=0.05, fit_size=40,
@@ -78,7 +78,7 @@ def test_statistics_point_where_their_tests_do():
         rng=rng,
     )  # fmt: skip
     assert (told.statistics[0] < 0, told.combined_p_value < 0.05) == (True, True)
-    assert (LlmDi.claim, METHODS["llm_di"][2]) == ("membership", NON_MEMBERSHIP)
+    assert (LlmDi.claim, SIGNS["llm_di"]) == ("membership", -1)
 
 
 def test_by_dose(dose_paper):
@@ -206,7 +206,7 @@ def _beside(results):
 # ------------------------------------------------------------------------------------- another study's
 
 
-@pytest.mark.parametrize("name", CLEARANCE)
+@pytest.mark.parametrize("name", ["clearance of 8x", "clearance of 8x, own base"])
 def test_clearance_is_as_its_study_reports_it(dose_paper, name):
     """Number by number, with the intervals."""
     lines = (Path(__file__).parents[2] / "docs/results/calibration/report.md").read_text(encoding="utf-8").splitlines()

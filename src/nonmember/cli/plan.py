@@ -41,7 +41,7 @@ def plan_audit(config: DictConfig, folder: Path) -> Path:
     """Plan, print, and write `plan.json` to the folder."""
     require_complete(config)
     from nonmember.cli import plan_dose
-    from nonmember.reports.papers.dose.pilot import KnownDoses
+    from nonmember.reports.planted.pilot import KnownDoses
     from nonmember.runtime.files import write_text_atomically
 
     require_number(config.error, "(0, 0.5)", "error", hint="For 5% pass 0.05.")

@@ -15,7 +15,7 @@ from nonmember.runtime.terminal import for_rich
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from nonmember.reports.papers.dose.pilot import KnownDoses
+    from nonmember.reports.planted.pilot import KnownDoses
     from nonmember.stats.dose_planning import DosePilot
 
 SIZES = (10, 20, 30, 50, 100, 200, 500, 1000, 2000, 5000)

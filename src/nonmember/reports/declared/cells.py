@@ -160,6 +160,35 @@ def difference(one: Number, other: Number, form: Form = formats.signed) -> Numbe
     return Number(form(value), value, one.world, (*one.runs, *other.runs))
 
 
+def computed(
+    template: str, values: Sequence[float | str | None], world: str, runs: Sequence[str] = (), note: str = ""
+) -> Cell:
+    """A cell of numbers that stand in no result but are made of several.
+
+    Args:
+        template: As in the module's example, without paths: "{} / {:+.1}".
+        values: As many numbers, or texts that are said in place of one; none at all where all are missing.
+        world: Whose they are.
+        runs: The results behind them, told with the first.
+        note: Said of the first.
+    """
+    parsed = [(text, name, spec) for text, name, spec, _ in Formatter().parse(template)]
+    forms = [Quantity("", form=spec or ".3").printed for _, name, spec in parsed if name is not None]
+    first = {"runs": tuple(runs), "note": note}
+
+    def made(value: float | str | None, form: Form, more: Mapping[str, Any]) -> Number:
+        if isinstance(value, str):
+            return Number(value, None, world, **more)
+        is_number = value is not None and math.isfinite(value)
+        return Number(form(value), float(value), world, **more) if is_number and value is not None else dash(world)
+
+    numbers = [
+        made(value, form, {} if index else first)
+        for index, (value, form) in enumerate(zip(values or [None] * len(forms), forms, strict=True))
+    ]
+    return Cell(tuple(numbers), (), "".join(text + ("" if name is None else "{}") for text, name, _ in parsed))
+
+
 @dataclass(frozen=True)
 class CellTemplate:
     """text: as in the module's example.   names: what its numbers are, in their order, for the CSV."""

@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar
 
-from nonmember.reports.core.grid import MARKS, Block, Cell
+from nonmember.reports.core.grid import DOUBTED, MARKS, Block, Cell
 from nonmember.reports.core.numbers import counted, mark
 from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_tables
 from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
@@ -35,6 +35,7 @@ class Printed:
         members: Rows whose target has read the sets; p-values of all others are of targets that have not.
         truths: The truth of each number of a cell, where it is the same in all rows.
         claim: What a small p speaks for.
+        doubted: Row -> the columns whose numbers are probably slips of the paper.
         notes: Sentences below it.
     """
 
@@ -45,12 +46,14 @@ class Printed:
     members: Sequence[str] = ()
     truths: Sequence[str] = ()
     claim: str = "non_membership"
+    doubted: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
     def block(self, key: str, table: PublishedTable, ours: Table | None) -> Block:
         title = self.title or f"Published: table {key.removeprefix('table')}"
         corner, template = (ours.head, ours.template) if ours else ("", "{}")
-        marks = self._marks(table) if self.members or self.truths else None
+        is_marked = self.members or self.truths or self.doubted
+        marks = self._marks(table) if is_marked else None
         return published_block(
             key, title, self.corner or corner, table, tuple(self.numbers), self.template or template, marks,
             tuple(self.notes),
@@ -59,6 +62,8 @@ class Printed:
     def _marks(self, table: PublishedTable) -> Callable[[str, str], tuple[str, ...]]:
         def marks(row: str, column: str) -> tuple[str, ...]:
             texts = table.get(row, column)
+            if self.doubted:
+                return (DOUBTED if column in self.doubted.get(row, ()) else "",) * len(texts)
             truths = self.truths or ["member" if row in self.members else "non_member"] * len(texts)
             return tuple(
                 mark(number(text) < ALPHA, truth, self.claim) for text, truth in zip(texts, truths, strict=True)

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
 from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.published import number as value_of
+from nonmember.reports.core.worlds import Scope
 from nonmember.stats.multiplicity import holm
 
 MakeCell = Callable[[str, str], tuple[Number, ...]]
 Truth = Callable[[str, str], tuple[str, ...]]
 LISTED_MISSING = 12
+OfRow = TypeVar("OfRow")
+OfColumn = TypeVar("OfColumn")
 
 
 def rows_of(
@@ -57,6 +61,41 @@ def filled(block: Block, notes: Iterable[str]) -> Block | None:
     if all(cell.missing for row in block.rows for cell in row.cells):
         return None
     return replace(block, notes=tuple(note for note in notes if note))
+
+
+def block_of(
+    scope: Scope, key: str, title: str, corner: str, columns: Iterable[str], rows: Mapping[str, Iterable[Cell]],
+    quantities: Sequence[str], notes: Iterable[str] = (), *, dash_is_missing: bool = True,
+) -> Block | None:  # fmt: skip
+    """A table of one world whose cells were computed; None where no result fills any cell.
+
+    Args:
+        scope: The world, whose name and title follow on `key` and `title`.
+        key, title, corner, columns, quantities: As in `Block`.
+        rows: Name -> its cells.
+        notes: Said before it is said what is missing.
+        dash_is_missing: Whether a dash is a result that there is not; else nothing is said of it.
+    """
+    world = scope.world
+    block = Block(
+        f"{key}-{formats.slug(world.name)}", world.name, f"{title}. {world.title}" if title else world.title, corner,
+        tuple(columns), tuple(Row(name, tuple(cells)) for name, cells in rows.items()), tuple(quantities),
+    )  # fmt: skip
+    return filled(block, [*notes, say_missing(block) if dash_is_missing else ""])
+
+
+def cross_table(
+    key: str, world: str, title: str, corner: str, rows: Mapping[str, OfRow], columns: Mapping[str, OfColumn],
+    quantities: Sequence[str], notes: Iterable[str] = (), cell: Callable[[OfRow, OfColumn], Cell] | None = None,
+) -> Block | None:  # fmt: skip
+    """A row and a column for each name; None where no result fills any cell. cell: where columns are not what makes a
+    cell of a row."""
+
+    def make(row: Any, column: Any) -> Cell:
+        return cell(row, column) if cell else column(row)
+
+    made = tuple(Row(name, tuple(make(row, column) for column in columns.values())) for name, row in rows.items())
+    return filled(Block(key, world, title, corner, tuple(columns), made, tuple(quantities)), notes)
 
 
 def adjusted(rows: Sequence[Row]) -> tuple[Row, ...]:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import matplotlib
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Block, Figure
+from nonmember.reports.core.grid import Block, Figure, Row
 from nonmember.reports.core.worlds import World
 from nonmember.reports.render.compact import compact
 
@@ -155,6 +156,39 @@ def lines_of(block: Block, xs: Iterable[float]) -> dict[str, Line]:
             points.append((float(x), values[0], *(values[1:3] if len(values) > 2 else (math.nan, math.nan))))
         lines[row.name] = Line(row.name, tuple(points))
     return lines
+
+
+Share = tuple[float, float, float, float]  # x, the share, and the ends of its interval
+
+
+def shares_of(row: Row, xs: Iterable[float]) -> list[Share]:
+    """Of cells `k of n [low, high]`, those that have a number."""
+    points = []
+    for x, cell in zip(xs, row.cells, strict=True):
+        count, of, low, high = (math.nan if one.value is None else one.value for one in cell.ours)
+        points += [(x, count / of, low, high)] if of > 0 else []
+    return points
+
+
+def draw_shares(axis: Axes, name: str, points: Sequence[Share], index: int, shift: float = 0.0, **style: Any) -> None:
+    """Shares with the bars of their intervals."""
+    xs, shares, low, high = np.array(points).reshape(-1, 4).T
+    axis.errorbar(xs + shift, shares, yerr=np.maximum([shares - low, high - shares], 0), color=colour(index),
+                  label=name, marker=MARKERS[index], elinewidth=1, **style)  # fmt: skip
+
+
+def share_axis(axis: Axes, error: float | None = None) -> None:
+    """From 0 to 1, with a line at an error."""
+    axis.set_ylim(-0.03, 1.03)
+    if error is not None:
+        axis.axhline(error, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
+
+
+def log_axis(axis: Axes, xs: Sequence[float], labels: Sequence[str]) -> None:
+    """A logarithmic axis with these ticks alone."""
+    axis.set(xscale="log", xticks=xs)
+    axis.set_xticks([], minor=True)
+    axis.set_xticklabels(labels)
 
 
 def draw_line(axis: Axes, line: Line, place: int, *, band: bool = False) -> None:

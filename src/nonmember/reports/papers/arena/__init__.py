@@ -1,1 +1,0 @@
-"""All methods on the same planted sets."""

@@ -1,0 +1,1 @@
+"""Audits of targets whose readings were planted: decisions, rates with their intervals, and other methods beside."""

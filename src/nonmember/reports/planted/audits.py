@@ -1,0 +1,257 @@
+"""What the target of an audit has read, and how often a decision was taken, as cells of tables."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from nonmember.records.exposure import Exposure
+from nonmember.reports.core import formats
+from nonmember.reports.core.grid import Cell, Number, dash
+from nonmember.reports.core.numbers import number_in
+from nonmember.reports.core.worlds import Scope, select
+from nonmember.results.load import Run
+from nonmember.stats.clusters import ClusteredShare, clustered_share, clustered_tpr_at_fpr
+
+OWN_BASE = "s"  # that of the controls, as data.base names it
+MUCH_RELATED = 4  # readings of the sibling set
+FACTOR = 1.5
+CONFIDENCE = 0.95
+NUM_RESAMPLES, SEED = 2000, 0
+READINGS = {"never": 0, "once": 1, "twice": 2, "four_times": 4, "eight_times": 8}  # data.reading, in world=smollm
+RATE = "{} of {} [{}, {}]"
+QUANTITIES = ("found", "of", "low", "high")
+MIXED = ("value", *QUANTITIES[1:])  # of tables with medians beside rates
+CLUSTERED = (
+    "In brackets 95% intervals of the share, by resampling sets and trained models, both with replacement. Where no "
+    "audit errs, or all do, resampling says nothing, and the exact binomial interval is shown of as many trials as "
+    "there are sets; so none of many can have a longer interval than one of many, of which resampling may say too "
+    "little. The exact interval as if audits were independent is said with the first number (in the CSV, and on the "
+    "page on pointing at it)."
+)
+
+
+# ------------------------------------------------------------------------------------------ what was read
+
+
+def runs_of(scope: Scope, key: str) -> list[Run]:
+    """By the dose meter, of the report's sweeps with this key, of targets of any base."""
+    return select(scope.runs, method="dose", sweep=tuple(scope.sweeps[key]))
+
+
+def of_own_base(scope: Scope, key: str) -> list[Run]:
+    return select(runs_of(scope, key), base=OWN_BASE)
+
+
+def exposure_of(run: Run) -> Exposure | None:
+    """Of the target to the audited set, as the study planted it."""
+    target = run.question.models.get("target")
+    return target.exposure if target is not None else None
+
+
+def dose_of(run: Run) -> int | None:
+    """Readings of the whole set; None where that is unknown, or where a part of it was read. Of a published model's
+    continuation those that were planted: what the model had read before nobody knows."""
+    exposure = exposure_of(run)
+    if exposure is None:
+        return READINGS.get(run.get("reading") or "")
+    return None if exposure.share < 1 else exposure.exposures
+
+
+def related_of(run: Run) -> int:
+    """The target's readings of the sibling set."""
+    target = run.question.models.get("target")
+    return target.related.exposures if target is not None and target.related is not None else 0
+
+
+def is_reader(run: Run) -> bool:
+    """Of the whole set, once or more."""
+    return (dose_of(run) or 0) >= 1
+
+
+def is_unread(run: Run) -> bool:
+    return dose_of(run) == 0
+
+
+def reads_related(run: Run) -> bool:
+    """Often."""
+    return related_of(run) >= MUCH_RELATED
+
+
+def read(dose: int) -> Callable[[Run], bool]:
+    """So often, exactly."""
+    return lambda run: dose_of(run) == dose
+
+
+def doses(runs: Iterable[Run], *, least: int = 0) -> list[int]:
+    """Planted, ascending."""
+    return sorted({dose for run in runs if (dose := dose_of(run)) is not None and dose >= least})
+
+
+def named(dose: int) -> str:
+    return f"{dose}x" if dose else "nothing"
+
+
+def model_of(run: Run) -> str:
+    """The trained target; audits of other sets may share it."""
+    return run.result.provenance.keys.get("target") or f"{run.get('run')}-{run.get('place')}"
+
+
+def question_of(run: Run) -> tuple[str, str]:
+    """Target and suspect set."""
+    return model_of(run), run.question.corpus
+
+
+# ----------------------------------------------------------------------------------------------- decisions
+
+
+def _decided(decision: str) -> Callable[[Run], bool]:
+    return lambda run: run.verdict.decision == decision
+
+
+cleared, found = _decided("evidence_of_non_membership"), _decided("evidence_of_membership")
+invalid = _decided("invalid")
+
+
+def near(estimate: float, dose: float) -> bool:
+    """Within a factor of 1.5 of what was read."""
+    return dose / FACTOR <= estimate <= dose * FACTOR
+
+
+def estimate_of(run: Run) -> float | None:
+    return number_in({"value": run.statistics.value}, "value")
+
+
+def is_near(run: Run) -> bool:
+    estimate, dose = estimate_of(run), dose_of(run)
+    return estimate is not None and dose is not None and near(estimate, dose)
+
+
+def covered(run: Run) -> bool:
+    """Whether the interval holds what was read."""
+    return holds(run, dose_of(run))
+
+
+def holds(run: Run, dose: float | None) -> bool:
+    """Whether so many readings are in the interval; an end that is not given is open."""
+    low, high = run.statistics.ci_low, run.statistics.ci_high
+    return dose is not None and low is not None and low <= dose <= (math.inf if high is None else high)
+
+
+# --------------------------------------------------------------------------------------------------- cells
+
+
+@dataclass(frozen=True)
+class Group:
+    """Audits of one kind, of which each method makes a cell."""
+
+    runs: Sequence[Run]
+    world: str
+
+    def where(self, *conditions: Callable[[Run], bool]) -> Group:
+        return Group([run for run in self.runs if all(is_so(run) for is_so in conditions)], self.world)
+
+    def count(self) -> Cell:
+        return number_cell(str(len(self.runs)), len(self.runs), self.world, self.runs)
+
+    def rate(self, decides: Callable[[Run], bool], mark: str = "") -> Cell:
+        """How many were decided so, with the interval of the share by sets and models; marked where any was."""
+        return hits_cell(self.runs, list(map(decides, self.runs)), self.world, mark)
+
+    def median(self, value: Callable[[Run], float | None]) -> Cell:
+        """In readings."""
+        values = [found for run in self.runs if (found := value(run)) is not None]
+        return median_cell(values, self.runs, self.world)
+
+
+def hits_cell(runs: Sequence[Run], hits: Sequence[bool], world: str, mark: str = "") -> Cell:
+    if not runs:
+        return no_rate(world)
+    share = clustered_share(
+        hits, [run.question.corpus for run in runs], [model_of(run) for run in runs],
+        alpha=1 - CONFIDENCE, num_resamples=NUM_RESAMPLES, rng=np.random.default_rng(SEED),
+    )  # fmt: skip
+    return share_cell(share, runs, world, mark)
+
+
+def share_cell(share: ClusteredShare, runs: Sequence[Run], world: str, mark: str = "") -> Cell:
+    """A share of these audits with its interval; the exact one is said beside it."""
+    low, high = map(percent, share.exact)
+    note = f"{percent(share.share)}; were audits independent: {low} to {high}; {share.num_clusters} sets"
+    return rate_of(round(share.share * len(runs)), len(runs), share.interval, world, runs, mark, note)
+
+
+def rate_of(
+    count: int, of: int, interval: Iterable[float | None], world: str, runs: Sequence[Run] = (), mark: str = "",
+    note: str = "", digits: int = 1,
+) -> Cell:  # fmt: skip
+    """`count of of [low, high]`, marked where something was counted."""
+    anchors = tuple(run.anchor for run in runs)
+    ends = (dash(world) if end is None else Number(percent(end, digits), end, world, anchors) for end in interval)
+    first = Number(str(count), float(count), world, anchors, mark=mark if count else "", note=note)
+    return Cell((first, Number(str(of), float(of), world, anchors), *ends), (), RATE)
+
+
+def no_rate(world: str) -> Cell:
+    return Cell(tuple(dash(world) for _ in QUANTITIES), (), RATE)
+
+
+def percent(share: float, digits: int = 1) -> str:
+    return f"{share:.{digits}%}"
+
+
+def median_cell(values: Sequence[float], runs: Sequence[Run], world: str) -> Cell:
+    """In readings; `none` where it is not finite."""
+    if not values:
+        return Cell((dash(world),))
+    middle = statistics.median(values)
+    if not math.isfinite(middle):
+        return number_cell("none", None, world, runs)
+    return number_cell(formats.decimals(middle, 2), middle, world, runs)
+
+
+def number_cell(text: str, value: float | None, world: str, runs: Sequence[Run] = (), mark: str = "") -> Cell:
+    number = Number(text, None if value is None else float(value), world, tuple(run.anchor for run in runs), mark=mark)
+    return Cell((number,))
+
+
+# ------------------------------------------------------------------------------------------- other methods
+
+SIGNS = {"prism": -1, "llm_di": -1}  # of a method's statistic, for higher to mean more read; of all others 1
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a method says of an audit.
+
+    Attributes:
+        value: The higher, the more of the set was read.
+        dose: Readings of the set.
+        target: Key of the model.
+    """
+
+    run: Run
+    value: float
+    dose: int
+    target: str
+
+    @property
+    def corpus(self) -> str:
+        return self.run.question.corpus
+
+
+def told_apart(positives: Sequence[Entry], negatives: Sequence[Entry], error: float) -> ClusteredShare | None:
+    """How many of the positives lie above all but a share `error` of the negatives. With fewer negatives than one over
+    the error, above all of them."""
+    every = [*positives, *negatives]
+    if not positives or not negatives:
+        return None
+    return clustered_tpr_at_fpr(
+        [one.value for one in every], np.repeat([True, False], [len(positives), len(negatives)]),
+        [one.corpus for one in every], [one.target for one in every],
+        fpr=error, alpha=1 - CONFIDENCE, num_resamples=NUM_RESAMPLES, rng=np.random.default_rng(SEED),
+    )  # fmt: skip

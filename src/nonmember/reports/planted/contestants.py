@@ -1,0 +1,254 @@
+"""The contestants of the arena: of each audit one number, the higher, the more of the set was read; a single score is
+one too. What each needs and costs: of methods as `nonmember advise` knows it, of scores by their passes."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from nonmember.advice.contestants import CONTESTANTS, Cost
+from nonmember.advice.contestants import Contestant as Advised
+from nonmember.advice.situation import Situation
+from nonmember.methods import method_named
+from nonmember.methods.base import Claim
+from nonmember.models.access import Access
+from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.planted.audits import SIGNS, Entry, dose_of, question_of, told_apart
+from nonmember.results.load import Run
+from nonmember.stats.clusters import ClusteredShare
+
+ARENA, SIZES = "arena", "sizes"  # of conf/report/arena.yaml
+ERRORS = (0.01, 0.05)  # false positives at which all are compared
+READS_NO_MODEL = "blind"  # what does not lie above it does not need the model
+LEVELS = "levels"  # whose results hold single scores
+TOKENS = 95  # of a text of the study, on average
+
+ACCESS = {
+    None: "no model",
+    Access.TEXT: "text",
+    Access.TOP_LOGPROBS: "top log-probabilities",
+    Access.PROMPT_LOGPROBS: "log-probabilities",
+    Access.FULL_LOGITS: "full log-probabilities",
+    Access.WEIGHTS: "weights",
+}
+REFERENCE, HELDOUT, UNSEEN, GENERAL = "unread reference", "held-out text", "more unread text", "general text"
+NEEDED = {  # by name of a need of `advise`
+    "reference": REFERENCE, "base": "base of the target", "stand_in": "model of the target's size", "heldout": HELDOUT,
+    "unseen": UNSEEN, "order": "order of the file", "works": "passages of works", "titles": "titles",
+    "follows": "a model that follows instructions", "rephraser": "a model that rephrases",
+    "known_read": "text known to be read",
+}  # fmt: skip
+CLAIMS = {"non_membership": "not used", "membership": "used"}
+RANKING, NOTHING = "a number", "nothing"
+
+
+@dataclass(frozen=True)
+class SingleScore:
+    """name: as printed.   access: to the target.   passes: over the documents.   beside: what it needs by itself."""
+
+    name: str
+    access: Access
+    passes: int = 1
+    beside: tuple[str, ...] = ()
+
+
+SCORES = {  # as `levels` calls it
+    "loss": SingleScore("loss", Access.PROMPT_LOGPROBS),
+    "zlib": SingleScore("zlib", Access.PROMPT_LOGPROBS),
+    "lowercase": SingleScore("lowercase", Access.PROMPT_LOGPROBS, passes=2),
+    "top_loss(20)": SingleScore("top-20 loss", Access.TOP_LOGPROBS),
+    "top_loss(5)": SingleScore("top-5 loss", Access.TOP_LOGPROBS),
+    "mink(0.2)": SingleScore("Min-K%", Access.PROMPT_LOGPROBS),
+    "minkpp(0.2)": SingleScore("Min-K%++", Access.FULL_LOGITS),
+    "ref_ratio": SingleScore("reference ratio", Access.PROMPT_LOGPROBS, passes=2, beside=(REFERENCE,)),
+    "dcpdd(0.01)": SingleScore("DC-PDD", Access.WEIGHTS, beside=(GENERAL,)),
+    "recall(10)": SingleScore("ReCaLL", Access.WEIGHTS, passes=12, beside=(UNSEEN,)),
+    "grad_norm(max)": SingleScore("GradNorm", Access.WEIGHTS, passes=3),
+    "neighbourhood(5)": SingleScore("neighbourhood", Access.PROMPT_LOGPROBS, passes=6),
+}
+BESIDE = {  # of a result of `levels` -> what stands beside the score
+    "means": (),
+    "less_reference": (REFERENCE,),
+    "less_heldout": (HELDOUT,),
+    "less_both": (REFERENCE, HELDOUT),
+}
+SHORT = {REFERENCE: "reference", HELDOUT: "held-out"}
+
+
+def name_of_score(single: SingleScore, told: str) -> str:
+    less = " and ".join(SHORT[one] for one in BESIDE[told])
+    return f"{single.name} less {less}" if less else single.name
+
+
+# --------------------------------------------------------------------------------------- what they need
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a contestant needs.
+
+    Attributes:
+        access: To the target, in words.
+        beside: What else.
+        says: What its verdict may speak for, or a number.
+        cost: Of an audit of a set of the arena's size, where it can be reckoned.
+    """
+
+    access: str
+    beside: tuple[str, ...]
+    says: str
+    cost: Cost | None = None
+
+
+def situation_of(documents: int) -> Situation:
+    return Situation(access="weights", documents=documents, tokens=TOKENS)
+
+
+def needs_of(contestant: Advised, situation: Situation) -> Needs:
+    beside = [NEEDED[need.name] for need in contestant.needs] + [GENERAL] * bool(contestant.general)
+    says = " or ".join(CLAIMS[claim] for claim in contestant.says) or RANKING
+    return Needs(ACCESS[contestant.least_access], tuple(beside), says, contestant.cost(situation))
+
+
+def _needs_of_method(method: str, situation: Situation) -> Needs:
+    """The paired t, which is not advised, finds PRISM's distilled reference."""
+    if method == "paired_t":
+        cost = _needs_of_method("prism", situation).cost
+        return Needs(ACCESS[Access.FULL_LOGITS], (REFERENCE,), RANKING, cost)
+    return needs_of(next(one for one in CONTESTANTS if one.name == method), situation)
+
+
+def _needs_of_score(single: SingleScore, beside: Sequence[str], situation: Situation) -> Needs:
+    """Passes go over the documents and what stands beside them."""
+    passes = (single.passes + (REFERENCE in beside)) * (1 + (HELDOUT in beside))
+    cost = Cost(read=passes * situation.all_tokens)
+    return Needs(ACCESS[single.access], (*single.beside, *beside), RANKING, cost)
+
+
+# ------------------------------------------------------------------------------------------- who enters
+
+
+@dataclass(frozen=True)
+class Contestant:
+    """name: as printed.   method: as results call it.   is_score: one of several that an audit tells."""
+
+    name: str
+    method: str
+    needs: Needs
+    entries: tuple[Entry, ...] = field(repr=False)
+    is_score: bool = False
+
+    @property
+    def runs(self) -> tuple[Run, ...]:
+        return tuple({one.run.path: one.run for one in self.entries}.values())
+
+    def of(self, doses: Iterable[int], kind: str | None = None) -> list[Entry]:
+        """On sets (of a kind) that were read so often."""
+        wanted = set(doses)
+        return [one for one in self.entries if one.dose in wanted and kind in (None, one.run.domain)]
+
+    def found(self, doses: Iterable[int], error: float, kind: str | None = None) -> ClusteredShare | None:
+        """Of sets (of a kind) read so often, how many lie above all but a share `error` of the unread ones of any kind.
+        With fewer unread sets than one over the error, above all of them."""
+        return told_apart(self.of(doses, kind), self.of([0]), error)
+
+    @property
+    def claims(self) -> tuple[Claim, ...]:
+        """What its verdicts may speak for, by its class or by what some result says; scores have none."""
+        said = {run.verdict.decision for run in self.runs}
+        own = method_named(self.method).claim
+        if said == {"score_only"}:
+            return ()
+        return tuple(
+            claim for claim in ("non_membership", "membership") if claim == own or f"evidence_of_{claim}" in said
+        )
+
+    @property
+    def seconds(self) -> float | None:
+        """Median of audits that trained or observed something themselves."""
+        made = [run.result.provenance for run in self.runs]
+        found = [one.seconds for one in made if one.made.get("tokens_observed") or one.made.get("models_trained")]
+        return statistics.median(found) if found else None
+
+
+def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tuple[Contestant, ...]:
+    """In printed order, those that have results on the arena's questions; single scores last.
+
+    Args:
+        key: Of the sweeps; the first of these that has results says what is asked.
+        number: Of documents, where that differs.
+    """
+    first = scope.sweep_of(key)
+    audited = [run for run in select(scope.runs, sweep=tuple(scope.sweeps[key])) if number in (None, run.get("number"))]
+    asked = {question_of(run): dose for run in audited if run.question.sweep == first
+             if run.question.target is not None and (dose := dose_of(run)) is not None}  # fmt: skip
+    situation = situation_of(number or 100)
+    entered = []
+    for method, tested, name, runs in tests_of(scope, audited):
+        entries = _entries([(run, run.statistics.value) for run in runs], asked, sign_of(method))
+        needs = _needs_of_method(method, situation)
+        if tested is not None:
+            needs = replace(needs, access=ACCESS[tested.access])
+        entered.append(Contestant(name, method, needs, entries))
+    levels = select(audited, method=LEVELS)
+    for score, single in SCORES.items():
+        for told, beside in BESIDE.items():
+            needs, entries = _needs_of_score(single, beside, situation), _entries(values_of(levels, told, score), asked)
+            entered.append(Contestant(name_of_score(single, told), LEVELS, needs, entries, is_score=True))
+    return tuple(one for one in entered if one.entries)
+
+
+def tests_of(scope: Scope, runs: Sequence[Run]) -> Iterator[tuple[str, SingleScore | None, str, list[Run]]]:
+    """Method, score, printed name and results, in printed order. The score is told where results have several."""
+    for method, name in scope.names["methods"].items():
+        by_score: dict[str, list[Run]] = {}
+        for run in select(runs, method=method):
+            by_score.setdefault(run.question.score, []).append(run)
+        for key, of_test in by_score.items():
+            score = SCORES[key] if len(by_score) > 1 else None
+            yield method, score, name if score is None else f"{name}, {score.name}", of_test
+
+
+def values_of(levels: Sequence[Run], told: str, score: str) -> list[tuple[Run, float | None]]:
+    """The numbers of a single score in results of `levels`."""
+    return [(run, run.statistics.details.get(told, {}).get(score)) for run in levels]
+
+
+def sign_of(method: str) -> int:
+    """Of the statistic, for higher to mean more read."""
+    return SIGNS.get(method, 1)
+
+
+def _entries(
+    values: Iterable[tuple[Run, float | None]], asked: Mapping[tuple[str, str], int], sign: int = 1
+) -> tuple[Entry, ...]:
+    """Each question once. What reads no model answers alike for every target of a set."""
+    answered: dict[tuple[str, str], Entry] = {}
+    for run, value in values:
+        if value is None or not math.isfinite(value):
+            continue
+        has_target, corpus = run.question.target is not None, run.question.corpus
+        for question in [question_of(run)] if has_target else [one for one in asked if one[1] == corpus]:
+            if question in asked:
+                answered.setdefault(question, Entry(run, sign * value, asked[question], question[0]))
+    return tuple(answered.values())
+
+
+def doses(entered: Sequence[Contestant]) -> list[int]:
+    """Planted, but none, ascending."""
+    return sorted({entry.dose for one in entered for entry in one.entries if entry.dose})
+
+
+def numbers(scope: Scope) -> list[int]:
+    """Of documents, ascending."""
+    found = {run.get("number") for run in select(scope.runs, sweep=tuple(scope.sweeps.get(SIZES, ())))}
+    return sorted(one for one in found if isinstance(one, int))
+
+
+def shown(entered: Sequence[Contestant]) -> list[Contestant]:
+    """Those of which figures have a line: each method, by the first of its scores, and Min-K%++ by itself."""
+    first = {one.method: one for one in reversed(entered) if not one.is_score}
+    plain = SCORES["minkpp(0.2)"].name
+    return [one for one in entered if first.get(one.method) is one or (one.is_score and one.name == plain)]

@@ -1,0 +1,170 @@
+"""Tables of contestants that several reports show: what is found at equal errors, verdicts, statistics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from nonmember.reports.core import formats
+from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.planted.audits import (
+    CLUSTERED,
+    QUANTITIES,
+    Group,
+    cleared,
+    found,
+    named,
+    no_rate,
+    number_cell,
+    share_cell,
+)
+from nonmember.reports.planted.contestants import (
+    ERRORS,
+    LEVELS,
+    SCORES,
+    SIZES,
+    Contestant,
+    contestants,
+    doses,
+    name_of_score,
+    numbers,
+    sign_of,
+    tests_of,
+    values_of,
+)
+from nonmember.reports.render.blocks import cross_table
+from nonmember.results.load import Run
+
+DECIDES = {"non_membership": ("not read", cleared), "membership": ("read", found)}
+USUAL = ERRORS[-1]
+SIGNED = "Signs are such that a higher number speaks for reading."
+ABOVE = (
+    "A method that does not lie above the blind baseline, which uses no model, has shown no membership signal: the "
+    "baseline's number is the same whether or not the target has read the set."
+)
+EQUAL = (
+    "Of sets that were read so often, how many have a statistic above that of all but {:.0%} of the unread ones; with "
+    "fewer unread sets than that allows, above all of them. The threshold is one for all sets, found on these very "
+    "audits; gates are not asked."
+)
+AT_A_GLANCE = ("contestants", "audits")
+
+
+def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+    entered = contestants(scope)
+    for number in (len(entered), len({run.path for one in entered for run in one.runs})):
+        yield number_cell(str(number), number, scope.world.name)
+
+
+# --------------------------------------------------------------------------------------------- equal errors
+
+
+def by_name(entered: Sequence[Contestant]) -> dict[str, Contestant]:
+    return {one.name: one for one in entered}
+
+
+def columns_of(every: Sequence[int]) -> dict[str, int]:
+    return {named(dose): dose for dose in every}
+
+
+def found_cell(one: Contestant, of: Sequence[int], error: float, world: str, kind: str | None = None) -> Cell:
+    share = one.found(of, error, kind)
+    return no_rate(world) if share is None else share_cell(share, [entry.run for entry in one.of(of, kind)], world)
+
+
+def fewer_unread(entered: Sequence[Contestant]) -> str:
+    """Who was put to fewer unread sets than others, so that less is asked of it; empty where nobody was."""
+    number = {one.name: len(one.of([0])) for one in entered}
+    most = max(number.values(), default=0)
+    few = [f"{name} ({unread})" for name, unread in number.items() if unread < most]
+    if not few:
+        return ""
+    told = formats.listed(few)
+    return f"Put to fewer than {most} unread sets, above which it is easier to lie, and not to be compared: {told}."
+
+
+def power(scope: Scope, error: float) -> Block | None:
+    entered, world = contestants(scope), scope.world.name
+    key, title = f"found-{error * 100:.0f}", f"Found at {error:.0%} false positives"
+    notes = (EQUAL.format(error), fewer_unread(entered), ABOVE, CLUSTERED)
+    return cross_table(
+        key, world, title, "contestant, sets read", by_name(entered), columns_of(doses(entered)), QUANTITIES, notes,
+        lambda one, dose: found_cell(one, [dose], error, world),
+    )  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------------------- verdicts
+
+
+def verdicts(scope: Scope) -> list[Block | None]:
+    """By each method's own rule: on the arena's sets, and by number of documents."""
+    entered, world = contestants(scope), scope.world.name
+    columns = columns_of([0, *doses(entered)])
+    note = (
+        "Methods without a verdict are not shown. PRISM with its world's gates, of which micro worlds have none, as "
+        "its paper; LLM-DI at its paper's level; the dose meter's claim is of one reading or more."
+    )
+    title = "Verdicts by what was read"
+    by_size = {
+        f"{name}, {number}": row
+        for number in numbers(scope) for name, row in _claims(contestants(scope, SIZES, number)).items()
+    }  # fmt: skip
+
+    def cell(row: tuple[Contestant, Callable[[Run], bool]], dose: int) -> Cell:
+        one, decides = row
+        is_false = (dose > 0) is (decides is cleared)
+        return Group([entry.run for entry in one.of([dose])], world).rate(decides, FALSE if is_false else "")
+
+    return [
+        cross_table(key, world, title + more, corner, rows, columns, QUANTITIES, (note, CLUSTERED), cell)
+        for key, more, corner, rows in (
+            ("verdicts", "", "verdict", _claims(entered)),
+            ("verdicts-sizes", " and number of documents", "verdict, documents", by_size),
+        )
+    ]
+
+
+def _claims(entered: Sequence[Contestant]) -> dict[str, tuple[Contestant, Callable[[Run], bool]]]:
+    told = ((one, *DECIDES[claim]) for one in entered for claim in one.claims)
+    return {f"{one.name}: {said}": (one, decides) for one, said, decides in told}
+
+
+# ------------------------------------------------------------------------------------------------ statistics
+
+
+def compared(
+    key: str, title: str, corner: str, scope: Scope, runs: Sequence[Run], beside: Sequence[str],
+    columns: Mapping[str, Callable[[Run], bool]], notes: Sequence[str] = (),
+) -> Block | None:  # fmt: skip
+    """A row for each method and each single score, with the numbers of several audits in a cell.
+
+    Args:
+        beside: What single scores are less, keys of `BESIDE`.
+        columns: Title -> whether it is about a result.
+    """
+    rows = {
+        name: [(run, sign_of(method) * value) for run in of_test if (value := run.statistics.value) is not None]
+        for method, _, name, of_test in tests_of(scope, runs)
+    }
+    levels = select(runs, method=LEVELS)
+    for score, single in SCORES.items():
+        for told in beside:
+            values = values_of(levels, told, score)
+            rows[name_of_score(single, told)] = [(run, value) for run, value in values if value is not None]
+
+    def cell(values: Sequence[tuple[Run, float]], is_in: Callable[[Run], bool]) -> Cell:
+        here = [(run, value) for run, value in values if is_in(run)]
+        return spread([value for _, value in here], tuple(run.anchor for run, _ in here), scope.world.name)
+
+    filled = {name: values for name, values in rows.items() if values}
+    quantities = ("value", "lowest", "highest")
+    return cross_table(key, scope.world.name, title, corner, filled, columns, quantities, notes, cell)
+
+
+def spread(values: Sequence[float], anchors: tuple[str, ...], world: str) -> Cell:
+    """Mean, lowest and highest; of one value that alone."""
+    if not values:
+        return Cell((dash(world),))
+    ends = (sum(values) / len(values), min(values), max(values)) if len(values) > 1 else tuple(values)
+    numbers = tuple(Number(formats.signed(one), one, world, anchors) for one in ends)
+    return Cell(numbers, (), RANGE if len(values) > 1 else "{}")

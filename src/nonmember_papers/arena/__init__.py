@@ -1,0 +1,142 @@
+"""What of the arena's report is computed: what each contestant finds at equal errors, and what it costs."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from nonmember.reports.core import formats
+from nonmember.reports.core.grid import Block, Cell, dash
+from nonmember.reports.core.report import Filled, Glance, tables
+from nonmember.reports.core.worlds import Scope
+from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.planted.audits import CLUSTERED, QUANTITIES, Group, named, no_rate, number_cell
+from nonmember.reports.planted.contestants import ERRORS, SIZES, Contestant, contestants, doses, numbers, shown
+from nonmember.reports.planted.tables import (
+    AT_A_GLANCE,
+    EQUAL,
+    USUAL,
+    by_name,
+    cells_of_glance,
+    columns_of,
+    fewer_unread,
+    found_cell,
+    power,
+    verdicts,
+)
+from nonmember.reports.render.blocks import cross_table
+from nonmember_papers.arena import figures
+from nonmember_papers.arena.overview import overview, quoted
+
+NOTHING = "no results for this table yet."
+LIGHT = (1, 2)  # readings at which contestants differ most
+
+
+def at_equal_errors(scope: Scope) -> Filled:
+    """The usual error as a figure with its numbers, the others as tables."""
+    *strict, usual = (power(scope, error) for error in ERRORS)
+    drawn = () if usual is None else (figures.power(scope, usual),)
+    return Filled(NOTHING, tuple(one for one in strict if one is not None), drawn)
+
+
+def by_size(scope: Scope) -> Filled:
+    """A row for each contestant that figures show and number of documents."""
+    world, entered = scope.world.name, {number: shown(contestants(scope, SIZES, number)) for number in numbers(scope)}
+    every = doses([one for here in entered.values() for one in here])
+    found = {number: by_name(here) for number, here in entered.items()}
+    names = dict.fromkeys(name for here in found.values() for name in here)
+    rows = {f"{name}, {number}": here[name] for name in names for number, here in found.items() if name in here}
+    few = [f"{number} documents. {note}" for number, here in entered.items() if (note := fewer_unread(here))]
+    title = f"Found at {USUAL:.0%} false positives, by number of documents"
+    block = cross_table(
+        "sizes", world, title, "contestant, documents", rows, columns_of(every), QUANTITIES,
+        (EQUAL.format(USUAL), *few, CLUSTERED), lambda one, dose: found_cell(one, [dose], USUAL, world),
+    )  # fmt: skip
+    return tables(None) if block is None else Filled(NOTHING, (), (figures.sizes(scope, block, list(entered)),))
+
+
+def by_kind(scope: Scope) -> Filled:
+    """By library or kind of prose, over the doses at which contestants differ."""
+    world, entered = scope.world.name, contestants(scope)
+    if not (light := [dose for dose in LIGHT if dose in doses(entered)]):
+        return tables(None)
+    lines = shown(entered)
+    kinds = sorted({entry.run.domain for one in lines for entry in one.entries})
+    columns = {scope.world.domains.get(kind, kind): kind for kind in kinds}
+    title = f"Found at {USUAL:.0%} false positives, by kind of text, read {formats.listed(list(map(named, light)))}"
+    return tables(cross_table(
+        "kinds", world, title, "contestant, kind of text", by_name(lines), columns, QUANTITIES,
+        ("The threshold is that of the unread sets of all kinds together.", CLUSTERED),
+        lambda one, kind: found_cell(one, light, USUAL, world, kind),
+    ))  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------------------- costs
+
+
+def costs(scope: Scope) -> Filled:
+    planted = doses(contestants(scope))
+    dose = next((dose for dose in (LIGHT[-1], *planted) if dose in planted), None)
+    beside = None if dose is None else cost_and_power(scope, dose)
+    drawn = () if beside is None or dose is None else (figures.cost_against_power(scope, beside, dose),)
+    block = what_audits_took(scope)
+    return Filled(NOTHING, () if block is None else (block,), drawn)
+
+
+def cost_and_power(scope: Scope, dose: int) -> Block | None:
+    """What is found of sets read so often, against the tokens that it takes."""
+    world = scope.world.name
+
+    def tokens(one: Contestant) -> Cell:
+        cost = one.needs.cost
+        return Cell((dash(world),)) if cost is None else number_cell(f"{cost.tokens:,}", cost.tokens, world)
+
+    def found(one: Contestant) -> Cell:
+        return no_rate(world) if one.needs.cost is None else found_cell(one, [dose], USUAL, world)
+
+    columns = {"tokens trained and read": tokens, f"found, read {named(dose)}": found}
+    rows = by_name(contestants(scope))
+    return cross_table("power-cost", world, "Cost against power", "contestant", rows, columns, QUANTITIES)
+
+
+def what_audits_took(scope: Scope) -> Block | None:
+    world, sizes = scope.world.name, numbers(scope)
+    of_size = {number: by_name(contestants(scope, SIZES, number)) for number in sizes}
+
+    def seconds(one: Contestant | None) -> Cell:
+        if one is None or one.seconds is None:
+            return Cell((dash(world),))
+        return number_cell(formats.decimals(one.seconds, 1), one.seconds, world, one.runs)
+
+    def cell(one: Contestant, column: int | str) -> Cell:
+        if column == "audits":
+            return Group(one.runs, world).count()
+        return seconds(of_size[column].get(one.name) if isinstance(column, int) else one)
+
+    columns: dict[str, int | str] = {"audits": "audits", "seconds": "seconds"}
+    columns |= {f"seconds, {number} documents": number for number in sizes}
+    note = (
+        "Of 100 documents where no number is named. Medians over the audits that trained or observed something "
+        "themselves, wall clock on one core that other work shares. Targets are not in it, nor the dose meter's "
+        "controls, which serve all sets together; the paired t finds PRISM's distilled reference. "
+        "Scores are observed together, by an audit of all of them."
+    )
+    rows = by_name([one for one in contestants(scope) if not one.is_score])
+    return cross_table(
+        "costs", world, "What an audit took", "method", rows, columns, ("count", "seconds"), [note], cell
+    )
+
+
+class ArenaReport(DeclaredReport):
+    lists_used: ClassVar = True  # the studies have twice as many
+    special: ClassVar = {
+        "methods": lambda scope: tables(overview(scope)),
+        "power": at_equal_errors,
+        "sizes": by_size,
+        "kinds": by_kind,
+        "verdicts": lambda scope: tables(*verdicts(scope)),
+        "costs": costs,
+        "quoted": lambda scope: tables(quoted(scope)),
+    }
+
+    def first_numbers(self) -> Glance:
+        return Glance(AT_A_GLANCE, cells_of_glance, self.glance_note)

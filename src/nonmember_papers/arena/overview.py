@@ -1,0 +1,154 @@
+"""What every contestant needs, finds and costs; and what other studies measured of those that have no results here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from nonmember.advice.contestants import CONTESTANTS
+from nonmember.advice.contestants import Contestant as Advised
+from nonmember.advice.measured import Measured, Says, measured
+from nonmember.reports.core.grid import FALSE, Block, Cell, Choice, dash
+from nonmember.reports.core.worlds import Scope
+from nonmember.reports.planted.audits import QUANTITIES, named, no_rate, number_cell, rate_of
+from nonmember.reports.planted.contestants import (
+    ACCESS,
+    CLAIMS,
+    NOTHING,
+    TOKENS,
+    Contestant,
+    Needs,
+    contestants,
+    doses,
+    needs_of,
+    situation_of,
+)
+from nonmember.reports.planted.tables import DECIDES, USUAL, fewer_unread
+from nonmember.reports.render.blocks import cross_table
+
+NEEDS, COSTS = ("reads of the model", "needs beside", "may say"), ("trains", "tokens trained", "tokens read")
+FOLLOWS = "no model at hand follows instructions"
+Quoted = tuple[Advised, Says, dict[int, Measured]]
+IN_ITS_STUDY, NOT_HERE = "see its own study, below", "not here"
+
+
+def not_here(scope: Scope) -> list[Advised]:
+    """What `advise` knows and the arena has no results of: scores are there, and of the dose meter the own base's."""
+    here = {"score", *(one.method for one in contestants(scope))}
+    return [one for one in CONTESTANTS if one.name not in here or one.setting == "another base"]
+
+
+def overview(scope: Scope) -> Block | None:
+    """Every contestant with what it needs, what it finds and what it costs; and those of which nothing was measured."""
+    world, entered = scope.world.name, contestants(scope)
+    every = doses(entered)
+    if not every:
+        return None
+    situation, no_cell = situation_of(100), Cell((dash(world),))
+    rows: dict[str, tuple[Cell, ...]] = {
+        one.name: (*_needs(one.needs, world), *(_counted(one, dose, world) for dose in every), _false(one, world),
+                   *_costs(one.needs, world))
+        for one in entered
+    }  # fmt: skip
+    for method in not_here(scope):
+        needs, why = needs_of(method, situation), number_cell(_why_not(method), None, world)
+        rows[method.title] = (*_needs(needs, world), why, *(no_cell,) * len(every), *_costs(needs, world))
+    columns = (*NEEDS, *map(named, every), "false verdicts", *COSTS)
+    notes = (
+        f"Found at {USUAL:.0%} false positives, of the sets read so often; intervals below. False verdicts: of "
+        "membership where nothing was read, of non-membership where something was, by the method's own rule.",
+        fewer_unread(entered),
+        "Trains: models, of which controls serve all sets of a study together. Tokens: as `nonmember advise` reckons "
+        f"them for 100 texts of {TOKENS} tokens, and of controls beside them the text that they are trained on; what "
+        "is asked of an endpoint costs a request for each text and pass.",
+        "Held-out text is of the same draw here. Text of another date there is none of in this world: a comparison "
+        "with it finds the date (the sweeps years and releases_rivals).",
+        "Top log-probabilities: contestants by top-k loss see of each place what its k largest log-probabilities fix, "
+        "cut from whole distributions; an endpoint would be asked once for each token, which no client here does.",
+    )
+    _, beside, says = zip(*(tuple(cell.ours[0].text for cell in cells[:3]) for cells in rows.values()), strict=True)
+    had = dict.fromkeys(entry for text in beside for entry in text.split(", ") if entry != NOTHING)
+    choices = (
+        Choice(NEEDS[0], tuple(ACCESS.values()), is_rising=True),
+        Choice(NEEDS[1], tuple(had), is_list=True),
+        Choice(NEEDS[2], tuple(dict.fromkeys(says))),
+    )
+    block = cross_table(
+        "methods", world, "Method and what it takes", "contestant", rows,
+        {name: index for index, name in enumerate(columns)}, ("value",), notes, lambda cells, index: cells[index],
+    )  # fmt: skip
+    return block and replace(block, choices=choices)
+
+
+def _needs(needs: Needs, world: str) -> tuple[Cell, ...]:
+    beside = ", ".join(needs.beside) or NOTHING
+    return tuple(number_cell(text, None, world) for text in (needs.access, beside, needs.says))
+
+
+def _counted(one: Contestant, dose: int, world: str) -> Cell:
+    share, runs = one.found([dose], USUAL), [entry.run for entry in one.of([dose])]
+    if share is None:
+        return Cell((dash(world),))
+    return number_cell(f"{round(share.share * len(runs))} of {len(runs)}", share.share, world, runs)
+
+
+def _false(one: Contestant, world: str) -> Cell:
+    """Clearances of what was read, and the rest of what was not."""
+    if not one.claims:
+        return number_cell("no verdict", None, world)
+    wrong = [
+        entry.run for claim in one.claims for entry in one.entries
+        if bool(entry.dose) is (claim == "non_membership") and DECIDES[claim][1](entry.run)
+    ]  # fmt: skip
+    return number_cell(str(len(wrong)), len(wrong), world, wrong, FALSE if wrong else "")
+
+
+def _costs(needs: Needs, world: str) -> tuple[Cell, ...]:
+    if needs.cost is None:
+        return (Cell((dash(world),)),) * len(COSTS)
+    cost = needs.cost
+    models, trained = [f"{cost.tuned}"] * bool(cost.tuned), [f"{cost.trained:,}"] * bool(cost.trained)
+    if cost.controls:
+        models, trained = [f"{cost.controls} controls", *models], ["their text", *trained]
+    texts = (" and ".join(models) or "0", " and ".join(trained) or "0", f"{cost.read:,}")
+    values = (cost.models, cost.trained, cost.read)
+    return tuple(number_cell(text, value, world) for text, value in zip(texts, values, strict=True))
+
+
+def _why_not(method: Advised) -> str:
+    if any(need.name == "follows" for need in method.needs):
+        return FOLLOWS
+    return IN_ITS_STUDY if any(_quoted(method)) else NOT_HERE
+
+
+def quoted(scope: Scope) -> Block | None:
+    """What was measured of methods that the arena has no results of, in studies of their own."""
+    world = scope.world.name
+    rows = {
+        f"{method.title}: {CLAIMS[says]}": (method, says, cells)
+        for method in not_here(scope) for says, cells in _quoted(method)
+    }  # fmt: skip
+
+    def share(dose: int) -> Callable[[Quoted], Cell]:
+        def cell(row: Quoted) -> Cell:
+            method, says, cells = row
+            if (one := cells.get(dose)) is None:
+                return no_rate(world)
+            is_false = dose == 0 if says == "membership" else dose >= method.excludes
+            return rate_of(one.count, one.of, (one.low, one.high), world, mark=FALSE if is_false else "")
+
+        return cell
+
+    def source(row: Quoted) -> Cell:
+        first = next(iter(row[2].values()))
+        table = first.cell.partition(",")[0].partition(":")[0]
+        return number_cell(f"{first.study.partition(':')[0]} ({table})", None, world)
+
+    every = sorted({dose for _, _, cells in rows.values() for dose in cells})
+    columns = {named(dose): share(dose) for dose in every} | {"from": source}
+    notes = ("Verdicts by each method's own rule, on other sets and other targets than above; intervals as there.",)
+    return cross_table("quoted", world, "From studies of their own", "verdict", rows, columns, QUANTITIES, notes)
+
+
+def _quoted(method: Advised) -> list[tuple[Says, dict[int, Measured]]]:
+    return [(says, cells) for says in method.says if (cells := measured(method.name, method.setting, says))]

@@ -1,0 +1,373 @@
+"""What of calibrated clearance's report is computed: targets by what they read, against margins, gates and shams."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, ClassVar
+
+from nonmember.records.exposure import Exposure
+from nonmember.reports.core import formats
+from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
+from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.numbers import (
+    P_VALUE,
+    STATISTIC,
+    Form,
+    Value,
+    counted,
+    detail,
+    number,
+    number_in,
+    over_draws,
+)
+from nonmember.reports.core.report import Filled, Glance, figures, tables
+from nonmember.reports.core.worlds import Scope
+from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.render.blocks import block_of
+from nonmember.results.load import Run
+from nonmember.results.readings import excluded, planted, read_by_target, read_so_much
+from nonmember.results.result import AuditResult
+from nonmember_papers.clearance.pictures import deltas_figure, grid
+
+FEW = 6  # results, of which it is said in words what each excludes
+MEDIAN = ("median", "lowest", "highest")
+GATES = {
+    "ce": "gain in cross-entropy on the suspect set",
+    "ce_share": "that gain as a share of the controls' references'",
+    "kl": "fall of divergence from the target there",
+    "kl_third": "rise of divergence on a third text",
+    "nll_third": "rise of loss on a third text",
+    "rank_correlation": "rank correlation with the reference",
+    "seeds": "standard deviation of Delta over seeds",
+    "layout": "AUC by layout, suspect against third text",
+    "separation": "Delta of unread controls less that of read ones",
+}
+SHAMS = {"sham_unrelated": "sham: unrelated text", "sham_noise": "sham: noise"}
+
+Holds = Callable[[AuditResult], bool]
+table = partial(block_of, dash_is_missing=False)
+
+# ------------------------------------------------------------------------------------------- of one result
+
+
+def details(result: AuditResult) -> dict[str, Any]:
+    """The method's own numbers: JSON."""
+    return dict(result.statistics.details)
+
+
+def cleared(result: AuditResult) -> bool:
+    return result.verdict.decision == "evidence_of_non_membership"
+
+
+def cleared_by_prism(result: AuditResult) -> bool:
+    """By the paper's own test beside it, which knows no gates."""
+    p = number_in(details(result), "prism", "p_value")
+    return p is not None and p < result.question.alpha
+
+
+def is_invalid(result: AuditResult) -> bool:
+    return result.verdict.decision == "invalid"
+
+
+def mean_of_controls(label: str) -> Value:
+    def value(result: AuditResult) -> float | None:
+        deltas = details(result)["control_deltas"].get(label)
+        return statistics.fmean(deltas) if deltas else None
+
+    return value
+
+
+def at_reading(label: str, name: str) -> Value:
+    """A number of the detection curve at a planted reading."""
+
+    def value(result: AuditResult) -> float | None:
+        reading = planted(result).get(label)
+        points = details(result)["detection"]["points"]
+        return next((number_in(point, name) for point in points
+                     if reading and (point["share"], point["exposures"]) == (reading.share, reading.exposures)),
+                    None)  # fmt: skip
+
+    return value
+
+
+def what_may_be_said(result: AuditResult) -> str:
+    """One audit's detection curve in words."""
+    what = f"{result.question.corpus} under {result.question.target}"
+    if is_invalid(result):
+        return f"{what}: nothing, because the audit is invalid."
+    doses = details(result)["detection"]["noticed"]
+    found = [f"at least {share} of it at least {dose:g} times" for share, dose in doses.items() if dose is not None]
+    if not found:
+        return f"{what}: no planted reading is excluded."
+    confidence = f"{1 - result.question.alpha:.0%} confidence{' each' * (len(found) > 1)}"
+    return f"{what}: that the target read {', or '.join(found)}, is excluded with {confidence}."
+
+
+# ------------------------------------------------------------------------------------------- rows and cells
+
+
+def by_target(scope: Scope) -> dict[str, list[Run]]:
+    """Target and what it read -> its results: those that read nothing, then by dose, then those not known."""
+
+    def order(run: Run) -> tuple[int, int, float, str]:
+        read, truth = read_by_target(run.result), run.question.truth
+        kind = ("non_member", "member", None).index(truth)
+        return kind, read.exposures if read else 0, read.share if read else 0.0, str(run.question.target)
+
+    names, found = scope.world.found("target", scope.runs), dict[str, list[Run]]()
+    for run in sorted(scope.runs, key=order):
+        read = read_by_target(run.result)
+        what = {None: "not known", "non_member": "read nothing"}.get(
+            run.question.truth, f"read {read.label}" if read else "read"
+        )
+        found.setdefault(f"{names[str(run.question.target)]} ({what})", []).append(run)
+    return found
+
+
+def by_set(scope: Scope) -> dict[str, list[Run]]:
+    found: dict[str, list[Run]] = {}
+    for run in scope.runs:
+        found.setdefault(run.question.corpus, []).append(run)
+    return found
+
+
+def by_set_of_controls(scope: Scope) -> dict[str, list[Run]]:
+    """Of results that share their controls, the first."""
+    found: dict[str, dict[str, Run]] = {}
+    for run in scope.runs:
+        found.setdefault(run.question.corpus, {}).setdefault(repr(details(run.result)["control_deltas"]), run)
+    return {name: list(here.values()) for name, here in found.items()}
+
+
+def readings_of(scope: Scope, *, is_something: bool = True) -> dict[str, Exposure]:
+    """Label -> reading of all controls, whole sets first and lighter doses before heavier ones."""
+    found = {label: reading for run in scope.runs for label, reading in planted(run.result).items()}
+    ordered = sorted(found.items(), key=lambda one: (-one[1].share, one[1].exposures))
+    return {label: reading for label, reading in ordered if reading.exposures or not is_something}
+
+
+def spread_of(scope: Scope, runs: Sequence[Run], value: Value, form: Form) -> Cell:
+    """The number of the one result, or the median of several with the lowest and the highest."""
+    if len(runs) < 2:
+        return Cell((number(runs, scope.world.name, value, form),))
+    return Cell(over_draws(runs, scope.world.name, value, form), (), RANGE)
+
+
+def share_of(scope: Scope, runs: Sequence[Run], holds: Holds) -> Cell:
+    return counted(sum(holds(run.result) for run in runs), len(runs), scope.world.name)
+
+
+def against_truth(cell: Cell, should_not: bool) -> Cell:
+    """Marked where some were cleared that should not be."""
+    some, *rest = cell.ours
+    return replace(cell, ours=(replace(some, mark=FALSE), *rest)) if should_not and some.value else cell
+
+
+def spreads(
+    scope: Scope, key: str, title: str, groups: Mapping[str, Sequence[Run]], values: Mapping[str, Value], form: Form
+) -> Block | None:
+    """A row per set or target, a column per reading."""
+    rows = {name: [spread_of(scope, here, value, form) for value in values.values()] for name, here in groups.items()}
+    corner = "target" if key == "largest-p" else "set"
+    return table(scope, key, title, corner, values, rows, MEDIAN)
+
+
+def two_digits(value: float | None) -> str:
+    return formats.decimals(value, 2)
+
+
+# ---------------------------------------------------------------------------------------------- sections
+
+
+def verdicts(scope: Scope) -> Filled:
+    rows = {
+        name: (
+            spread_of(scope, here, STATISTIC, formats.signed),
+            spread_of(scope, here, detail("margin"), formats.signed),
+            spread_of(scope, here, P_VALUE, formats.p_value),
+            against_truth(share_of(scope, here, cleared), any(read_so_much(run.result) for run in here)),
+            share_of(scope, here, is_invalid),
+            against_truth(share_of(scope, here, cleared_by_prism), here[0].question.truth == "member"),
+            spread_of(scope, here, detail("share_of_seeds"), two_digits),
+        )
+        for name, here in by_target(scope).items()
+    }
+    columns = ("Delta", "margin", "p", "cleared", "invalid", "cleared by PRISM", "variance due to seeds")
+    limits = sorted({reading.label for run in scope.runs if (reading := excluded(run.result))})
+    note = f"Excluded, with all that is heavier: {formats.listed(limits)}."
+    return tables(table(scope, "verdicts", "Verdicts", "target", columns, rows, MEDIAN, [note]))
+
+
+def margins(scope: Scope) -> Filled:
+    """Of every set, by reading: above which Delta a model with that reading is not expected; and the mean Deltas."""
+    controls = by_set_of_controls(scope)
+    bounds = {label: detail("margins", label, "bound") for label in readings_of(scope)
+              if any(label in details(run.result).get("margins", {}) for run in scope.runs)}  # fmt: skip
+    readings = readings_of(scope, is_something=False)
+    means = {label: mean_of_controls(label) for label in readings}
+    told = spreads(scope, "numbers-deltas", "Mean Delta of the controls", controls, means, formats.signed)
+    block = spreads(scope, "margins", "Margins by reading", controls, bounds, formats.signed)
+    drawn = deltas_figure(scope, told, readings, by_set(scope), controls) if told else None
+    return replace(tables(block), figures=figures(drawn).figures)
+
+
+def detection(scope: Scope) -> Filled:
+    readings = readings_of(scope)
+    of_power, of_p = ({label: at_reading(label, name) for label in readings}
+                      for name in ("power_at_least", "p_at_least"))  # fmt: skip
+    power = spreads(scope, "power", "Probability of noticing", by_set_of_controls(scope), of_power, two_digits)
+    title = "Largest p at this reading and every heavier one"
+    largest = spreads(scope, "largest-p", title, by_target(scope), of_p, formats.p_value)
+    drawn = figures(
+        grid(scope, "power", "What would be noticed", POWER, power, readings),
+        grid(scope, "noticed", "What was noticed", NOTICED, noticed(scope, readings), readings),
+    )
+    few = scope.runs if len(scope.runs) <= FEW else ()
+    notes = tuple(what_may_be_said(run.result) for run in few)
+    return replace(tables(smallest_doses(scope), largest), figures=drawn.figures, notes=notes)
+
+
+POWER = (
+    "How probable it is that an audit of this set notices that a target which read nothing did not read so much, or "
+    "more: a row per set, a column per planted reading, darker for higher."
+)
+NOTICED = (
+    "In how many audits it was noticed that the target did not read so much, or more: a row per target, a column per "
+    "planted reading, darker for more; red where it did read so much."
+)
+
+
+def noticed(scope: Scope, readings: Mapping[str, Exposure]) -> Block | None:
+    """By target and reading: in how many audits the reading, and every heavier one, was noticed not to be there."""
+
+    def cell(here: Sequence[Run], reading: Exposure) -> Cell:
+        p = at_reading(reading.label, "p_at_least")
+        values = [(run.result, found) for run in here if (found := p(run.result)) is not None]
+        num = sum(value < result.question.alpha and not is_invalid(result) for result, value in values)
+        was_there = any((read := read_by_target(result)) and read.at_least(reading) for result, _ in values)
+        return against_truth(counted(num, len(values), scope.world.name), was_there)
+
+    rows = {name: [cell(here, reading) for reading in readings.values()] for name, here in by_target(scope).items()}
+    return table(scope, "noticed", "Audits that noticed", "target", readings, rows, ("noticed", "of"))
+
+
+def smallest_doses(scope: Scope) -> Block | None:
+    """By set and share: the dose from which on a model that read nothing would be noticed."""
+    shares = sorted({share for run in scope.runs for share in details(run.result)["detection"]["detectable"]},
+                    key=lambda share: float(share.rstrip("%")), reverse=True)  # fmt: skip
+
+    def cell(runs: Sequence[Run], share: str) -> Cell:
+        """The largest over results, none where one has none."""
+        found = [number_in(details(run.result)["detection"]["detectable"], share) for run in runs]
+        dose = None if None in found else max(one for one in found if one is not None)
+        text = "none" if dose is None else f"{dose:g} times"
+        return Cell((Number(text, dose, scope.world.name, tuple(run.anchor for run in runs)),))
+
+    rows = {name: [cell(here, share) for share in shares] for name, here in by_set_of_controls(scope).items()}
+    columns = [f"{share} of the documents" for share in shares]
+    return table(scope, "smallest", "Smallest detectable dose", "set", columns, rows, ("times read",))
+
+
+def gates(scope: Scope) -> Filled:
+    """How far every gate was from its bound, and how often it fired; beside it on shams, where one should."""
+
+    def gates_of(result: AuditResult, sham: str = "") -> dict[str, Any]:
+        found = details(result)
+        return dict((found.get("shams", {}).get(sham, {}) if sham else found).get("gates", {}))
+
+    def failed(name: str, sham: str = "") -> Cell:
+        having = [run for run in scope.runs if name in gates_of(run.result, sham)]
+        return share_of(scope, having, lambda result: not gates_of(result, sham)[name]["passed"])
+
+    def row(name: str) -> list[Cell]:
+        found = [gates_of(run.result)[name] for run in scope.runs if name in gates_of(run.result)]
+        bounds = sorted({one["bound"] for one in found})
+        text = f"{'<' if found[0]['upper'] else '>'} {' or '.join(map(two_digits, bounds))}"
+        having = [run for run in scope.runs if name in gates_of(run.result)]
+        value = spread_of(scope, having, detail("gates", name, "value"), formats.decimals)
+        bound = Cell((Number(text, bounds[0], scope.world.name),))
+        return [bound, value, failed(name), *(failed(name, sham) for sham in SHAMS)]
+
+    def refused(sham: str) -> Cell:
+        having = [run for run in scope.runs if sham in details(run.result).get("shams", {})]
+        return share_of(scope, having, lambda result: bool(details(result)["shams"][sham]["refused"]))
+
+    rows = {
+        shown: row(name) for name, shown in GATES.items() if any(name in gates_of(run.result) for run in scope.runs)
+    }
+    columns = ("must be", "distilled references", "failed", *(f"{name}, failed" for name in SHAMS.values()))
+    shams = {"refused": [refused(sham) for sham in SHAMS]}
+    return tables(
+        table(scope, "gates", "Gates", "gate", columns, rows, MEDIAN),
+        table(scope, "shams", "Shams refused", "", SHAMS.values(), shams, ("refused", "of")),
+    )
+
+
+def together(scope: Scope) -> Filled:
+    """Of every target with several sets: what may be claimed of each, of all, and what to look at."""
+    world, found = scope.world.name, families(run.result for run in scope.runs)
+    anchors = {id(run.result): run.anchor for run in scope.runs}
+    sets = tuple(dict.fromkeys(name for family in found for name in family.sets))
+
+    def number_of(p: float, results: Sequence[AuditResult]) -> Number:
+        return Number(formats.p_value(p), p, world, tuple(anchors[id(result)] for result in results))
+
+    def summary(family: Family) -> tuple[Cell, ...]:
+        largest = number_of(family.largest, [result for one in family.sets.values() for result in one.results])
+        allowed = Number("yes" if family.all_together else "no", float(family.all_together), world)
+        return (
+            counted(len(family.each), len(family.sets), world),
+            Cell((largest, allowed), (), "{} ({})"),
+            counted(len(family.screened), len(family.sets), world),
+        )
+
+    def each(family: Family, name: str) -> Cell:
+        if (one := family.sets.get(name)) is None:
+            return Cell((dash(world),))
+        return Cell(tuple(number_of(p, one.results) for p in (one.p, one.holm, one.bh)), (), "{} / {} / {}")
+
+    columns = ("each (Holm)", "all of them: largest p (allowed)", "screening (Benjamini–Hochberg)")
+    names = {family.name(found): family for family in found}
+    return tables(
+        table(scope, "together", "Several sets together", "target", columns,
+              {name: summary(family) for name, family in names.items()}, ("number", "of"), (EACH, ALL, SCREENING)),
+        table(scope, "together-p", "p, Holm-adjusted, Benjamini–Hochberg-adjusted", "target", sets,
+              {name: [each(family, one) for one in sets] for name, family in names.items()},
+              ("p", "Holm", "Benjamini–Hochberg")),
+        nothing="no target with several sets, so nothing is to be adjusted.",
+    )  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------- at a glance
+
+
+def read_nothing(result: AuditResult) -> bool:
+    return result.question.truth == "non_member"
+
+
+COLUMNS: dict[str, tuple[Holds, Holds]] = {
+    "read nothing: cleared": (read_nothing, cleared),
+    "read so much: cleared": (read_so_much, cleared),
+    "read less: cleared": (lambda result: result.question.truth == "member" and not read_so_much(result), cleared),
+    "not known: cleared": (lambda result: result.question.truth is None, cleared),
+    "PRISM, read nothing": (read_nothing, cleared_by_prism),
+    "PRISM, read so much": (read_so_much, cleared_by_prism),
+    "invalid": (lambda _: True, is_invalid),
+}
+
+
+def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+    for among, holds in COLUMNS.values():
+        yield share_of(scope, [run for run in scope.runs if among(run.result)], holds)
+
+
+class ClearanceReport(DeclaredReport):
+    special: ClassVar = {
+        "verdicts": verdicts, "margins": margins, "detection": detection, "gates": gates, "together": together,
+    }  # fmt: skip
+
+    def first_numbers(self) -> Glance:
+        return Glance(tuple(COLUMNS), cells_of_glance, self.glance_note)

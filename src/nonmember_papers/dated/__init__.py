@@ -1,0 +1,81 @@
+"""What of the report on text of another date is computed: who is accused, by what was read and what stands beside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import ClassVar
+
+from nonmember.reports.core.grid import FALSE, Block, Cell, dash
+from nonmember.reports.core.report import Filled, Glance, tables
+from nonmember.reports.core.worlds import Scope
+from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.planted.audits import dose_of, doses, found, named, rate_of
+from nonmember.reports.planted.contestants import READS_NO_MODEL, tests_of
+from nonmember.reports.planted.tables import SIGNED, compared
+from nonmember.reports.render.blocks import cross_table
+from nonmember.results.load import Run
+
+AGAINST = {"older": "its own release", "newer": "a newer one"}  # data.against, in world=releases
+
+
+def verdicts(scope: Scope, key: str) -> Block | None:
+    """Rows: methods with a verdict. Columns: readings and what stands beside."""
+    runs, world = scope.of(key), scope.world.name
+    rows = {name: here for _, _, name, here in tests_of(scope, decided(runs))}
+    return cross_table(
+        f"verdicts-{key}", world, "Taken for read", "method, set read, beside text of", rows, columns_of(runs),
+        ("count", "of"), cell=lambda here, is_in: accused(list(filter(is_in, here)), world),
+    )  # fmt: skip
+
+
+def numbers(scope: Scope, key: str) -> Block | None:
+    """Rows: methods, then single scores. Columns: readings and what stands beside."""
+    runs, beside = scope.of(key), ("less_reference", "less_heldout", "less_both")
+    corner, note = "statistic, set read, beside text of", f"Mean over the sets, lowest and highest. {SIGNED}"
+    columns = columns_of(runs)
+    return compared(f"numbers-{key}", "Statistics by what was read", corner, scope, runs, beside, columns, [note])
+
+
+def decided(runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if run.verdict.decision != "score_only"]
+
+
+def accused(runs: Sequence[Run], world: str) -> Cell:
+    if not runs:
+        return Cell((dash(world),))
+    mark = "" if dose_of(runs[0]) else FALSE
+    return replace(rate_of(sum(map(found, runs)), len(runs), (), world, runs, mark), template="{} of {}")
+
+
+def columns_of(runs: Sequence[Run]) -> dict[str, Callable[[Run], bool]]:
+    return {
+        f"{named(dose)}, {name}": partial(is_of, dose, against)
+        for dose in doses(runs) for against, name in AGAINST.items()
+    }  # fmt: skip
+
+
+def is_of(dose: int, against: str, run: Run) -> bool:
+    """What reads no model is the same whatever the target has read."""
+    return run.get("against") == against and (dose_of(run) == dose or run.question.method == READS_NO_MODEL)
+
+
+def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+    for was_read in (False, True):
+        yield accused([run for run in decided(scope.of("dated")) if bool(dose_of(run)) is was_read], scope.world.name)
+
+
+def later(scope: Scope) -> Filled:
+    return tables(verdicts(scope, "later_reference"), numbers(scope, "later_reference"))
+
+
+class DatedReport(DeclaredReport):
+    special: ClassVar = {
+        "verdicts": lambda scope: tables(verdicts(scope, "dated")),
+        "numbers": lambda scope: tables(numbers(scope, "dated")),
+        "later": later,
+    }
+
+    def first_numbers(self) -> Glance:
+        return Glance(("unread sets taken for read", "read ones found"), cells_of_glance, self.glance_note)

@@ -1,0 +1,364 @@
+"""What of the dose study's report is computed: rates by what was read, and how well readings are counted."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import ClassVar
+
+import numpy as np
+from matplotlib.figure import Figure as Canvas
+
+from nonmember.reports.core import formats
+from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.numbers import number_in
+from nonmember.reports.core.report import Filled, Glance, figures, tables
+from nonmember.reports.core.worlds import Scope
+from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.planted.audits import (
+    CLUSTERED,
+    FACTOR,
+    MIXED,
+    MUCH_RELATED,
+    OWN_BASE,
+    QUANTITIES,
+    Group,
+    cleared,
+    covered,
+    dose_of,
+    doses,
+    estimate_of,
+    found,
+    holds,
+    invalid,
+    is_near,
+    is_reader,
+    is_unread,
+    named,
+    of_own_base,
+    read,
+    reads_related,
+    runs_of,
+)
+from nonmember.reports.render.blocks import cross_table
+from nonmember.reports.render.figures import (
+    MARKERS,
+    QUIET,
+    colour,
+    draw_shares,
+    figure_of,
+    legend_below,
+    panels,
+    share_axis,
+    shares_of,
+    size_of_panels,
+)
+from nonmember.results.load import Run
+from nonmember_papers.dose import again, protocol, rivals
+
+HALVES = {
+    "reported": "the reported half",
+    "again": "the reported half, second protocol",
+    "aligned": "the reported half, mixtures of the controls",
+    "chosen": "the half that features were chosen on",
+}
+ERROR = 0.05
+
+
+def halves(scope: Scope) -> dict[str, Group]:
+    """Key -> audits of targets of the controls' own base; those that there are."""
+    return {key: Group(runs, scope.world.name) for key in HALVES if (runs := of_own_base(scope, key))}
+
+
+def of_other_bases(scope: Scope) -> list[Run]:
+    return [run for run in runs_of(scope, "stand_in") if run.get("base") != OWN_BASE]
+
+
+# ---------------------------------------------------------------------------------------- errors and power
+
+
+def unread(related: bool) -> Callable[[Run], bool]:
+    """Of targets that read nothing of the set; related: whether they read the sibling set often."""
+    return lambda run: is_unread(run) and reads_related(run) is related
+
+
+def questions(planted: Sequence[int]) -> dict[str, Callable[[Group], Cell]]:
+    """What is wrong, and what is found."""
+
+    def membership(dose: int) -> Callable[[Group], Cell]:
+        return lambda here: here.where(read(dose)).rate(found)
+
+    return {
+        "false clearance, read once or more": lambda here: here.where(is_reader).rate(cleared, FALSE),
+        "false clearance, read once": lambda here: here.where(read(1)).rate(cleared, FALSE),
+        "power, without related reading": lambda here: here.where(unread(False)).rate(cleared),
+        "power, with related reading": lambda here: here.where(unread(True)).rate(cleared),
+        "false membership, without related reading": lambda here: here.where(unread(False)).rate(found, FALSE),
+        "false membership, with related reading": lambda here: here.where(unread(True)).rate(found, FALSE),
+        **{f"membership found, read {named(dose)}": membership(dose) for dose in planted},
+        "invalid": lambda here: here.rate(invalid),
+    }
+
+
+def errors(scope: Scope) -> Filled:
+    """A row for each question, a column for each half."""
+    here = halves(scope)
+    panels_of = {key: sorted({str(run.statistics.details.get("panel")) for run in of.runs}) for key, of in here.items()}
+    used = "; ".join(f"{HALVES[key]}: {formats.listed(versions)}" for key, versions in panels_of.items())
+    notes = (
+        "False clearance: of targets that read the whole set once or more, how many are said to have read it less than "
+        "once. False membership: of targets that read nothing of it.",
+        f"With related reading: the target read the other set of the same library {MUCH_RELATED} times or more; "
+        "without: less often. Audits that a gate refuses count against power, and as no error.",
+        f"Panels of features: {used}.",
+        CLUSTERED,
+    )
+    asked = questions(doses([run for of in here.values() for run in of.runs], least=1))
+    columns = {HALVES[key]: of for key, of in here.items()}
+    return tables(cross_table("errors", scope.world.name, "Errors and power, own base", "audits", asked, columns,
+                              QUANTITIES, notes, lambda question, of: question(of)))  # fmt: skip
+
+
+def power(scope: Scope) -> Filled:
+    """Share of audits with either verdict, by what was read; a panel for targets of other bases."""
+    world = scope.world
+    verdicts = {"evidence of non-membership": cleared, "evidence of membership": found}
+    bases = {"own base": of_own_base(scope, "reported"), "other bases": of_other_bases(scope)}
+    bases = {name: runs for name, runs in bases.items() if runs}
+    planted = doses([run for runs in bases.values() for run in runs])
+
+    def cell(row: tuple[list[Run], Callable[[Run], bool]], dose: int) -> Cell:
+        runs, decides = row
+        is_false = bool(dose) is (decides is cleared)
+        return Group(runs, world.name).where(read(dose)).rate(decides, FALSE if is_false else "")
+
+    rows = {f"{said}, {name}": (runs, decides) for name, runs in bases.items() for said, decides in verdicts.items()}
+    columns = {named(dose): dose for dose in planted}
+    key, title = f"numbers-power-{formats.slug(world.name)}", "Verdicts by what was read"
+    block = cross_table(key, world.name, title, "verdict, base", rows, columns, QUANTITIES, cell=cell)
+    if block is None:
+        return figures()
+
+    def paint(canvas: Canvas) -> None:
+        lines = iter(block.rows)
+        for axis in panels(canvas, list(bases)):
+            for index, verdict in enumerate(verdicts):
+                draw_shares(axis, verdict, shares_of(next(lines), range(len(planted))), index, 0.1 * (index - 0.5))
+            share_axis(axis, ERROR)
+            axis.set(xticks=range(len(planted)), xlabel="what the target has read of the set")
+            axis.set_xticklabels(list(columns))
+        canvas.axes[0].set_ylabel("share of audits")
+        legend_below(canvas, canvas.axes[0])
+
+    alt = (
+        "Share of audits with evidence of non-membership and of membership, with 95% intervals, by how often the "
+        "target has read the set: nothing at the left, where only the former is right; elsewhere only the latter is. "
+        f"Panels: {formats.listed(list(bases))}."
+    )
+    return figures(figure_of("power", world, title, alt, block, size_of_panels(len(bases)), paint))
+
+
+# ------------------------------------------------------------------------------------------------ readings
+
+
+def by_dose(scope: Scope) -> Filled:
+    """Estimates and intervals against what was read."""
+    return tables(*(_by_dose(key, of.where(lambda run: not invalid(run))) for key, of in halves(scope).items()))
+
+
+def _by_dose(key: str, valid: Group) -> Block | None:
+    rows = {named(dose): valid.where(read(dose)) for dose in doses(valid.runs)}
+    rows |= {"once or more": valid.where(is_reader), "all": valid.where(lambda run: dose_of(run) is not None)}
+    columns: dict[str, Callable[[Group], Cell]] = {
+        "audits": Group.count,
+        "median estimate": lambda here: here.median(estimate_of if len(doses(here.runs)) == 1 else no_number),
+        f"within a factor of {FACTOR:g}": lambda here: here.where(is_reader).rate(is_near),
+        "interval holds it": lambda here: here.rate(covered),
+        "median cleared dose": lambda here: here.median(cleared_dose if all(map(is_unread, here.runs)) else no_number),
+    }
+    notes = (
+        "In readings of the whole set; audits that a gate refuses are left out. Within a factor of 1.5: of estimates "
+        "where something was read.",
+        "Cleared dose: the least such that it and all heavier ones are excluded, over targets that read nothing.",
+    )
+    title = f"Readings: {HALVES[key]}"
+    block = cross_table(f"dose-{key}", valid.world, title, "target has read", rows, columns, MIXED, notes)
+    return block if valid.runs else None
+
+
+def no_number(run: Run) -> None:
+    """Where a row's targets have not read alike."""
+
+
+def cleared_dose(run: Run) -> float:
+    """Least dose such that it and all heavier ones are excluded; infinite where none is."""
+    dose = number_in(run.statistics.details, "cleared_dose")
+    return math.inf if dose is None else dose
+
+
+JITTER = 0.045  # on the scale of log(1 + x)
+KINDS: Mapping[str, Callable[[Run], bool]] = {
+    "sibling set read less often": lambda run: not invalid(run) and not reads_related(run),
+    f"sibling set read {MUCH_RELATED} times or more": lambda run: not invalid(run) and reads_related(run),
+    "invalid": invalid,
+}
+
+
+def readings(scope: Scope) -> Filled:
+    """Estimated against true readings, a dot per audit."""
+    world = scope.world
+    runs = [run for run in of_own_base(scope, "reported") if dose_of(run) is not None and estimate_of(run) is not None]
+    kinds = {name: here for name, is_of in KINDS.items() if (here := list(filter(is_of, runs)))}
+    planted = doses(runs)
+
+    def middle(here: list[Run], dose: int) -> Cell:
+        """Median, fifth and ninety-fifth percentile."""
+        if not (here := list(filter(read(dose), here))):
+            return Cell((dash(world.name),) * 3, (), RANGE)
+        ends = map(float, np.quantile([estimate_of(run) or 0.0 for run in here], (0.5, 0.05, 0.95)))
+        anchors = tuple(run.anchor for run in here)
+        return Cell(tuple(Number(formats.decimals(one, 2), one, world.name, anchors) for one in ends), (), RANGE)
+
+    key, columns = f"numbers-readings-{formats.slug(world.name)}", {named(dose): dose for dose in planted}
+    quantities = ("median", "low", "high")
+    block = cross_table(key, world.name, "Estimated readings", "audits", kinds, columns, quantities, cell=middle)
+    if block is None:
+        return figures()
+
+    def paint(canvas: Canvas) -> None:
+        axis = canvas.subplots()
+        for index, (name, here) in enumerate(kinds.items()):
+            jitter = np.random.default_rng(index).uniform(-JITTER, JITTER, (2, len(here)))
+            xs, ys = (np.log1p([of(run) or 0 for run in here]) for of in (dose_of, estimate_of))
+            axis.plot(xs + jitter[0], ys, linestyle="", marker=MARKERS[index], markersize=3, alpha=0.5,
+                      color=colour(index), label=name)  # fmt: skip
+        most, ticks, labels = math.log1p(max(planted)) + 0.1, list(map(math.log1p, planted)), list(map(str, planted))
+        axis.plot((0, most), (0, most), color=QUIET, linewidth=0.7, zorder=0)
+        axis.set(xlabel="readings", ylabel="estimated readings")
+        axis.set_xticks(ticks, labels)
+        axis.set_yticks(ticks, labels)
+        legend_below(canvas, axis, columns=2)
+
+    alt = (
+        "How often the meter says that the set was read against how often it was read, a dot per audit, both on a "
+        "scale of log(1 + x); right estimates lie on the diagonal. Medians, fifth and ninety-fifth percentiles are in "
+        "the table."
+    )
+    return figures(figure_of("readings", world, "Estimated and true readings", alt, block, (5.2, 4.2), paint))
+
+
+# ------------------------------------------------------------------------------- other targets than planted ones
+
+
+def attacks(scope: Scope) -> Filled:
+    """Verdicts by what was done to the target."""
+    titles = {"attacks": "Verdicts on changed targets", "attacks_again": "Verdicts on changed targets, second protocol"}
+    return tables(*(
+        verdicts(scope, key, title, "what was done, target has read",
+                 by_label(runs_of(scope, key), "attack", scope.names.get("attacks", {})))
+        for key, title in titles.items()
+    ))  # fmt: skip
+
+
+def by_label(runs: Sequence[Run], fact: str, known: Mapping[str, str]) -> dict[str, list[Run]]:
+    """Printed name of a label -> the runs that have it; in printed order, those that are not known last."""
+    labels: dict[str, list[Run]] = {label: [] for label in known}
+    for run in sorted(runs, key=lambda run: str(run.get(fact) or "none")):
+        labels.setdefault(str(run.get(fact) or "none"), []).append(run)
+    return {known.get(label, label): here for label, here in labels.items() if here}
+
+
+def stand_ins(scope: Scope) -> Filled:
+    """Verdicts by the base that targets were continued from, where it is not that of the controls."""
+    by_base = by_label(runs := of_other_bases(scope), "base", {})
+    if len(by_base) > 1:
+        by_base["all of these"] = runs
+    return tables(verdicts(scope, "stand-in", "Verdicts on targets of other bases", "base, target has read", by_base))
+
+
+def verdicts(
+    scope: Scope, key: str, title: str, corner: str, kinds: Mapping[str, Sequence[Run]],
+    read: Callable[[Run], int | None] = dose_of, further: Mapping[str, Callable[[Run], bool]] = MappingProxyType({}),
+) -> Block | None:  # fmt: skip
+    """A row for each kind of target and number of readings.
+
+    Args:
+        read: How often the target has read the set.
+        further: Columns of clearances by other rules.
+    """
+    rows: dict[str, Group] = {}
+    for name, runs in kinds.items():
+        every = Group(runs, scope.world.name)
+        planted = sorted({dose for run in runs if (dose := read(run)) is not None})
+        of_dose = {dose: [run for run in runs if read(run) == dose] for dose in (*planted, None)}
+        rows |= {f"{name}, {named(dose)}": Group(of_dose[dose], every.world) for dose in planted}
+        if sum(dose > 0 for dose in planted) > 1:
+            rows[f"{name}, once or more"] = every.where(lambda run: bool(read(run)))
+        if of_dose[None]:
+            rows[f"{name}, a part or unknown"] = Group(of_dose[None], every.world)
+
+    def clearances(decides: Callable[[Run], bool]) -> Callable[[Group], Cell]:
+        return lambda here: here.rate(decides, FALSE if any(map(read, here.runs)) else "")
+
+    columns: dict[str, Callable[[Group], Cell]] = {
+        "audits": Group.count,
+        "not read": clearances(cleared),
+        "read": lambda here: here.rate(found, FALSE if any(read(run) == 0 for run in here.runs) else ""),
+        "no verdict": lambda here: here.where(lambda run: not (cleared(run) or found(run) or invalid(run))).count(),
+        "invalid": lambda here: here.where(invalid).count(),
+        **{name: clearances(decides) for name, decides in further.items()},
+        "median estimate": lambda here: here.median(estimate_of),
+        "interval holds it": lambda here: here.where(lambda run: read(run) is not None).rate(
+            lambda run: holds(run, read(run))
+        ),
+    }
+    notes = (
+        "Not read: evidence of non-membership, false where the set was read once or more. Read: evidence of "
+        "membership, false where nothing was read. Estimate and interval: of all audits, whatever the verdict.",
+    )
+    return cross_table(key, scope.world.name, title, corner, rows, columns, MIXED, notes)
+
+
+# -------------------------------------------------------------------------------------------------- report
+
+AT_A_GLANCE = (
+    "false clearance, read once or more",
+    "power, without related reading",
+    "power, with related reading",
+    "false membership, with related reading",
+    "membership found, read 1x",
+)
+
+
+def cells_of_glance(scope: Scope) -> Iterator[Cell]:
+    here, asked = Group(of_own_base(scope, "reported"), scope.world.name), questions((1,))
+    return (asked[name](here) for name in AT_A_GLANCE)
+
+
+class DoseReport(DeclaredReport):
+    special: ClassVar = {
+        "errors": errors,
+        "power": power,
+        "dose": by_dose,
+        "readings": readings,
+        "size": again.sizes,
+        "ablation": lambda scope: again.ablation(scope, HALVES),
+        "attacks": attacks,
+        "rivals": rivals.rivals,
+        "stand-in": stand_ins,
+        "protocol": protocol.protocol,
+    }
+
+    def first_numbers(self) -> Glance:
+        return Glance(AT_A_GLANCE, cells_of_glance, self.glance_note)
+
+    def scopes(self, runs: Sequence[Run]) -> list[Scope]:
+        """With the audits of other methods that are compared with the meter's, and no others of these methods."""
+        compared = {sweep for key in rivals.KEYS for sweep in self.sweeps[key]}
+        others = [run for run in runs if run.question.sweep in compared and run.question.method in rivals.METHODS]
+        return [
+            replace(one, runs=(*one.runs, *(run for run in others if run.question.world == one.world.name)))
+            for one in super().scopes(runs)
+        ]
