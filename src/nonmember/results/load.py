@@ -53,9 +53,12 @@ class Run:
         return str(data.get("domain") or data.get("label") or self.result.question.corpus)
 
     def get(self, name: str) -> Any:
-        """A fact by name: a field of the question, of its data (half, draw ...), or a dotted path into its settings."""
+        """A fact by name: a field of the question, of its data (half, draw ...; `data.num_documents`, which were asked
+        for), or a dotted path into its settings."""
         if name == "domain":
             return self.domain
+        if name.startswith("data."):
+            return self.question.data.get(name.removeprefix("data."))
         if name == "num_documents":
             return self.statistics.num_documents
         if name in Question.__dataclass_fields__ and name != "score":

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -99,11 +99,13 @@ class Table:
         title: Before the world's; where there is none, the world's alone.
         corner: What the rows' names are, where the facts' names do not say it.
         where: Facts that its results have, see `chosen`. "@one" is one of several targets, the member first.
+        each: Of what parts of each result's details it is, see `parts_of`; `details.each` is the part, the fact `each`
+            its name.
         names: Fact -> its names, where not the report's.
         joined: How the names of several facts make a row's.
         notes: Sentences before what is said of every table, with fields as in a cell.
         said: The same, before it is said what is missing.
-        is_family: Whether its p-values are adjusted as one family; None where a cell holds nothing else.
+        is_family: Whether its p-values, in columns that hold nothing else, are adjusted as one family.
         has_controls: Whether the negative controls stand under or beside it.
         published: The paper's table, whose numbers stand beside ours where the models are the paper's.
     """
@@ -118,11 +120,12 @@ class Table:
     title: str = ""
     corner: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
+    each: str | Mapping[str, str] = ""
     names: Mapping[str, Names] = field(default_factory=dict)
     joined: str = ""
     notes: Sequence[str] = ()
     said: Sequence[str] = ()
-    is_family: bool | None = None
+    is_family: bool = True
     has_controls: bool = False
     published: PublishedTable | None = None
 
@@ -138,8 +141,7 @@ class Table:
         runs, world = self.runs(scope), scope.world
         columns = self._columns(scope, runs)
         rows = tuple(self._row(scope, name, here, columns) for name, here in self.groups(scope, runs).items())
-        is_family = self._is_tested if self.is_family is None else self.is_family
-        tested = adjusted(rows) if is_family else rows
+        tested, family = self._adjusted(rows, tuple(columns.values()))
         by_domain = self.columns == "domain" and self.has_controls and controls.were_run(scope)
         block = Block(
             key="-".join(filter(None, (self.sweep, self.part, formats.slug(world.name)))),
@@ -152,7 +154,7 @@ class Table:
             footer=controls.control_rows(scope, columns) if by_domain else (),
         )
         notes, said = ([note_of(text, runs, scope) for text in texts] for texts in (self.notes, self.said))
-        every = [say_tests(tested) if is_family else "", say_medians(tested), *said, say_missing(block)]
+        every = [say_tests(family), say_medians(tested), *said, say_missing(block)]
         asides = self._asides(scope) if self.has_controls else []
         return filled(block, [*self._left_out(scope, runs), *notes, *every, *asides])
 
@@ -161,6 +163,8 @@ class Table:
     def runs(self, scope: Scope) -> list[Run]:
         """The results it shows."""
         found = chosen(scope.of(self.sweep), self.where, scope)
+        if self.each:
+            found = [part for run in found for part in parts_of(run, self.each)]
         return one_target(scope, found) if self.where.get("target") == "@one" else found
 
     def axes(self, scope: Scope) -> list[Axis]:
@@ -213,9 +217,19 @@ class Table:
         """How the numbers of a cell stand together."""
         return self.templates[""].template if isinstance(self.columns, str) else "{}"
 
-    @property
-    def _is_tested(self) -> bool:
-        return all(template.is_tested for template in self.templates.values())
+    def _adjusted(self, rows: Sequence[Row], columns: Sequence[str]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+        """The rows with adjusted p-values, and their p-values alone."""
+        at = [index for index, name in enumerate(columns) if self.is_family and self._template(name).is_tested]
+        family = adjusted([Row(row.name, tuple(row.cells[index] for index in at)) for row in rows])
+
+        def with_p(row: Row, p_values: Row) -> Row:
+            found = dict(zip(at, p_values.cells, strict=True))
+            return Row(row.name, tuple(found.get(index, cell) for index, cell in enumerate(row.cells)))
+
+        return tuple(map(with_p, rows, family)), family
+
+    def _template(self, column: str) -> CellTemplate:
+        return self.templates[column if column in self.templates else ""]
 
     def _row(self, scope: Scope, name: str, runs: Sequence[Run], columns: Mapping[Any, str]) -> Row:
         def cell(label: Any, column: str) -> Cell:
@@ -223,7 +237,7 @@ class Table:
             if isinstance(self.columns, str):
                 across = self.across(scope).of
                 here = [run for run in runs if run.get(across) == label]
-            template = self.templates[column if column in self.templates else ""]
+            template = self._template(column)
             beside = self.published.get(name, column) if self.published and scope.world.published else ()
             return Cell(template.numbers(here, scope), tuple(map(published_number, beside)), template.template)
 
@@ -264,6 +278,38 @@ def chosen(runs: Iterable[Run], where: Mapping[str, Any], scope: Scope) -> list[
         return found in (wanted if isinstance(wanted, list | tuple) else (wanted,))
 
     return [run for run in runs if all(fits(run.get(fact), wanted) for fact, wanted in where.items())]
+
+
+def parts_of(run: Run, each: str | Mapping[str, str]) -> list[Run]:
+    """A result as several, one for each part of its details.
+
+    Args:
+        run: The result.
+        each: Path of a mapping in the details, whose values are the parts; or of a list of mappings, then a dot and the
+            key of their names; or name of a part -> its path.
+
+    Returns:
+        Results with the part as `details.each` and its name as the fact `each`.
+    """
+    details = run.statistics.details
+    found = (
+        {name: _at(details, path) for name, path in each.items()} if isinstance(each, Mapping) else _at(details, each)
+    )
+
+    def part(name: Any, node: Any) -> Run:
+        statistics = replace(run.statistics, details={**details, "each": node})
+        question = replace(run.question, data={**run.question.data, "each": name})
+        return replace(run, result=replace(run.result, statistics=statistics, question=question))
+
+    return [part(name, node) for name, node in (found or {}).items() if node]
+
+
+def _at(node: Any, path: str) -> Mapping[Any, Any] | None:
+    for step in path.split("."):
+        if isinstance(node, list):
+            return {item[step]: item for item in node}
+        node = node.get(step) if isinstance(node, Mapping) else None
+    return node if isinstance(node, Mapping) else None
 
 
 def note_of(text: str, runs: Sequence[Run], scope: Scope) -> str:
