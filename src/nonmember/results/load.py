@@ -54,11 +54,12 @@ class Run:
 
     def get(self, name: str) -> Any:
         """A fact by name: a field of the question, of its data (half, draw ...; `data.num_documents`, which were asked
-        for), or a dotted path into its settings."""
+        for), of the details (`details.calibration`), or a dotted path into its settings."""
         if name == "domain":
             return self.domain
-        if name.startswith("data."):
-            return self.question.data.get(name.removeprefix("data."))
+        part, _, fact = name.partition(".")
+        if part in ("data", "details"):
+            return (self.question.data if part == "data" else self.statistics.details).get(fact)
         if name == "num_documents":
             return self.statistics.num_documents
         if name in Question.__dataclass_fields__ and name != "score":

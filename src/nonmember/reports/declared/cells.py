@@ -10,7 +10,7 @@ result (`details.rho`, `provenance.seconds`), or two with a slash between them; 
 of those with a p-value and `significant` of those where it is below alpha.
 TARGETS: `untouched`, `member`, or `untouched-member` for the difference of both.
 FORM: `.3` and `+.3` (decimals, with a sign), `.2%` and `+.2%` (in percent), `n` (a count), `p`, and `tested`: a p-value
-that is marked where it contradicts the known truth.
+that is marked where it contradicts the known truth. After others `!` marks where a precondition failed.
 OF: `lowest` or `highest` of several results, where the median stands first; `first` of them; `uniform`: the p of
 Kolmogorov and Smirnov of several p-values; `range` in notes: from the lowest to the highest.
 """
@@ -28,7 +28,7 @@ from typing import Any
 from scipy import stats
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Cell, Number, dash
+from nonmember.reports.core.grid import INVALID, Cell, Number, dash
 from nonmember.reports.core.numbers import P_VALUE, Form, Value, field, mark_of, number, number_in, p_number
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.results.load import Run
@@ -66,13 +66,14 @@ class Quantity:
     targets: str = ""
     form: str = ".3"
     of: str = ""
+    is_checked: bool = False
 
     @classmethod
     def read(cls, name: str, spec: str) -> Quantity:
         """Raises ValueError, with what is allowed, for a field that is none."""
         path, _, targets = name.partition("@")
         form, _, of = spec.partition(",")
-        made = cls(path, targets, form or ".3", of)
+        made = cls(path, targets, form.rstrip("!") or ".3", of, form.endswith("!"))
         if targets not in ("", "untouched", "member", DIFFERENCE):
             raise ValueError(f"{{{name}}}: after @ stands untouched, member or {DIFFERENCE}, not {targets!r}.")
         if of not in ("", FIRST, RANGE, *ENDS):
@@ -130,6 +131,8 @@ class Quantity:
         if self.form == TESTED and self.value is P_VALUE:
             return p_number(runs, world)
         made = number(runs, world, self.value, self.printed)
+        if self.is_checked and made.value is not None and any(map(COUNTS["invalid"], runs)):
+            return replace(made, mark=INVALID)
         is_tested = self.form == TESTED and made.value is not None
         return replace(made, mark=mark_of(made.value, runs)) if is_tested and made.value is not None else made
 

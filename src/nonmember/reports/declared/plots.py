@@ -48,6 +48,7 @@ class Plot:
         marks: "lines", or "bars": points with their intervals.
         band: Whether the area between the ends is shaded.
         is_p: Whether the vertical axis is that of p-values: logarithmic, with a line at the level.
+        level: Where a horizontal line lies otherwise.
         of_numbers: Title of the table of its numbers, before the world's.
 
     The others are as a table's.
@@ -71,6 +72,7 @@ class Plot:
     panels: bool = False
     band: bool = False
     is_p: bool = False
+    level: float = 0
     is_category: bool = False
     of_numbers: str = ""
 
@@ -130,7 +132,7 @@ class Plot:
 
     def _draw(self, axis: Axes, lines: Sequence[Line], alpha: float, xs: Sequence[float], ticks: Any) -> None:
         if not self.is_p:
-            zero_line(axis)
+            zero_line(axis, self.level)
         for index, line in enumerate(lines):
             if self.marks == BARS:
                 draw_bars(axis, line, index, shift=OFFSET * (index - (len(lines) - 1) / 2))

@@ -271,7 +271,7 @@ def chosen(runs: Iterable[Run], where: Mapping[str, Any], scope: Scope) -> list[
     def fits(found: Any, wanted: Any) -> bool:
         if isinstance(wanted, Mapping):
             if found is None:
-                return set(wanted) == {"not"}
+                return set(wanted) == {"not"} and wanted["not"] is not None
             return all(RELATIONS[name](found, of) for name, of in wanted.items())
         if isinstance(wanted, str) and wanted.startswith("@"):
             return wanted == "@one" or bool(found == getattr(scope.world, wanted[1:]))
@@ -301,7 +301,7 @@ def parts_of(run: Run, each: str | Mapping[str, str]) -> list[Run]:
         question = replace(run.question, data={**run.question.data, "each": name})
         return replace(run, result=replace(run.result, statistics=statistics, question=question))
 
-    return [part(name, node) for name, node in (found or {}).items() if node]
+    return [part(name, node) for name, node in (found or {}).items() if node is not None]
 
 
 def _at(node: Any, path: str) -> Mapping[Any, Any] | None:

@@ -47,7 +47,7 @@ def published_block(
             texts = cells[column]
             given = marks(name, column) if marks and texts else ("",) * len(texts)
             numbers = tuple(published_number(text, one) for text, one in zip(texts, given, strict=True))
-            made.append(Cell(numbers or (dash(PUBLISHED),), (), template))
+            made.append(Cell(numbers or (dash(PUBLISHED),), (), "{}" if len(numbers) == 1 else template))
         rows.append(Row(name, tuple(made)))
     return Block(f"{key}-published", PUBLISHED, title, corner, table.columns, tuple(rows), quantities, notes=notes)
 
