@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
+from nonmember.reports.core.grid import DOUBTED, FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
 from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.published import number as value_of
 from nonmember.stats.multiplicity import holm
@@ -31,6 +31,7 @@ def rows_of(
 
 def published_number(text: str, mark: str = "") -> Number:
     """As printed, with the digits of the paper."""
+    text, mark = (text.rstrip("?"), DOUBTED) if text.endswith("?") else (text, mark)
     shown = text.replace("-", formats.MINUS) if text.startswith("-") else text
     return Number(shown, value_of(text), PUBLISHED, mark=mark)
 
