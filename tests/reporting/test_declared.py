@@ -11,9 +11,10 @@ from reading import runs_of
 from nonmember.reports.core.grid import FALSE
 from nonmember.reports.core.worlds import Scope, World
 from nonmember.reports.declared.cells import CellTemplate
+from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.declared.sections import read_sections
-from nonmember.reports.declared.tables import Axis, Table, chosen
+from nonmember.reports.declared.tables import Axis, Table
 from nonmember.reports.render.markdown import cell_text
 
 WORLD = World(

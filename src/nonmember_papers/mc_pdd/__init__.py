@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope
+from nonmember.reports.declared.facts import parts_of
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.report import DeclaredReport
-from nonmember.reports.declared.tables import parts_of
 
 EPOCHS = Plot(
     rows=["domain?", "each"],

@@ -15,9 +15,10 @@ from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, numb
 from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.cells import CellTemplate
+from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.sections import SectionText, read_sections
-from nonmember.reports.declared.tables import Table, chosen
+from nonmember.reports.declared.tables import Table
 from nonmember.reports.render.blocks import published_block
 
 NO_FIGURE = "no results for this figure yet."
