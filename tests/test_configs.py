@@ -28,7 +28,7 @@ from nonmember.config.presets import load_presets
 from nonmember.config.roots import checked, register, require_complete
 from nonmember.config.safety import instantiate
 from nonmember.corpora import Streamed
-from nonmember.reports.papers.fsd.published import TABLE_1, TABLE_4_AUC, TABLE_12, TABLE_15
+from nonmember.reports.core.published import PAPERS, published_tables
 from nonmember.runtime.naming import folder_name, label_of_path
 
 CONF = config_directory()
@@ -37,6 +37,7 @@ PRESETS = presets_directory()
 GROUPS = groups()
 ROWS = load_presets(PRESETS)
 COMMANDS = ("audit", "score", "train", "report", "plan")
+FSD = published_tables(PAPERS / "fsd" / "published.txt")
 STUDIES = ["study", "dose_study", "releases", "published"]  # made for a sweep of their own, with axes of their own
 SAME_MODELS = ["smollm_kinds", "gemma"]  # worlds of other text or another base, by the presets of another
 REAL = ["smollm", *SAME_MODELS]
@@ -655,7 +656,7 @@ def test_fsd_asks_in_the_pythia_world_what_the_paper_asked():
     assert main["model@target"] == ["gpt_j_6b", "opt_6_7b", "pythia_6_9b", "llama_7b", "gpt_neox_20b"]
     assert sizes["model@target"] == ["llama_7b", "llama_13b", "llama_30b"]
     assert axes_of("fsd_lr", "pythia")["model@target"] == ["llama_7b"]
-    assert len(set(pretraining["data.domain"])) == len(TABLE_15.rows) == 20
+    assert len(set(pretraining["data.domain"])) == len(FSD["table15"].rows) == 20
     sweep = composed("fsd_pretraining", ["world=pythia", "data.domain=ubuntu"], beside=SWEEPS)
     assert (sweep.target.path, sweep.data.read) == ("EleutherAI/pythia-6.9b", "once")
     assert composed("fsd_pretraining", ["data.domain=torch"], beside=SWEEPS).target == composed("audit", []).target
@@ -668,11 +669,11 @@ def test_the_report_names_sets_and_models_as_the_paper_prints_them():
     def printed(kind: str, table: str) -> list[str]:
         return [world[kind][label] for label in world[f"{kind}_of"][table]]
 
-    for table, paper in {"table1": TABLE_1, "table12": TABLE_12}.items():
+    for table, paper in {name: FSD[name] for name in ("table1", "table12")}.items():
         assert list(paper.columns) == printed("targets", table)
         assert {row.partition(",")[0] for row in paper.rows} == set(printed("domains", table))
-    assert list(TABLE_4_AUC.columns) == printed("domains", "table4")
-    assert list(TABLE_15.rows) == printed("domains", "table15")
+    assert list(FSD["table4-auc"].columns) == printed("domains", "table4")
+    assert list(FSD["table15"].rows) == printed("domains", "table15")
     for sweep in ("fsd_main", "fsd_target_size", "fsd_pretraining"):
         axes = axes_of(sweep, "pythia")
         assert set(axes["data.domain"]) <= set(world.domains)

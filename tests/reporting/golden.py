@@ -56,14 +56,19 @@ def _cell(cell: Cell) -> list[Any]:
 
 
 def check(document: Document, runs: Sequence[Run]) -> None:
-    """Known by report and results, whichever test builds it; what was never written down passes."""
-    key = f"{document.name} {_hash([(run.path, run.result.to_json()) for run in runs])}"
+    """Known by report, results and files beside them, whichever test builds it; what was never written down passes."""
+    key = f"{document.name} {_hash([(run.path, run.result.to_json(), *_beside(run)) for run in runs])}"
     found, known = hashes(document), json.loads(FILE.read_text())
     if IS_WRITING:
         FILE.write_text(json.dumps(known | {key: known.get(key, {}) | found}, indent=0, sort_keys=True) + "\n")
     elif key in known:
         changed = [part for part in found if known[key].get(part, found[part]) != found[part]]
         assert not changed, f"{document.name} prints something else than before in {sorted(changed)}"
+
+
+def _beside(run: Run) -> list[str]:
+    files = sorted(run.folder.glob("*.parquet")) if run.folder else []
+    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
 
 
 def _hash(part: Any) -> str:

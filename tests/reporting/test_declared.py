@@ -11,9 +11,10 @@ from reading import runs_of
 from nonmember.reports.core.grid import FALSE
 from nonmember.reports.core.worlds import Scope, World
 from nonmember.reports.declared.cells import CellTemplate, computed
+from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.declared.sections import read_sections
-from nonmember.reports.declared.tables import Axis, Table, chosen
+from nonmember.reports.declared.tables import Axis, Table
 from nonmember.reports.render.markdown import cell_text
 
 WORLD = World(
@@ -39,6 +40,8 @@ def scope(*results):
         ("{health.before.ce}", "–"),
         ("{value:.2} ({value:.2,lowest} to {value:.2,highest})", "0.25 (0.25 to 0.25)"),
         ("{cleared} of {count}", "1 of 1"),
+        ("{significant} of {with_p}, {decided}", "1 of 1, 1"),
+        ("{details.rho_reference_target}", "0.850"),
         ("{value@member-untouched}", None),
     ],
 )
@@ -57,7 +60,7 @@ def test_what_a_template_prints(template, printed):
     [
         ("{loss}", "There is no 'loss' in a result: statistics are name, value"),
         ("{value:.x}", "A number has the form p, tested, n, .3"),
-        ("{value:.3,worst}", "after the comma stands lowest, highest, first or range"),
+        ("{value:.3,worst}", "after the comma stands lowest, highest, uniform, first or range"),
     ],
 )
 def test_a_field_that_is_none(template, told):
@@ -96,6 +99,24 @@ def test_rows_columns_and_what_is_said():
     assert {row.name: row.cells[0].ours[0].adjusted for row in block.rows} == {"read": "0.040", "target": "0.020"}
     assert "2 p-values, Holm-adjusted as one family" in block.notes[0]
     assert table.blocks(scope(made_up.result(sweep="another"))) == [], "no results of this table"
+
+
+def test_each_part_of_a_result_and_the_family_of_one_column():
+    scores = {"zlib": {"auc": 0.6, "p": 0.4}, "loss": {"auc": 0.7, "p": 0.5}}
+    curve = [{"size": size, "p": size / 100} for size in (5, 1)]
+    here = scope(made_up.result(details={"scores": scores, "curve": curve}, p_value=0.01))
+    columns = {"AUC": "{details.each.auc}", "p": "{p_value:tested}"}
+    block = Table(["each"], columns, sweep="here", each="scores", names={"each": {"zlib": "Zlib"}}).block(here)
+    assert [[row.name, *map(cell_text, row.cells)] for row in block.rows] == [
+        ["Zlib", "0.600", "0.010 \\[Holm 0.020\\]"],
+        ["loss", "0.700", "0.010 \\[Holm 0.020\\]"],
+    ]
+    assert block.notes[0].startswith("2 p-values, Holm-adjusted as one family.")
+    block = Table(["domain?"], "each", "{details.each.p:p}", sweep="here", each="curve.size").block(here)
+    assert block.columns == ("1", "5")
+    named = {"first": "scores.zlib", "none": "scores.other"}
+    block = Table(["each"], {"AUC": "{details.each.auc}"}, sweep="here", each=named).block(here)
+    assert [row.name for row in block.rows] == ["first"]
 
 
 def test_labels_of_an_axis():

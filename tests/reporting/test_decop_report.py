@@ -13,9 +13,11 @@ from reading import block, built, text
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import INVALID, PUBLISHED
-from nonmember.reports.papers.decop import published
+from nonmember.reports.core.published import PAPERS, published_tables
+from nonmember_papers.decop import decop_beside
 
 DASH = formats.DASH
+MICRO = {"target": "target", "sweep": "decop_table3", "p_value": 0.5, "verdict": "inconclusive"}
 LETTERS = "ABCD"
 
 
@@ -76,11 +78,8 @@ def test_baselines_stand_below(decop_paper):
 def test_calibration_before_and_after(decop_paper):
     sections = built(decop_paper, decop(), decop(sweep="decop_replay_calibrated", calibrated=True, shift=0.03))
     found = block(sections["calibration"], "calibration-recorded")
-    assert [text(found, "LLaMA-2-13B, before", column) for column in found.columns] == [
-        "0.500", "0.290", "0.950", "0.100",
-    ]  # fmt: skip
-    assert [text(found, "LLaMA-2-13B, after", column) for column in found.columns] == [
-        "0.600", "0.300", "0.930", "0.650",
+    assert [text(found, "LLaMA-2-13B", column) for column in found.columns] == [
+        "0.500 / 0.600", "0.290 / 0.300", "0.950 / 0.930", "0.100 / 0.650",
     ]  # fmt: skip
     letters, places = (figure.numbers for figure in sections["calibration"].figures)
     assert text(letters, "LLaMA-2-13B, after calibration", "B") == "0.250"
@@ -121,6 +120,32 @@ def test_seconds_count_only_where_answers_were_made(decop_paper):
     assert text(block(built(decop_paper, idle)["cost"], "cost-recorded"), "LLaMA-2-13B", "seconds") == DASH
 
 
+def by_text(method, suspect, clean, *, domain="scipy", settings, **more):
+    details = {"mean_suspect": suspect, "mean_heldout": clean}
+    return made_up.result(method=method, data={"domain": domain}, details=details, settings=settings, **MICRO | more)
+
+
+def test_probes_of_text_by_setting_set_and_target(decop_paper):
+    results = [
+        by_text("prefix_completion", 0.02, 0.0, p_value=0.03, settings={"k": 32}),
+        by_text("prefix_completion", 0.01, 0.0, settings={"k": 50}),
+        by_text("name_cloze", 0.3, 0.1, p_value=0.001, settings={"with_title": False}),
+        by_text("name_cloze", 0.4, 0.2, settings={"with_title": True}),
+        by_text("name_cloze", 0.0, 0.0, target="other", verdict="invalid", settings={"with_title": False}),
+        by_text("prefix_completion", 0.05, 0.04, domain="sympy", settings={"k": 32}),
+        by_text("prism", 0.9, 0.9, settings={}),
+    ]
+    found = block(built(decop_paper, *results)["table3"], "table3-micro")
+    assert found.columns == ("other", "target")
+    assert text(found, "Completion (32), scipy", "target") == "0.020 / 0.000, p 0.030"
+    assert text(found, "Completion (32), sympy", "target") == "0.050 / 0.040, p 0.500"
+    assert text(found, "Completion (50), scipy", "target") == "0.010 / 0.000, p 0.500"
+    assert text(found, "Name cloze with the title, scipy", "target") == "0.400 / 0.200, p 0.500"
+    assert text(found, "Name cloze, scipy", "target") == "0.300 / 0.100, p 0.001"
+    assert text(found, "Name cloze, scipy", "other") == f"0.000 / 0.000, p 0.500{INVALID}"
+    assert text(found, "Completion (50), scipy", "other") == DASH
+
+
 def test_nothing_is_there_without_results(decop_paper):
     sections = built(decop_paper, made_up.result())
     assert all(one.world == PUBLISHED for section in sections.values() for one in section.blocks)
@@ -128,11 +153,12 @@ def test_nothing_is_there_without_results(decop_paper):
 
 def test_published_means_are_means_of_the_published_numbers():
     """The last columns of tables 2 and 3, to their last digit."""
-    for table in (published.TABLE_2, published.TABLE_3):
+    known = published_tables(PAPERS / "decop" / "published.txt")
+    for table in (known["table2"], known["table3"]):
         for name, row in table.rows.items():
             *values, mean = (float(texts[0]) for texts in row.values())
             assert np.mean(values) == pytest.approx(mean, abs=0.0016), name
-    assert published.of_decop(published.TABLE_11, "GPT-3") == ("3.07e-9",)
+    assert decop_beside().get("GPT-3", "p") == ("3.07e-9",)
 
 
 @pytest.mark.slow

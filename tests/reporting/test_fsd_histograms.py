@@ -16,9 +16,9 @@ import pytest
 from made_up_fsd import READ, UNREAD, fsd
 from reading import text
 
-from nonmember.reports.papers.fsd.histograms import counted_in, edges_of
 from nonmember.reports.render.markdown import cell_text
 from nonmember.results.load import load_runs
+from nonmember_papers.fsd.histograms import counted_in, edges_of
 
 NUM_MEMBERS, NUM_OTHERS, NUM_UNSEEN = 5, 4, 3
 MAIN = "read members 12 times"

@@ -53,9 +53,13 @@ class Run:
         return str(data.get("domain") or data.get("label") or self.result.question.corpus)
 
     def get(self, name: str) -> Any:
-        """A fact by name: a field of the question, of its data (half, draw ...), or a dotted path into its settings."""
+        """A fact by name: a field of the question, of its data (half, draw ...; `data.num_documents`, which were asked
+        for), of the details (`details.calibration`), or a dotted path into its settings."""
         if name == "domain":
             return self.domain
+        part, _, fact = name.partition(".")
+        if part in ("data", "details"):
+            return (self.question.data if part == "data" else self.statistics.details).get(fact)
         if name == "num_documents":
             return self.statistics.num_documents
         if name in Question.__dataclass_fields__ and name != "score":

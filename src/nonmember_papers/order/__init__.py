@@ -11,8 +11,8 @@ from matplotlib.figure import Figure as Canvas
 from scipy import stats
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Block, Cell, Figure, Number, Row, dash
-from nonmember.reports.core.numbers import P_VALUE, counted, number
+from nonmember.reports.core.grid import Block, Cell, Figure, Row
+from nonmember.reports.core.numbers import P_VALUE, number
 from nonmember.reports.core.report import Filled, tables
 from nonmember.reports.core.worlds import Scope, by_domain, select
 from nonmember.reports.declared.report import DeclaredReport
@@ -21,37 +21,11 @@ from nonmember.reports.render.figures import MARKERS, QUIET, colour, figure_of, 
 from nonmember.results.load import Run
 
 BAND = 0.95  # of uniform p-values, rank by rank
-UNIFORM = "p of uniformity: Kolmogorov and Smirnov. The orders are of the same examples under the same target."
 
 
 def clean(scope: Scope) -> Filled:
     drawn = uniform(scope)
-    return replace(by_set(scope), figures=(drawn,) if drawn else ())
-
-
-def by_set(scope: Scope) -> Filled:
-    """Whether p-values of files that nobody has read are uniform."""
-    key, world = "clean", scope.world.name
-    sets = {name: here for name, here in by_domain(scope, key, scope.of(key)).items() if here}
-    columns = ("results", "p < .05", "smallest", "median", "p of uniformity")
-
-    def cells(here: Sequence[Run]) -> tuple[Cell, ...]:
-        found = sorted(p for run in here if (p := P_VALUE(run.result)) is not None)
-        if not found:
-            return (Cell((dash(world),)),) * len(columns)
-        values = (found[0], float(stats.scoreatpercentile(found, 50)), float(stats.kstest(found, "uniform").pvalue))
-        alpha = here[0].result.question.alpha
-        anchors = tuple(run.anchor for run in here)
-        return (
-            Cell((Number(str(len(found)), float(len(found)), world, anchors),)),
-            counted(sum(p < alpha for p in found), len(found), world),
-            *(Cell((Number(formats.p_value(value), value, world),)) for value in values),
-        )
-
-    rows = tuple(Row(name, cells(here)) for name, here in sets.items())
-    bare = Block(f"{key}-{formats.slug(world)}", world, f"p-values where nothing was read. {scope.world.title}", "set",
-                 columns, rows, ("number",))  # fmt: skip
-    return tables(filled(bare, [UNIFORM]))
+    return replace(tables(), figures=(drawn,) if drawn else ())
 
 
 def uniform(scope: Scope) -> Figure | None:

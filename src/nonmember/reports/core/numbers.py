@@ -37,9 +37,12 @@ def detail(*path: str) -> Value:
 
 
 def number_in(node: Any, *path: str) -> float | None:
-    """What stands at a path of names; None where there is no number."""
+    """What stands at a path of names, and of places in lists; None where there is no number."""
     for part in path:
-        node = node.get(part) if isinstance(node, Mapping) else None
+        if isinstance(node, list):
+            node = node[int(part)] if part.isdigit() and int(part) < len(node) else None
+        else:
+            node = node.get(part) if isinstance(node, Mapping) else None
     return _plain(node)
 
 

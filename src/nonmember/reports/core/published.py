@@ -5,7 +5,7 @@
     410m-CPT | 0.82/0.45  .
 
 A line of columns, then a line per row, whose name ends at the bar. Cells hold one or more numbers separated by a slash;
-a dot alone is a cell that the paper does not have.
+a dot alone is a cell that the paper does not have, a question mark behind a number says that it is probably a slip.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class PublishedTable:
 
 def number(text: str) -> float:
     """The value of a printed number: 1.0e-4, .354, 154,387."""
-    return float(text.replace(",", ""))
+    return float(text.replace(",", "").rstrip("?"))
 
 
 def read(text: str) -> PublishedTable:

@@ -4,28 +4,31 @@
 
 A field is `PATH[@TARGETS][:FORM[,OF]]`:
 
-PATH: a field of a result's statistics (`value`, `p_value`, `num_documents` ...), or a dotted path that begins at a part
-of the result (`statistics.details.rho`, `provenance.seconds`), or two with a slash between them; `count` is the number
-of results, `cleared`, `found` and `invalid` of those with that verdict.
+PATH: a field of a result's statistics (`value`, `p_value` ...), or a dotted path that begins at one or at a part of the
+result (`details.rho`, `provenance.seconds`), or two with a slash between them; `count` is the number of results,
+`cleared`, `found` and `invalid` of those with that verdict, `decided` of those with evidence of either kind, `with_p`
+of those with a p-value and `significant` of those where it is below alpha.
 TARGETS: `untouched`, `member`, or `untouched-member` for the difference of both.
 FORM: `.3` and `+.3` (decimals, with a sign), `.2%` and `+.2%` (in percent), `n` (a count), `p`, and `tested`: a p-value
-that is marked where it contradicts the known truth.
-OF: `lowest` or `highest` of several results, where the median stands first; `first` of them; `range` in notes: from the
-lowest to the highest.
+that is marked where it contradicts the known truth. After others `!` marks where a precondition failed.
+OF: `lowest` or `highest` of several results, where the median stands first; `first` of them; `uniform`: the p of
+Kolmogorov and Smirnov of several p-values; `range` in notes: from the lowest to the highest.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from string import Formatter
 from typing import Any
 
+from scipy import stats
+
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Cell, Number, dash
+from nonmember.reports.core.grid import INVALID, Cell, Number, dash
 from nonmember.reports.core.numbers import P_VALUE, Form, Value, field, mark_of, number, number_in, p_number
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.results.load import Run
@@ -33,14 +36,24 @@ from nonmember.results.result import AuditResult, Statistics
 
 DECIMALS = re.compile(r"(?P<sign>\+?)\.(?P<digits>\d)(?P<percent>%?)")
 TESTED = "tested"
-COUNTS = {
-    "count": None,
-    "cleared": "evidence_of_non_membership",
-    "found": "evidence_of_membership",
-    "invalid": "invalid",
+
+
+def uniformity(p_values: Sequence[float]) -> float:
+    """p of the test of Kolmogorov and Smirnov."""
+    return float(stats.kstest(p_values, "uniform").pvalue)
+
+
+COUNTS: Mapping[str, Callable[[Run], bool]] = {
+    "count": lambda run: True,
+    "cleared": lambda run: run.verdict.decision == "evidence_of_non_membership",
+    "found": lambda run: run.verdict.decision == "evidence_of_membership",
+    "decided": lambda run: run.verdict.decision.startswith("evidence"),
+    "invalid": lambda run: run.verdict.decision == "invalid",
+    "with_p": lambda run: P_VALUE(run.result) is not None,
+    "significant": lambda run: (p := P_VALUE(run.result)) is not None and p < run.question.alpha,
 }
 DIFFERENCE = "untouched-member"
-ENDS = {"lowest": min, "highest": max}
+ENDS: Mapping[str, Callable[[Sequence[float]], float]] = {"lowest": min, "highest": max, "uniform": uniformity}
 RANGE, FIRST = "range", "first"
 FORMS: Mapping[str, Form] = {"p": formats.p_value, TESTED: formats.p_value, "n": formats.count}
 
@@ -53,17 +66,20 @@ class Quantity:
     targets: str = ""
     form: str = ".3"
     of: str = ""
+    is_checked: bool = False
 
     @classmethod
     def read(cls, name: str, spec: str) -> Quantity:
         """Raises ValueError, with what is allowed, for a field that is none."""
         path, _, targets = name.partition("@")
         form, _, of = spec.partition(",")
-        made = cls(path, targets, form or ".3", of)
+        made = cls(path, targets, form.rstrip("!") or ".3", of, form.endswith("!"))
         if targets not in ("", "untouched", "member", DIFFERENCE):
             raise ValueError(f"{{{name}}}: after @ stands untouched, member or {DIFFERENCE}, not {targets!r}.")
         if of not in ("", FIRST, RANGE, *ENDS):
-            raise ValueError(f"{{{name}:{spec}}}: after the comma stands lowest, highest, first or range, not {of!r}.")
+            raise ValueError(
+                f"{{{name}:{spec}}}: after the comma stands {', '.join(ENDS)}, first or range, not {of!r}."
+            )
         _ = made.printed, made.value
         return made
 
@@ -84,10 +100,15 @@ class Quantity:
         if self.path in Statistics.__dataclass_fields__:
             return field(self.path)
         head, *path = self.path.split(".")
-        if self.path not in COUNTS and head not in AuditResult.__dataclass_fields__:
+        if self.path not in COUNTS and not {head} & {
+            *AuditResult.__dataclass_fields__,
+            *Statistics.__dataclass_fields__,
+        }:
             known = ", ".join(Statistics.__dataclass_fields__)
             raise ValueError(f"There is no {self.path!r} in a result: statistics are {known}; or begin at a part of it "
                              f"({', '.join(AuditResult.__dataclass_fields__)}).")  # fmt: skip
+        if head in Statistics.__dataclass_fields__:
+            head, path = "statistics", [head, *path]
         return lambda result: number_at(result, head, *path)
 
     def number(self, runs: Sequence[Run], scope: Scope) -> Number:
@@ -110,6 +131,8 @@ class Quantity:
         if self.form == TESTED and self.value is P_VALUE:
             return p_number(runs, world)
         made = number(runs, world, self.value, self.printed)
+        if self.is_checked and made.value is not None and any(map(COUNTS["invalid"], runs)):
+            return replace(made, mark=INVALID)
         is_tested = self.form == TESTED and made.value is not None
         return replace(made, mark=mark_of(made.value, runs)) if is_tested and made.value is not None else made
 
@@ -124,7 +147,7 @@ class Quantity:
         found = [(run, value) for run in runs if (value := self.value(run.result)) is not None and math.isfinite(value)]
         if not found:
             return dash(world)
-        end = ENDS[self.of](value for _, value in found)
+        end = ENDS[self.of]([value for _, value in found])
         made = Number(self.printed(end), end, world, tuple(run.anchor for run, _ in found))
         return replace(made, mark=mark_of(end, runs)) if self.form == TESTED else made
 
@@ -137,11 +160,11 @@ def ratio(above: Value, below: Value) -> Value:
     return value
 
 
-def count_of(runs: Sequence[Run], decision: str | None, world: str) -> Number:
-    """How many of the results have this verdict, or any; a dash where there are no results."""
+def count_of(runs: Sequence[Run], holds: Callable[[Run], bool], world: str) -> Number:
+    """Of how many of the results it holds; a dash where there are no results."""
     if not runs:
         return dash(world)
-    found = sum(decision is None or run.verdict.decision == decision for run in runs)
+    found = sum(map(holds, runs))
     return Number(formats.count(found), float(found), world, tuple(run.anchor for run in runs))
 
 
@@ -209,7 +232,7 @@ class CellTemplate:
     @property
     def is_tested(self) -> bool:
         """Whether it holds p-values that are tested, and nothing else."""
-        return all(one.form == TESTED for one in self.quantities)
+        return bool(self.quantities) and all(one.form == TESTED for one in self.quantities)
 
     def numbers(self, runs: Sequence[Run], scope: Scope) -> tuple[Number, ...]:
         return tuple(one.number(runs, scope) for one in self.quantities)

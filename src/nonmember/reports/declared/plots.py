@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from textwrap import fill
 from typing import Any
 
 from matplotlib.axes import Axes
@@ -30,6 +31,7 @@ from nonmember.reports.render.figures import (
 
 LINES, BARS = "lines", "bars"
 OFFSET = 0.16  # between the bars of two lines
+TICK_WIDTH = 13  # letters
 SIZE = (5.6, 3.4)
 
 
@@ -46,6 +48,7 @@ class Plot:
         marks: "lines", or "bars": points with their intervals.
         band: Whether the area between the ends is shaded.
         is_p: Whether the vertical axis is that of p-values: logarithmic, with a line at the level.
+        level: Where a horizontal line lies otherwise.
         of_numbers: Title of the table of its numbers, before the world's.
 
     The others are as a table's.
@@ -63,11 +66,13 @@ class Plot:
     part: str = ""
     corner: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
+    each: str | Mapping[str, str] = ""
     names: Mapping[str, Names] = field(default_factory=dict)
     marks: str = LINES
     panels: bool = False
     band: bool = False
     is_p: bool = False
+    level: float = 0
     is_category: bool = False
     of_numbers: str = ""
 
@@ -79,7 +84,7 @@ class Plot:
     def table(self) -> Table:
         return Table(
             self.rows, self.x, self.cell, self.numbers, self.sweep, part=self.part, title=self.of_numbers,
-            corner=self.corner, where=self.where, names=self.names, is_family=False,
+            corner=self.corner, where=self.where, each=self.each, names=self.names, is_family=False,
         )  # fmt: skip
 
     def figure(self, scope: Scope) -> Figure | None:
@@ -88,8 +93,9 @@ class Plot:
             return None
         runs = self.table.runs(scope)
         labels = self.table.labels(self.table.across(scope), scope, runs)
-        xs = range(len(labels)) if self.is_category or self.marks == BARS else [float(label) for label in labels]
-        ticks = list(labels.values()) if self.is_category or self.marks == BARS else None
+        is_named = self.is_category or self.marks == BARS
+        xs = range(len(labels)) if is_named else [float(label) for label in labels]
+        ticks = [fill(name, TICK_WIDTH) for name in labels.values()] if is_named else None
         lines, alpha = lines_of(block, xs), runs[0].result.question.alpha
         groups = self._panels(scope, lines)
 
@@ -126,10 +132,10 @@ class Plot:
 
     def _draw(self, axis: Axes, lines: Sequence[Line], alpha: float, xs: Sequence[float], ticks: Any) -> None:
         if not self.is_p:
-            zero_line(axis)
+            zero_line(axis, self.level)
         for index, line in enumerate(lines):
             if self.marks == BARS:
-                draw_bars(axis, line, index, shift=OFFSET * (index - 0.5))
+                draw_bars(axis, line, index, shift=OFFSET * (index - (len(lines) - 1) / 2))
             else:
                 draw_line(axis, line, index, band=self.band)
         if self.is_p:

@@ -14,9 +14,11 @@ from nonmember.reports.core.numbers import counted, mark
 from nonmember.reports.core.published import ALPHA, PAPERS, PublishedTable, number, published_tables
 from nonmember.reports.core.report import Filled, Glance, Part, Report, tables
 from nonmember.reports.core.worlds import Scope
+from nonmember.reports.declared.cells import CellTemplate
+from nonmember.reports.declared.facts import chosen
 from nonmember.reports.declared.plots import Plot
 from nonmember.reports.declared.sections import SectionText, read_sections
-from nonmember.reports.declared.tables import Table, chosen
+from nonmember.reports.declared.tables import Table
 from nonmember.reports.render.blocks import published_block
 
 NO_FIGURE = "no results for this figure yet."
@@ -85,7 +87,7 @@ class DeclaredReport(Report):
         published: Key of a table of published.txt -> fields of `Printed`.
         made_by: Section -> keys of the sweeps that fill it, where not its own.
         glance: Column of the first table -> `of`, the facts of the results that count, and `decision`, the verdict of
-            those among them that are counted.
+            those among them that are counted; or `cell`, what of them stands there.
         glance_note: How to read it.
         notes: Sentences above everything.
         special: Section -> what else stands in it.
@@ -171,8 +173,11 @@ class DeclaredReport(Report):
         def cells(scope: Scope) -> Iterable[Cell]:
             for column in self.glance.values():
                 of = chosen(scope.runs, column["of"], scope)
-                found = sum(run.verdict.decision == column["decision"] for run in of)
-                yield counted(found, len(of), scope.world.name)
+                if "cell" in column:
+                    yield CellTemplate(column["cell"]).cell(of, scope)
+                else:
+                    found = sum(run.verdict.decision == column["decision"] for run in of)
+                    yield counted(found, len(of), scope.world.name)
 
         return Glance(tuple(self.glance), cells, self.glance_note)
 

@@ -6,8 +6,7 @@ number beside ours, and which cells are missing.
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import product
@@ -18,6 +17,7 @@ from nonmember.reports.core.grid import Block, Cell, Row
 from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.worlds import Scope, one_target
 from nonmember.reports.declared.cells import CellTemplate
+from nonmember.reports.declared.facts import chosen, parts_of
 from nonmember.reports.render.blocks import adjusted, filled, published_number, say_medians, say_missing, say_tests
 from nonmember.results.load import Run
 
@@ -99,11 +99,13 @@ class Table:
         title: Before the world's; where there is none, the world's alone.
         corner: What the rows' names are, where the facts' names do not say it.
         where: Facts that its results have, see `chosen`. "@one" is one of several targets, the member first.
+        each: Of what parts of each result's details it is, see `parts_of`; `details.each` is the part, the fact `each`
+            its name.
         names: Fact -> its names, where not the report's.
         joined: How the names of several facts make a row's.
         notes: Sentences before what is said of every table, with fields as in a cell.
         said: The same, before it is said what is missing.
-        is_family: Whether its p-values are adjusted as one family; None where a cell holds nothing else.
+        is_family: Whether its p-values, in columns that hold nothing else, are adjusted as one family.
         has_controls: Whether the negative controls stand under or beside it.
         published: The paper's table, whose numbers stand beside ours where the models are the paper's.
     """
@@ -118,11 +120,12 @@ class Table:
     title: str = ""
     corner: str = ""
     where: Mapping[str, Any] = field(default_factory=dict)
+    each: str | Mapping[str, str] = ""
     names: Mapping[str, Names] = field(default_factory=dict)
     joined: str = ""
     notes: Sequence[str] = ()
     said: Sequence[str] = ()
-    is_family: bool | None = None
+    is_family: bool = True
     has_controls: bool = False
     published: PublishedTable | None = None
 
@@ -138,8 +141,7 @@ class Table:
         runs, world = self.runs(scope), scope.world
         columns = self._columns(scope, runs)
         rows = tuple(self._row(scope, name, here, columns) for name, here in self.groups(scope, runs).items())
-        is_family = self._is_tested if self.is_family is None else self.is_family
-        tested = adjusted(rows) if is_family else rows
+        tested, family = self._adjusted(rows, tuple(columns.values()))
         by_domain = self.columns == "domain" and self.has_controls and controls.were_run(scope)
         block = Block(
             key="-".join(filter(None, (self.sweep, self.part, formats.slug(world.name)))),
@@ -152,7 +154,7 @@ class Table:
             footer=controls.control_rows(scope, columns) if by_domain else (),
         )
         notes, said = ([note_of(text, runs, scope) for text in texts] for texts in (self.notes, self.said))
-        every = [say_tests(tested) if is_family else "", say_medians(tested), *said, say_missing(block)]
+        every = [say_tests(family), say_medians(tested), *said, say_missing(block)]
         asides = self._asides(scope) if self.has_controls else []
         return filled(block, [*self._left_out(scope, runs), *notes, *every, *asides])
 
@@ -161,6 +163,8 @@ class Table:
     def runs(self, scope: Scope) -> list[Run]:
         """The results it shows."""
         found = chosen(scope.of(self.sweep), self.where, scope)
+        if self.each:
+            found = [part for run in found for part in parts_of(run, self.each)]
         return one_target(scope, found) if self.where.get("target") == "@one" else found
 
     def axes(self, scope: Scope) -> list[Axis]:
@@ -213,9 +217,19 @@ class Table:
         """How the numbers of a cell stand together."""
         return self.templates[""].template if isinstance(self.columns, str) else "{}"
 
-    @property
-    def _is_tested(self) -> bool:
-        return all(template.is_tested for template in self.templates.values())
+    def _adjusted(self, rows: Sequence[Row], columns: Sequence[str]) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
+        """The rows with adjusted p-values, and their p-values alone."""
+        at = [index for index, name in enumerate(columns) if self.is_family and self._template(name).is_tested]
+        family = adjusted([Row(row.name, tuple(row.cells[index] for index in at)) for row in rows])
+
+        def with_p(row: Row, p_values: Row) -> Row:
+            found = dict(zip(at, p_values.cells, strict=True))
+            return Row(row.name, tuple(found.get(index, cell) for index, cell in enumerate(row.cells)))
+
+        return tuple(map(with_p, rows, family)), family
+
+    def _template(self, column: str) -> CellTemplate:
+        return self.templates[column if column in self.templates else ""]
 
     def _row(self, scope: Scope, name: str, runs: Sequence[Run], columns: Mapping[Any, str]) -> Row:
         def cell(label: Any, column: str) -> Cell:
@@ -223,7 +237,7 @@ class Table:
             if isinstance(self.columns, str):
                 across = self.across(scope).of
                 here = [run for run in runs if run.get(across) == label]
-            template = self.templates[column if column in self.templates else ""]
+            template = self._template(column)
             beside = self.published.get(name, column) if self.published and scope.world.published else ()
             return Cell(template.numbers(here, scope), tuple(map(published_number, beside)), template.template)
 
@@ -243,27 +257,6 @@ class Table:
         if (sweep := scope.sweep_of(self.sweep)) != (first := scope.sweeps[self.sweep][0]):
             asides.append(f"From the sweep {sweep}, since {first} was not run in this world.")
         return asides
-
-
-RELATIONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "not": operator.ne, "above": operator.gt, "from": operator.ge, "below": operator.lt,
-}  # fmt: skip
-
-
-def chosen(runs: Iterable[Run], where: Mapping[str, Any], scope: Scope) -> list[Run]:
-    """The results with these facts: a value, a list of values, or relations (`not`, `above`, `from`, `below`: a value).
-    "@member" and "@untouched" are the world's."""
-
-    def fits(found: Any, wanted: Any) -> bool:
-        if isinstance(wanted, Mapping):
-            if found is None:
-                return set(wanted) == {"not"}
-            return all(RELATIONS[name](found, of) for name, of in wanted.items())
-        if isinstance(wanted, str) and wanted.startswith("@"):
-            return wanted == "@one" or bool(found == getattr(scope.world, wanted[1:]))
-        return found in (wanted if isinstance(wanted, list | tuple) else (wanted,))
-
-    return [run for run in runs if all(fits(run.get(fact), wanted) for fact, wanted in where.items())]
 
 
 def note_of(text: str, runs: Sequence[Run], scope: Scope) -> str:

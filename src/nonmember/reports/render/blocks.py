@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
+from nonmember.reports.core.grid import DOUBTED, FALSE, INVALID, MISSED, PUBLISHED, Block, Cell, Number, Row, dash
 from nonmember.reports.core.published import PublishedTable
 from nonmember.reports.core.published import number as value_of
 from nonmember.reports.core.worlds import Scope
@@ -35,6 +35,7 @@ def rows_of(
 
 def published_number(text: str, mark: str = "") -> Number:
     """As printed, with the digits of the paper."""
+    text, mark = (text.rstrip("?"), DOUBTED) if text.endswith("?") else (text, mark)
     shown = text.replace("-", formats.MINUS) if text.startswith("-") else text
     return Number(shown, value_of(text), PUBLISHED, mark=mark)
 
@@ -51,7 +52,7 @@ def published_block(
             texts = cells[column]
             given = marks(name, column) if marks and texts else ("",) * len(texts)
             numbers = tuple(published_number(text, one) for text, one in zip(texts, given, strict=True))
-            made.append(Cell(numbers or (dash(PUBLISHED),), (), template))
+            made.append(Cell(numbers or (dash(PUBLISHED),), (), "{}" if len(numbers) == 1 else template))
         rows.append(Row(name, tuple(made)))
     return Block(f"{key}-published", PUBLISHED, title, corner, table.columns, tuple(rows), quantities, notes=notes)
 

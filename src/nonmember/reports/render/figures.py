@@ -124,8 +124,8 @@ def size_of_panels(number: int, height: float = PANEL_HEIGHT) -> tuple[float, fl
     return PANEL_WIDTH * columns, height * -(-number // columns) + 0.55
 
 
-def zero_line(axis: Axes) -> None:
-    axis.axhline(0, color=QUIET, linewidth=0.7, zorder=0)
+def zero_line(axis: Axes, level: float = 0) -> None:
+    axis.axhline(level, color=QUIET, linewidth=0.7, zorder=0)
 
 
 def legend_below(canvas: Canvas, axis: Axes, columns: int = 4) -> None:

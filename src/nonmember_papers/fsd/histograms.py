@@ -23,9 +23,9 @@ from nonmember.reports.core.grid import Block, Cell, Figure, Number, Row
 from nonmember.reports.core.numbers import detail
 from nonmember.reports.core.report import Filled, figures
 from nonmember.reports.core.worlds import Scope, by_domain, one_target, select
-from nonmember.reports.papers.fsd.grids import say_differences
 from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below
 from nonmember.results.load import Run
+from nonmember_papers.fsd.differences import say_differences
 
 KEY = "figure2"
 PERPLEXITY, MIN_K = "perplexity", "mink(0.2)"  # the paper's
@@ -152,7 +152,7 @@ def figure_2(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure:
 
 def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure:
     """A panel a quantity."""
-    ppl, min_k = (scope.names["scores"].get(score, score) for score in (PERPLEXITY, MIN_K))
+    ppl, min_k = (scope.names["each"].get(score, score) for score in (PERPLEXITY, MIN_K))
 
     def row(one: Audited) -> list[Panel]:
         quantities = {

@@ -1,0 +1,214 @@
+"""What of DE-COP's report is computed: the works of both groups, answers by letter, what a work costs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from nonmember.reports.core import formats
+from nonmember.reports.core.grid import Block, Cell, Figure, Number, Row
+from nonmember.reports.core.numbers import number_in
+from nonmember.reports.core.published import PAPERS, PublishedTable, published_tables
+from nonmember.reports.core.report import Filled, tables
+from nonmember.reports.core.worlds import Scope, select
+from nonmember.reports.declared.plots import Plot
+from nonmember.reports.declared.report import DeclaredReport
+from nonmember.reports.declared.tables import Table
+from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below, panels, size_of_panels
+from nonmember.results.load import Run
+from nonmember.stats.classification import roc_auc, roc_points, tpr_at_fpr
+
+GROUPS = {"suspect": "suspect", "heldout": "clean"}
+CHANCE = 0.25
+
+QUARTILES = ("lowest", "first quarter", "median", "third quarter", "highest")
+RATES = ("suspect works above, 5% of clean ones", "suspect works above, 10%", "ROC area")
+SORTED = (
+    "Share of right answers of every work, sorted, suspect and clean works as two lines; dotted at chance, a quarter; "
+    "a panel per target."
+)
+CURVE = (
+    "ROC curve: share of suspect works above a threshold against the share of clean ones, with the diagonal of chance; "
+    "a panel per target."
+)
+
+Shares = Mapping[str, Sequence[float]]  # group -> share of right answers of each work
+Paint = Callable[[Axes, Shares], None]
+
+# ------------------------------------------------------------------------------------------- facts of results
+
+
+def with_facts(run: Run) -> Run:
+    """With the name of a probe of text, as the paper calls it, and seconds per work where answers were made."""
+    details, made = run.statistics.details, run.result.provenance.made
+    works = sum(number_in(details, f"num_{group}_works") or 0 for group in GROUPS)
+    is_made = any(made.get(name) for name in ("tokens_observed", "answers_asked"))
+    seconds = run.result.provenance.seconds / works if works and is_made else None
+    return with_data(run, {"probe": probe(run)}, {**details, "seconds_per_work": seconds})
+
+
+def probe(run: Run) -> str:
+    if run.question.method == "prefix_completion":
+        return f"Completion ({run.get('k')})"
+    return "Name cloze with the title" if run.get("with_title") else "Name cloze"
+
+
+def with_data(run: Run, data: Mapping[str, Any], details: Mapping[str, Any], **more: Any) -> Run:
+    question = replace(run.question, data={**run.question.data, **data}, **more)
+    statistics = replace(run.statistics, details=details)
+    return replace(run, result=replace(run.result, question=question, statistics=statistics))
+
+
+def decop_beside() -> PublishedTable:
+    """The rows of DE-COP itself in tables 2 and 11: model -> our columns."""
+    known = published_tables(PAPERS / "decop" / "published.txt")
+    columns = {"best balanced accuracy": known["table2"], "p": known["table11"]}
+    models = known["table11"].columns
+    return PublishedTable(
+        tuple(columns), {name: {column: of.get("DE-COP", name) for column, of in columns.items()} for name in models}
+    )
+
+
+# ------------------------------------------------------------------------------------------------ the works
+
+
+def of_works(scope: Scope) -> Filled:
+    """Every work's share of right answers, and the ROC curve of works, a panel per target."""
+    runs = select(scope.of("books"), method="decop", details__calibration=None)
+    names = scope.world.found("target", runs)
+    first = {name: here[0] for target, name in names.items() if (here := select(runs, target=target))}
+    found = {name: run for name, run in first.items() if run.get("details.works")}
+    if not found:
+        return tables()
+    shares = {
+        name: {group: run.get("details.works")[group]["accuracy"] for group in GROUPS} for name, run in found.items()
+    }
+
+    def row(name: str, run: Run, values: Sequence[float]) -> Row:
+        numbers = (Number(formats.decimals(value), value, scope.world.name, (run.anchor,)) for value in values)
+        return Row(name, tuple(Cell((number,)) for number in numbers))
+
+    def drawn(key: str, title: str, alt: str, columns: Sequence[str], rows: Sequence[Row], panel: Paint) -> Figure:
+        world = scope.world
+        name = f"numbers-{key}-{formats.slug(world.name)}"
+        block = Block(name, world.name, f"{title}. {world.title}", "target", (*columns,), (*rows,), ("share",))
+
+        def paint(canvas: Canvas) -> None:
+            for axis, here in zip(panels(canvas, tuple(shares)), shares.values(), strict=True):
+                panel(axis, here)
+            legend_below(canvas, canvas.axes[0])
+
+        return figure_of(key, world, title, alt, block, size_of_panels(len(shares)), paint)
+
+    quartiles = [
+        row(f"{name}, {shown}", run, np.percentile(shares[name][group], (0, 25, 50, 75, 100)).tolist())
+        for name, run in found.items()
+        for group, shown in GROUPS.items()
+    ]
+    rates = [row(name, run, rates_of(shares[name])) for name, run in found.items()]
+    accuracies = drawn("accuracies", "Share of right answers, work by work", SORTED, QUARTILES, quartiles, paint_sorted)
+    roc = drawn("roc", "Suspect from clean works", CURVE, RATES, rates, paint_roc)
+    return replace(tables(), figures=(accuracies, roc))
+
+
+def rates_of(groups: Shares) -> list[float]:
+    values, labels = scored(groups)
+    return [*(tpr_at_fpr(values, labels, fpr, "<=") for fpr in (0.05, 0.1)), roc_auc(values, labels)]
+
+
+def scored(groups: Shares) -> tuple[list[float], list[int]]:
+    """Shares of right answers, and 1 for suspect works."""
+    values = [value for found in groups.values() for value in found]
+    return values, [1] * len(groups["suspect"]) + [0] * len(groups["heldout"])
+
+
+def paint_sorted(axis: Axes, groups: Shares) -> None:
+    for index, (group, values) in enumerate(groups.items()):
+        axis.plot(
+            np.linspace(0, 1, len(values)),
+            sorted(values),
+            color=colour(index),
+            marker=".",
+            markersize=3,
+            linewidth=0.8,
+            label=f"{GROUPS[group]} works",
+        )
+    axis.axhline(CHANCE, color=QUIET, linewidth=0.7, linestyle=":")
+    axis.set(ylim=(0, 1), xlabel="works, sorted", ylabel="right answers")
+
+
+def paint_roc(axis: Axes, groups: Shares) -> None:
+    points = roc_points(*scored(groups))
+    axis.plot((0, 1), (0, 1), color=QUIET, linewidth=0.7, zorder=0)
+    axis.step(points.fpr, points.tpr, where="post", color=colour(0))
+    axis.set(xlabel="clean works above", ylabel="suspect works above", xlim=(0, 1), ylim=(0, 1.01))
+
+
+# ---------------------------------------------------------------------------------------------- the letters
+
+LETTERS = Plot(
+    rows=["target?", "when?"],
+    x="each",
+    cell="{details.each}",
+    numbers=["share"],
+    sweep="letters",
+    title="Probability of the letters, clean works",
+    labels=("letter", "probability"),
+    alt="Mean probability of the letters A to D over the clean works (the share of answers, where probabilities are "
+    "not known), before and after calibration where there was one, with a line at a quarter; a panel per target.",
+    names={"when": {"before": "before calibration", "after": "after calibration"}},
+    panels=True,
+    marks="bars",
+    level=CHANCE,
+)
+PLACES = replace(
+    LETTERS,
+    sweep="places",
+    title="Right answers by the place of the original, clean works",
+    labels=("place of the original", "right answers"),
+    alt="Share of right answers about clean works where the original stands at A, B, C or D, before and after "
+    "calibration where there was one, with a line at a quarter; a panel per target.",
+)
+
+
+def by_letter(scope: Scope) -> Filled:
+    """What is chosen, and where the original is found, letter by letter; before and after calibration."""
+    runs = [run for key in ("calibration", "books") for run in scope.of(key) if run.question.method == "decop"]
+    runs = list({run.anchor: run for run in runs}.values())
+    found = [*letters(runs, "letters", ("probability", "chosen")), *letters(runs, "places", ("accuracy",))]
+    parts = replace(scope, runs=tuple(found), sweeps={"letters": ["letters"], "places": ["places"]})
+    drawn = (plot.figure(parts) for plot in (LETTERS, PLACES))
+    return replace(tables(), figures=tuple(figure for figure in drawn if figure is not None))
+
+
+def letters(runs: Sequence[Run], key: str, quantities: Sequence[str]) -> Iterator[Run]:
+    """A result for each letter; of a target by the first of the quantities that is known of it."""
+    for target in dict.fromkeys(run.question.target for run in runs):
+        found = [(run, run.get("details.letters")["heldout"]) for run in select(runs, target=target)]
+        for when, suffix in (("before", ""), ("after", "_calibrated")):
+            known = (name for name in quantities if any(name + suffix in of for _, of in found))
+            for name in list(known)[:1]:
+                for run, of in found:
+                    for letter, share in of.get(name + suffix, {}).items():
+                        yield with_data(run, {"each": letter, "when": when}, {"each": share}, sweep=key)
+
+
+class DecopReport(DeclaredReport):
+    special: ClassVar = {"books": of_works, "calibration": by_letter}
+
+    @cached_property
+    def all_tables(self) -> list[Table]:
+        beside = decop_beside()
+        return [
+            replace(table, published=beside) if "best balanced accuracy" in table.columns else table
+            for table in super().all_tables
+        ]
+
+    def scopes(self, runs: Sequence[Run]) -> list[Scope]:
+        return super().scopes([with_facts(run) for run in runs])
