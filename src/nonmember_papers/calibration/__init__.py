@@ -65,10 +65,6 @@ from nonmember_papers.calibration.rules import (
 HALVES = {"reported": "the reported half", "chosen": "the half that rules were chosen on"}
 SIZES = ("n = 100", "n = 500")
 QUANTITIES = ("cleared", "of", "low", "high")
-CLUSTERED = (
-    "Audits of one set share its documents and its controls, so the intervals, which take them as independent, are "
-    "too short where a set is special; the tables by set show whether one is."
-)
 
 
 def by_clearance(scope: Scope) -> list[Run]:
@@ -132,7 +128,6 @@ def errors(half: str, name: str, runs: Sequence[Run], world: str) -> Block | Non
         "against the power.",
         "Own base: targets that were continued from the very model the controls are made of; the other rows of "
         "clearance are of targets of other base models.",
-        CLUSTERED,
     )
     rows = {rule.name: rule for rule in RULES}
     return cross_table(f"errors-{half}", world, f"Errors on {name}", "rule", rows, columns, QUANTITIES, notes)
