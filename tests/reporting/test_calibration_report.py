@@ -9,9 +9,9 @@ from reading import built
 from scipy import stats
 
 from nonmember.reports.core.grid import FALSE
-from nonmember.reports.papers.calibration.tables import HALVES
 from nonmember.reports.render.markdown import cell_text
 from nonmember.stats.margins import prediction_p_value
+from nonmember_papers.calibration import HALVES
 
 
 def text(section, key, row, column):

@@ -18,7 +18,6 @@ from nonmember.reports.core.report import Filled, Glance, figures, tables
 from nonmember.reports.core.worlds import Scope
 from nonmember.reports.declared.report import DeclaredReport
 from nonmember.reports.planted.audits import (
-    CLUSTERED,
     FACTOR,
     MIXED,
     MUCH_RELATED,
@@ -113,7 +112,6 @@ def errors(scope: Scope) -> Filled:
         f"With related reading: the target read the other set of the same library {MUCH_RELATED} times or more; "
         "without: less often. Audits that a gate refuses count against power, and as no error.",
         f"Panels of features: {used}.",
-        CLUSTERED,
     )
     asked = questions(doses([run for of in here.values() for run in of.runs], least=1))
     columns = {HALVES[key]: of for key, of in here.items()}
@@ -131,8 +129,7 @@ def power(scope: Scope) -> Filled:
 
     def cell(row: tuple[list[Run], Callable[[Run], bool]], dose: int) -> Cell:
         runs, decides = row
-        is_false = bool(dose) is (decides is cleared)
-        return Group(runs, world.name).where(read(dose)).rate(decides, FALSE if is_false else "")
+        return Group(runs, world.name).where(read(dose)).verdict(decides, dose)
 
     rows = {f"{said}, {name}": (runs, decides) for name, runs in bases.items() for said, decides in verdicts.items()}
     columns = {named(dose): dose for dose in planted}

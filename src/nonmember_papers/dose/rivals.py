@@ -16,12 +16,11 @@ from matplotlib.figure import Figure as Canvas
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.reports.core import formats
 from nonmember.reports.core.documents import DocumentValues, read_values
-from nonmember.reports.core.grid import FALSE, Block, Cell, Figure, dash
+from nonmember.reports.core.grid import Block, Cell, Figure, dash
 from nonmember.reports.core.published import PublishedTable, published_tables
 from nonmember.reports.core.report import Filled
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.planted.audits import (
-    CLUSTERED,
     CONFIDENCE,
     FACTOR,
     MIXED,
@@ -228,7 +227,6 @@ def _told_apart(compared: Sequence[Rival], world: str, of: str = "") -> Block | 
         "The threshold is one for all sets, found on these very audits; intervals find it anew in each resample. The "
         "dose meter's statistic is its estimate, which unlike the others is made of what controls show on the same "
         "set; its gates are not asked. Ties are not told apart.",
-        CLUSTERED,
     )
     rows = {f"{measure}: {rival.name}": (rival, measure) for measure in (FOUND, CLEARED) for rival in compared}
     columns = {named(dose): dose for dose in _doses(compared)}
@@ -255,15 +253,13 @@ def _verdicts(compared: Sequence[Rival], world: str) -> Block | None:
 
     def cell(row: tuple[str, Callable[[Run], bool]], dose: int) -> Cell:
         method, decides = row
-        is_false = bool(dose) is (decides is cleared)
-        return Group(runs[method], world).where(read(dose)).rate(decides, FALSE if is_false else "")
+        return Group(runs[method], world).where(read(dose)).verdict(decides, dose)
 
     levels = formats.listed([f"{level:g}" for level in sorted({run.question.alpha for run in runs.get("llm_di", [])})])
     notes = (
         "By each method's own rule. PRISM without gates, as in its paper; the dose meter's claim is of one reading or "
         "more. The paired t, KDS and FSD have no verdict."
         + (f" LLM-DI at its paper's level of {levels}." if levels else ""),
-        CLUSTERED,
     )
     rows = {name: row for name, row in VERDICTS.items() if row[0] in runs}
     columns = {named(dose): dose for dose in (0, *_doses(compared))}

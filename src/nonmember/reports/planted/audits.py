@@ -11,7 +11,7 @@ import numpy as np
 
 from nonmember.records.exposure import Exposure
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import Cell, Number, dash
+from nonmember.reports.core.grid import FALSE, Cell, Number, dash
 from nonmember.reports.core.numbers import number_in
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.results.load import Run
@@ -161,6 +161,10 @@ class Group:
     def rate(self, decides: Callable[[Run], bool], mark: str = "") -> Cell:
         """How many were decided so, with the interval of the share by sets and models; marked where any was."""
         return hits_cell(self.runs, list(map(decides, self.runs)), self.world, mark)
+
+    def verdict(self, decides: Callable[[Run], bool], dose: int) -> Cell:
+        """`cleared` or `found`, marked where it is false of targets that read so often."""
+        return self.rate(decides, FALSE if (dose > 0) is (decides is cleared) else "")
 
     def median(self, value: Callable[[Run], float | None]) -> Cell:
         """In readings."""

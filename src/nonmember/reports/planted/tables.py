@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from nonmember.reports.core import formats
-from nonmember.reports.core.grid import FALSE, RANGE, Block, Cell, Number, dash
+from nonmember.reports.core.grid import RANGE, Block, Cell, Number, dash
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.planted.audits import (
     CLUSTERED,
@@ -112,8 +112,7 @@ def verdicts(scope: Scope) -> list[Block | None]:
 
     def cell(row: tuple[Contestant, Callable[[Run], bool]], dose: int) -> Cell:
         one, decides = row
-        is_false = (dose > 0) is (decides is cleared)
-        return Group([entry.run for entry in one.of([dose])], world).rate(decides, FALSE if is_false else "")
+        return Group([entry.run for entry in one.of([dose])], world).verdict(decides, dose)
 
     return [
         cross_table(key, world, title + more, corner, rows, columns, QUANTITIES, (note, CLUSTERED), cell)

@@ -16,6 +16,7 @@ import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from scipy import stats
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.grid import Block, Figure, Row
@@ -182,6 +183,16 @@ def share_axis(axis: Axes, error: float | None = None) -> None:
     axis.set_ylim(-0.03, 1.03)
     if error is not None:
         axis.axhline(error, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
+
+
+def quantile_axis(axis: Axes, found: Sequence[float], index: int, marker: str = MARKERS[0]) -> None:
+    """Sorted p-values against those expected of a uniform distribution, with the band of each rank (95%)."""
+    ranks = np.arange(1, len(found) + 1)
+    expected = ranks / (len(found) + 1)
+    axis.fill_between(expected, *stats.beta.interval(0.95, ranks, ranks[::-1]), color=QUIET, alpha=0.15, linewidth=0)
+    axis.plot((0, 1), (0, 1), color=QUIET, linewidth=0.7, zorder=0)
+    axis.plot(expected, found, marker=marker, linestyle="", color=colour(index))
+    axis.set(xlabel="expected p", xlim=(0, 1), ylim=(0, 1))
 
 
 def log_axis(axis: Axes, xs: Sequence[float], labels: Sequence[str]) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
 from nonmember.records.exposure import Exposure
 from nonmember.reports.core.numbers import number_in
@@ -17,7 +16,6 @@ from nonmember.results.load import Run
 from nonmember.stats.margins import prediction_p_value
 
 SWEEPS = ("study", "more", "own", "large", "rivals", "llm_di")  # keys of conf/report/calibration.yaml
-CONFIDENCE = 0.95
 EXCLUDED = tuple(Exposure(1.0, exposures) for exposures in (4, 8, 12))  # lightest readings that a rule may exclude
 LIGHTEST = Exposure(0.01, 1)
 DECLARED = Exposure(1.0, 8)  # what is excluded where one rule is shown; that of conf/method/clearance.yaml
@@ -44,8 +42,8 @@ def point_of(run: Run, reading: Exposure) -> dict[str, Any]:
     """Of the audit's detection curve; empty where it has none."""
     curve = run.statistics.details.get("detection")
     points: Sequence[dict[str, Any]] = curve["points"] if isinstance(curve, dict) else ()
-    place = (reading.share, reading.exposures)
-    return next((point for point in points if (point["share"], point["exposures"]) == place), {})
+    wanted = (reading.share, reading.exposures)
+    return next((point for point in points if (point["share"], point["exposures"]) == wanted), {})
 
 
 def p_at_least(run: Run, reading: Exposure) -> float | None:
@@ -135,31 +133,24 @@ def _of_method(method: str) -> Callable[[Run], bool | None]:
 
 PRISM = Rule("PRISM", LIGHTEST, _prism)
 PAIRED_T = Rule("paired t", LIGHTEST, _of_method("paired_t"))
-OF_STAND_INS = tuple(clearance(reading) for reading in EXCLUDED)
-OF_OWN_BASE = tuple(clearance(reading, own_base=True) for reading in EXCLUDED)
-RULES = (PRISM, PAIRED_T, *OF_STAND_INS, *OF_OWN_BASE)
-FEWER_RULES = (PRISM, PAIRED_T, clearance(DECLARED), clearance(DECLARED, own_base=True))
+DECLARED_RULES = (clearance(DECLARED), clearance(DECLARED, own_base=True))
+RULES = (PRISM, PAIRED_T, *map(clearance, EXCLUDED), *(clearance(reading, own_base=True) for reading in EXCLUDED))
+FEWER_RULES = (PRISM, PAIRED_T, *DECLARED_RULES)
 FINDS = Rule("LLM-DI finds membership", LIGHTEST, _of_method("llm_di"))
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many of some audits a rule decides so. low, high: the exact binomial interval (Clopper and Pearson)."""
+    """How many of some audits a rule decides so."""
 
     found: int
-    of: int
-    runs: tuple[Run, ...]
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        found = stats.binomtest(self.found, self.of).proportion_ci(CONFIDENCE, method="exact")
-        return float(found.low), float(found.high)
+    runs: Sequence[Run]
 
 
 def count(rule: Rule, runs: Iterable[Run]) -> Count:
     """Of the audits that the rule has a say on."""
     decided = [(run, decision) for run in runs if (decision := rule.decides(run)) is not None]
-    return Count(sum(decision for _, decision in decided), len(decided), tuple(run for run, _ in decided))
+    return Count(sum(decision for _, decision in decided), [run for run, _ in decided])
 
 
 def false_clearances(rule: Rule, runs: Iterable[Run]) -> Count:
@@ -168,7 +159,13 @@ def false_clearances(rule: Rule, runs: Iterable[Run]) -> Count:
 
 def power(rule: Rule, runs: Iterable[Run]) -> Count:
     """Of targets that have read nothing of the set."""
-    return count(rule, [run for run in runs if reading_of(run).exposures == 0])
+    return count(rule, [run for run in runs if not reading_of(run).exposures])
+
+
+def invalid(rule: Rule, runs: Iterable[Run]) -> Count:
+    """Of targets that have read nothing: how many audits the rule gives up."""
+    of = power(rule, runs).runs
+    return Count(sum(map(rule.refuses, of)), of)
 
 
 @dataclass(frozen=True)
@@ -201,12 +198,6 @@ def extra_deviation(deviations: Sequence[Deviation]) -> tuple[float, int]:
     return math.sqrt(max(0.0, beyond)), len({one.run.question.corpus for one in deviations})
 
 
-def invalid(rule: Rule, runs: Iterable[Run]) -> Count:
-    """Of targets that have read nothing: how many audits the rule gives up."""
-    of = power(rule, runs).runs
-    return Count(sum(rule.refuses(run) for run in of), len(of), of)
-
-
 def judged_by_one_another(run: Run) -> list[float]:
     """p of each control that read something, by the others: that it is one more of those with its reading. Uniform
     where seeds of one base model are all that targets and controls differ by."""
@@ -214,8 +205,8 @@ def judged_by_one_another(run: Run) -> list[float]:
     readers = {label: tuple(values) for label, values in controls.items() if label != UNTOUCHED}
     found = []
     for label, values in readers.items():
-        for place, value in enumerate(values):
-            others = {**readers, label: values[:place] + values[place + 1 :]}
+        for index, value in enumerate(values):
+            others = {**readers, label: values[:index] + values[index + 1 :]}
             if others[label] and max(map(len, others.values())) > 1:
                 found.append(prediction_p_value(value, others, label))
     return found
