@@ -1,1 +1,0 @@
-"""One folder per report: tables, figures, published numbers."""
