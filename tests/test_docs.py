@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,6 +17,11 @@ ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
 CONTRIBUTING = ROOT / "CONTRIBUTING.md"
 PAGES = [README, CONTRIBUTING, *sorted(page for page in (ROOT / "docs").rglob("*.md") if "results" not in page.parts)]
+METHODS = [
+    page
+    for page in sorted((ROOT / "docs" / "methods").glob("*.md"))
+    if page.stem not in ("index", "conventions", "pitfalls", "planning", "checks")  # of all methods
+]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CITATION = re.compile(r"\b(docs/(?:[\w-]+/)*[\w-]+\.md)(?:,? item (\d+))?")
 CITING = ("src", "conf", "sweeps", "benchmarks", "tests")
@@ -108,11 +114,19 @@ def test_cited_pages_exist():
             assert int(match[2]) <= len(items), f"{name_of(path)}: {match[0]}"
 
 
-def test_every_page_of_a_method_has_the_same_sections():
-    for page in (ROOT / "docs" / "methods").glob("*.md"):
-        if page.stem not in ("index", "conventions", "pitfalls", "planning", "checks"):
-            found = re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), flags=re.M)
-            assert found == SECTIONS, name_of(page)
+@pytest.mark.parametrize("page", METHODS, ids=name_of)
+def test_the_page_of_a_method_has_the_sections_of_its_neighbours(page):
+    assert re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), flags=re.M) == SECTIONS
+
+
+@pytest.mark.parametrize("page", METHODS, ids=name_of)
+def test_the_example_of_a_method_composes(page, nonmember, monkeypatch):
+    monkeypatch.setenv("NONMEMBER_DECOP_DIR", "answers")
+    example = page.read_text(encoding="utf-8").rpartition("## Example")[2]
+    [block] = re.findall(r"^```bash\n(.*?)^```", example, flags=re.M | re.S)
+    words = shlex.split(block.replace("\\\n", " "), comments=True)
+    said = nonmember(*words[words.index("nonmember") + 1 :], "--cfg", "job")
+    assert said.status == 0, said.err
 
 
 def test_every_method_has_a_page():
