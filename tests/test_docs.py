@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from nonmember.cli.main import COMMANDS
 from nonmember.config.choices import options
@@ -155,6 +156,16 @@ def test_the_architecture_page_shows_the_layers():
     picture = re.search(r"^## Layers.*?^```text\n(.*?)^```", text, flags=re.M | re.S)
     assert picture is not None
     assert re.findall(r"^(\w+) ", picture[1], flags=re.M) == list(reversed(LAYERS))
+    assert len(text.split()) <= 1500
+
+
+def test_the_hooks_are_the_checks():
+    """Of `make check`, by the project's own tools."""
+    recipe = re.search(r"^check:.*\n\t(.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M)
+    assert recipe is not None
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    hooks = [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]]
+    assert hooks == recipe[1].replace("$(BIN)", ".venv/bin").split(" && ")
 
 
 def test_the_reference_has_every_module_of_statistics():
