@@ -2,7 +2,7 @@
 
     python benchmarks/dose_panel.py outputs/audits/dose_chosen conf/panel/v1.yaml
 
-The rule (docs/methods.md, section 17): features are added one by one. Each time the one is taken with which the
+The rule (docs/methods/dose.md): features are added one by one. Each time the one is taken with which the
 readings of the chosen half are estimated best, every library by a panel whose shape was measured on the others: least
 root mean square of log(1 + estimate) - log(1 + truth). It ends where the best addition gains less than 3%.
 """

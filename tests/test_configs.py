@@ -610,7 +610,7 @@ def test_every_option_says_what_it_is():
 
 
 def test_distillation_is_the_papers():
-    """Methods, sections 1.8 and 3.2 item 3. Precision (float32 master weights) is the trainer's."""
+    """docs/methods/prism.md, item 3 and settings. Precision (float32 master weights) is the trainer's."""
     distillation = build(composed("audit", ["training@method.distillation=distillation"]).method.distillation)
     assert settings_of(distillation) == {
         "lambda_": 0.7,
@@ -640,7 +640,7 @@ def test_prism_is_the_papers():
 
 
 def test_fsd_is_the_papers():
-    """Methods, section 7.2: four scores, perplexity itself, Min-K% at .2."""
+    """docs/methods/fsd.md: four scores, perplexity itself, Min-K% at .2."""
     config = composed("audit", ["world=pythia", "data=pythia_fsd", "method=fsd"])
     fsd = build(config.method)
     assert [score.name for score in fsd.scores] == ["perplexity", "lowercase", "zlib", "mink(0.2)"]
@@ -650,7 +650,7 @@ def test_fsd_is_the_papers():
 
 
 def test_fsd_asks_in_the_pythia_world_what_the_paper_asked():
-    """Methods, section 7.5: tables 1, 4 and 12; 3 and 13; 2 and 15. Tables 5 to 7, 16 and 17 are of LLaMA-7B."""
+    """docs/methods/fsd.md: tables 1, 4 and 12; 3 and 13; 2 and 15. Tables 5 to 7, 16 and 17 are of LLaMA-7B."""
     main, sizes, pretraining = (axes_of(name, "pythia") for name in ("fsd_main", "fsd_target_size", "fsd_pretraining"))
     assert main["data.domain"] == ["wikimia", "arxivtection", "booktection", "bookmia"]
     assert main["model@target"] == ["gpt_j_6b", "opt_6_7b", "pythia_6_9b", "llama_7b", "gpt_neox_20b"]
@@ -712,7 +712,7 @@ def test_what_fsd_tunes_on_and_what_it_tests(read):
 
 
 def test_the_order_test_is_the_papers():
-    """Methods, section 1.8 and 9."""
+    """docs/methods/order.md."""
     method = composed("audit", ["method=order"]).method
     names = ("num_shards", "max_examples", "num_orders", "window", "stride", "compat", "alpha")
     assert [method[name] for name in names] == [50, 5000, 250, 2048, 1024, False, 0.05]
@@ -749,7 +749,7 @@ def test_windows_of_the_order_test_fit_the_micro_models():
 
 
 def test_kds_is_the_papers():
-    """Methods, section 8.2: LoRA of rank 8 by plain SGD, one pass over the documents; each kernel's own median."""
+    """docs/methods/kds.md: LoRA of rank 8 by plain SGD, one pass over the documents; each kernel's own median."""
     config = composed("audit", ["world=pythia", "data=pythia_kds", "method=kds"])
     kds = build(config.method)
     assert (kds.bandwidth, kds.layer, kds.compat, kds.max_tokens) == ("per_kernel_median", -1, False, 1024)
@@ -788,7 +788,7 @@ NOT_PINNED = ("pythia_1_4b_deduped",)
 
 
 def test_fsds_models_are_pinned_and_what_is_not_asks_for_its_commit():
-    """Methods, section 7.5. A model whose commit is not known says so before anything is fetched."""
+    """docs/methods/fsd.md. A model whose commit is not known says so before anything is fetched."""
     names = {name for sweep in ("fsd_main", "fsd_target_size") for name in axes_of(sweep, "pythia")["model@target"]}
     for name in names:
         model = option("model", name)
@@ -810,7 +810,7 @@ def test_pythia_and_olmo_are_pinned_and_paired():
     assert {f"{name}_deduped" for name in plain} <= set(names)
 
 
-# Methods, sections 3.4 (table 6) and 3.5.
+# docs/methods/prism.md (table 6).
 SIZES = {
     "pubmed": 500, "hackernews": 500, "arxiv": 500, "pile_cc": 500, "wikipedia": 500,
     "ubuntu": 688, "freelaw": 990, "enron": 359, "reddit": 650,
@@ -827,7 +827,7 @@ def test_the_papers_halves():
     assert set(world.suspects) == set(SIZES)
 
 
-# Methods, section 3.4 (table 6): tokens of each half.
+# docs/methods/prism.md (table 6): tokens of each half.
 TOKENS = {"pubmed": 154_387, "ubuntu": 294_341, "enron": 118_004}
 
 
@@ -893,7 +893,7 @@ def test_the_papers_models_for_other_documents():
 
 
 def test_the_papers_member_target():
-    """Methods, section 3.5."""
+    """docs/methods/prism.md."""
     config = composed("train", ["world=pythia", "model=pythia_410m_cpt"])
     model = build(config.model)
     assert (model.base.path, model.label, model.seed) == ("EleutherAI/pythia-410m", "pythia-410m-cpt", 1234)

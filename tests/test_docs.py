@@ -1,12 +1,14 @@
-"""README and docs: links lead somewhere, commands exist, cited sections exist. `make docs` builds the site itself."""
+"""README and docs: links lead somewhere, commands exist, cited pages exist. `make docs` builds the site itself."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import yaml
 
 from nonmember.cli.main import COMMANDS
 from nonmember.config.choices import options
@@ -14,12 +16,19 @@ from test_layers import LAYERS
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / "README.md"
-PAGES = [README, *sorted(page for page in (ROOT / "docs").rglob("*.md") if "results" not in page.parts)]
+CONTRIBUTING = ROOT / "CONTRIBUTING.md"
+PAGES = [README, CONTRIBUTING, *sorted(page for page in (ROOT / "docs").rglob("*.md") if "results" not in page.parts)]
+METHODS = [
+    page
+    for page in sorted((ROOT / "docs" / "methods").glob("*.md"))
+    if page.stem not in ("index", "conventions", "pitfalls", "planning", "checks")  # of all methods
+]
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
-CITATION = re.compile(
-    r"\bmethods(?:\.md)?,? sections? (\d+(?:\.\d+)?)(?: and (\d+(?:\.\d+)?))?(?:,? item (\d+))?", re.I
-)
-CITING = ("src", "conf", "sweeps", "benchmarks", "tests", "docs")
+CITATION = re.compile(r"\b(docs/(?:[\w-]+/)*[\w-]+\.md)(?:,? item (\d+))?")
+CITING = ("src", "conf", "sweeps", "benchmarks", "tests")
+SECTIONS = [
+    "Question", "Formula", "Source", "Settings", "Where we differ", "Measured power", "Cost", "Example",
+]  # fmt: skip
 
 
 def name_of(page: Path) -> str:
@@ -44,17 +53,6 @@ def commands(page: Path) -> Iterator[str]:
     text = page.read_text(encoding="utf-8")
     yield from re.findall(r"^```bash\n(.*?)^```", text, flags=re.M | re.S)
     yield from re.findall(r"`([^`\n]+)`", text)
-
-
-def sections() -> dict[str, int]:
-    """Number of a section of docs/methods.md -> how many numbered items it has."""
-    text = (ROOT / "docs" / "methods.md").read_text(encoding="utf-8")
-    parts = re.split(r"^##+ (?=\d)", text, flags=re.M)[1:]
-    found = {}
-    for part in parts:
-        number = part.split(" ", 1)[0].rstrip(".")
-        found[number] = len(re.findall(r"^\d+\. ", part, flags=re.M))
-    return found
 
 
 def test_the_readme_is_short():
@@ -104,16 +102,53 @@ def test_sweeps_and_configs_exist(page):
             assert name in options(group) or page.name == "extending.md", command
 
 
-def test_cited_sections_exist():
-    known = sections()
+def test_cited_pages_exist():
+    """Code names a page of the documentation by its path, and an item of a numbered list by its number."""
     files = [path for folder in CITING for path in (ROOT / folder).rglob("*") if path.suffix in (".py", ".yaml", ".md")]
     cited = [(path, match) for path in files for match in CITATION.finditer(path.read_text(encoding="utf-8"))]
     assert cited
     for path, match in cited:
-        numbers = [number for number in match.group(1, 2) if number]
-        assert set(numbers) <= set(known), f"{name_of(path)}: {match[0]}"
-        if match[3]:
-            assert int(match[3]) <= known[numbers[-1]], f"{name_of(path)}: {match[0]}"
+        page = ROOT / match[1]
+        assert page.is_file(), f"{name_of(path)}: {match[0]}"
+        if match[2]:
+            items = re.findall(r"^\d+\. ", page.read_text(encoding="utf-8"), flags=re.M)
+            assert int(match[2]) <= len(items), f"{name_of(path)}: {match[0]}"
+
+
+@pytest.mark.parametrize("page", METHODS, ids=name_of)
+def test_the_page_of_a_method_has_the_sections_of_its_neighbours(page):
+    assert re.findall(r"^## (.+)$", page.read_text(encoding="utf-8"), flags=re.M) == SECTIONS
+
+
+@pytest.mark.parametrize("page", METHODS, ids=name_of)
+def test_the_example_of_a_method_composes(page, nonmember, monkeypatch):
+    monkeypatch.setenv("NONMEMBER_DECOP_DIR", "answers")
+    example = page.read_text(encoding="utf-8").rpartition("## Example")[2]
+    [block] = re.findall(r"^```bash\n(.*?)^```", example, flags=re.M | re.S)
+    words = shlex.split(block.replace("\\\n", " "), comments=True)
+    said = nonmember(*words[words.index("nonmember") + 1 :], "--cfg", "job")
+    assert said.status == 0, said.err
+
+
+def test_every_method_has_a_page():
+    index = (ROOT / "docs" / "methods" / "index.md").read_text(encoding="utf-8")
+    variants = re.compile(r"_(all|costly|top|loss|baselines|contaminated|groups)$")
+    for path in (ROOT / "conf" / "method").glob("*.yaml"):
+        assert f"`{variants.sub('', path.stem)}`" in index, path.stem
+
+
+def test_no_two_entries_of_the_sidebar_have_one_name():
+    """Names of pages are their titles where a table of contents gives none."""
+    names: dict[str, str] = {}
+    for page in (ROOT / "docs").rglob("*.md"):
+        for tree in re.findall(r"^```{toctree}\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S):
+            for entry in (line for line in tree.splitlines() if line and not line.startswith(":")):
+                named = re.fullmatch(r"(.+) <(.+)>", entry)
+                path = named[2] if named else entry
+                target = (page.parent / f"{path}.md").resolve()
+                source = CONTRIBUTING if target.stem == "contributing" else target
+                name = named[1] if named else headings(source)[0]
+                assert names.setdefault(name, path) == path, f"{name}: {names[name]} and {path}"
 
 
 def test_the_architecture_page_shows_the_layers():
@@ -121,6 +156,16 @@ def test_the_architecture_page_shows_the_layers():
     picture = re.search(r"^## Layers.*?^```text\n(.*?)^```", text, flags=re.M | re.S)
     assert picture is not None
     assert re.findall(r"^(\w+) ", picture[1], flags=re.M) == list(reversed(LAYERS))
+    assert len(text.split()) <= 1500
+
+
+def test_the_hooks_are_the_checks():
+    """Of `make check`, by the project's own tools."""
+    recipe = re.search(r"^check:.*\n\t(.*)$", (ROOT / "Makefile").read_text(encoding="utf-8"), flags=re.M)
+    assert recipe is not None
+    config = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    hooks = [hook["entry"] for repo in config["repos"] for hook in repo["hooks"]]
+    assert hooks == recipe[1].replace("$(BIN)", ".venv/bin").split(" && ")
 
 
 def test_the_reference_has_every_module_of_statistics():

@@ -1,7 +1,7 @@
 """Our numbers beside those of the authors' programs, on the same texts and the same model.
 
 What each program computes is written out here in a few lines of our own, after its source; the name and the commit
-stand with each. docs/methods.md, section 18, lists the largest differences, which `WITHIN` bounds.
+stand with each. docs/methods/checks.md lists the largest differences, which `WITHIN` bounds.
 """
 
 from __future__ import annotations

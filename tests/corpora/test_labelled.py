@@ -183,7 +183,7 @@ def test_no_article_is_on_both_sides(folders, name, tuning):
 
 
 def test_the_papers_protocol_leaks_and_is_counted(folders):
-    """Methods, section 7.4: 37% of the non-members under test are of an article of which another length is tuned on."""
+    """docs/methods/fsd.md: 37% of the non-members under test are of an article of which another length is tuned on."""
     folder = folders["wikimia"]
     config = composed("data=wikimia", "data.split_by=document", *folder.overrides)
     found = three(config)

@@ -30,7 +30,7 @@ def seen(doc_ids):
 
 
 def test_the_number_seen_is_rounded_and_not_cut():
-    """Methods, section 8.3: int(700 * .35) is 244, int(700 * .7) is 489."""
+    """docs/methods/kds.md: int(700 * .35) is 244, int(700 * .7) is 489."""
     assert [number_seen(700, rate) for rate in (0.35, 0.70)] == [245, 490]
     assert [number_seen(700, rate) for rate in RATES] == list(range(0, 701, 35))
     assert [number_seen(30, rate) for rate in (0.05, 0.15, 0.25)] == [2, 5, 8], "halves upwards, all alike"

@@ -41,7 +41,7 @@ def asked(probe=PROBE, corpus=GAMES, **others):
 
 
 def test_the_prompt_with_the_name_is_the_papers():
-    """Methods, section 10.2; the paper's figure 2."""
+    """docs/methods/mc_pdd.md; the paper's figure 2."""
     request = asked().requests[0]
     assert request == Request(
         doc_id="1",

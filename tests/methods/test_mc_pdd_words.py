@@ -26,7 +26,7 @@ def test_words():
 
 
 def test_the_specified_vector():
-    """Methods, section 16, TV5."""
+    """docs/methods/checks.md, TV5."""
     frequencies = document_frequencies(TV5)
     found = [weights(words_of(text), frequencies, 3) for text in TV5]
     assert found[0] == pytest.approx(

@@ -49,7 +49,7 @@ def test_the_name_is_nowhere_in_the_question():
 
 
 def test_the_question_has_all_its_parts():
-    """Methods, section 13: (1) read in training (2) which name (3) one word (4) guess (5) two examples (6) the cue."""
+    """docs/methods/name_cloze.md: (1) read in training (2) which name (3) one word (4) guess (5) examples (6) cue"""
     question = fill_in("[MASK] sang.", "person", "", "")
     assert "training data" in question
     assert "Which proper name belongs in the place of [MASK]?" in question

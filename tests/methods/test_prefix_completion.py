@@ -46,7 +46,7 @@ def lcs(one: str, other: str) -> int:
 
 
 def by_definition(one: str, other: str) -> int:
-    """Methods, section 12, step by step."""
+    """docs/methods/prefix_completion.md, step by step."""
     one, other = (
         " ".join(sorted("".join(c if c.isalnum() else " " for c in text).lower().strip().split()))
         for text in (one, other)
@@ -55,7 +55,7 @@ def by_definition(one: str, other: str) -> int:
 
 
 def test_the_ratio_of_the_specification():
-    """Methods, section 16, TV7: LCS 19 of 22 and 22, 86.36."""
+    """docs/methods/checks.md, TV7: LCS 19 of 22 and 22, 86.36."""
     assert lcs("cat mat on sat the the", "dog mat on sat the the") == 19
     assert token_sort_ratio("The cat sat, on the mat.", "on the mat the dog sat") == 86
 

@@ -141,7 +141,7 @@ def test_results_of_other_methods_are_left_out(mc_pdd_paper):
 
 
 def test_published_numbers_stand_in_their_sections(mc_pdd_paper):
-    """Methods, section 10.6: spot checks of every table, and the sums they must fit."""
+    """docs/methods/mc_pdd.md: spot checks of every table, and the sums they must fit."""
     sections = built(mc_pdd_paper, mc_pdd())
     published = {name: one for section in sections.values() for one in section.blocks if one.world == PUBLISHED
                  for name in [one.key]}  # fmt: skip

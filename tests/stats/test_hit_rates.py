@@ -47,7 +47,7 @@ def everything(less, more):
     [((0, 1), (1, 1), 4 / 16), ((0, 0, 1), (1, 0, 1), 233 / 729)],
 )
 def test_the_specified_vectors(less, more, exact):
-    """Methods, section 16, TV3."""
+    """docs/methods/checks.md, TV3."""
     sides = [Hits(np.array(side), np.ones(len(side), np.int64)) for side in (less, more)]
     assert everything(*sides) == pytest.approx(exact)
     assert difference(*sides).p_value == pytest.approx(exact, abs=4 * np.sqrt(exact * (1 - exact) / B))
@@ -100,7 +100,7 @@ def test_many_kinds_of_units_are_drawn_in_blocks(monkeypatch):
 
 # ------------------------------------------------------------------------------------------ the paper's tables
 
-# Methods, section 10.6. Hits of closed models in table VI fit 444 non-members and 422 members (section 10.6, [D]).
+# docs/methods/mc_pdd.md. Hits of closed models in table VI fit 444 non-members and 422 members ([D]).
 TABLE_VI = {
     "LLaMA-3.1-8B": ((153, 422), (227, 468), 0.0001, -0.07),
     "Claude-3-Haiku": ((180, 444), (230, 422), 0.0001, -0.08),

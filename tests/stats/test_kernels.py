@@ -25,7 +25,7 @@ def pair(number, width, *, moved=0.05, seed=0):
 
 
 def printed_formula(before_ND, after_ND, gamma=None, gamma_after=None):
-    """S = -(1/E) sum |K log(K / K')|, as methods, section 8.2, has it, over the whole matrices."""
+    """S = -(1/E) sum |K log(K / K')|, as docs/methods/kds.md has it, over the whole matrices."""
     before, after = squareform(pdist(before_ND)), squareform(pdist(after_ND))
     upper = np.triu_indices(len(before_ND), k=1)
     gamma = gamma or 1 / np.median(before[upper])

@@ -17,7 +17,7 @@ def choices(rows, *, probabilities=None) -> Choices:
 
 
 def test_calibration_is_the_published_vector():
-    """Methods, section 16, TV7."""
+    """docs/methods/checks.md, TV7."""
     unseen = choices([(0, A, A)], probabilities=[[0.45, 0.30, 0.15, 0.10]])
     offsets = calibration_offsets(unseen)
     np.testing.assert_allclose(offsets, [-0.20, -0.05, 0.10, 0.15], atol=1e-12)

@@ -32,7 +32,7 @@ def test_the_welch_test_is_scipys():
 
 
 def test_what_de_cop_calls_auc_is_not_the_area_under_the_curve():
-    """Methods, section 16, TV7: there the figure of the thresholded values is the higher one."""
+    """docs/methods/checks.md, TV7: there the figure of the thresholded values is the higher one."""
     found = compared([0.9, 0.7, 0.4], [0.6, 0.5, 0.3])
     assert found.roc_auc == pytest.approx(0.777778, abs=1e-6)
     assert found.best_balanced_accuracy == pytest.approx(0.833333, abs=1e-6)

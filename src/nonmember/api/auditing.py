@@ -45,7 +45,7 @@ def audit(
 
     Raises ValueError, in one sentence, for what is missing or cannot be.
 
-    Source: each method names its own in docs/methods.md.
+    Source: each method names its own in docs/methods/.
 
     >>> import nonmember as nm
     >>> new, old = ([f"{word} of document {number}" for number in range(40)] for word in ("moss", "fern"))

@@ -44,7 +44,7 @@ TARGET, TUNED, FSD = "target", "tuned", "fsd"  # roles; fsd: tuned as that metho
 ORDER = "order"  # the group of shards
 EMBEDDING = "embedding"
 MOST_LAYERS = 10_000
-SMALLEST_SCORE = 1e-6  # below it the tuning has not moved the model (methods, section 8.2)
+SMALLEST_SCORE = 1e-6  # below it the tuning has not moved the model (docs/methods/kds.md)
 
 CLAIM = (
     "None about these documents by themselves: the score may be compared with that of other sets of as many documents, "

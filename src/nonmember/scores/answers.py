@@ -22,7 +22,7 @@ class AnswerProbability(Score):
     `ScoreInputs.tokens` holds the answers: one row per answer and document, in the order of the question; none for a
     document about which nothing was said.
 
-    Source: PaCoST (Zhang et al., 2024); methods, section 6.
+    Source: PaCoST (Zhang et al., 2024); docs/methods/pacost.md.
     """
 
     question: Question

@@ -76,7 +76,7 @@ def min_k(log_probs: Tokens, k: float) -> float | FloatArray:
 
     Returns nats per token, in the shape of `loss`.   Raises ValueError for another k, and as `loss`.
 
-    Source: Shi et al., 2024, eq. 1; how k is rounded: methods, section 1.3.
+    Source: Shi et al., 2024, eq. 1; how k is rounded: docs/methods/conventions.md.
 
     >>> min_k([-1.0, -5.0, -2.0, -4.0], k=0.5)
     -4.5

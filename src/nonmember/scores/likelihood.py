@@ -48,7 +48,7 @@ class TopLoss(Score):
 
     number: of log-probabilities that are seen of each place.   Raises ValueError for fewer than 1.
 
-    Source: Ours; methods, section 2.
+    Source: Ours; docs/methods/scores.md.
     """
 
     number: int

@@ -23,7 +23,7 @@ from nonmember.stats.classification import roc_auc
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
 
-# Above this blind AUC a membership AUC is not interpretable (methods, section 1.7): a convention, not a theorem.
+# Above this blind AUC a membership AUC is not interpretable (docs/methods/blind.md): a convention, not a theorem.
 INTERPRETABLE_UP_TO = 0.6
 
 _YEARS = [str(year) for year in range(1900, 2100)]

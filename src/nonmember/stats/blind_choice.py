@@ -50,7 +50,7 @@ def blind_guesses(
     Returns a `BlindGuess` by the name of the rule: longest (most characters), rarest (rarest words) and odd (least like
     the others).   Raises ValueError for texts without a word, and for units that do not match the passages.
 
-    Source: Ours; methods, section 11.
+    Source: Ours; docs/methods/decop.md.
 
     >>> import numpy as np
     >>> passages = [["the longest text of all of these four", "a short one", "another one", "one more text"]] * 6

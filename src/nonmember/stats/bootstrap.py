@@ -177,7 +177,7 @@ def bootstrap_correlation(
     that read the same language.
     Raises ValueError on NaN scores, unequal lengths, fewer than two documents and settings out of range.
 
-    Source: Ours, the resamples of PRISM, section 4.3; rank agreement in methods, section 3.6.
+    Source: Ours, the resamples of PRISM, section 4.3; rank agreement in docs/methods/rank_agreement.md.
 
     >>> import numpy as np
     >>> x = np.arange(50.0)
@@ -213,7 +213,7 @@ def bootstrap_p_value(distribution: npt.ArrayLike, margin: float) -> float:
 
     Returns p in (0, 1]: the added one counts the data themselves, so it is never 0.
 
-    Source: PRISM, section 4.3; methods, section 3.2.
+    Source: PRISM, section 4.3; docs/methods/prism.md.
 
     >>> bootstrap_p_value([0.1, 0.2, -0.1], margin=0.0)
     0.5

@@ -33,7 +33,7 @@ def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     wrong way. DE-COP's "AUC" is not this but `best_balanced_accuracy`.
     Raises ValueError on NaN scores, unequal lengths, labels other than 0 and 1, and if a class is empty.
 
-    Source: Hanley and McNeil, Radiology 143, 1982; methods, section 1.5.
+    Source: Hanley and McNeil, Radiology 143, 1982; docs/methods/conventions.md.
 
     >>> roc_auc([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0])
     0.75
@@ -53,7 +53,7 @@ def tpr_at_fpr(scores: npt.ArrayLike, labels: npt.ArrayLike, fpr: float, convent
     Returns a rate in [0, 1].   Raises ValueError as `roc_auc`, for another convention, and if no threshold can meet the
     bound.
 
-    Source: Min-K%++ (Zhang et al., 2025); methods, section 1.5.
+    Source: Min-K%++ (Zhang et al., 2025); docs/methods/conventions.md.
 
     >>> tpr_at_fpr([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0], 0.05, "<=")
     0.5
@@ -78,7 +78,7 @@ def best_balanced_accuracy(scores: npt.ArrayLike, labels: npt.ArrayLike) -> floa
     Returns a share in [0.5, 1]. The threshold is chosen on the very data it is scored on, so this is optimistic; report
     it under this name only.   Raises ValueError as `roc_auc`.
 
-    Source: "accuracy" of the programs of Min-K%, FSD and DC-PDD, "AUC" of DE-COP; methods, section 1.5.
+    Source: "accuracy" of the programs of Min-K%, FSD and DC-PDD, "AUC" of DE-COP; docs/methods/conventions.md.
 
     >>> best_balanced_accuracy([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0])
     0.75
@@ -94,7 +94,7 @@ def roc_points(scores: npt.ArrayLike, labels: npt.ArrayLike) -> RocPoints:
 
     Returns true- and false-positive rates, [thresholds] each, ascending.   Raises ValueError as `roc_auc`.
 
-    Source: methods, section 1.5; scikit-learn's roc_curve.
+    Source: docs/methods/conventions.md; scikit-learn's roc_curve.
 
     >>> roc_points([0.9, 0.4, 0.6, 0.1], [1, 1, 0, 0]).tpr
     array([0. , 0.5, 0.5, 1. , 1. ])

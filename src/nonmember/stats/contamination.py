@@ -103,7 +103,7 @@ def consistency(levels_L: npt.ArrayLike, scores_DL: npt.ArrayLike, *, alpha: flo
     Returns means and deviations [L] in units of the score, and p by gap.
     Raises ValueError as `level_correlation`, and for fewer than two draws.
 
-    Source: Ours; methods, section 8.3.
+    Source: Ours; docs/methods/kds.md.
 
     >>> found = consistency([0.0, 0.5, 1.0], [[-3.0, -2.0, -1.0], [-3.1, -2.1, -1.1]], alpha=0.05)
     >>> found.smallest_gap

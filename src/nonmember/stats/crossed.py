@@ -160,7 +160,7 @@ def two_way(
     out of range.
 
     Source: PRISM for Delta; Dorfman, Berbaum and Metz, 1992, and Hillis, 2007, for the variance; the test is ours. See
-    the module; methods, section 15.1.
+    the module; docs/methods/clearance.md.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

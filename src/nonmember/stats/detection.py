@@ -108,7 +108,7 @@ def detection_curve(
     Raises ValueError on an empty grid, a share outside (0, 1], a dose of 0 or less, an alpha outside (0, 1), a Delta
     that is not finite, and on controls that have no spread.
 
-    Source: Ours; methods, section 15.1.
+    Source: Ours; docs/methods/clearance.md.
 
     >>> controls = {(1.0, 2): [-0.02, -0.01], (1.0, 8): [-0.11, -0.09]}
     >>> curve = detection_curve(0.01, controls, [0.02, 0.01], alpha=0.05)

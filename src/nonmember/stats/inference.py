@@ -237,7 +237,7 @@ def two_sample_t_less(x: npt.ArrayLike, y: npt.ArrayLike, *, equal_variances: bo
     warning. Not varying means up to rounding, and means within that rounding count as equal.
     Raises ValueError on NaN or infinite values and on fewer than two of either.
 
-    Source: the test of LLM-DI (Maini et al., 2024); methods, section 5.
+    Source: the test of LLM-DI (Maini et al., 2024); docs/methods/llm_di.md.
 
     >>> round(two_sample_t_less([1.0, 2.0, 3.0], [3.0, 4.0, 6.0], equal_variances=False).p_value, 3)
     0.051

@@ -89,7 +89,7 @@ def kernel_divergence(
     Raises ValueError for embeddings of different documents, or not of length 1, for a bandwidth and gamma that do
     not go together, and for fewer than one row.
 
-    Source: the KDS program; the poster prints S without the minus and names no gamma (methods, section 8.2).
+    Source: the KDS program; the poster prints S without the minus and names no gamma (docs/methods/kds.md).
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)

@@ -145,7 +145,7 @@ def prediction_p_value(
     Returns p in [0, 1], small where the value lies above the controls.
     Raises ValueError on a value that is not finite, and on controls as `margin`.
 
-    Source: Hahn and Meeker, Statistical Intervals (1991), chapter 4, turned into a test; methods, section 15.1.
+    Source: Hahn and Meeker, Statistical Intervals (1991), chapter 4, turned into a test; docs/methods/clearance.md.
 
     >>> controls = {"4 times": [-0.11, -0.09, -0.10], "8 times": [-0.21, -0.20]}
     >>> round(prediction_p_value(0.01, controls, "4 times"), 4)

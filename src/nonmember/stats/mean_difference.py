@@ -60,7 +60,7 @@ def mean_difference(
     Raises ValueError on NaN or infinite values, on clusters that do not match the documents, and on fewer than two
     clusters in a group.
 
-    Source: Ours; methods, section 20.
+    Source: Ours; docs/methods/difference_in_differences.md.
 
     >>> found = mean_difference([3.0, 4.0, 6.0], [1.0, 2.0, 3.0], "abc", "def", alpha=0.05)
     >>> round(found.difference, 3), round(found.t, 3), round(found.p_value, 3)

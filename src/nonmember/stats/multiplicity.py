@@ -1,4 +1,4 @@
-"""Several tests at once (methods, section 14, item 9): which adjustment goes with which claim.
+"""Several tests at once (docs/methods/pitfalls.md, item 9): which adjustment goes with which claim.
 
     a claim about each of several datasets      holm: no false claim at all, with probability 1 - alpha
     "none of them was used"                     intersection_union: true only if it is true of each

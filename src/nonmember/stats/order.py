@@ -39,7 +39,7 @@ def order_test(canonical: npt.ArrayLike, mean_shuffled: npt.ArrayLike, *, compat
     and p = 1.
     Raises ValueError on NaN or infinite values, unequal lengths and fewer than two shards.
 
-    Source: Oren et al., 2024; methods, section 9.
+    Source: Oren et al., 2024; docs/methods/order.md.
 
     >>> found = order_test([-9.0, -8.0, -9.5], [-10.0, -10.0, -10.0], compat=False)
     >>> round(found.statistic, 3), round(found.p_value, 3)

@@ -177,7 +177,7 @@ def error_and_power(
     leave no degree of freedom.
     Raises ValueError for numbers below 0 that make a variance negative, and ZeroDivisionError for 0.
 
-    Source: Ours; methods, section 15.4.
+    Source: Ours; docs/methods/planning.md.
 
     >>> measured = {"tau": 0.01, "sigma": 0.01, "document_variance": 4e-4, "shared": 0.0, "interaction": 0.0}
     >>> pilot = Pilot(delta_untouched=0.01, delta_controls=-0.10, num_documents=300, **measured)
@@ -216,7 +216,7 @@ def power_ceiling(gap: float, between_models: float, content: float) -> float:
 
     Returns a probability in [0, 1].
 
-    Source: Ours; methods, section 15.4.
+    Source: Ours; docs/methods/planning.md.
 
     >>> round(power_ceiling(gap=0.1, between_models=0.03, content=0.95), 3)
     0.954
@@ -247,7 +247,7 @@ def plan(
     Returns the designs that no other one beats both in cost and in documents, the cheapest first, or why there is none.
     Raises ValueError for a power of 1 or more or not above the error 1 - content, and for limits that leave nothing.
 
-    Source: Ours; methods, section 15.4.
+    Source: Ours; docs/methods/planning.md.
 
     >>> measured = {"tau": 0.01, "sigma": 0.01, "document_variance": 4e-4, "shared": 0.0, "interaction": 0.0}
     >>> pilot = Pilot(delta_untouched=0.01, delta_controls=-0.10, num_documents=300, **measured)

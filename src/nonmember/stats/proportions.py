@@ -83,7 +83,7 @@ def shares_greater(
     Raises ValueError for NaN; and where units are permuted for fewer than two in a group, and fewer than one
     permutation.
 
-    Source: Ours; methods, section 12.
+    Source: Ours; docs/methods/prefix_completion.md.
 
     >>> import numpy as np
     >>> round(shares_greater([1, 1, 1, 0], [0, 0, 0, 1], num_permutations=1000, rng=np.random.default_rng(0)), 3)

@@ -59,7 +59,7 @@ def ranking(
     Returns AUC, TPR at 5% FPR and balanced accuracies, in [0, 1], with intervals of the first two.
     Raises ValueError on NaN scores, if a kind is missing, and for an alpha below 0 or above 2.
 
-    Source: methods, sections 1.5 and 7.3.
+    Source: docs/methods/conventions.md and fsd.md.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -94,7 +94,7 @@ def cluster_counts(clusters: Sequence[Hashable], num_resamples: int, rng: np.ran
 
     Returns [N, B] counts.   Raises ValueError for a negative number of resamples, ZeroDivisionError without documents.
 
-    Source: the cluster bootstrap; methods, section 14, item 3.
+    Source: the cluster bootstrap; docs/methods/pitfalls.md, item 3.
 
     >>> import numpy as np
     >>> cluster_counts(["a", "a", "b"], 4, np.random.default_rng(0)).shape

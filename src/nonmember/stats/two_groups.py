@@ -82,7 +82,7 @@ def compare_groups(
     Raises ValueError on NaN or infinite values, on fewer than two in a group, where num_few < 2 or num_few >
     num_resamples, and for an alpha below 0 or above 2.
 
-    Source: DE-COP; methods, section 11, says where this differs.
+    Source: DE-COP; docs/methods/decop.md says where this differs.
 
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
@@ -146,7 +146,7 @@ def welch_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Welch:
     Returns t with p two-sided, and one-sided for a higher first mean.
     Raises ValueError on NaN or infinite values, and on fewer than two in a group.
 
-    Source: Welch, Biometrika 34, 1947; the test of DE-COP (methods, section 11).
+    Source: Welch, Biometrika 34, 1947; the test of DE-COP (docs/methods/decop.md).
 
     >>> round(welch_t([3.0, 4.0, 6.0], [1.0, 2.0, 3.0]).p_value, 3)
     0.102

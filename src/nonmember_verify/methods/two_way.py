@@ -90,7 +90,7 @@ class TwoWay:
     def interval(self, alpha: float) -> tuple[float | None, float | None]:
         """The margins rejected on neither side at alpha / 2. The tail need not rise all the way, so where its ends are
         looked for is part of what the interval is: from Delta outwards, by steps that begin with the standard error of
-        Delta and double (methods, section 15.1)."""
+        Delta and double (docs/methods/clearance.md)."""
         if math.isnan(self.tail(self.delta)):
             return None, None
         variance, _ = self._variance(self.without[0] - self.without[1:].mean(axis=0), 1.0)

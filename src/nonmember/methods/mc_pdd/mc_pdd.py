@@ -50,7 +50,7 @@ IdfCorpus = Literal["own", "pooled"]
 
 CONTROL = "_control"  # of the groups asked about random words
 HITS = "hits"  # the measurement
-ENOUGH_DOCUMENTS = 50  # to tell common words by their frequency alone (methods, section 10.3)
+ENOUGH_DOCUMENTS = 50  # to tell common words by their frequency alone (docs/methods/mc_pdd.md)
 FEW_HITS = 5
 SUBSETS = "mc_pdd_subsets"  # of the order in which units enter the smaller corpora of the curve
 
