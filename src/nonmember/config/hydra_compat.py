@@ -225,7 +225,7 @@ def _of_a_world_like_it(repository: ConfigRepository, config_path: str) -> Confi
     parts = name.split("_")
     for cut in range(len(parts) - 1, 0, -1):
         world = repository.load_config(f"world/{'_'.join(parts[:cut])}") if group not in ("", "world") else None
-        like = world.config.get("like") if world is not None else None
+        like = OmegaConf.select(world.config, "like") if world is not None else None
         if like is not None and like != "_".join(parts[:cut]):
             return repository.load_config(f"{group}/{like}_{'_'.join(parts[cut:])}")
     return None
