@@ -119,6 +119,9 @@ def test_what_cannot_be_is_said(nonmember, sealed, tmp_path):
     assert (said.status, "The seal seal.json" in said.err) == (1, True)
     assert "There is no seal at none.json" in nonmember("audit", *sealed, "seal=none.json").err
     assert "There is no key at none" in nonmember("seal", "--key", "none", "--out", "x.json", *sealed).err
+    for slip in ("--no-option", "no.key=1", "data.path=nowhere.jsonl"):
+        said = nonmember("seal", "--new-key", "late.key", "--out", "late.json", *sealed, slip)
+        assert (said.status, list(Path().glob("late*"))) == (1, []), "no file of what was not sealed"
     assert "There is no result.json below" in nonmember("bundle", tmp_path / "no", "--key", "my.key", "--out", "x").err
     said = nonmember("verify", "none.zip")
     assert (said.status, "There is no file none.zip" in said.out) == (1, True)

@@ -79,7 +79,7 @@ def main() -> None:
     folders = _folders(given.folder)
     from nonmember.evidence.bundle import write_bundle
     from nonmember.evidence.gathering import Choice
-    from nonmember.evidence.seal import SEAL, secret_for, secret_in
+    from nonmember.evidence.seal import SEAL, keep_secret, secret_for, secret_in
 
     key = key_of(given)
     sealed = any((folder / SEAL).is_file() for folder in folders)
@@ -91,6 +91,9 @@ def main() -> None:
     secret = secret_in(given.secret) if given.secret else secret_for(given.out)
     choice = Choice(given.observations == "tokens", given.with_tokens, given.with_embeddings)
     audits = _gathered(folders, given.store, secret, choice, _rows(given.data), given.trust_remote_code)
+    key.save()
+    if given.secret is None:
+        keep_secret(given.out, secret)
     files = write_bundle(audits, choice, key, given.out.absolute(), signed_online if given.sigstore else None)
     for reveals, sentence in ((choice.token_ids, REVEALS), (choice.embeddings, EMBEDDINGS_REVEAL)):
         if reveals:
