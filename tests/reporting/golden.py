@@ -56,14 +56,17 @@ def _cell(cell: Cell) -> list[Any]:
 
 
 def check(document: Document, runs: Sequence[Run]) -> None:
-    """Known by report and results, whichever test builds it; what was never written down passes."""
+    """Known by report and results, whichever test builds it; what was never written down fails."""
     key = f"{document.name} {_hash([(run.path, run.result.to_json()) for run in runs])}"
     found, known = hashes(document), json.loads(FILE.read_text())
     if IS_WRITING:
         FILE.write_text(json.dumps(known | {key: known.get(key, {}) | found}, indent=0, sort_keys=True) + "\n")
-    elif key in known:
-        changed = [part for part in found if known[key].get(part, found[part]) != found[part]]
-        assert not changed, f"{document.name} prints something else than before in {sorted(changed)}"
+        return
+    changed = [part for part in found if known.get(key, {}).get(part) != found[part]]
+    assert not changed, (
+        f"{document.name} prints something else than before in {sorted(changed)}, or these results are new: "
+        "write them with NONMEMBER_GOLDEN=write."
+    )
 
 
 def _hash(part: Any) -> str:
