@@ -28,8 +28,10 @@ from omegaconf.errors import (
 from nonmember.checks import hidden
 from nonmember.config.choices import descriptions, groups
 from nonmember.config.roots import config_directory
+from nonmember.runtime.processes import of_a_group
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+ALONE = ("DistNetworkError", "DistStoreError")  # of torch, which need not be imported: other processes did not come
 MAX_LISTED = 30
 FREE = (".extra_body", ".extra_query", ".extra_headers", ".request_settings")  # any key may be added to these
 LEADS_BACK = (
@@ -53,7 +55,8 @@ _NOT_FOR_US = (
 
 def is_for_the_user(error: BaseException) -> bool:
     """Whether a sentence serves better than a traceback: bad input, a bad config, a disk that says no."""
-    return isinstance(error, ValueError | OSError | HydraException | OmegaConfBaseException) or _leads_back(error)
+    is_known = isinstance(error, ValueError | OSError | HydraException | OmegaConfBaseException)
+    return is_known or type(error).__name__ in ALONE or _leads_back(error)
 
 
 def _leads_back(error: BaseException) -> bool:
@@ -101,6 +104,8 @@ def _explained(error: BaseException) -> str:
             return LEADS_BACK
         case OSError(errno=int(number)):
             return _of_the_disk(error, number)
+    if type(error).__name__ in ALONE:
+        return f"The processes of this run did not find one another ({_flat(str(error)).rstrip('.')}): {of_a_group()}."
     return _flat(str(error)) or type(error).__name__
 
 
