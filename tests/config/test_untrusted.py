@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hydra import initialize_config_dir
 from hydra.core.global_hydra import GlobalHydra
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import OmegaConf
 
 from nonmember.audits.question import Audit
@@ -232,8 +233,9 @@ def test_no_value_of_a_launcher_begins_a_line_of_its_script(sign):
 
 
 @pytest.mark.parametrize("hidden", ["${hydra:job.config_name}", "${later}"])
-def test_what_is_known_only_later_is_refused(hidden):
+def test_what_is_known_only_later_is_refused(hidden, monkeypatch):
     """The name of a file, say, which is the stranger's too."""
+    monkeypatch.setattr(HydraConfig.instance(), "cfg", None)  # of a test before
     hydra = {"sweeper": {}, "callbacks": {}, "job_logging": None, "hydra_logging": None, "launcher": LAUNCHER}
     params = {"sweeper": {"params": {"target": f"{{trust_{hidden}:true}}"}}}
     for change in (params, {"launcher": {**LAUNCHER, "comment": hidden}}):

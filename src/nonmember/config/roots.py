@@ -24,7 +24,7 @@ from hydra.experimental.callback import Callback
 from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
-from nonmember.config.hydra_compat import check_options, interpolations
+from nonmember.config.hydra_compat import checked_options, interpolations
 from nonmember.config.jobs import all_awaited
 from nonmember.config.presets import store_presets
 from nonmember.config.run_names import cell_name
@@ -275,9 +275,9 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
     from nonmember.config.slips import refuse_options, refuse_paths_as_choices, with_literal_paths
 
     refuse_options(command, sys.argv[1:])
-    check_options(sys.argv[1:])
-    refuse_paths_as_choices(command, sys.argv[1:])
-    sys.argv[1:] = with_literal_paths(sys.argv[1:])
+    words = checked_options(sys.argv[1:])
+    refuse_paths_as_choices(command, words)
+    sys.argv[1:] = with_literal_paths(words)
     register()
     here, errors = os.getpid(), []
 

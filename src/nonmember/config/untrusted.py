@@ -112,7 +112,8 @@ def check_params(params: Mapping[str, Any] | None) -> None:
 
 def _is_for_user(key: Sequence[str], value: object) -> bool:
     text = str(value)
-    return ENVIRONMENT in text or ("${" in text and _has(key, SENT)) or _needs_word(key, value, tuple(BY_WORD_ALONE))
+    refers = re.search(rf"(?<!oc\.){ENVIRONMENT}", text)
+    return bool(refers) or ("${" in text and _has(key, SENT)) or _needs_word(key, value, tuple(BY_WORD_ALONE))
 
 
 def _needs_word(key: Sequence[str], value: object, names: Sequence[str]) -> bool:

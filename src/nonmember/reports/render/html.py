@@ -23,5 +23,9 @@ def rendered(template: Path, filters: Mapping[str, Callable[..., Any]] | None = 
 @functools.cache
 def _environment(folder: Path) -> Environment:
     return Environment(
-        loader=FileSystemLoader(folder), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(folder),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
