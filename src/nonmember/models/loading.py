@@ -29,7 +29,7 @@ from transformers.utils import logging as transformers_logging
 from nonmember.models.adapted import put_on
 from nonmember.models.attention import own_implementation, require_flash_attention
 from nonmember.models.completeness import require_all_read, require_complete, require_meaning
-from nonmember.models.folders import CONFIG, EXPECTED, check_folder, tensors_of, weight_files
+from nonmember.models.folders import CONFIG, EXPECTED, LARGEST_TEXT, check_folder, tensors_of, weight_files
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.kinds.scratch import Scratch
@@ -37,7 +37,7 @@ from nonmember.models.lengths import key_of
 from nonmember.models.tokenizer_checks import prepare, reading_version
 from nonmember.models.tokenizing import is_failure
 from nonmember.records import Corpus
-from nonmember.runtime.files import share_mode
+from nonmember.runtime.files import content_of, share_mode
 from nonmember.runtime.progress import Stage
 
 log = logging.getLogger(__name__)
@@ -319,7 +319,7 @@ def _reading_version(spec: Pretrained) -> dict[str, Any]:
 def _json_of(file: Path | None) -> Mapping[str, Any]:
     """Empty where there is no such file or it is no JSON object, of which loading will tell."""
     try:
-        read = json.loads(file.read_bytes()) if file else {}
+        read = json.loads(content_of(file, LARGEST_TEXT)) if file else {}
     except (OSError, ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}
