@@ -147,6 +147,8 @@ def _gathered(
     from nonmember.config.untrusted import check_code
     from nonmember.corpora.sources.in_memory import InMemory, digest_of
     from nonmember.evidence.gathering import KeptStore, gather
+    from nonmember.results.outcomes import reason_of
+    from nonmember.runtime.files import json_object
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     register()
@@ -155,7 +157,10 @@ def _gathered(
         path = folder / CONFIG
         if not path.is_file():
             raise ValueError(f"{path} must lie beside the result: it says what was asked. Run the audit again.")
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            kept = json_object(path)
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{path} cannot be read ({error}). Run the audit again.") from error
         if not trust_remote_code:
             check_code(kept, path, "If you trust it, add --trust-remote-code.")
         config = OmegaConf.create({**literal(kept), "seal": None})
@@ -167,6 +172,8 @@ def _gathered(
             audits.append(gather(runs.cell_of(config, folder).audit, builder, folder, secret, choice))
         except NotHandedOver as error:
             raise ValueError(f"{folder}: {error} {IN_MEMORY}") from None
+        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            raise ValueError(f"{folder} cannot be bundled: {reason_of(error)}. Run the audit again.") from error
     return audits
 
 

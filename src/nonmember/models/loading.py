@@ -127,11 +127,12 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
     """
     check_folder(spec.path)
     options = {"dtype": spec.dtype, **_quantization(spec)}
+    base = _base_of(spec)
+    if base is not None:
+        check_folder(base)
+    _config_of("causal language model", base or spec.path, _location(spec))  # of which loading a tokenizer fails too
     tokenizer = load_tokenizer(spec)
     with Stage(f"loading {spec.path}"):
-        base = _base_of(spec)
-        if base is not None:
-            check_folder(base)
         model = transformers_model(
             AutoModelForCausalLM, "causal language model", base or spec.path, _location(spec), spec.attention, **options
         )
@@ -161,10 +162,7 @@ def transformers_model(
         ValueError: It cannot be loaded, or its files are not those of its configuration.
     """
     where = {"trust_remote_code": False, **where}  # without, transformers asks on a terminal
-    try:
-        config = own_implementation(AutoConfig.from_pretrained(path, **where))
-    except Exception as error:  # whatever transformers says of files that are not ours
-        raise _unloadable(kind, path, error) from error
+    config = _config_of(kind, path, where)
     if attention == "flash_attention_2":
         require_flash_attention(config, auto)
     is_quantized = getattr(config, "quantization_config", None) is not None
@@ -186,6 +184,13 @@ def transformers_model(
         path, model, {name: each for file in files for name, each in tensors_of(file).items()}, is_quantized
     )
     return model
+
+
+def _config_of(kind: str, path: str, where: Mapping[str, Any]) -> Any:
+    try:
+        return own_implementation(AutoConfig.from_pretrained(path, **where))
+    except Exception as error:  # whatever transformers says of files that are not ours
+        raise _unloadable(kind, path, error) from error
 
 
 def _unloadable(kind: str, path: str, error: Exception) -> ValueError:
@@ -355,5 +360,8 @@ def _quantization(spec: Pretrained) -> dict[str, Any]:
 
 
 def _first_line(error: BaseException) -> str:
-    line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    if not line or isinstance(error, KeyError):  # which is a name alone
+        line = f"{type(error).__name__} {line}".strip()
     return line if line.endswith((".", "!", "?")) else line + "."

@@ -37,8 +37,8 @@ def of_a_group() -> str:
     """What the environment says of the processes that this one is to work with, and what to do if that is not so."""
     given = [f"{name}={os.environ[name]}" for name in (*_RANKS, *_SIZES) if os.environ.get(name)]
     return (
-        f"the environment says {' '.join(given)}, by which this is one of several processes of a run, which wait for each "
-        f"other. If these are left over from another job, unset {' '.join(name.partition('=')[0] for name in given)}"
+        f"the environment says {' '.join(given)}, by which this is one of several processes of a run, which wait "
+        f"for each other. If these are left over from another job, unset {' '.join(name.partition('=')[0] for name in given)}"
     )
 
 
@@ -68,8 +68,8 @@ class Waiting:
                 self._heard = now
             elif now - self._heard > 60 * minutes_to_wait():
                 raise ValueError(
-                    f"For {minutes_to_wait():g} minutes nobody has been making {self._what}: {of_a_group()}. To wait longer, "
-                    f"set {WAIT_VARIABLE}."
+                    f"For {minutes_to_wait():g} minutes nobody has been making {self._what}: {of_a_group()}. To wait "
+                    f"longer, set {WAIT_VARIABLE}."
                 )
             if not self._has_said:
                 log.warning("Waiting for %s: %s.", self._what, of_a_group())
