@@ -172,7 +172,7 @@ def test_what_sigstore_publishes_is_told_before_it_is_asked(nonmember, unfinishe
 def test_a_bundle_needs_what_was_asked_and_rows_that_can_be_read(nonmember, unfinished):
     said = nonmember(*unfinished)
     assert (said.status, "must lie beside the result: it says what was asked" in said.err) == (1, True), said.err
-    Path("my.key").unlink()
+    assert not Path("my.key").exists(), "no key of what was not bundled"
     Path("rows.jsonl").write_text('{"text": "moss"}\nfern\n')
     said = nonmember(*unfinished, "--data", "rows.jsonl")
     assert (said.status, "rows.jsonl, line 2 must be one JSON object" in said.err) == (1, True), said.err

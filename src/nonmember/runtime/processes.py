@@ -35,10 +35,11 @@ def process_rank() -> int:
 
 def of_a_group() -> str:
     """What the environment says of the processes that this one is to work with, and what to do if that is not so."""
-    given = [f"{name}={os.environ[name]}" for name in (*_RANKS, *_SIZES) if os.environ.get(name)]
+    names = [name for name in (*_RANKS, *_SIZES) if os.environ.get(name)]
+    given = " ".join(f"{name}={os.environ[name]}" for name in names)
     return (
-        f"the environment says {' '.join(given)}, by which this is one of several processes of a run, which wait "
-        f"for each other. If these are left over from another job, unset {' '.join(name.partition('=')[0] for name in given)}"
+        f"the environment says {given}, by which this is one of several processes of a run, which wait for each other. "
+        f"If these are left over from another job, unset {' '.join(names)}"
     )
 
 
