@@ -6,7 +6,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -158,7 +158,7 @@ def picture(figure: Figure) -> Markup:
     return Markup(svg.replace("<svg ", f"{label}", 1).replace("<svg ", f'<svg style="--w:{width};--h:{height}" ', 1))
 
 
-FILTERS = {
+FILTERS: Mapping[str, Callable[..., Any]] = {
     "cell": cell_html,
     "prose": prose,
     "picture": picture,
