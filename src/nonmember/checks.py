@@ -128,6 +128,7 @@ def first_few(values: Iterable[object]) -> str:
 
 # Secrets --------------------------------------------------------------------------------------------------------------
 
+ENVIRONMENT = "env:"  # before the name of an environment variable, in the place of its value
 _VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*")
 _LUMP = re.compile(r"(?=[A-Z]*\d)[A-Z0-9]{20,}|[0-9A-F]{16,}")  # in the name of a variable: words are shorter
 # By their beginnings, as the services give them out.
@@ -175,7 +176,8 @@ def refuse_secrets(overrides: Sequence[str]) -> None:
         name, _, value = override.partition("=")
         name = name.lstrip("+~")
         is_option = name.startswith("-")  # --key FILE, --secret=FILE
-        is_given = value.strip("'\" ") not in ("", "null", "None", "???") and not value.strip("'\" ").startswith("env:")
+        bare = value.strip("'\" ")
+        is_given = bare not in ("", "null", "None", "???") and not bare.startswith(ENVIRONMENT)
         if looks_like_secret(override) or (is_given and names_a_secret(name) and not is_option):
             where = f"Word {number} of the command" if is_option or looks_like_secret(name) else name
             raise ValueError(

@@ -363,7 +363,7 @@ def test_an_invitation_of_another_run_is_not_accepted(tmp_path, monkeypatch):
     monkeypatch.setenv("NONMEMBER_RUN", "this run")
     monkeypatch.setenv("RANK", "1")
     parents = iter([5] * 4)
-    monkeypatch.setattr(store.os, "getppid", lambda: next(parents, 6))
+    monkeypatch.setattr(processes.os, "getppid", lambda: next(parents, 6))
     make = writes("data")
     with pytest.raises(SystemExit, match="first process is gone"):
         make_thing(tmp_path, make, resumable=True, joint=True)
@@ -371,14 +371,29 @@ def test_an_invitation_of_another_run_is_not_accepted(tmp_path, monkeypatch):
 
 
 def test_a_process_that_waits_says_for_what(tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(store, "SILENT_SECONDS", -1)
+    monkeypatch.setattr(processes, "SILENT_SECONDS", -1)
     monkeypatch.setenv("RANK", "1")
     parents = iter([5] * 4)
-    monkeypatch.setattr(store.os, "getppid", lambda: next(parents, 6))
+    monkeypatch.setattr(processes.os, "getppid", lambda: next(parents, 6))
     with pytest.raises(SystemExit, match="first process is gone"):
         make_thing(tmp_path, writes("data"))
     assert caplog.text.count("Waiting for ") == 1
     assert "RANK=1" in caplog.text
+
+
+def test_a_process_waits_no_longer_than_somebody_is_at_it(monkeypatch):
+    monkeypatch.setattr(processes, "SILENT_SECONDS", -1)
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.setenv("NONMEMBER_WAIT_MINUTES", "1e-9")
+    moments = iter([True, True, False])
+    waiting = processes.Waiting("models x", lambda: next(moments))
+    waiting.a_moment()
+    waiting.a_moment()
+    with pytest.raises(ValueError, match=r"nobody has been making models x: the environment says RANK=1"):
+        waiting.a_moment()
+    monkeypatch.setenv("NONMEMBER_WAIT_MINUTES", "long")
+    with pytest.raises(ValueError, match="must be a number of minutes; got 'long'"):
+        processes.Waiting("models x", lambda: False).a_moment()
 
 
 def test_ranks_and_runs(monkeypatch):

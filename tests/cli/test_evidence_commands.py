@@ -119,6 +119,9 @@ def test_what_cannot_be_is_said(nonmember, sealed, tmp_path):
     assert (said.status, "The seal seal.json" in said.err) == (1, True)
     assert "There is no seal at none.json" in nonmember("audit", *sealed, "seal=none.json").err
     assert "There is no key at none" in nonmember("seal", "--key", "none", "--out", "x.json", *sealed).err
+    for slip in ("--no-option", "no.key=1", "data.path=nowhere.jsonl"):
+        said = nonmember("seal", "--new-key", "late.key", "--out", "late.json", *sealed, slip)
+        assert (said.status, list(Path().glob("late*"))) == (1, []), "no file of what was not sealed"
     assert "There is no result.json below" in nonmember("bundle", tmp_path / "no", "--key", "my.key", "--out", "x").err
     said = nonmember("verify", "none.zip")
     assert (said.status, "There is no file none.zip" in said.out) == (1, True)
@@ -169,7 +172,7 @@ def test_what_sigstore_publishes_is_told_before_it_is_asked(nonmember, unfinishe
 def test_a_bundle_needs_what_was_asked_and_rows_that_can_be_read(nonmember, unfinished):
     said = nonmember(*unfinished)
     assert (said.status, "must lie beside the result: it says what was asked" in said.err) == (1, True), said.err
-    Path("my.key").unlink()
+    assert not Path("my.key").exists(), "no key of what was not bundled"
     Path("rows.jsonl").write_text('{"text": "moss"}\nfern\n')
     said = nonmember(*unfinished, "--data", "rows.jsonl")
     assert (said.status, "rows.jsonl, line 2 must be one JSON object" in said.err) == (1, True), said.err

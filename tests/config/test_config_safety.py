@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from omegaconf import OmegaConf
 
+from nonmember.config.explain import explain, is_for_the_user
 from nonmember.config.roots import register
 from nonmember.config.safety import ALLOW_VARIABLE, check_hydra, instantiate
 from nonmember.corpora import Jsonl
@@ -162,6 +164,13 @@ HYDRA = {
             {"job_logging": {"handlers": {"console": {"stream": "ext://evil.module"}}}},
             "must be one of ext://sys.stdout",
         ),
+        ({"sweeper": {"max_batch_size": -1}}, "hydra.sweeper.max_batch_size must be a whole number of at least 1"),
+        ({"launcher": {"n_jobs": 99999999999}}, "hydra.launcher.n_jobs must be a whole number from -1024"),
+        ({"launcher": {"timeout_min": 0}}, "hydra.launcher.timeout_min must be a whole number of at least 1"),
+        ({"launcher": {"mem_gb": "lots"}}, "hydra.launcher.mem_gb must be a whole number"),
+        ({"launcher": None}, "hydra.launcher must be the settings of one; got null"),
+        ({"sweeper": None}, "hydra.sweeper must be the settings of one; got null"),
+        ({"verbose": 5}, "hydra.verbose must be true, false or loggers' names; got 5"),
     ],
 )
 def test_hydra_runs_nothing_else_either(change, said):
@@ -170,6 +179,13 @@ def test_hydra_runs_nothing_else_either(change, said):
     with pytest.raises(ValueError) as error:
         check_hydra(OmegaConf.merge(OmegaConf.create(config), {"hydra": change}))
     assert said in str(error.value)
+
+
+def test_what_hydra_itself_asserts_is_one_sentence():
+    with pytest.raises(AssertionError) as error:
+        BasicSweeper.split_arguments([], 0)
+    assert is_for_the_user(error.value)
+    assert explain(error.value).startswith("Hydra cannot work with these settings: assert ")
 
 
 def test_what_the_user_says_on_the_command_line_may_start_programs():

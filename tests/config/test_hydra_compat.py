@@ -8,7 +8,7 @@ from hydra.plugins.config_source import ConfigResult
 from omegaconf import OmegaConf
 
 from nonmember.config import hydra_compat
-from nonmember.config.hydra_compat import check_options, interpolations
+from nonmember.config.hydra_compat import checked_options, interpolations
 from nonmember.config.roots import register
 
 
@@ -27,17 +27,18 @@ def test_what_hydra_keeps_of_a_file():
 @pytest.mark.parametrize("word", ["--exp", "--experimental-re", "--e=x.pickle", "--config-na", "--mult", "--nosuch"])
 def test_no_option_can_be_shortened(word):
     with pytest.raises(ValueError, match=r"^Unrecognized arguments: .*none can be shortened"):
-        check_options(["seed=1", word])
+        checked_options(["seed=1", word])
 
 
 @pytest.mark.parametrize("words", [["--experimental-rerun", "x.pickle"], ["--experimental-rerun=x.pickle"]])
 def test_no_pickle_is_read(words):
     with pytest.raises(ValueError, match="reads a pickle"):
-        check_options(words)
+        checked_options(words)
 
 
 def test_other_options_are_left_to_hydra():
-    check_options(["-m", "--config-dir", "x", "--config-name=y", "-cn", "z", "--cfg", "job", "seed=1", "-p", "a.b"])
+    options = ["-m", "--config-dir", "x", "--config-name=y", "-cn", "z", "--cfg", "job", "-p", "a.b"]
+    assert checked_options(["seed=1", *options[:3], "~x", *options[3:], "x=2"]) == [*options, "seed=1", "~x", "x=2"]
 
 
 def test_following_interpolations_costs_little(monkeypatch):

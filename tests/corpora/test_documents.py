@@ -496,3 +496,24 @@ def test_a_folder_without_files(build, tmp_path):
     (tmp_path / "a.txt").write_text("a")
     with pytest.raises(ValueError, match=r"matches '\*\.md'"):
         build(Documents(str(tmp_path), pattern="*.md"))
+
+
+HALF = "a\\ud800b"  # as JSON writes it
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        lambda put: Documents(put("d.jsonl", f'{{"text": "{HALF}"}}\n'.encode())),
+        lambda put: Documents(put("d.json", f'["fine", "{HALF}"]'.encode())),
+        lambda put: Documents(put("d.jsonl", f'{{"id": "{HALF}", "text": "fine"}}\n'.encode())),
+        lambda put: Documents(put("d.jsonl", f'{{"name": "{HALF}", "text": "x"}}\n'.encode()), title_field="name"),
+        lambda put: Jsonl(put("d.jsonl", f'{{"id": "1", "text": "x", "w": "{HALF}"}}'.encode()), "id", "text", "w"),
+        lambda put: TextFiles(os.path.dirname(put("\udcff.txt", b"fine")), "*.txt"),
+        lambda put: Documents(os.path.dirname(put("\udcff.txt", b"fine"))),
+        lambda put: Documents(put("\udcff.jsonl", b'{"text": "fine"}\n')),
+    ],
+)
+def test_half_characters_are_refused_wherever_they_stand(build, put, spec):
+    with pytest.raises(ValueError, match=r"The document '.*' must be valid Unicode; its \w+ holds half a character"):
+        build(spec(put))

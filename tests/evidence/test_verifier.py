@@ -221,6 +221,8 @@ def test_keys_of_both_forms(form, tmp_path, monkeypatch):
     monkeypatch.setattr("getpass.getpass", lambda prompt: "x")
     assert Key.load(tmp_path / "open").fingerprint == Key.load(tmp_path / "closed").fingerprint == key().fingerprint
     made = Key.new(tmp_path / "new")
+    assert not (tmp_path / "new").exists(), "nothing before it is needed"
+    made.save()
     assert Key.load(tmp_path / "new").fingerprint == made.fingerprint
     assert envelope.fingerprint_of_file(tmp_path / "new.pub") == made.fingerprint
     with pytest.raises(ValueError, match="is there already"):

@@ -92,6 +92,14 @@ def shards(named: dict[str, str], **files: list[str]) -> Callable[[Path], None]:
     return change
 
 
+def device(name: str, make) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        (folder / name).unlink()
+        make(folder / name)
+
+    return change
+
+
 DAMAGES = [
     (text("null"), "config.json must be one JSON object; got null."),
     (text("[1]"), "config.json must be one JSON object; got a list."),
@@ -127,6 +135,11 @@ DAMAGES = [
     (lambda folder: (folder / "gone.json").symlink_to(folder / "nowhere"), "gone.json is a link to nothing."),
     (lambda folder: (folder / "vocab.json").mkdir(), "vocab.json must be a file; it is a folder, a pipe or a device."),
     (lambda folder: os.mkfifo(folder / "tokens"), "tokens must be a file; it is a folder, a pipe or a device."),
+    (device("config.json", os.mkfifo), "config.json must be a file; it is a folder, a pipe or a device."),
+    (device("config.json", lambda path: path.symlink_to("/dev/zero")), "config.json must be a file; it is"),
+    (device("config.json", lambda path: path.mkdir()), "config.json must be a file; it is"),
+    (device("config.json", lambda path: path.open("wb").truncate(2**40)), "config.json must have at most 268,435,456"),
+    (config(num_labels=10**9), "num_labels in config.json must be a whole number from -1 to 1000000; got 1000000000"),
     (lambda folder: write(folder / INDEX, '{"weight_map": {"a": "b.safetensors"}}'), "which may be two models."),
     (shards({"a": "one"}, one=["a"], two=["a", "b"]), "a is in one.safetensors and in two.safetensors, which may be"),
     (shards({"b": "one"}, one=["a"], two=["c"]), "says that b lies in one.safetensors, and it does not."),

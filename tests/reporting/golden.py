@@ -13,6 +13,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+
 from nonmember.reports.core.grid import Block, Cell, Document, Row, Section
 from nonmember.results.load import Run
 
@@ -56,19 +59,28 @@ def _cell(cell: Cell) -> list[Any]:
 
 
 def check(document: Document, runs: Sequence[Run]) -> None:
-    """Known by report, results and files beside them, whichever test builds it; what was never written down passes."""
+    """Known by report and results, whichever test builds it; what was never written down fails."""
     key = f"{document.name} {_hash([(run.path, run.result.to_json(), *_beside(run)) for run in runs])}"
     found, known = hashes(document), json.loads(FILE.read_text())
     if IS_WRITING:
         FILE.write_text(json.dumps(known | {key: known.get(key, {}) | found}, indent=0, sort_keys=True) + "\n")
-    elif key in known:
-        changed = [part for part in found if known[key].get(part, found[part]) != found[part]]
-        assert not changed, f"{document.name} prints something else than before in {sorted(changed)}"
+        return
+    changed = [part for part in found if known.get(key, {}).get(part) != found[part]]
+    assert not changed, (
+        f"{document.name} prints something else than before in {sorted(changed)}, or these results are new: "
+        "write them with NONMEMBER_GOLDEN=write."
+    )
 
 
-def _beside(run: Run) -> list[str]:
-    files = sorted(run.folder.glob("*.parquet")) if run.folder else []
-    return [hashlib.sha256(file.read_bytes()).hexdigest() for file in files]
+def _beside(run: Run) -> list[Any]:
+    """The tables beside a result, which histograms are drawn of."""
+    tables = []
+    for file in sorted(run.folder.glob("*.parquet")) if run.folder else ():
+        try:
+            tables.append(pq.read_table(file).to_pydict())
+        except (pa.ArrowInvalid, OSError):
+            tables.append(f"damaged: {file.name}")
+    return tables
 
 
 def _hash(part: Any) -> str:

@@ -18,7 +18,7 @@ from nonmember.reports.render import page as pages
 from nonmember.reports.render.spreadsheet import safe
 from nonmember.results.load import load_runs
 
-HOSTILE = "<script>alert(1)</script>\"'&|=$x^"
+HOSTILE = "<script>alert(1)</script>\"'&|=$x^\u202egnp.exe\x9b"
 
 
 def report_of(results, place):
@@ -139,6 +139,10 @@ def test_labels_are_only_text(report):
     folder = report(one, shift)
     html = (folder / "report.html").read_text()
     assert "<script>alert" not in html
+    assert "\\u202egnp.exe\\x9b" in html
+    data = re.search(r'id="data">(.*?)</script>', html)[1]
+    for text in (html, str(json.loads(data)), (folder / "report.md").read_text()):
+        assert not re.search("[\u202e\x9b]", text), "a name that shows as another"
     assert html.count("<script") == html.count("</script>") == 2
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in html
     assert "<script>" not in (folder / "report.md").read_text()

@@ -15,7 +15,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import math
 import os
 import re
 import shutil
@@ -27,14 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from nonmember.runtime.files import file_hash, is_locked, locked, share_mode, write_text_atomically
-from nonmember.runtime.processes import of_a_group, process_rank, run_id
+from nonmember.runtime.processes import Waiting, process_rank, run_id
 
 log = logging.getLogger(__name__)
 
 SIDECAR = "sidecar.json"
 HASH_LENGTH = 16
-POLL_SECONDS = 0.05
-SILENT_SECONDS = 60  # that a further process waits before it says for what
 
 Key = Mapping[str, Any]
 
@@ -158,17 +155,12 @@ class Store:
     def _follow(self, kind: str, name: str, digest: str, make: Callable[[Path], object] | None) -> Entry:
         """In a further process of a distributed run: wait for the first process, and take part when invited."""
         partial = self.root / kind / f".partial-{digest}"
-        parent, joined, patience = os.getppid(), False, time.monotonic() + SILENT_SECONDS
+        joined, waiting = False, Waiting(f"{kind} {name}", lambda: is_locked(self._lock(kind, digest)))
         while (found := self._find(kind, name, digest)) is None:
-            if os.getppid() != parent:
-                raise SystemExit("The first process is gone.")
             if make is not None and not joined and _invitation(partial).exists():
                 joined = True
                 make(partial)
-            if not joined and time.monotonic() > patience:
-                patience = math.inf
-                log.warning("Waiting for %s %s: %s.", kind, name, of_a_group())
-            time.sleep(POLL_SECONDS)
+            waiting.a_moment()
         return found
 
     def _folder(self, kind: str, name: str, digest: str) -> Path:

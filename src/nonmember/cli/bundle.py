@@ -79,7 +79,7 @@ def main() -> None:
     folders = _folders(given.folder)
     from nonmember.evidence.bundle import write_bundle
     from nonmember.evidence.gathering import Choice
-    from nonmember.evidence.seal import SEAL, secret_for, secret_in
+    from nonmember.evidence.seal import SEAL, keep_secret, secret_for, secret_in
 
     key = key_of(given)
     sealed = any((folder / SEAL).is_file() for folder in folders)
@@ -91,6 +91,9 @@ def main() -> None:
     secret = secret_in(given.secret) if given.secret else secret_for(given.out)
     choice = Choice(given.observations == "tokens", given.with_tokens, given.with_embeddings)
     audits = _gathered(folders, given.store, secret, choice, _rows(given.data), given.trust_remote_code)
+    key.save()
+    if given.secret is None:
+        keep_secret(given.out, secret)
     files = write_bundle(audits, choice, key, given.out.absolute(), signed_online if given.sigstore else None)
     for reveals, sentence in ((choice.token_ids, REVEALS), (choice.embeddings, EMBEDDINGS_REVEAL)):
         if reveals:
@@ -144,6 +147,8 @@ def _gathered(
     from nonmember.config.words import literal
     from nonmember.corpora.sources.in_memory import InMemory, digest_of
     from nonmember.evidence.gathering import KeptStore, gather
+    from nonmember.results.outcomes import reason_of
+    from nonmember.runtime.files import json_object
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     register()
@@ -152,7 +157,10 @@ def _gathered(
         path = folder / CONFIG
         if not path.is_file():
             raise ValueError(f"{path} must lie beside the result: it says what was asked. Run the audit again.")
-        kept = json.loads(path.read_text(encoding="utf-8"))
+        try:
+            kept = json_object(path)
+        except (ValueError, OSError) as error:
+            raise ValueError(f"{path} cannot be read ({error}). Run the audit again.") from error
         if not trust_remote_code:
             check_code(kept, path, "If you trust it, add --trust-remote-code.")
         config = OmegaConf.create({**literal(kept), "seal": None})
@@ -164,6 +172,8 @@ def _gathered(
             audits.append(gather(runs.cell_of(config, folder).audit, builder, folder, secret, choice))
         except NotHandedOver as error:
             raise ValueError(f"{folder}: {error} {IN_MEMORY}") from None
+        except (LookupError, TypeError, AttributeError, ArithmeticError) as error:
+            raise ValueError(f"{folder} cannot be bundled: {reason_of(error)}. Run the audit again.") from error
     return audits
 
 

@@ -37,7 +37,7 @@ def main() -> None:
     given, words = parser.parse_known_args()
     if given.out.exists():
         raise ValueError(f"{given.out} is there already, and a seal is not written twice. Name another file.")
-    from nonmember.evidence.seal import cell_of_seal, secret_for, write_seal
+    from nonmember.evidence.seal import cell_of_seal, keep_secret, secret_for, write_seal
 
     key = key_of(given)
     secret = secret_for(given.out)
@@ -63,6 +63,8 @@ def main() -> None:
     run_with_hydra("audit", seal)
     if not cells:  # as with --help and --cfg
         return
+    key.save()
+    keep_secret(given.out, secret)
     digest = write_seal(cells, key, given.out.absolute())
     number = sum(len(group["commitments"]) for cell in cells for group in cell["documents"].values())
     sys.stdout.write(
@@ -92,4 +94,4 @@ def add_key(parser: argparse.ArgumentParser) -> None:
 def key_of(given: argparse.Namespace) -> Any:
     from nonmember.evidence.signing import Key
 
-    return Key.new(given.new_key) if given.new_key else Key.load(given.key.expanduser())
+    return Key.new(given.new_key.expanduser()) if given.new_key else Key.load(given.key.expanduser())

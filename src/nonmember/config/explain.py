@@ -28,8 +28,10 @@ from omegaconf.errors import (
 from nonmember.checks import hidden
 from nonmember.config.choices import config_directory, descriptions, groups
 from nonmember.config.words import for_shell, override
+from nonmember.runtime.processes import of_a_group
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+ALONE = ("DistNetworkError", "DistStoreError")  # of torch, which need not be imported: other processes did not come
 MAX_LISTED = 30
 FREE = (".extra_body", ".extra_query", ".extra_headers", ".request_settings")  # any key may be added to these
 LEADS_BACK = (
@@ -53,13 +55,21 @@ _NOT_FOR_US = (
 
 def is_for_the_user(error: BaseException) -> bool:
     """Whether a sentence serves better than a traceback: bad input, a bad config, a disk that says no."""
-    return isinstance(error, ValueError | OSError | HydraException | OmegaConfBaseException) or _leads_back(error)
+    is_known = isinstance(error, ValueError | OSError | HydraException | OmegaConfBaseException)
+    return is_known or type(error).__name__ in ALONE or _leads_back(error) or bool(_said_by_hydra(error))
 
 
 def _leads_back(error: BaseException) -> bool:
     """Whether OmegaConf or Hydra followed a config without end."""
     frames = (frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__))
     return isinstance(error, RecursionError) and any(re.search(r"[/\\](omegaconf|hydra)[/\\]", name) for name in frames)
+
+
+def _said_by_hydra(error: BaseException) -> str:
+    """The line of Hydra's own code at which it failed; empty where it was not Hydra."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    is_its_own = isinstance(error, AssertionError | RuntimeError) and not isinstance(error, RecursionError)
+    return last[0].line or "" if is_its_own and last and re.search(r"[/\\]hydra[/\\]", last[0].filename) else ""
 
 
 def explain(error: BaseException) -> str:
@@ -101,6 +111,10 @@ def _explained(error: BaseException) -> str:
             return LEADS_BACK
         case OSError(errno=int(number)):
             return _of_the_disk(error, number)
+    if line := _said_by_hydra(error):
+        return f"Hydra cannot work with these settings: {_flat(str(error)) or line}. Correct those of hydra.*."
+    if type(error).__name__ in ALONE:
+        return f"The processes of this run did not find one another ({_flat(str(error)).rstrip('.')}): {of_a_group()}."
     return _flat(str(error)) or type(error).__name__
 
 

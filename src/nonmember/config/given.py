@@ -10,7 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
+from hydra.errors import HydraException
 from omegaconf import DictConfig, OmegaConf
+from omegaconf.errors import OmegaConfBaseException
 
 from nonmember.audits.question import Audit
 from nonmember.config.build import build, build_audit
@@ -75,7 +77,7 @@ def given(config: DictConfig) -> tuple[DictConfig, Audit]:
             OmegaConf.update(marked, place, None)
     try:
         audit = build_audit(marked)
-    except Exception:
+    except (HydraException, OmegaConfBaseException, ValueError, TypeError, AttributeError):
         if others := [key for key in keys if _place(key) not in MODELS | TEXTS]:  # which may refuse a mark
             raise IncompleteQuestion("The audit", others) from None
         raise

@@ -100,9 +100,13 @@ def names_of_options() -> set[str]:
     return {name for action in get_args_parser()._actions for name in action.option_strings}
 
 
-def check_options(arguments: Sequence[str]) -> None:
-    """Raises ValueError for an option that Hydra would not understand, for the beginning of one, which argparse would
-    complete, and for the option that reads a pickle."""
+def checked_options(arguments: Sequence[str]) -> list[str]:
+    """The words of a command, options first: Hydra does not understand `seed=1 -m name=a,b`.
+
+    Raises:
+        ValueError: There is no such option, or it is the beginning of one, which argparse would complete, or it reads
+            a pickle.
+    """
     parser = get_args_parser()
     parser.allow_abbrev = False
 
@@ -110,8 +114,10 @@ def check_options(arguments: Sequence[str]) -> None:
         raise ValueError(f"{message[:1].upper()}{message[1:]}. --hydra-help lists the options; none can be shortened.")
 
     parser.error = refuse  # type: ignore[method-assign,assignment]
-    if parser.parse_args(list(arguments)).experimental_rerun is not None:
+    said = parser.parse_intermixed_args(list(arguments))
+    if said.experimental_rerun is not None:
         raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")
+    return [*(one for one in arguments if one not in said.overrides), *said.overrides]
 
 
 # ------------------------------------------------------------------------------------------------- composition

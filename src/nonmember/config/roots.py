@@ -25,7 +25,7 @@ from hydra.plugins.search_path_plugin import SearchPathPlugin
 from omegaconf import MISSING, DictConfig, OmegaConf
 
 from nonmember.config.choices import config_directory, presets_directory, sweeps_directory
-from nonmember.config.hydra_compat import cells_of_grid, check_options, interpolations, shared_files
+from nonmember.config.hydra_compat import cells_of_grid, checked_options, interpolations, shared_files
 from nonmember.config.jobs import all_awaited
 from nonmember.config.presets import store_presets
 from nonmember.config.run_names import cell_name
@@ -249,9 +249,9 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
     watcher: sees the cells of a sweep before they are launched.
     """
     refuse_options(command, sys.argv[1:])
-    check_options(sys.argv[1:])
-    refuse_paths_as_choices(command, sys.argv[1:])
-    sys.argv[1:] = with_literal_paths(sys.argv[1:])
+    words = checked_options(sys.argv[1:])
+    refuse_paths_as_choices(command, words)
+    sys.argv[1:] = with_literal_paths(words)
     register()
     here, errors = os.getpid(), []
 

@@ -30,7 +30,7 @@ from omegaconf.errors import (
 )
 from omegaconf.resolvers import oc
 
-from nonmember.checks import looks_like_secret, refuse_secrets
+from nonmember.checks import looks_like_secret, refuse_secrets, require_count, require_kind
 from nonmember.config.hydra_compat import composed_configs_checked, interpolations
 from nonmember.config.untrusted import check_params, leaves, untrusted_files_checked
 
@@ -55,6 +55,20 @@ STREAMS = ("ext://sys.stdout", "ext://sys.stderr")
 # A line of a job's script may end at one; other signs of the shell are quoted by the launchers.
 CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 SECRET_IN_ADDRESS = re.compile(r"://[^/\s]*@|(^|[.+ ])url=\S*[?#]")  # of `https://user:password@host`, and in a query
+# Of sweeper and launcher -> the least that makes sense. Their types are Hydra's to check.
+COUNTS = {
+    "max_batch_size": 1,
+    "n_jobs": -1024,  # joblib's way to leave cores free
+    "timeout_min": 1,
+    "cpus_per_task": 1,
+    "gpus_per_node": 0,
+    "tasks_per_node": 1,
+    "mem_gb": 0,
+    "nodes": 1,
+    "array_parallelism": 1,
+    "max_num_timeout": 0,
+    "signal_delay_s": 0,
+}
 GRID = ("hydra.sweeper.params", "${grid}")  # what conf/sweep.yaml makes of the grid of a sweep
 ONLY_HYDRAS_VALUES = re.compile(r"([^$]|\$\{hydra[.:][\w.]+\})*")
 OF_THE_WORLD = re.compile(r"\$\{world\.[\w.]+\}")
@@ -275,8 +289,14 @@ def check_hydra(config: DictConfig) -> None:
     hydra = config.get("hydra")
     if hydra is None:
         return
-    check_params(_known_values(hydra.sweeper).get("params"))
-    for keys, value in leaves(_known_values(hydra.launcher)):
+    require_kind(hydra.get("verbose", False), bool | str | ListConfig, "hydra.verbose", "true, false or loggers' names")
+    sweeper, launcher = (_known_values(hydra[name]) for name in ("sweeper", "launcher"))
+    for name, node in (("sweeper", sweeper), ("launcher", launcher)):
+        require_kind(node, Mapping, f"hydra.{name}", "the settings of one", hint="Leave it out.")
+        for key, least in COUNTS.items():
+            require_count(node.get(key), least, f"hydra.{name}.{key}", or_null=True)
+    check_params(sweeper.get("params"))
+    for keys, value in leaves(launcher):
         if CONTROL.search("".join(keys) + str(value)):
             key = ".".join(("hydra.launcher", *keys))
             raise ValueError(

@@ -17,6 +17,7 @@ from hydra.core.override_parser.types import ChoiceSweep, RangeSweep
 from hydra.errors import HydraException
 from omegaconf import Container, OmegaConf
 
+from nonmember.checks import ENVIRONMENT
 from nonmember.config.hydra_compat import checked_files
 
 CODE = "trust_remote_code"
@@ -35,6 +36,7 @@ BY_WORD_ALONE: Mapping[str, tuple[object, ...]] = {
     "profiler": (None,),
     "plugins": (None,),
 }
+SENT = ("extra_headers", "extra_query")  # where env:NAME sends the value of an environment variable
 BY_WORD_ALONE_AT_TOP = ("outputs", "store", "export", "folder")
 MAX_CELLS = 100_000  # Hydra makes a list of them all
 # Of Hydra's own part: everything else belongs to the user.
@@ -70,7 +72,7 @@ def check_file(content: Container | Mapping[str, Any], file: Path) -> None:
         if key[0].partition(".")[0] == "hydra":
             allowed = OF_HYDRA.fullmatch(".".join(key)) is not None
         else:
-            allowed = key[0] not in BY_WORD_ALONE_AT_TOP and not _needs_word(key, value)
+            allowed = key[0] not in BY_WORD_ALONE_AT_TOP and not _is_for_user(key, value)
         if not allowed:
             raise _only_by_word(key, str(file))
 
@@ -104,13 +106,22 @@ def check_params(params: Mapping[str, Any] | None) -> None:
         key = override.key_or_group.partition("@")[0]
         for inner, value in leaves(_given(override._value)):
             whole = (*key.split("."), *inner)
-            if whole[0] in BY_WORD_ALONE_AT_TOP or _needs_word(whole, value):
+            if whole[0] in BY_WORD_ALONE_AT_TOP or _is_for_user(whole, value):
                 raise _only_by_word(whole, "the grid of a sweep")
 
 
-def _needs_word(key: Sequence[str], value: object, names: Sequence[str] = tuple(BY_WORD_ALONE)) -> bool:
-    parts = {part for one in key for part in one.split(".")}
-    return any(value not in BY_WORD_ALONE[name] for name in names if name in parts)
+def _is_for_user(key: Sequence[str], value: object) -> bool:
+    text = str(value)
+    refers = re.search(rf"(?<!oc\.){ENVIRONMENT}", text)
+    return bool(refers) or ("${" in text and _has(key, SENT)) or _needs_word(key, value, tuple(BY_WORD_ALONE))
+
+
+def _needs_word(key: Sequence[str], value: object, names: Sequence[str]) -> bool:
+    return any(value not in BY_WORD_ALONE[name] for name in names if _has(key, (name,)))
+
+
+def _has(key: Sequence[str], names: Sequence[str]) -> bool:
+    return not {part for one in key for part in one.split(".")}.isdisjoint(names)
 
 
 def _only_by_word(key: Sequence[str], where: str) -> ValueError:

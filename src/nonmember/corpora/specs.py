@@ -109,9 +109,18 @@ def as_names(value: str | Iterable[str], where: str) -> tuple[str, ...]:
 
 
 def document(doc_id: str, text: str, cluster_id: str, domain: str, title: str = "", author: str = "") -> Document:
-    """Lone surrogates, which JSON and Python literals can write but UTF-8 cannot, become question marks."""
-    parts = (doc_id, text, cluster_id, domain, title, author)
-    return Document(*(part.encode("utf-8", "replace").decode() for part in parts))
+    """Raises ValueError for half a character (a lone surrogate), which JSON, Python and names of files can hold, and
+    which no tokenizer reads."""
+    made = Document(doc_id, text, cluster_id, domain, title, author)
+    for name in Document.__dataclass_fields__:
+        try:
+            getattr(made, name).encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(
+                f"The document {doc_id!r} must be valid Unicode; its {name} holds half a character (a lone surrogate) "
+                f"at place {error.start + 1}. Replace it."
+            ) from None
+    return made
 
 
 def digest_files(files: Iterable[tuple[str, Path]]) -> str:

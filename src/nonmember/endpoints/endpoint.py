@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
-import time
 from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from nonmember.artifacts.store import POLL_SECONDS, Store
+from nonmember.artifacts.store import Store
 from nonmember.endpoints.errors import EndpointError, Unusable
 from nonmember.endpoints.incoming import parsed
 from nonmember.endpoints.limits import Limits, Spent
@@ -30,8 +28,8 @@ from nonmember.endpoints.sending import Sending
 from nonmember.endpoints.service import Service
 from nonmember.endpoints.table import CompletionsTable, now, opened
 from nonmember.models.base import last_part
-from nonmember.runtime.files import locked
-from nonmember.runtime.processes import process_rank, run_id
+from nonmember.runtime.files import is_locked, locked
+from nonmember.runtime.processes import Waiting, process_rank, run_id
 from nonmember.runtime.progress import Stage
 
 log = logging.getLogger(__name__)
@@ -203,15 +201,13 @@ class EndpointClient:
 
     def _follow(self, table: CompletionsTable, missing: Mapping[str, Sent]) -> None:
         """In a further process of a distributed run: wait until the first has asked."""
-        parent = os.getppid()
+        wait = Waiting(f"the answers of {self.name}", lambda: is_locked(self.folder / ".lock"))
         while waiting := missing.keys() - {key for key, _, _ in table.find(missing)}:
             refused = table.refused(waiting, run_id())
             self.session.refused |= {key: Refused(reason) for key, reason in refused.items()}
             if waiting <= self.session.refused.keys():
                 return
-            if os.getppid() != parent:
-                raise SystemExit("The first process is gone.")
-            time.sleep(POLL_SECONDS)
+            wait.a_moment()
 
     def _needed_limits(self) -> Limits:
         if self._limits is None:

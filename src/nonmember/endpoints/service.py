@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from nonmember.artifacts.store import canonical_json, key_hash
 from nonmember.checks import (
+    ENVIRONMENT,
     looks_like_secret,
     names_a_secret,
     refuse_secrets,
@@ -50,7 +51,6 @@ OWN_FIELDS = (
     "function_call",
     "modalities",
 )
-ENVIRONMENT = "env:"  # before the name of a variable, in the place of a secret
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 OWN_HEADERS = (
     "host",

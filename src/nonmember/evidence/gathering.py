@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow.parquet as pq
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
@@ -29,7 +28,8 @@ from nonmember.records import Corpus, TokenTable, VectorArray
 from nonmember.records.groups import SUSPECT
 from nonmember.results.answers import ANSWERS
 from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
-from nonmember.runtime.files import file_hash
+from nonmember.results.tables import columns_of
+from nonmember.runtime.files import file_hash, json_object
 from nonmember.scores import Score
 from nonmember.scores.compression import zlib_bytes
 from nonmember_verify.commitments import commitment
@@ -103,7 +103,7 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
     scores = _scores(folder / SCORES, corpora, names, result)
     tables = {SCORES: scores}
     if (folder / DISTRIBUTION).is_file():
-        tables[DISTRIBUTION] = {"statistic": pq.read_table(folder / DISTRIBUTION)["statistic"].to_numpy()}
+        tables[DISTRIBUTION] = {"statistic": np.asarray(columns_of(folder / DISTRIBUTION)["statistic"])}
     if (folder / ANSWERS).is_file():
         tables["answers.parquet"] = _answers(folder / ANSWERS, names)
     described |= {
@@ -116,7 +116,7 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
             for name, group in carried_out.groups.items()
         },
         "original_result_sha256": file_hash(folder / RESULT),
-        "receipt": json.loads((folder / RECEIPT).read_text()) if (folder / RECEIPT).is_file() else None,
+        "receipt": json_object(folder / RECEIPT) if (folder / RECEIPT).is_file() else None,
     }
     if gathering.sizes:
         tables["texts.parquet"] = gathering.sizes
@@ -237,7 +237,7 @@ def _scores(
 ) -> dict[str, Any]:
     """scores.parquet with commitments in place of ids, and the unit that each document is drawn with: units are
     numbered in the order of their names."""
-    columns = pq.read_table(path).to_pydict()
+    columns = columns_of(path)
     doc_ids = columns.pop("doc_id")
     groups = columns.pop("group", [SUSPECT] * len(doc_ids))
     for group, corpus in corpora.items():

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from nonmember.evidence.gathering import Choice, Gathered
@@ -18,8 +17,8 @@ from nonmember.reports.audit_page import content
 from nonmember.reports.audit_page.evidence import Evidence
 from nonmember.reports.audit_page.pictures import drawings
 from nonmember.reports.audit_page.write import POLICY
+from nonmember.reports.render.html import rendered
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult
-from nonmember.runtime.terminal import visible
 from nonmember_verify.bundle import NAMES, Audit
 from nonmember_verify.observations import Tables
 from nonmember_verify.report import Line, Report
@@ -32,17 +31,14 @@ STYLES = ("reports/render/page.css", "reports/audit_page/audit.css", "evidence/p
 def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Choice) -> str:
     """files: of the bundle, as they will be."""
     lines = _checked(len(audits), files)
-    environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    rendered = environment.get_template("page.html.j2").render(
+    return rendered(
+        HERE / "page.html.j2",
         audits=[_shown(one, place, lines[place]) for place, one in enumerate(audits)],
         choice=choice,
         sealed=audits[0].seal is not None,
         style=Markup("".join((HERE.parent / name).read_text(encoding="utf-8") for name in STYLES)),
         policy=POLICY,
     )
-    return visible(rendered, keep="\n")
 
 
 def _checked(number: int, files: Mapping[str, bytes]) -> list[list[Line]]:

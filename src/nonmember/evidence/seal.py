@@ -57,13 +57,18 @@ def write_seal(cells: Sequence[Mapping[str, Any]], key: Key, path: Path) -> str:
 
 
 def secret_for(path: Path) -> bytes:
-    """The secret of the commitments in a file, made where there is none. Whoever has it and a document can show that it
-    is a committed one; who has it alone can test guesses."""
+    """The secret of the commitments in a file; where none is kept yet, a new one for `keep_secret`. Whoever has it and
+    a document can show that it is a committed one; who has it alone can test guesses."""
+    private = path.with_name(path.name + PRIVATE)
+    return secret_in(private) if private.is_file() else secrets.token_bytes(KEY_BYTES)
+
+
+def keep_secret(path: Path, secret: bytes) -> None:
+    """Writes it beside the file, unless it is there."""
     private = path.with_name(path.name + PRIVATE)
     if not private.is_file():
         private.parent.mkdir(parents=True, exist_ok=True)
-        write_private(private, json.dumps({"key": secrets.token_hex(KEY_BYTES)}).encode() + b"\n")
-    return secret_in(private)
+        write_private(private, json.dumps({"key": secret.hex()}).encode() + b"\n")
 
 
 def secret_in(private: Path) -> bytes:

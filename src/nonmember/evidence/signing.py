@@ -20,8 +20,9 @@ HOW = "Make one with `ssh-keygen -t ed25519 -f FILE`, or give --new-key with the
 class Key:
     """A private Ed25519 key: an OpenSSH key or PEM."""
 
-    def __init__(self, private: Ed25519PrivateKey):
+    def __init__(self, private: Ed25519PrivateKey, unwritten: Path | None = None):
         self._private = private
+        self._unwritten = unwritten
 
     @classmethod
     def load(cls, path: Path) -> Key:
@@ -49,23 +50,26 @@ class Key:
 
     @classmethod
     def new(cls, path: Path) -> Key:
-        """Makes one and writes it to a file that only its owner may read, and the public part to FILE.pub. Raises
-        ValueError where there is a file."""
-        from cryptography.hazmat.primitives import serialization
+        """Makes one, which is in no file before `save`. Raises ValueError where there is a file."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-        private = Ed25519PrivateKey.generate()
-        content = private.private_bytes(
+        if path.exists():
+            raise ValueError(f"{path} is there already; give it as --key, or name another file.")
+        return cls(Ed25519PrivateKey.generate(), path)
+
+    def save(self) -> None:
+        """Writes a new one to a file that only its owner may read, and the public part to FILE.pub."""
+        from cryptography.hazmat.primitives import serialization
+
+        if (path := self._unwritten) is None:
+            return
+        content = self._private.private_bytes(
             serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
         )
         path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            write_private(path, content)
-        except FileExistsError:
-            raise ValueError(f"{path} is there already; give it as --key, or name another file.") from None
-        key = cls(private)
-        path.with_name(f"{path.name}.pub").write_bytes(key._public_line + b"\n")
-        return key
+        write_private(path, content)
+        path.with_name(f"{path.name}.pub").write_bytes(self._public_line + b"\n")
+        self._unwritten = None
 
     @property
     def _public_line(self) -> bytes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,8 +28,10 @@ SIZES = {
     VOCABULARY: 10**8,
     ("num_attention_heads", "n_head", "num_key_value_heads"): 10**5,
     ("intermediate_size", "ffn_dim"): 10**7,
-    ("max_position_embeddings", "n_positions"): 10**9,
+    ("max_position_embeddings", "n_positions", "n_ctx"): 10**9,
 }
+MOST_OF_OTHERS = 10**6  # things that transformers makes one by one, such as labels
+LARGEST_TEXT = 2**28
 
 # Methods of quantisation that transformers implements, and the package that each needs besides torch; without those
 # whose code would come from the hub (eetq, metal, nvfp4).
@@ -60,7 +63,7 @@ QUANTIZERS: dict[str, str | None] = {
 
 def has_config(path: str) -> bool:
     """Whether a local folder holds more than a tokenizer."""
-    return any((Path(path) / name).is_file() for name in (CONFIG, ADAPTER))
+    return any(os.path.lexists(Path(path) / name) for name in (CONFIG, ADAPTER))
 
 
 def check_folder(path: str) -> None:
@@ -97,6 +100,8 @@ def check_entries(folder: Path) -> None:
             raise ValueError(f"{path.name} is a link to nothing. Put the file there, or take the link away.")
         if not path.is_file() and (not path.is_dir() or path.suffix in (".json", ".txt", SAFE)):
             raise ValueError(f"{path.name} must be a file; it is a folder, a pipe or a device. Take it away.")
+        if path.suffix in (".json", ".txt") and path.is_file() and path.stat().st_size > LARGEST_TEXT:
+            raise ValueError(f"{path.name} must have at most {LARGEST_TEXT:,} bytes. Copy it again.")
 
 
 def tensors_of(file: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -203,6 +208,9 @@ def _check_sizes(config: Mapping[str, Any], num_bytes: int) -> None:
             for name in names:
                 if not isinstance(part.get(name), list | None):  # by layer in some architectures
                     require_count(part[name], 1, f"{name} in {CONFIG}", at_most=most)
+        for name, value in part.items():
+            if type(value) is int and name.startswith(("num_", "n_")) and not any(name in known for known in SIZES):
+                require_count(value, -1, f"{name} in {CONFIG}", at_most=MOST_OF_OTHERS)
         width, depth, vocabulary = (
             next((part[name] for name in names if isinstance(part.get(name), int)), 0)
             for names in (WIDTH, DEPTH, VOCABULARY)

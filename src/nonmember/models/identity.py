@@ -10,6 +10,7 @@ from typing import Any
 
 from nonmember.corpora.specs import digest_file, digest_files
 from nonmember.models.folders import check_entries
+from nonmember.runtime.files import content_of
 
 SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".py"}
 FURTHER = ("*.jinja", "*.tiktoken", "additional_chat_templates/*.jinja")  # not in all keys from the start
@@ -82,7 +83,7 @@ def _within(name: object, source: Path) -> str:
 def _read(path: Path) -> dict[str, Any]:
     """Empty where there is no such file or it is no JSON object, of which loading the model will tell."""
     try:
-        read = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        read = json.loads(content_of(path))
+    except (OSError, ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}

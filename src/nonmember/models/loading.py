@@ -29,13 +29,13 @@ from transformers.utils import logging as transformers_logging
 from nonmember.models.adapted import put_on
 from nonmember.models.attention import own_implementation, require_flash_attention
 from nonmember.models.completeness import require_all_read, require_complete, require_meaning
-from nonmember.models.folders import CONFIG, EXPECTED, check_folder, tensors_of, weight_files
+from nonmember.models.folders import CONFIG, EXPECTED, LARGEST_TEXT, check_folder, tensors_of, weight_files
 from nonmember.models.identity import base_of_adapter, folder_identity, named_base
 from nonmember.models.lengths import key_of
 from nonmember.models.tokenizer_checks import prepare, reading_version
 from nonmember.models.tokenizing import is_failure
 from nonmember.records import Corpus
-from nonmember.runtime.files import share_mode
+from nonmember.runtime.files import content_of, share_mode
 from nonmember.runtime.progress import Stage
 
 if TYPE_CHECKING:
@@ -125,11 +125,12 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
     """
     check_folder(spec.path)
     options = {"dtype": spec.dtype, **_quantization(spec)}
+    base = _base_of(spec)
+    if base is not None:
+        check_folder(base)
+    _config_of("causal language model", base or spec.path, _location(spec))  # of which loading a tokenizer fails too
     tokenizer = load_tokenizer(spec)
     with Stage(f"loading {spec.path}"):
-        base = _base_of(spec)
-        if base is not None:
-            check_folder(base)
         model = transformers_model(
             AutoModelForCausalLM, "causal language model", base or spec.path, _location(spec), spec.attention, **options
         )
@@ -159,10 +160,7 @@ def transformers_model(
         ValueError: It cannot be loaded, or its files are not those of its configuration.
     """
     where = {"trust_remote_code": False, **where}  # without, transformers asks on a terminal
-    try:
-        config = own_implementation(AutoConfig.from_pretrained(path, **where))
-    except Exception as error:  # whatever transformers says of files that are not ours
-        raise _unloadable(kind, path, error) from error
+    config = _config_of(kind, path, where)
     if attention == "flash_attention_2":
         require_flash_attention(config, auto)
     is_quantized = getattr(config, "quantization_config", None) is not None
@@ -184,6 +182,13 @@ def transformers_model(
         path, model, {name: each for file in files for name, each in tensors_of(file).items()}, is_quantized
     )
     return model
+
+
+def _config_of(kind: str, path: str, where: Mapping[str, Any]) -> Any:
+    try:
+        return own_implementation(AutoConfig.from_pretrained(path, **where))
+    except Exception as error:  # whatever transformers says of files that are not ours
+        raise _unloadable(kind, path, error) from error
 
 
 def _unloadable(kind: str, path: str, error: Exception) -> ValueError:
@@ -317,7 +322,7 @@ def _reading_version(spec: Pretrained) -> dict[str, Any]:
 def _json_of(file: Path | None) -> Mapping[str, Any]:
     """Empty where there is no such file or it is no JSON object, of which loading will tell."""
     try:
-        read = json.loads(file.read_bytes()) if file else {}
+        read = json.loads(content_of(file, LARGEST_TEXT)) if file else {}
     except (OSError, ValueError, RecursionError):
         return {}
     return read if isinstance(read, dict) else {}
@@ -353,5 +358,8 @@ def _quantization(spec: Pretrained) -> dict[str, Any]:
 
 
 def _first_line(error: BaseException) -> str:
-    line = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [""]
+    line = " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    if not line or isinstance(error, KeyError):  # which is a name alone
+        line = f"{type(error).__name__} {line}".strip()
     return line if line.endswith((".", "!", "?")) else line + "."

@@ -113,12 +113,12 @@ def made_of_usable(collection: Collection, make: Callable[[Collection], T]) -> t
     values in their details that no method writes, these are left out and named."""
     try:
         return make(collection), collection
-    except Exception:
+    except Exception:  # of any kind: what a report computes with such values is not known here
         unusable: dict[str, str] = {}
         for run in collection.runs:
             try:
                 make(replace(collection, runs=(run,)))
-            except Exception as error:
+            except Exception as error:  # likewise
                 unusable[run.path] = reason_of(error)
         if not unusable or len(unusable) == len(collection.runs):
             raise

@@ -6,17 +6,22 @@ import copy
 import ctypes
 import functools
 import hashlib
+import logging
 import os
 import platform
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from nonmember.checks import require_count, require_flag, require_number, require_text
+from nonmember.runtime.processes import minutes_to_wait
 
 if TYPE_CHECKING:
     import lightning
     import torch
+
+log = logging.getLogger(__name__)
 
 MIB = 2**20
 MOST_WORKERS = 1024
@@ -41,6 +46,12 @@ def lightning_trainer(**settings: Any) -> lightning.Trainer:
 
     keep_freed_memory()
     return lightning.Trainer(**settings)
+
+
+@functools.cache
+def _say_who_is_awaited(number: int) -> None:
+    """Once, as they find one another when the first trainer begins."""
+    log.info("Working as one of %d processes, which wait up to %g minutes for each other.", number, minutes_to_wait())
 
 
 @dataclass(frozen=True)
@@ -126,7 +137,11 @@ class Compute:
         if not isinstance(self._strategy, str):
             arguments["strategy"] = copy.deepcopy(self._strategy)
         try:
-            return self.make_trainer(precision=self.precision, **arguments)
+            trainer = self.make_trainer(precision=self.precision, **arguments)
+            if trainer.world_size > 1:
+                trainer.strategy._timeout = timedelta(minutes=minutes_to_wait())  # type: ignore[attr-defined]
+                _say_who_is_awaited(trainer.world_size)
+            return trainer
         except RuntimeError as error:  # Lightning's about an allocation of several tasks
             if os.environ.get("SLURM_NTASKS") is None:
                 raise

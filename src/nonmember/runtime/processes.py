@@ -6,13 +6,23 @@ they wait for what the first process makes alone, and join in where all must tak
 
 from __future__ import annotations
 
+import logging
+import math
 import os
+import time
 import uuid
+from collections.abc import Callable
+
+log = logging.getLogger(__name__)
 
 _SIZES = ("WORLD_SIZE", "SLURM_NTASKS")
 _RANKS = ("RANK", "SLURM_PROCID", "LOCAL_RANK")
 # A job that is queued again keeps its number.
 _RUNS = ("TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "SLURM_STEP_ID", "SLURM_RESTART_COUNT", "NONMEMBER_RUN")
+
+POLL_SECONDS = 0.05
+SILENT_SECONDS = 60.0  # that a further process waits before it says for what, and between looks at the first one
+WAIT_VARIABLE, WAIT_MINUTES = "NONMEMBER_WAIT_MINUTES", 30.0  # as long as torch waits for a process
 
 
 def process_rank() -> int:
@@ -25,11 +35,59 @@ def process_rank() -> int:
 
 def of_a_group() -> str:
     """What the environment says of the processes that this one is to work with, and what to do if that is not so."""
-    given = [f"{name}={os.environ[name]}" for name in (*_RANKS, *_SIZES) if os.environ.get(name)]
+    names = [name for name in (*_RANKS, *_SIZES) if os.environ.get(name)]
+    given = " ".join(f"{name}={os.environ[name]}" for name in names)
     return (
-        f"the environment says {' '.join(given)}, by which this is a further process of a run and works with its first "
-        f"one. If these are left over from another job, unset {' '.join(name.partition('=')[0] for name in given)}"
+        f"the environment says {given}, by which this is one of several processes of a run, which wait for each other. "
+        f"If these are left over from another job, unset {' '.join(names)}"
     )
+
+
+class Waiting:
+    """A further process waits for what the first one makes.
+
+    Attributes:
+        what: it waits for, in words.
+        is_made: whether a process is at it now.
+    """
+
+    def __init__(self, what: str, is_made: Callable[[], bool]) -> None:
+        self._what, self._is_made = what, is_made
+        self._parent = os.getppid()
+        self._heard = self._looked = time.monotonic()
+        self._has_said = False
+
+    def a_moment(self) -> None:
+        """Raises SystemExit where the process that started this one is gone, and ValueError where nobody has been at it
+        for too long."""
+        if os.getppid() != self._parent:
+            raise SystemExit("The first process is gone.")
+        now = time.monotonic()
+        if now - self._looked > SILENT_SECONDS:
+            self._looked = now
+            if self._is_made():
+                self._heard = now
+            elif now - self._heard > 60 * minutes_to_wait():
+                raise ValueError(
+                    f"For {minutes_to_wait():g} minutes nobody has been making {self._what}: {of_a_group()}. To wait "
+                    f"longer, set {WAIT_VARIABLE}."
+                )
+            if not self._has_said:
+                log.warning("Waiting for %s: %s.", self._what, of_a_group())
+                self._has_said = True
+        time.sleep(POLL_SECONDS)
+
+
+def minutes_to_wait() -> float:
+    """For another process of this run that gives no sign."""
+    given = os.environ.get(WAIT_VARIABLE) or str(WAIT_MINUTES)
+    try:
+        minutes = float(given)
+    except ValueError:
+        minutes = math.nan
+    if not minutes > 0:
+        raise ValueError(f"The environment variable {WAIT_VARIABLE} must be a number of minutes; got {given!r}.")
+    return minutes
 
 
 def run_id() -> str:

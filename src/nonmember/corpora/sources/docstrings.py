@@ -62,7 +62,8 @@ def corpus_of(files: Sequence[SourceFile]) -> Corpus:
                 doc_id = f"{domain}:{qualname}"
                 seen[doc_id] += 1
                 repeated = f"~{seen[doc_id]}" if seen[doc_id] > 1 else ""  # "~": in no name of Python's
-                documents.append(document(doc_id + repeated, text, module, domain))
+                whole = text.encode("utf-8", "replace").decode()  # a literal of Python may hold half a character
+                documents.append(document(doc_id + repeated, whole, module, domain))
     return Corpus(tuple(documents), {"unparsable_module": num_unparsable} if num_unparsable else {})
 
 

@@ -5,19 +5,17 @@ It holds document ids and scores; the documents' first words only where that was
 
 from __future__ import annotations
 
-import functools
 import logging
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup
 
 from nonmember.reports.audit_page import content
 from nonmember.reports.audit_page.evidence import Evidence, load
 from nonmember.reports.audit_page.pictures import drawings
+from nonmember.reports.render.html import rendered
 from nonmember.results.mirror import Texts
 from nonmember.runtime.files import write_text_atomically
-from nonmember.runtime.terminal import visible
 
 PAGE = "audit.html"
 HERE = Path(__file__).parent
@@ -48,7 +46,8 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
     result = evidence.result
     asked = result.question
     sign, verdict = content.verdict(result)
-    rendered = _template().render(
+    return rendered(
+        HERE / "audit.html.j2",
         result=result,
         question=content.question(result),
         sign=sign,
@@ -78,12 +77,3 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
         + Markup((HERE / "audit.css").read_text(encoding="utf-8")),
         policy=POLICY,
     )
-    return visible(rendered, keep="\n")
-
-
-@functools.cache
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    return environment.get_template("audit.html.j2")

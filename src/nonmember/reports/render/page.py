@@ -6,19 +6,20 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import AXIS_WIDTH, axis_of, false_claim, row_of, statistics_of
 from nonmember.reports.core.grid import MEANINGS, PUBLISHED, Cell, Document, Figure, Number
+from nonmember.reports.render.html import rendered
 from nonmember.reports.render.sharing import shared_parts
 from nonmember.results.load import Run
+from nonmember.runtime.terminal import visible
 
 HERE = Path(__file__).parent
 
@@ -27,12 +28,9 @@ def page(document: Document, runs: Sequence[Run], facts: Mapping[str, str]) -> s
     """The whole page. facts: name -> what, for the head.   runs: results, for the explorer."""
     script, style = (read(name) for name in ("page.js", "page.css"))
     axis = axis_of(runs)
-    environment = Environment(
-        loader=FileSystemLoader(HERE), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"cell": cell_html, "prose": prose, "picture": picture, "decimals": formats.decimals,
-                            "p": formats.p_value}  # fmt: skip
-    return environment.get_template("page.html.j2").render(
+    return rendered(
+        HERE / "page.html.j2",
+        FILTERS,
         document=document,
         facts=facts,
         marks=document.marks,
@@ -59,11 +57,22 @@ def digest(script: str) -> str:
 
 
 def embedded(value: object) -> Markup:
-    """JSON that cannot end the element it stands in."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    for character in "<>&\u2028\u2029":
+    """JSON that cannot end the element it stands in, and in which no character acts when a script shows it."""
+    text = json.dumps(_shown(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return Markup(text)
+
+
+def _shown(value: Any) -> Any:
+    match value:
+        case str():
+            return visible(value, keep="\n")
+        case Mapping():
+            return {visible(name): _shown(one) for name, one in value.items()}
+        case list() | tuple():
+            return [_shown(one) for one in value]
+    return value
 
 
 def full(run: Run) -> dict[str, Any]:
@@ -147,3 +156,12 @@ def picture(figure: Figure) -> Markup:
     width, height = re.search(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', figure.svg).groups()  # type: ignore[union-attr]
     svg = re.sub(r'\s(width|height)="[\d.]+pt"', "", figure.svg, count=2)
     return Markup(svg.replace("<svg ", f"{label}", 1).replace("<svg ", f'<svg style="--w:{width};--h:{height}" ', 1))
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    "cell": cell_html,
+    "prose": prose,
+    "picture": picture,
+    "decimals": formats.decimals,
+    "p": formats.p_value,
+}
