@@ -77,7 +77,7 @@ def _leaves(row: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]
     for key, value in row.items():
         if isinstance(value, Mapping):
             yield from _leaves(value, f"{above}{key}.")
-        elif not key.startswith("_"):
+        elif value is not None and not key.startswith("_"):
             yield above + key, value
 
 
