@@ -25,7 +25,7 @@ from lab_server.running import RunningLab, running_lab
 from nonmember.artifacts.store import Store
 from nonmember.endpoints import Limits, Request, questions
 from nonmember.endpoints.endpoint import EndpointClient, Session
-from nonmember.endpoints.protocol import sent
+from nonmember.endpoints.service import sent
 from nonmember.endpoints.service import RequestSettings
 
 MOST_MILLISECONDS = 3.0

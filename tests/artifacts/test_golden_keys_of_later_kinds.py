@@ -44,9 +44,8 @@ from nonmember.corpora.transforms.neighbours import RandomNeighbours
 from nonmember.corpora.transforms.prepared import Cleaning
 from nonmember.corpora.transforms.streamed import Streamed
 from nonmember.corpora.views import Viewed
-from nonmember.models.kinds.rounded import RoundedWeights
-from nonmember.observations.gradients import Gradients
-from nonmember.observations.prefixes import BehindPrefix
+from nonmember.models.kinds.changed import RoundedWeights
+from nonmember.observations.scored import BehindPrefix, Gradients
 from nonmember.observations.weights import WeightChange
 from nonmember.training import Trained
 

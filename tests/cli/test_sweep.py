@@ -25,13 +25,12 @@ from nonmember.runtime.interruption import Interrupted
 from nonmember.runtime.progress import duration
 from nonmember.sweeps import processes, sweep
 from nonmember.sweeps import slurm as jobs
-from nonmember.sweeps.bar import SweepBar
 from nonmember.sweeps.costs import Cost, Work
 from nonmember.sweeps.dry_run import MOST_LISTED, show
 from nonmember.sweeps.outcomes import Cells
 from nonmember.sweeps.processes import Order, keep_grown_worker, shared, state_for_workers
 from nonmember.sweeps.slurm import levels
-from nonmember.sweeps.sweep import Launching
+from nonmember.sweeps.sweep import Launching, SweepBar
 from tiny import random_texts
 
 

@@ -15,12 +15,11 @@ from typing import Any
 import pytest
 
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Completion, Limits, Request, incoming, questions, sending, service
+from nonmember.endpoints import Completion, Limits, Request, questions, reading, sending, service
 from nonmember.endpoints.endpoint import EndpointClient, Session
 from nonmember.endpoints.errors import EndpointError
-from nonmember.endpoints.incoming import parsed
 from nonmember.endpoints.models import Endpoint
-from nonmember.endpoints.reading import usage
+from nonmember.endpoints.reading import parsed, usage
 
 KEY_VARIABLE = "LAB_KEY"
 LIMITS = Limits(2, None, None, 10, 2, None, None, None, None, None)
@@ -164,7 +163,7 @@ def test_a_few_among_many_do_not_end_it(tmp_path):
     ],
 )
 def test_an_answer_without_end_is_not_read_to_it(body, headers, tmp_path, monkeypatch):
-    monkeypatch.setattr(incoming, "MOST_BYTES", 2000)
+    monkeypatch.setattr(reading, "MOST_BYTES", 2000)
     asked = Asked(later(body, headers), tmp_path, 3)
     assert sorted(one.outcome for one in asked.found) == ["answered", "failed", "failed"]  # in whatever order they came
     assert all("compressed, or larger than" in one.reason for one in asked.found if one.outcome == "failed")

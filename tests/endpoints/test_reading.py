@@ -9,9 +9,17 @@ import pytest
 
 from nonmember.endpoints import Completion, Request, local
 from nonmember.endpoints.errors import Unusable
-from nonmember.endpoints.reading import EMPTY_TEXT, NO_CONTENT, ONLY_THOUGHTS, TOOL_CALL, read_completion
+from nonmember.endpoints.reading import (
+    EMPTY_TEXT,
+    ENDLESS_THOUGHTS,
+    NO_CONTENT,
+    ONLY_THOUGHTS,
+    STILL_THINKING,
+    TOOL_CALL,
+    read_completion,
+    without_thoughts,
+)
 from nonmember.endpoints.recorded import Recorded, recorded_completions
-from nonmember.endpoints.thoughts import ENDLESS_THOUGHTS, STILL_THINKING, without_thoughts
 from nonmember.methods.extraction.name_cloze import word_of
 
 

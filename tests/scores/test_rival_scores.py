@@ -21,7 +21,7 @@ from nonmember.corpora.transforms.neighbours import RandomNeighbours
 from nonmember.models import Access
 from nonmember.models.neighbours import DROPPED, MaskedNeighbours
 from nonmember.observations import Scored, access_of
-from nonmember.observations.prefixes import shots_that_fit
+from nonmember.observations.scored import shots_that_fit
 from nonmember.records.neighbours import text_of_neighbour
 from nonmember.scores import GradNorm, Neighbourhood, Recall
 from tiny_bert import WORDS, save_bert, tokenizer_of

@@ -21,7 +21,7 @@ import tiny
 from marks import slow
 from nonmember.runtime.interruption import Interrupted, interruptible, interruption_of
 from nonmember.training import resume
-from nonmember.training.points import ResumePoints
+from nonmember.training.resume import ResumePoints
 from nonmember.training.run import Teacher, train
 
 VOCAB, END = 60, 0

@@ -6,16 +6,17 @@ import argparse
 import io
 import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from nonmember.cli.cell_names import names_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, UNUSABLE, num_without_seal, outcome_paths, usable_outcome
@@ -277,3 +278,49 @@ def _p_value(result: AuditResult) -> str:
 
 def _decimals(value: float | None, form: str = ".3f") -> str:
     return "-" if value is None else format(value, form)
+
+
+def names_of(cells: Sequence[AuditResult | Failure]) -> list[str]:
+    """What each audit is about; where that does not tell them apart, what was given for it, in short."""
+    given = [_given(cell) for cell in cells]
+    everywhere = set.intersection(*map(set, given)) if len(given) > 1 else set()
+    differing = [" ".join(part for part in parts if part not in everywhere) for parts in given]
+    subjects = [_subject(cell) or short for cell, short in zip(cells, differing, strict=True)]
+    methods = ["" if isinstance(cell, Failure) else cell.question.method for cell in cells]  # a table each
+    repeated = {name for (_, name), number in Counter(zip(methods, subjects, strict=True)).items() if number > 1}
+    told_apart = len(set(zip(methods, differing, strict=True))) == len(cells)
+    return [
+        (short if told_apart or isinstance(cell, Failure) else f"{short} {cell.question.cell}".strip())
+        if name in repeated
+        else name
+        for name, short, cell in zip(subjects, differing, cells, strict=True)
+    ]
+
+
+def _subject(cell: AuditResult | Failure) -> str:
+    if isinstance(cell, Failure):
+        return ""
+    return cell.question.subject
+
+
+def _given(cell: AuditResult | Failure) -> list[str]:
+    """["domain=scipy", "lambda=0.1"] of the folder data.domain=scipy,method.distillation.lambda_=0.1; of an audit of
+    one's own models and texts, whose folder has a hash, the same from its settings."""
+    folder = cell.cell if isinstance(cell, Failure) else cell.question.cell
+    if "=" in folder or isinstance(cell, Failure):
+        return [_short(part) for part in folder.split(",")]
+    asked = cell.question
+    every = {"seed": asked.seed, "reference": asked.reference, **asked.settings}
+    return [asked.subject, *(_short(part) for part in _flat(every))]
+
+
+def _short(setting: str) -> str:
+    return re.sub(r"^[^=]*[.@/]([^=.@/]+=)", r"\1", setting).replace("_=", "=")
+
+
+def _flat(settings: Mapping[str, Any], place: str = "") -> Iterator[str]:
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{place}{key}.")
+        else:
+            yield f"{place}{key}={value}"

@@ -1,7 +1,7 @@
 """Models queried by prompts: behind an API endpoint, on this machine, or replayed from recorded answers."""
 
 from nonmember.endpoints.asked import AskedDocuments, Probe, Questions
-from nonmember.endpoints.limits import Limits
+from nonmember.endpoints.sending import Limits
 from nonmember.models.access import Access
 from nonmember.records.answers import Answer, Answers, Completion, Outcome, ParsedAnswer, Request
 

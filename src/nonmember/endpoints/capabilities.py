@@ -12,10 +12,14 @@ from typing import Any
 
 from nonmember.endpoints.endpoint import EndpointClient, Refused
 from nonmember.endpoints.errors import NOT_PERMITTED, EndpointError, NoSuchRoute, Unusable
-from nonmember.endpoints.protocol import WITHOUT_THOUGHTS, Sent, continued, echoed, sent
-from nonmember.endpoints.reading import are_log_probabilities, listed_tokens, read_completion, read_prompt_scores
-from nonmember.endpoints.service import TOKEN_LIMITS, RequestSettings
-from nonmember.endpoints.thoughts import STILL_THINKING
+from nonmember.endpoints.reading import (
+    STILL_THINKING,
+    are_log_probabilities,
+    listed_tokens,
+    read_completion,
+    read_prompt_scores,
+)
+from nonmember.endpoints.service import TOKEN_LIMITS, WITHOUT_THOUGHTS, RequestSettings, Sent, continued, echoed, sent
 from nonmember.models.access import Access
 from nonmember.records.answers import Completion, Request
 

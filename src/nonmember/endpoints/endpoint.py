@@ -20,12 +20,9 @@ from typing import Any, TypeVar
 
 from nonmember.artifacts.store import Store
 from nonmember.endpoints.errors import EndpointError, Unusable
-from nonmember.endpoints.incoming import parsed
-from nonmember.endpoints.limits import Limits, Spent
-from nonmember.endpoints.protocol import Sent
-from nonmember.endpoints.reading import row_of
-from nonmember.endpoints.sending import Sending
-from nonmember.endpoints.service import Service
+from nonmember.endpoints.reading import parsed, row_of
+from nonmember.endpoints.sending import Limits, Sending, Spent
+from nonmember.endpoints.service import Sent, Service
 from nonmember.endpoints.table import CompletionsTable, now, opened
 from nonmember.models.base import last_part
 from nonmember.runtime.files import is_locked, locked

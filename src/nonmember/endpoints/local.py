@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nonmember.endpoints.reading import answer_rows
-from nonmember.endpoints.thoughts import without_thoughts
+from nonmember.endpoints.reading import answer_rows, without_thoughts
 from nonmember.models.loading import LoadedModel
 from nonmember.models.prompting import Said, said_ids
 from nonmember.observations.passes.writing import longest_context, write

@@ -19,8 +19,8 @@ from nonmember.endpoints.capabilities import (
 )
 from nonmember.endpoints.endpoint import EndpointClient, Refused
 from nonmember.endpoints.errors import EndpointError
-from nonmember.endpoints.protocol import Sent, echoed, sent
 from nonmember.endpoints.reading import read_completion, read_prompt_scores
+from nonmember.endpoints.service import Sent, echoed, sent
 from nonmember.records import Corpus, Prompt, Question, TokenTable
 from nonmember.records.answers import Completion, Request
 from nonmember.records.tokens import LOG_PROB_FLOOR

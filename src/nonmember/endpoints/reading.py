@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
 
-from nonmember.endpoints.errors import Unusable
-from nonmember.endpoints.protocol import Sent
+from nonmember.endpoints.errors import Unusable, is_page
+from nonmember.endpoints.service import Sent
 from nonmember.endpoints.table import Row
-from nonmember.endpoints.thoughts import STILL_THINKING, without_thoughts
 from nonmember.records.answers import Completion, Outcome
 from nonmember.records.tokens import LOG_PROB_FLOOR
 
@@ -30,6 +32,33 @@ NO_CONTENT = "its content is null"
 EMPTY_TEXT = "its text is empty"
 
 # The text of an answer ------------------------------------------------------------------------------------------------
+STILL_THINKING = (
+    "it was cut while it still thought: give it room (request_settings.min_output_tokens), or turn thinking off "
+    "(thinking=off)"
+)
+ENDLESS_THOUGHTS = "its thoughts do not end, and there is no answer behind them"
+
+# How models mark their thoughts where the server leaves them in the text.
+_MARK = re.compile(
+    r"(?P<open><(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning)\b[^<>/]*>|\[THINK\]|◁think▷|<\|begin_of_thought\|>"
+    r"|<\|START_THINKING\|>|<\|channel>(?:thought|analysis)\b)"
+    r"|</(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning)\s*>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>"
+    r"|<\|END_THINKING\|>|<channel\|>",
+    re.IGNORECASE,
+)
+# gpt-oss: channels, of which `final` is the answer; without its special tokens what they leave behind.
+_CHANNEL = re.compile(
+    r"<\|channel\|>\s*(\w+).*?<\|message\|>(.*?)(?=<\|(?:end|return|call|start|channel)\|>|$)", re.DOTALL
+)
+_BARE_CHANNELS = re.compile(r"\s*(?:analysis|commentary).*assistant\s*final", re.DOTALL)
+MOST_BYTES = 32 * 2**20  # of any response
+# Of one: what a token and each of its alternatives take at most, what an echoed byte does, and all that is beside.
+BYTES_PER_TOKEN, BYTES_PER_ECHOED, BYTES_BESIDE = 1024, 512, 2**18
+SHORTEST_SECRET = 16  # characters; what is shorter may be an ordinary word, and an answer may hold it
+HIDDEN = "***"
+_SURROGATES = re.compile("[\ud800-\udfff]")
+
+most_bytes: ContextVar[int] = ContextVar("most_bytes", default=MOST_BYTES)  # of the response that a task waits for
 
 
 def read_completion(
@@ -287,3 +316,124 @@ def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: 
         completion_tokens=read.completion_tokens,
         cost=cost,
     )
+
+
+def without_thoughts(text: str, finish_reason: str) -> tuple[str, bool, str]:
+    """A text without the thoughts that its model marks as such.
+
+    Thoughts may have begun in the prompt, so all before a mark that ends them belongs to them. An opening mark within
+    an answer that is complete is text.
+
+    Returns:
+        The answer, whether there were thoughts, and why nothing is left of it (empty where something is).
+    """
+    if "<|channel|>" in text:
+        final = "".join(said for channel, said in _CHANNEL.findall(text) if channel == "final")
+        return final.strip(), True, "" if final.strip() else _endless(finish_reason)
+    if bare := _BARE_CHANNELS.match(text):
+        return text[bare.end() :].strip(), True, ""
+    answer: list[str] = []
+    start, inside, has_thoughts = 0, False, False
+    for mark in _MARK.finditer(text):
+        if mark["open"] and not inside:
+            answer.append(text[start : mark.start()])
+            start, inside = mark.start(), True
+        elif not mark["open"]:
+            if not inside:
+                answer.clear()
+            start, inside, has_thoughts = mark.end(), False, True
+    if inside and (finish_reason == "length" or not "".join(answer).strip()):
+        return "", True, _endless(finish_reason)
+    whole = "".join([*answer, text[start:]])
+    return (whole.strip(), True, "") if has_thoughts else (text, False, "")
+
+
+def _endless(finish_reason: str) -> str:
+    return STILL_THINKING if finish_reason == "length" else ENDLESS_THOUGHTS
+
+
+def bytes_for(sent: Sent) -> int:
+    """The most that the answer to a request may have."""
+    tokens = BYTES_PER_TOKEN * sent.max_new_tokens * (1 + sent.num_alternatives)
+    echoed = BYTES_PER_ECHOED * len(sent.prompt.encode("utf-8", "surrogatepass")) if sent.echoes else 0
+    return min(MOST_BYTES, BYTES_BESIDE + tokens + echoed)
+
+
+def parsed(text: str, secrets: Sequence[str] = ()) -> tuple[str, Any]:
+    """A response as text and as JSON, None where it is none, or nested beyond reason.
+
+    Half characters (lone surrogates), which no file can hold, become U+FFFD. So does `***` for a secret, however its
+    characters are written; but only for secrets of SHORTEST_SECRET characters or more: keys of local servers are often
+    words (`token`, `1`), and replacing those would change what the model answered.
+    """
+    secrets = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
+    try:
+        value = json.loads(text)
+        sound = without(value, secrets)
+        return (text if sound == value else json.dumps(sound)), sound
+    except (ValueError, RecursionError):
+        return text, None
+
+
+def without(value: Any, secrets: Sequence[str]) -> Any:
+    """The same JSON with all its texts sound and without the secrets. Raises RecursionError."""
+    if isinstance(value, str):
+        for secret in secrets:
+            value = value.replace(secret, HIDDEN)
+        return _SURROGATES.sub("\ufffd", value)
+    if isinstance(value, Mapping):
+        return {without(name, secrets): without(one, secrets) for name, one in value.items()}
+    return [without(one, secrets) for one in value] if isinstance(value, list) else value
+
+
+def form_of(text: str) -> str:
+    """What a response is that is not an answer in the protocol's form."""
+    start = text.lstrip()
+    if not start:
+        return "nothing"
+    if is_page(text):
+        return "a web page"
+    if re.match(r"(?:data|event|id|retry):|: ", start):
+        return "a stream of events, which was not asked for"
+    if start[0] not in "{[":
+        return "text that is no JSON"
+    try:
+        json.loads(text)
+    except RecursionError:
+        return "JSON nested beyond reason"
+    except ValueError:
+        return "JSON that breaks off or is damaged"
+    return "other JSON"
+
+
+async def limit_size(response: Any) -> None:
+    """An event hook of the HTTP client: reading stops at `most_bytes`, and compressed responses, which were not asked
+    for, are not unpacked. Raises Unusable."""
+    most = most_bytes.get()
+    length = response.headers.get("content-length", "")
+    if response.headers.get("content-encoding", "identity") != "identity" or (length.isdigit() and int(length) > most):
+        raise _too_long(most)
+    response.stream = _limited(response.stream, most)
+
+
+def _too_long(most: int) -> Unusable:
+    return Unusable(
+        f"its answer is compressed, or larger than {most / 2**20:.3g} MiB, for the tokens that were asked for"
+    )
+
+
+def _limited(stream: Any, most: int) -> Any:
+    import httpx2
+
+    class Limited(httpx2.AsyncByteStream):
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            num_bytes = 0
+            async for part in stream:
+                if (num_bytes := num_bytes + len(part)) > most:
+                    raise _too_long(most)
+                yield part
+
+        async def aclose(self) -> None:
+            await stream.aclose()
+
+    return Limited()

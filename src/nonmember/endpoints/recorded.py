@@ -29,7 +29,7 @@ from nonmember.corpora.sources.rows import Row
 from nonmember.corpora.sources.tables import Pattern, table_files, table_rows
 from nonmember.corpora.specs import digest_file
 from nonmember.endpoints.capabilities import only_answers
-from nonmember.endpoints.thoughts import without_thoughts
+from nonmember.endpoints.reading import without_thoughts
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, last_part
 from nonmember.records.answers import Completion, Request

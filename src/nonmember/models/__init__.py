@@ -2,11 +2,9 @@
 
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, Whole, label_of
+from nonmember.models.kinds.changed import Noised, PerturbedOutputs, RoundedWeights
 from nonmember.models.kinds.in_memory import InMemory
-from nonmember.models.kinds.noised import Noised
-from nonmember.models.kinds.perturbed import PerturbedOutputs
 from nonmember.models.kinds.pretrained import Gguf, PackagedGguf, Pretrained
-from nonmember.models.kinds.rounded import RoundedWeights
 from nonmember.models.kinds.scratch import Scratch, TrainedTokenizer
 
 __all__ = [

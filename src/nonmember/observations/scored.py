@@ -4,22 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from nonmember.artifacts import Builder, Spec
+from nonmember.artifacts.store import Entry
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 from nonmember.models.neighbours import neighbours_of
 from nonmember.models.reading import Read
-from nonmember.observations.base import Measured, Measurement, texts_of
-from nonmember.observations.gradients import Gradients
-from nonmember.observations.prefixes import BehindPrefix
+from nonmember.observations.base import Measured, Measurement, Observation, parts_of, texts_of
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics, token_counts_in
+from nonmember.records import GradientNorms, TokenTable
+from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores, Score, ScoreInputs
 from nonmember.scores.base import nll
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
 
 
 @dataclass(frozen=True)
@@ -132,3 +138,101 @@ def access_of(score: Score) -> Access:
     if score.needs_counts or score.shots or score.needs_gradients:
         return Access.WEIGHTS  # its tokenizer, or its gradients
     return Access.FULL_LOGITS if score.needs_distribution else Access.PROMPT_LOGPROBS
+
+
+@dataclass(frozen=True)
+class BehindPrefix(Observation[TokenTable]):
+    """One row per token of the first `max_tokens` tokens of each document, behind the first `num_shots` texts of
+    `prefix`, or as many of these as the model reads before its longest document: all documents have the same.
+
+    Texts are joined without anything between, as in the authors' program; what a tokenizer puts before a text stands
+    once, before the prefix. Texts of the prefix that are documents of the corpus are left out. Raises ValueError where
+    no text of it is left or fits.
+    """
+
+    prefix: CorpusSpec
+    num_shots: int
+    max_tokens: int
+
+    suffix = "behind-prefix"
+
+    def settings(self, builder: Builder) -> dict[str, Any]:
+        prefix = {"fingerprint": self.prefix.fingerprint(builder), "num_shots": self.num_shots}
+        return {"prefix": prefix, "max_tokens": self.max_tokens}
+
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        from nonmember.models.encoding import encode_pieces
+        from nonmember.models.reading import position_limit
+        from nonmember.models.tokenizing import naming
+        from nonmember.observations.passes.tokens import observe
+
+        documents = builder.get(self.corpus)
+        own = set(texts_of(documents))
+        shots = [text for text in texts_of(builder.get(self.prefix)) if text not in own][: self.num_shots]
+        if not shots:
+            raise ValueError("Every text of the prefix is one of the documents. Give other unread texts.")
+        with naming([*("of the prefix" for _ in shots), *documents.doc_ids]):
+            front, pieces = encode_pieces(loaded.tokenizer, [*shots, *texts_of(documents)])
+        texts = [ids[: self.max_tokens] for ids in pieces[len(shots) :]]
+        most = position_limit(loaded.model.config)
+        kept = shots_that_fit(front, pieces[: len(shots)], max(map(len, texts)), most)
+        before = [*front, *chain.from_iterable(kept)]
+        whole = [[*before, *ids] if len(ids) > 1 else [] for ids in texts]  # a text of one token has no loss alone
+        return observe(
+            builder.model_for_trainer(loaded.model), dict(zip(documents.doc_ids, whole, strict=True)),
+            folder, builder.compute.trainer, num_context=len(before),
+            max_batch_tokens=builder.compute.max_batch_tokens, block_bytes=builder.compute.block_mib * MIB,
+            description=f"observing {self.model.readable} behind {len(kept)} texts",
+        )  # fmt: skip
+
+    def load(self, builder: Builder, entry: Entry) -> TokenTable:
+        return TokenTable.load(parts_of(entry), builder.get(self.corpus).doc_ids)
+
+
+def shots_that_fit(
+    front: Sequence[int], shots: Sequence[Sequence[int]], longest: int, most: int | None
+) -> list[Sequence[int]]:
+    """The first texts that can be read before the longest document. (The authors reckon with the mean length.)"""
+    kept: list[Sequence[int]] = []
+    room = float("inf") if most is None else most - longest - len(front)
+    for ids in _not_empty(shots):
+        if len(ids) > room:
+            break
+        room -= len(ids)
+        kept.append(ids)
+    if not kept:
+        raise ValueError(
+            f"No text of the prefix fits before a document of {longest} tokens: the model reads {most}. Give shorter "
+            "unread texts first, or lower max_tokens."
+        )
+    return kept
+
+
+def _not_empty(shots: Iterable[Sequence[int]]) -> Iterable[Sequence[int]]:
+    return (ids for ids in shots if len(ids))
+
+
+@dataclass(frozen=True)
+class Gradients(Observation[GradientNorms]):
+    """Norms of the gradient of the mean loss over each document's first `max_tokens` tokens."""
+
+    max_tokens: int
+
+    suffix = "gradients"
+
+    def settings(self, builder: Builder) -> dict[str, Any]:
+        return {"gradients": True, "max_tokens": self.max_tokens}
+
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        from nonmember.models.encoding import encode_corpus
+        from nonmember.observations.passes.gradients import observe_gradients
+
+        documents = builder.get(self.corpus)
+        return observe_gradients(
+            builder.model_for_trainer(loaded.model),
+            dict(zip(documents.doc_ids, encode_corpus(loaded, documents, self.max_tokens), strict=True)),
+            folder, builder.compute.trainer, description=f"gradients of {self.model.readable}",
+        )  # fmt: skip
+
+    def load(self, builder: Builder, entry: Entry) -> GradientNorms:
+        return GradientNorms.load(parts_of(entry), builder.get(self.corpus).doc_ids)

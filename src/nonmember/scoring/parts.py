@@ -6,13 +6,18 @@ forgotten with it: the store stays for what is small.
 
 from __future__ import annotations
 
+import errno
+import sqlite3
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from nonmember.artifacts import Builder, Memory, Spec
 from nonmember.artifacts.store import Entry, Store
@@ -22,9 +27,8 @@ from nonmember.corpora import Chunks
 from nonmember.models import label_of
 from nonmember.records.streams import CHUNK_BYTES, Shards
 from nonmember.runtime.compute import MIB, Compute
-from nonmember.runtime.files import alone_in, file_hash
+from nonmember.runtime.files import alone_in, file_hash, replacing
 from nonmember.runtime.progress import Stage, tracked
-from nonmember.scoring.duplicate_ids import places_between, write_duplicates
 from nonmember.scoring.engines import DuplicateIds, Manifest
 from nonmember.scoring.part_files import (
     COMPARED,
@@ -45,6 +49,12 @@ from nonmember.tracking.trackers import NoTracker
 T = TypeVar("T")
 
 FORMAT = 1  # raise it when a change of code moves what parts hold: folders that were begun before are then refused
+SCHEMA = pa.schema([("doc_id", pa.string()), ("place", pa.int64()), ("first_place", pa.int64())])
+ROWS_AT_ONCE = 2**16
+EARLIER = """
+    SELECT id, place, first FROM (SELECT id, place, MIN(place) OVER (PARTITION BY id) AS first FROM ids)
+    WHERE place > first ORDER BY place
+"""
 
 
 @dataclass(frozen=True)
@@ -274,3 +284,49 @@ class PartBuilder(Builder):
         if id(spec) not in self._known:
             self._known[id(spec)] = spec, any(isinstance(one, Chunks) for one in specs_in(spec))
         return self._known[id(spec)][1]
+
+
+def write_duplicates(ids: Iterable[Sequence[str]], path: Path) -> int:
+    """Write a row for each document with the id of an earlier one, and return their number; 0 leaves no file.
+
+    ids: of all documents in their order, some at a time.   place, first_place: number of the document, and of the first
+    with its id, from 0. SQLite keeps its files where SQLITE_TMPDIR says, else in /var/tmp; they go with the process.
+    """
+    try:
+        with closing(sqlite3.connect("")) as database:  # without a name: on disk, and gone when it is closed
+            database.execute("CREATE TABLE ids (id TEXT, place INTEGER)")
+            database.executemany("INSERT INTO ids VALUES (?, ?)", _numbered(ids))
+            return _write(database.execute(EARLIER), path)
+    except sqlite3.OperationalError as error:
+        if "full" not in str(error):
+            raise
+        raise OSError(errno.ENOSPC, "No room to compare the ids", "SQLITE_TMPDIR, or /var/tmp") from error
+
+
+def places_between(path: Path, first: int, end: int) -> list[int]:
+    """Those of the documents from `first` on, before `end`, that have an earlier one's id."""
+    if not path.is_file():
+        return []
+    table = pq.read_table(path, columns=["place"], filters=[("place", ">=", first), ("place", "<", end)])
+    return [int(place) for place in table["place"].to_pylist()]
+
+
+def _numbered(ids: Iterable[Sequence[str]]) -> Iterator[tuple[str, int]]:
+    place = 0
+    for some in ids:
+        for one in some:
+            yield one, place
+            place += 1
+
+
+def _write(rows: sqlite3.Cursor, path: Path) -> int:
+    number = 0
+    if not (some := rows.fetchmany(ROWS_AT_ONCE)):
+        path.unlink(missing_ok=True)
+        return number
+    with replacing(path) as temporary, pq.ParquetWriter(temporary, SCHEMA) as writer:
+        while some:
+            writer.write_table(pa.table([list(column) for column in zip(*some, strict=True)], schema=SCHEMA))
+            number += len(some)
+            some = rows.fetchmany(ROWS_AT_ONCE)
+    return number

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder
+from nonmember.checks import require_count, require_number, require_seed
 from nonmember.corpora import Component
 from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
@@ -40,6 +41,123 @@ class Changed(ModelSpec):
 
     def load_tokenizer(self, builder: Builder) -> Any:
         return self.base.load_tokenizer(builder)
+
+    def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
+        return self.base.corpora_read()
+
+    def continued_from(self) -> ModelSpec:
+        return self.base
+
+
+@dataclass(frozen=True)
+class RoundedWeights(Changed):
+    """`base` with each row of its weight matrices rounded to integers of so many bits, times a scale of its own: the
+    row's largest magnitude is the largest integer (symmetric, round to nearest). Vectors stay as they are.
+
+    bits: 2 to 8. What quantised models have in common, without any one format's groups and corrections.
+    """
+
+    bits: int
+
+    def __post_init__(self) -> None:
+        require_count(self.bits, 2, "bits of the rounded weights", at_most=8)
+
+    @property
+    def readable(self) -> str:
+        return f"{self.base.readable}-{self.bits}bit"
+
+    def recipe(self) -> dict[str, Any]:
+        return {"base": self.base.recipe(), "bits": self.bits}
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"rounded": self.base.key(builder), "bits": self.bits}
+
+    def change(self, model: Any) -> None:
+        from nonmember.models.weights import round_weights
+
+        round_weights(model, self.bits)
+
+
+@dataclass(frozen=True)
+class Noised(Changed):
+    """`base` with Gaussian noise on its weights.
+
+    scale: standard deviation of the noise, as a share of that of each weight tensor.
+    """
+
+    scale: float
+    seed: int
+
+    def __post_init__(self) -> None:
+        require_number(self.scale, "(0, inf)", "scale of the noise")
+        require_seed(self.seed)
+
+    @property
+    def readable(self) -> str:
+        return f"{self.base.readable}-noised"
+
+    def recipe(self) -> dict[str, Any]:
+        return {"base": self.base.recipe(), "noise": self.scale, "seed": self.seed}
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"noised": self.base.key(builder), "scale": self.scale, "seed": self.seed}
+
+    def change(self, model: Any) -> None:
+        from nonmember.models.weights import add_noise
+
+        add_noise(model, self.scale, self.seed)
+
+
+@dataclass(frozen=True)
+class PerturbedOutputs(ModelSpec):
+    """`base` with noise on its log-probabilities, or rounded ones, or both.
+
+    noise: standard deviation in nats, for each token of each answer; the same question gets the same answer.
+    decimals: that are left of a log-probability; 0 for whole nats, None for all.
+
+    Whatever reads such a model gets these answers: scores, distillation, divergences. Its hidden states are the base's.
+    """
+
+    base: ModelSpec
+    noise: float
+    decimals: int | None
+    seed: int
+
+    def __post_init__(self) -> None:
+        require_number(self.noise, "[0, inf)", "noise of perturbed outputs")
+        require_count(self.decimals, 0, "decimals of perturbed outputs", or_null=True)
+        require_seed(self.seed)
+        if not self.noise and self.decimals is None:
+            raise ValueError("Outputs without noise and with all decimals are the model's own; name that model.")
+
+    @property
+    def readable(self) -> str:
+        return f"{self.base.readable}-served"
+
+    def recipe(self) -> dict[str, Any]:
+        return {"base": self.base.recipe(), "served": self._answers()}
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"served": self.base.key(builder), **self._answers()}
+
+    def _answers(self) -> dict[str, Any]:
+        return {"noise": self.noise, "decimals": self.decimals, "seed": self.seed}
+
+    def parents(self) -> Iterable[ModelSpec]:
+        return (self.base,)
+
+    def weights(self, builder: Builder) -> LoadedModel:
+        from nonmember.models.serving import serve
+
+        served = self.base.weights(builder)
+        serve(served.model, noise=self.noise, decimals=self.decimals, seed=self.seed)
+        return served
+
+    def load_tokenizer(self, builder: Builder) -> Any:
+        return self.base.load_tokenizer(builder)
+
+    def require_trainable(self) -> None:
+        raise ValueError(f"{self.readable} can only be queried; train or change the model behind it.")
 
     def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
         return self.base.corpora_read()
