@@ -173,6 +173,10 @@ def test_a_bundle_needs_what_was_asked_and_rows_that_can_be_read(nonmember, unfi
     said = nonmember(*unfinished)
     assert (said.status, "must lie beside the result: it says what was asked" in said.err) == (1, True), said.err
     assert not Path("my.key").exists(), "no key of what was not bundled"
+    for content in ("[1]", "null", "[" * 100_000, "{"):
+        Path("cell/config.json").write_text(content)
+        said = nonmember(*unfinished)
+        assert (said.status, "config.json cannot be read (" in said.err) == (1, True), said.err
     Path("rows.jsonl").write_text('{"text": "moss"}\nfern\n')
     said = nonmember(*unfinished, "--data", "rows.jsonl")
     assert (said.status, "rows.jsonl, line 2 must be one JSON object" in said.err) == (1, True), said.err

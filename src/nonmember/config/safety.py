@@ -69,6 +69,7 @@ COUNTS = {
     "max_num_timeout": 0,
     "signal_delay_s": 0,
 }
+MOST_COUNT = 10**6
 GRID = ("hydra.sweeper.params", "${grid}")  # what conf/sweep.yaml makes of the grid of a sweep
 ONLY_HYDRAS_VALUES = re.compile(r"([^$]|\$\{hydra[.:][\w.]+\})*")
 OF_THE_WORLD = re.compile(r"\$\{world\.[\w.]+\}")
@@ -294,7 +295,7 @@ def check_hydra(config: DictConfig) -> None:
     for name, node in (("sweeper", sweeper), ("launcher", launcher)):
         require_kind(node, Mapping, f"hydra.{name}", "the settings of one", hint="Leave it out.")
         for key, least in COUNTS.items():
-            require_count(node.get(key), least, f"hydra.{name}.{key}", or_null=True)
+            require_count(node.get(key), least, f"hydra.{name}.{key}", at_most=MOST_COUNT, or_null=True)
     check_params(sweeper.get("params"))
     for keys, value in leaves(launcher):
         if CONTROL.search("".join(keys) + str(value)):
