@@ -24,7 +24,6 @@ def in_memory(make_model, texts):
 def test_documents_in_memory_are_bundled_with_their_rows(nonmember, in_memory, texts):
     said = nonmember("bundle", in_memory.folder, *BUNDLE)
     assert (said.status, "--data FILE" in said.err) == (1, True), said.err
-    Path("my.key").unlink()
     Path("rows.jsonl").write_text("\n".join(json.dumps({"text": text}) for text in texts))
     said = nonmember("bundle", in_memory.folder, "--data", "rows.jsonl", *BUNDLE, "--documents", "documents.jsonl")
     assert said.status == 0, said.err

@@ -155,9 +155,10 @@ def test_scores_over_an_endpoint_are_those_of_the_model(nonmember, real, documen
         assert said.status == 0, said.err
         return pq.read_table(said.last_line).to_pydict()
 
-    local = scores("model=pretrained", f"model.path={make_model(1)}")
+    wanted = "scores=[one_pass,lowercase]"
+    local = scores("model=pretrained", f"model.path={make_model(1)}", wanted)
     found = scores(
-        "model=endpoint", f"model.url={real.url}", "model.model=tiny", "model.form=completions",
+        wanted, "model=endpoint", f"model.url={real.url}", "model.model=tiny", "model.form=completions",
         f"model.key_variable={KEY_VARIABLE}",
     )  # fmt: skip
     assert set(local) - set(found) == {"min_k_plus_plus", "is_cut", "num_tokens_uncut"}

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from command_line import rows_of, write_rows
 from nonmember.scoring import table as score_table
 
-SCORES = ["loss", "perplexity", "zlib", "lowercase", "min_k", "min_k_plus_plus", "max_k"]
+SCORES = ["loss", "perplexity", "zlib", "min_k", "min_k_plus_plus", "max_k"]
 COUNTS = ["num_tokens", "num_tokens_uncut", "is_cut", "reason"]
 
 
@@ -89,10 +89,11 @@ def test_texts_are_raw_and_what_is_cut_is_said(score, make_model, tmp_path):
 def test_scores_that_take_further_passes_are_made_where_asked_for(score, texts, tmp_path):
     path = write_rows(tmp_path / "documents.jsonl", rows_of(texts))
     unread = write_rows(tmp_path / "unread.jsonl", [{"text": "hare vole dusk rain"}, {"text": "mist tide clay"}])
-    settings = ("costly=[neighbourhood,grad_norm]", "neighbourhood.number=2", "grad_norm.norm=l2")
-    _, table = score(path, f"prefix.path={unread}", *settings, "max_tokens=16")
-    assert table.column_names == ["doc_id", *SCORES, "recall", "neighbourhood", "grad_norm", *COUNTS]
-    for name in ("recall", "neighbourhood", "grad_norm"):
+    settings = ("scores=[loss,lowercase,neighbourhood,grad_norm]", "neighbourhood.number=2", "grad_norm.norm=l2")
+    said, table = score(path, f"prefix.path={unread}", *settings, "max_tokens=16")
+    assert table.column_names == ["doc_id", "loss", "lowercase", "recall", "neighbourhood", "grad_norm", *COUNTS]
+    assert "lowercase takes a forward pass over the lowercased texts; neighbourhood takes" in said.out
+    for name in ("lowercase", "recall", "neighbourhood", "grad_norm"):
         assert np.isfinite(table[name].to_numpy()).all(), name
     assert (table["grad_norm"].to_numpy() < 0).all()
     assert (table["recall"].to_numpy() > 0).all()
@@ -119,8 +120,9 @@ def test_memory_that_will_not_do_is_said_before(score, texts, tmp_path, monkeypa
         ("k=[0.2,0.2]", "k must be a share of the tokens or a list of different ones"),
         ("max_tokens=1", "max_tokens must be a whole number of at least 2; got 1"),
         ("perturbations=[typos]", "perturbations must be of butter_fingers"),
-        ("costly=[typos]", "costly must be one of neighbourhood, grad_norm"),
-        ("costly=[grad_norm,grad_norm]", "costly must be a list of"),
+        ("scores=[typos]", "scores must be one of one_pass, loss, perplexity, zlib"),
+        ("scores=[grad_norm,grad_norm]", "scores must be a list of some of one_pass"),
+        ("scores=[]", "scores must be a list of some of one_pass"),
     ],
 )
 def test_settings_are_refused_before_anything_is_loaded(nonmember, tmp_path, setting, sentence):

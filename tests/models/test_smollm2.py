@@ -44,7 +44,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="module")
 def ours(folder) -> Any:
-    return nm.score(TEXTS, k=K, overrides=["model=smollm2"], outputs=str(folder)).set_index("doc_id", drop=False)
+    return nm.score(
+        TEXTS, k=K, scores=["one_pass", "lowercase"], overrides=["model=smollm2"], outputs=str(folder)
+    ).set_index("doc_id", drop=False)
 
 
 @pytest.fixture(scope="module")

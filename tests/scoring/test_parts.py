@@ -64,7 +64,7 @@ def test_they_are_the_scores_of_the_same_documents_in_memory(score, make_model, 
     general = write_rows(tmp_path / "general.jsonl", [{"text": text} for text in random_texts(9, seed=4)])
     more = (
         "k=[0.2,1]", "max_tokens=20", "perturbations=[butter_fingers]", f"reference.path={make_model(1)}",
-        f"general.path={general}", f"prefix.path={general}", "costly=[grad_norm]",
+        f"general.path={general}", f"prefix.path={general}", "scores=[one_pass,lowercase,grad_norm]",
     )  # fmt: skip
     held, streamed = score(*more, data="documents"), score(*more, "outputs=elsewhere")
     assert (held.status, streamed.status, streamed.err) == (0, 0, "")
@@ -174,7 +174,7 @@ def test_a_full_disk_leaves_complete_parts_alone(score, monkeypatch, tmp_path):
 
 
 def test_words_of_the_whole_corpus_cannot_be_drawn(score):
-    said = score("costly=[neighbourhood]")
+    said = score("scores=[neighbourhood]")
     assert said.status == 1
     assert "neighbourhood replaces words by words drawn from all documents" in said.err
 

@@ -47,10 +47,11 @@ def score(
     overrides: anything else, as on the command line: `["max_tokens=512"]` or `{"max_tokens": 512}`.
     as_arrow: an Arrow table in place of a DataFrame.
     settings: top-level keys of the config, such as trainer="gpu", max_tokens=512, outputs="somewhere", and
-    costly=["neighbourhood", "grad_norm"] for the columns that take many passes.
+    scores=["loss", "min_k_plus_plus"] for these alone, scores=["one_pass", "lowercase", "neighbourhood", "grad_norm"]
+    for all of one forward pass and what takes further ones.
 
     Returns a row per text, in their order. Columns: doc_id; loss (mean log-probability, nats per token), perplexity
-    (minus its exponential), zlib, lowercase, min_k, min_k_plus_plus, max_k (ending in K where there are several);
+    (minus its exponential), zlib, min_k, min_k_plus_plus, max_k (ending in K where there are several);
     num_tokens; reason, where a score is NaN. How the table was made is in `table.attrs["nonmember"]`, of an Arrow table
     in its schema's metadata.
 

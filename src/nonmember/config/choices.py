@@ -23,7 +23,7 @@ def presets_directory() -> Path:
 
 def sweeps_directory() -> Path:
     """The sweeps: inside the installed package, or at the top of the repository."""
-    packaged = Path(__file__).parents[1] / "sweeps"
+    packaged = Path(__file__).parents[1] / "sweep_configs"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "sweeps"
 
 

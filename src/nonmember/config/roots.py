@@ -102,7 +102,7 @@ class ScoreConfig:
     max_tokens: int | None = None
     most_tokens: int = MISSING
     perturbations: list[str] = MISSING
-    costly: list[str] = MISSING
+    scores: list[str] = MISSING
     dc_pdd: Any = MISSING
     recall: Any = MISSING
     neighbourhood: Any = MISSING

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from omegaconf import DictConfig, ListConfig, OmegaConf
 
-from nonmember.checks import require_choice, require_distinct
 from nonmember.config.roots import plain, require_complete
 
 if TYPE_CHECKING:
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 AnyBuilder = TypeVar("AnyBuilder", bound="Builder")
 IN_MEMORY = "nonmember.corpora.InMemory"  # texts of the calling program
-COSTLY = ("neighbourhood", "grad_norm")
 
 
 def cell_of(config: DictConfig, folder: Path) -> Cell:
@@ -59,9 +56,10 @@ def scoring_of(config: DictConfig) -> Scoring:
     from nonmember.config.build import build, corpus_of
     from nonmember.config.inputs import check_places, check_settings, check_tokens
     from nonmember.corpora.transforms.prepared import with_blank
-    from nonmember.scoring.question import Scoring
+    from nonmember.scoring.question import FURTHER, Scoring, names_of_scores
 
     check_settings(config)
+    scores = names_of_scores(config.scores)
     model, reference, corpus, dc_pdd = map(build, (config.model, config.reference, config.data.corpus, config.dc_pdd))
     general, prefix = (build(corpus_of(config[name])) for name in ("general", "prefix"))
     scoring = Scoring(
@@ -76,7 +74,8 @@ def scoring_of(config: DictConfig) -> Scoring:
         perturbations=list(config.perturbations),
         prefix=prefix,
         recall=build(config.recall),
-        costly={name: build(config[name]) for name in costly_of(config.costly)},
+        scores=scores,
+        further={name: build(config[name]) for name in FURTHER if name in scores},
         settings={"cleaning": plain(config.cleaning)} if "cleaning" in config.data else {},
         parts=build(config.parts),
     )
@@ -92,15 +91,6 @@ def _is_given(node: DictConfig | None) -> bool:
     if OmegaConf.is_missing(node, "path") or node.path is None:
         return OmegaConf.select(node, "corpus.base.source._target_", default="") == IN_MEMORY
     return True
-
-
-def costly_of(names: Iterable[str]) -> list[str]:
-    """Scores that are made only where they are asked for, by the keys of their settings."""
-    wanted = list(names)
-    require_distinct(wanted, "costly", f"of {', '.join(COSTLY)}", may_be_empty=True)
-    for name in wanted:
-        require_choice(name, COSTLY, "costly")
-    return wanted
 
 
 def builder_of(config: DictConfig, store: Store | None = None, memory: Memory | None = None) -> Builder:

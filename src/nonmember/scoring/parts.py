@@ -150,7 +150,7 @@ def _require_possible(scoring: Scoring, builder: Builder) -> None:
         if score.neighbours is not None and score.neighbours.filler is None:
             raise ValueError(
                 f"{name} replaces words by words drawn from all documents, which are not in memory. Have a masked "
-                f"model propose them ({name}.filler=FOLDER_OR_HUB_NAME), or leave it out of costly."
+                f"model propose them ({name}.filler=FOLDER_OR_HUB_NAME), or leave it out of scores."
             )
 
 

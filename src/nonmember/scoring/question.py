@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -11,6 +11,7 @@ from nonmember import scores as family
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import key_hash
 from nonmember.audits.keys import tokens_read
+from nonmember.checks import require_choice, require_distinct
 from nonmember.corpora import CorpusSpec
 from nonmember.models import Access, ModelSpec, label_of
 from nonmember.models.reading import most_readable
@@ -20,16 +21,24 @@ from nonmember.scoring.engines import Parts
 
 log = logging.getLogger(__name__)
 
+ONE_PASS = ("loss", "perplexity", "zlib", "min_k", "min_k_plus_plus", "max_k")
+FURTHER = ("neighbourhood", "grad_norm")  # with settings of their own
+COSTS = {
+    "lowercase": "a forward pass over the lowercased texts",
+    "neighbourhood": "a forward pass over each neighbour (neighbourhood.number)",
+    "grad_norm": "a backward pass for each document",
+}
+
 
 @dataclass(frozen=True)
 class Scoring:
     """The question.
 
-    ks: shares of tokens of Min-K% and Min-K%++.   max_tokens: a document's tokens that are read; None: what the models
-    read, at most `most_tokens`.   general: text in which DC-PDD counts tokens.   perturbations: whose scores are
-    wanted, another pass each.   prefix: unread texts that ReCaLL (`recall`) puts before each document.
-    costly: further scores by column, which take more passes.   settings: recorded in the table's metadata.
-    parts: how a streamed corpus is scored.
+    ks: shares of tokens of Min-K% and Min-K%++.   scores: names of `ONE_PASS`, `COSTS`, `FURTHER`.   max_tokens: a
+    document's tokens that are read; None: what the models read, at most `most_tokens`.   general: text in which DC-PDD
+    counts tokens.   perturbations: whose scores are wanted, another pass each.   prefix: unread texts that ReCaLL
+    (`recall`) puts before each document.   further: the scores of `FURTHER` that are wanted.   settings: recorded in
+    the table's metadata.   parts: how a streamed corpus is scored.
     """
 
     model: ModelSpec
@@ -43,7 +52,8 @@ class Scoring:
     perturbations: Sequence[Perturbation] = ()
     prefix: CorpusSpec | None = None
     recall: family.Recall | None = None
-    costly: Mapping[str, family.Score] = field(default_factory=dict)
+    scores: Sequence[str] = ONE_PASS
+    further: Mapping[str, family.Score] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
     parts: Parts = field(default_factory=Parts)
 
@@ -58,19 +68,23 @@ class Scoring:
             raise ValueError(f"perturbations must be of {', '.join(get_args(Perturbation))}; got {min(unknown)!r}.")
         self.wanted()  # which refuses a K that cannot be
 
+    def costs(self) -> str:
+        """What the scores take beyond one pass, in words; empty where that is nothing."""
+        return "; ".join(f"{name} takes {cost}" for name, cost in COSTS.items() if name in self.scores)
+
     def wanted(self) -> dict[str, family.Score]:
         """By column. With one K the columns of Min-K% are min_k and min_k_plus_plus, else they end in K."""
-        wanted: dict[str, family.Score] = {
-            "loss": family.Loss(),
-            "perplexity": family.Perplexity(),
-            "zlib": family.Zlib(),
-            "lowercase": family.Lowercase(),
+        simple = {
+            "loss": family.Loss,
+            "perplexity": family.Perplexity,
+            "zlib": family.Zlib,
+            "lowercase": family.Lowercase,
         }
+        wanted: dict[str, family.Score] = {name: score() for name, score in simple.items() if name in self.scores}
+        of_k = {"min_k": family.MinK, "min_k_plus_plus": family.MinKPlusPlus, "max_k": family.MaxK}
         for k in self.ks:
             end = "" if len(self.ks) == 1 else f"_{k:g}"
-            wanted[f"min_k{end}"] = family.MinK(k)
-            wanted[f"min_k_plus_plus{end}"] = family.MinKPlusPlus(k)
-            wanted[f"max_k{end}"] = family.MaxK(k)
+            wanted |= {name + end: score(k) for name, score in of_k.items() if name in self.scores}
         for name in self.perturbations:
             for quantity in get_args(Quantity):
                 wanted[f"{name}_{quantity}"] = family.Perturbed(name, quantity)
@@ -80,7 +94,7 @@ class Scoring:
             wanted["dc_pdd"] = self.dc_pdd
         if self.prefix is not None and self.recall is not None:
             wanted["recall"] = self.recall
-        wanted |= self.costly
+        wanted |= self.further
         if not self.model.has_weights:  # which tells neither whole distributions nor its tokenizer
             left_out = [name for name, one in wanted.items() if access_of(one) > Access.PROMPT_LOGPROBS]
             log.info("%s returns only token log-probabilities: %s left out.", label_of(self.model), ", ".join(left_out))
@@ -121,3 +135,13 @@ class Scoring:
         if self.prefix is not None:
             about["prefix"] = self.prefix.fingerprint(builder)
         return about
+
+
+def names_of_scores(names: Iterable[str]) -> list[str]:
+    """The scores that are asked for, `one_pass` written out. Raises ValueError for others and for none."""
+    choices = ("one_pass", *ONE_PASS, *COSTS)
+    found = list(names)
+    require_distinct(found, "scores", f"a list of some of {', '.join(choices)}, each once")
+    for name in found:
+        require_choice(name, choices, "scores")
+    return list(dict.fromkeys(one for name in found for one in (ONE_PASS if name == "one_pass" else (name,))))

@@ -8,6 +8,7 @@ own part file and `TokenTable.load` joins them by document id.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -38,6 +39,7 @@ from nonmember.runtime.expectations import BYTES_PER_TOKEN_ROW, FORWARD, expecta
 from nonmember.training.sharding import ShardableModule
 
 _ROW_GROUP_TOKENS = 2**18
+CACHE_BYTES = 4 * 2**20
 
 
 @dataclass(frozen=True)
@@ -174,6 +176,18 @@ def length_buckets(
     return batches
 
 
+def tokens_in_cache(model: Any) -> int:
+    """Tokens whose activations in the widest layer fit into a processor's cache; more of them side by side take longer
+    on a CPU. Of a GPU, where memory is the limit: all there are."""
+    if model.device.type != "cpu":
+        return sys.maxsize
+    embeddings = {
+        id(one.weight) for one in (model.get_input_embeddings(), model.get_output_embeddings()) if one is not None
+    }
+    widths = [max(one.shape) for one in model.parameters() if one.dim() == 2 and id(one) not in embeddings]
+    return max(1, CACHE_BYTES // (4 * max(widths, default=1)))
+
+
 def share_of_rank(batches: Sequence[list[int]], rank: int, world_size: int) -> list[list[int]]:
     """Every `world_size`-th batch from `rank` on, filled up with empty ones to the same number on every rank.
 
@@ -224,7 +238,8 @@ class Reader(Held, ShardableModule):
 
     def batches(self) -> list[list[int]]:
         """Indices of the documents."""
-        return length_buckets(self.lengths(), self._max_batch_tokens, self.group)
+        most = min(self._max_batch_tokens, tokens_in_cache(self._split.model))
+        return length_buckets(self.lengths(), most, self.group)
 
     def group(self, length: int) -> Hashable:
         """Texts of one group may be read side by side."""
