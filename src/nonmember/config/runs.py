@@ -98,7 +98,7 @@ def builder_of(config: DictConfig, store: Store | None = None, memory: Memory | 
     from nonmember.artifacts import Builder
     from nonmember.runtime.quiet import quieten
 
-    quieten()  # before the trainer imports Lightning
+    quieten()
     return _of_config(Builder, config, store, memory)
 
 

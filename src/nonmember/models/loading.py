@@ -37,6 +37,7 @@ from nonmember.models.tokenizing import is_failure
 from nonmember.records import Corpus
 from nonmember.runtime.files import content_of, share_mode
 from nonmember.runtime.progress import Stage
+from nonmember.runtime.quiet import imported
 
 if TYPE_CHECKING:
     from nonmember.models.kinds.pretrained import Pretrained
@@ -90,6 +91,7 @@ def from_scratch(spec: Scratch, tokenizer: Any) -> LoadedModel:
 
 def load_tokenizer(spec: Pretrained) -> Any:
     """From a folder or the hub, tried and set as `tokenizing.prepare` says."""
+    imported()
     try:
         tokenizer = AutoTokenizer.from_pretrained(spec.path, **_location(spec))
         if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
@@ -123,6 +125,7 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
         spec: The model.
         merged: Whether an adapter's weights are added to those of its base.
     """
+    imported()
     check_folder(spec.path)
     options = {"dtype": spec.dtype, **_quantization(spec)}
     base = _base_of(spec)
@@ -215,6 +218,7 @@ def _base_of(spec: Pretrained) -> str | None:
 
 def dequantize(file: Path, folder: Path) -> None:
     """The weights of a GGUF file as float32, and its tokenizer, as `load_folder` reads them."""
+    imported()
     modeling_gguf_pytorch_utils.tqdm = transformers_logging.tqdm  # else its bar is shown where bars are disabled
     try:
         tokenizer = AutoTokenizer.from_pretrained(file.parent, gguf_file=file.name, trust_remote_code=False)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from nonmember.checks import require_count, require_flag, require_number, require_text
 from nonmember.runtime.processes import minutes_to_wait
+from nonmember.runtime.quiet import imported
 
 if TYPE_CHECKING:
     import lightning
@@ -44,6 +45,7 @@ def lightning_trainer(**settings: Any) -> lightning.Trainer:
     """`lightning.Trainer`, imported when the first is made: planning a sweep needs none, and waits for none."""
     import lightning
 
+    imported()
     keep_freed_memory()
     return lightning.Trainer(**settings)
 
