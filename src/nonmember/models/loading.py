@@ -26,7 +26,6 @@ from transformers import (
 from transformers.utils import cached_file, find_adapter_config_file
 from transformers.utils import logging as transformers_logging
 
-from nonmember.models.adapted import put_on
 from nonmember.models.attention import own_implementation, require_flash_attention
 from nonmember.models.completeness import require_all_read, require_complete, require_meaning
 from nonmember.models.folders import CONFIG, EXPECTED, LARGEST_TEXT, check_folder, tensors_of, weight_files
@@ -138,6 +137,8 @@ def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
             AutoModelForCausalLM, "causal language model", base or spec.path, _location(spec), spec.attention, **options
         )
         if base is not None:
+            from nonmember.models.adapted import put_on  # imports peft
+
             try:
                 model = put_on(model, spec.path, spec.revision, merged=merged)
             except Exception as error:  # whatever peft says of files that are not ours
