@@ -36,6 +36,8 @@ def keep_layout(app, what, name, obj, options, lines):
         first = text.lstrip()
         if re.match(r"(:\w|\.\. |>>> |[-*] |\d+\. )", first):
             after_markup = True
+            if first.startswith(":"):  # arguments, attributes and what napoleon makes of the other sections
+                text = text.replace("|", r"\|")
         elif text.startswith(" "):
             if not after_markup:
                 text = "::\n\n" + text

@@ -1,7 +1,7 @@
 """The docstrings of what is public: their examples run, and each function says what it takes, returns, raises, follows.
 
-What is to be found: `name:` for each argument (`name, other:` for several of a kind), and sentences that begin with
-Returns, Raises ValueError and Source.
+They are in Google's style: a summary of one line, sections (Args or Attributes, Returns, Raises), and a paragraph that
+begins with Source.
 """
 
 from __future__ import annotations
@@ -62,19 +62,28 @@ def test_public_functions_name_each_argument(module, name):
 
 @of_each_function
 def test_public_functions_say_what_they_return_raise_and_follow(module, name):
-    expected = ["Returns ", "Source: "] + ["Raises ValueError"] * (name not in RAISE_NO_VALUE_ERROR)
-    assert not missing(expected, getattr(module, name))
+    found = getattr(module, name)
+    assert "Returns" in sections_of(found)
+    assert "ValueError" in sections_of(found).get("Raises", {}) or name in RAISE_NO_VALUE_ERROR
+    assert "\nSource: " in prose_of(found)
 
 
 @pytest.mark.parametrize("found", [one for one in CLASSES if hasattr(one, "__post_init__")])
 def test_classes_that_check_their_arguments_name_them_and_say_what_they_raise(found):
     assert not {*inspect.signature(found).parameters} - named_in(found)
-    assert not missing(["Raises ValueError"], found)
+    assert "ValueError" in sections_of(found)["Raises"]
 
 
 @pytest.mark.parametrize("found", [one for one in CLASSES if issubclass(one, nm.scores.Score)])
 def test_scores_have_a_source(found):
-    assert not missing(["Source: "], found)
+    assert "\nSource: " in prose_of(found)
+
+
+@pytest.mark.parametrize("found", [*dict.fromkeys(getattr(module, name) for module, name in FUNCTIONS), *CLASSES])
+def test_summaries_are_one_line_and_what_is_named_exists(found):
+    assert prose_of(found).rstrip("\n").split("\n")[1:2] in ([], [""])
+    names = inspect.signature(found).parameters if inspect.isfunction(found) else {*dir(found), *fields_of(found)}
+    assert named_in(found) <= {*names}
 
 
 def prose_of(found) -> str:
@@ -82,13 +91,21 @@ def prose_of(found) -> str:
     return inspect.cleandoc(found.__doc__).partition(">>> ")[0]
 
 
+def sections_of(found) -> dict[str, dict[str, str]]:
+    """Section -> what it names -> what it says of that; the text of Returns by the empty name."""
+    sections: dict[str, dict[str, str]] = {}
+    pattern = r"^(Args|Attributes|Returns|Raises):\n((?: {4}.+\n?)+)"
+    for title, body in re.findall(pattern, prose_of(found), re.MULTILINE):
+        entries = re.findall(r"^ {4}(?:\*\*)?(\w+): (.+(?:\n {8}.+)*)", body, re.MULTILINE)
+        sections[title] = {"": body} if title == "Returns" else dict(entries)
+    return sections
+
+
 def named_in(found) -> set[str]:
-    """The arguments that the docstring says something of."""
-    lists = re.findall(r"(?:^|[.,;:)\]]) *((?:\w+,\s+)*\w+):(?= |$)", prose_of(found), re.MULTILINE)
-    return {one.strip() for several in lists for one in several.split(",")}
+    """The arguments or fields that the docstring says something of."""
+    return {*sections_of(found).get("Args", {}), *sections_of(found).get("Attributes", {})}
 
 
-def missing(expected: list[str], found) -> list[str]:
-    """Words with which no sentence of the docstring begins."""
-    sentences = re.split(r"\.\s+|\n\s*\n", prose_of(found))
-    return [words for words in expected if not any(one.startswith(words) for one in sentences)]
+def fields_of(found) -> set[str]:
+    """Annotated fields, those without a default too."""
+    return {name for one in found.__mro__ for name in vars(one).get("__annotations__", {})}

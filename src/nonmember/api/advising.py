@@ -17,15 +17,20 @@ if TYPE_CHECKING:
 def advise(*, target: Any = None, documents: Any = None, outputs: str | None = None, **situation: Any) -> Advice:
     """Which method could say what with what you have: a ranked list with measured power, costs and commands.
 
-    target: a model as in `nm.audit`, or settings of an endpoint, as {"url": ..., "model": ...}, which is then asked a
-    few plain questions: what it offers is looked up. Else say `access`: none, text, top_logprobs, logprobs or weights.
-    documents: how many texts, or the texts themselves, as in `nm.audit`: they are then counted.
-    outputs: where earlier audits lie, whose times are told ("outputs", or NONMEMBER_OUTPUTS).
-    situation: fields of `nonmember.advice.Situation`, such as heldout="same_draw", reference=True, base=True,
-    order=True, input_price=0.15.
+    Args:
+        target: A model as in `nm.audit`, or settings of an endpoint, as {"url": ..., "model": ...}, which is then asked
+            a few plain questions: what it offers is looked up. Else say `access`: none, text, top_logprobs, logprobs or
+            weights.
+        documents: How many texts, or the texts themselves, as in `nm.audit`: they are then counted.
+        outputs: Where earlier audits lie, whose times are told ("outputs", or NONMEMBER_OUTPUTS).
+        **situation: Fields of `nonmember.advice.Situation`, such as heldout="same_draw", reference=True, base=True,
+            order=True, input_price=0.15.
 
-    Returns advice that, printed, is what `nonmember advise` prints.
-    Raises ValueError, in one sentence, for what cannot be.
+    Returns:
+        Advice that, printed, is what `nonmember advise` prints.
+
+    Raises:
+        ValueError: In one sentence, for what cannot be.
 
     Source: Ours; the powers are those of the reports in docs/results.
 

@@ -21,29 +21,37 @@ def audit(
     method: str = "prism", *, documents: Any = None, target: Any = None, reference: Any = None, heldout: Any = None,
     unseen: Any = None, general: Any = None, overrides: Overrides = (), **settings: Any,
 ) -> FinishedAudit:  # fmt: skip
-    """Was this dataset used to train this model? Runs one audit; resumes where it was stopped, and finds what was
-    answered before.
+    """Was this dataset used to train this model?
 
-    method: a name of `nonmember list methods`, such as prism, clearance, llm_di, fsd, order.
-    documents: the suspect texts: a list of texts; a list of rows, a pandas DataFrame or an Arrow table with a column of
-    texts (found where there is no doubt; else `overrides=["data.text_field=body"]`) and perhaps a column `id`; or a
-    path. The same ids and texts are the same corpus wherever they are from; without ids they are numbered from 0.
-    target, reference: the model in question, and one that has certainly not read the documents. A folder or a name on
-    the Hugging Face hub; settings of one, as `{"path": ..., "dtype": "bfloat16"}`; or a transformers model in memory
-    with its tokenizer, `(model, tokenizer)`, known by a hash of its weights (a second per gigabyte) and never changed
-    or written to disk. Models in shards over several GPUs need a path and the command line (trainer=fsdp).
-    heldout, unseen: certainly unread text of the same kind, for methods that compare; further such text, on which some
-    tune the target.   general: text of other kinds, with nothing of the documents in it.
-    overrides: anything else, as on the command line: `["method.distillation.lambda_=0.5"]`, or key -> value.
-    settings: top-level keys of the config: seed=2, trainer="gpu", name="mine", outputs="somewhere", logger="wandb"
-    (which the command line takes by default, and this function does not).
+    Runs one audit; resumes where it was stopped, and finds what was answered before.
 
-    Returns the verdict with its numbers, and the folder they lie in.
     Everything is written below `outputs` ("outputs", or NONMEMBER_OUTPUTS): the result in a folder of its own, what was
     trained and observed in the store. The command line and this function find each other's work, because they compose
     the same configs. Ctrl-C ends a training after the current step; the same call goes on from there.
 
-    Raises ValueError, in one sentence, for what is missing or cannot be.
+    Args:
+        method: A name of `nonmember list methods`, such as prism, clearance, llm_di, fsd, order.
+        documents: The suspect texts: a list of texts; a list of rows, a pandas DataFrame or an Arrow table with a
+            column of texts (found where there is no doubt; else `overrides=["data.text_field=body"]`) and perhaps a
+            column `id`; or a path. The same ids and texts are the same corpus wherever they are from; without ids they
+            are numbered from 0.
+        target: The model in question. A folder or a name on the Hugging Face hub; settings of one, as `{"path": ...,
+            "dtype": "bfloat16"}`; or a transformers model in memory with its tokenizer, `(model, tokenizer)`, known by
+            a hash of its weights (a second per gigabyte) and never changed or written to disk. Models in shards over
+            several GPUs need a path and the command line (trainer=fsdp).
+        reference: A model that has certainly not read the documents, given in the same ways.
+        heldout: Certainly unread text of the same kind, for methods that compare.
+        unseen: Further such text, on which some tune the target.
+        general: Text of other kinds, with nothing of the documents in it.
+        overrides: Anything else, as on the command line: `["method.distillation.lambda_=0.5"]`, or key -> value.
+        **settings: Top-level keys of the config: seed=2, trainer="gpu", name="mine", outputs="somewhere",
+            logger="wandb" (which the command line takes by default, and this function does not).
+
+    Returns:
+        The verdict with its numbers, and the folder they lie in.
+
+    Raises:
+        ValueError: In one sentence, for what is missing or cannot be.
 
     Source: each method names its own in docs/methods/.
 

@@ -20,8 +20,10 @@ Overrides = Sequence[str] | Mapping[str, Any]
 class Inputs:
     """The overrides of a command, collected from Python arguments.
 
-    overrides: as on the command line.   replaced: key of the config -> node in its place.   hand_over: gives the
-    builder the models and texts that are in memory.
+    Attributes:
+        overrides: As on the command line.
+        replaced: Key of the config -> node in its place.
+        handing_over: What gives the builder the models and texts that are in memory.
     """
 
     overrides: list[str]
@@ -30,7 +32,12 @@ class Inputs:
 
     @classmethod
     def of(cls, overrides: Overrides, settings: Mapping[str, Any]) -> Inputs:
-        """overrides: "key=value" each, or key -> value.   settings: key -> value; None is left to the config."""
+        """The inputs of these overrides and settings.
+
+        Args:
+            overrides: "key=value" each, or key -> value.
+            settings: key -> value; None is left to the config.
+        """
         if isinstance(overrides, str):
             raise ValueError(f"overrides must be a list, as in overrides=['seed=1']; got the text {overrides!r}.")
         words = (
@@ -56,8 +63,12 @@ class Inputs:
     # Models ----------------------------------------------------------------------------------------------------------
 
     def add_model(self, place: str, given: Any) -> None:
-        """given: path or name on the hub, settings of one (`path`, `revision`, `dtype` ...), a config node with its
-        `_target_`, or a transformers model with its tokenizer; None is left to the config."""
+        """Put a model in its place in the config.
+
+        Args:
+            given: Path or name on the hub, settings of one (`path`, `revision`, `dtype` ...), a config node with its
+                `_target_`, or a transformers model with its tokenizer; None is left to the config.
+        """
         if given is None:
             return
         if isinstance(given, str | os.PathLike):
@@ -81,8 +92,13 @@ class Inputs:
     # Texts -----------------------------------------------------------------------------------------------------------
 
     def add_texts(self, name: str, given: Any, *, place: str | None = None) -> None:
-        """name: of `OWN_PLACES`.   given: path, list of texts, list of rows, pandas DataFrame or Arrow table; None is
-        left to the config.   place: of the config, where the command has another one."""
+        """Put texts in their place in the config.
+
+        Args:
+            name: Of `OWN_PLACES`.
+            given: Path, list of texts, list of rows, pandas DataFrame or Arrow table; None is left to the config.
+            place: Of the config, where the command has another one.
+        """
         if given is None:
             return
         place = place or (OWN_PLACES if self.in_own_world else OTHER_PLACES)[name]

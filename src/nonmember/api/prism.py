@@ -19,11 +19,16 @@ if TYPE_CHECKING:
 class PrismTest:
     """PRISM's test of a dataset.
 
-    verdict: evidence_of_non_membership, inconclusive or invalid.   claim: what may be said.
-    statistic: Delta = rho_reference_target - rho_distilled_target, in [-2, 2].
-    p_value: one-sided, of Delta <= margin, in (0, 1].
-    ci_low, ci_high: percentile interval of Delta of level 1 - alpha. NaN where a score is constant and orders nothing.
-    distribution: [num_resamples] Delta in each resample, NaN where undefined.
+    The ends of the interval are NaN where a score is constant and orders nothing.
+
+    Attributes:
+        verdict: "evidence_of_non_membership", "inconclusive" or "invalid".
+        claim: What may be said.
+        statistic: Delta = rho_reference_target - rho_distilled_target, in [-2, 2].
+        p_value: One-sided, of Delta <= margin, in (0, 1].
+        ci_low: Lower end of the percentile interval of Delta of level 1 - alpha.
+        ci_high: Its upper end.
+        distribution: [num_resamples] Delta in each resample, NaN where undefined.
     """
 
     verdict: str
@@ -60,18 +65,27 @@ def prism_test(
 ) -> PrismTest:  # fmt: skip
     """Is there evidence that the target has *not* read these documents?
 
-    reference, target, distilled: [N] one score per document (the paper's is Min-K%++) under a reference model that has
-    not read them, under the target, and under the reference after distillation from the target on them; the same
-    documents in the same order, finite numbers. Only their order counts.
-    rank_metric: spearman or kendall.   num_resamples: of the bootstrap over documents.   alpha: level.   margin: that
-    Delta must exceed, in [0, 2); 0 is the paper's.   seed: of the resamples; the same as an audit's gives its numbers.
-    None: as the config of the method says (conf/method/prism.yaml).
-
-    Returns what `nm.audit("prism")` finds with the scores that it makes: verdict, Delta, p and interval. Nothing is
-    known here of the models, so no gate is applied: a ruined distilled reference passes as well. See
+    Nothing is known here of the models, so no gate is applied: a ruined distilled reference passes as well. See
     `nm.stats.difference_of_dependent_correlations` for the test without a verdict.
 
-    Raises ValueError for arrays that do not fit together, NaN, and settings out of range.
+    Settings that are None are as the config of the method says (conf/method/prism.yaml).
+
+    Args:
+        reference: [N] one score per document (the paper's is Min-K%++) under a reference model that has not read them.
+            The three arrays are of the same documents in the same order, finite numbers; only their order counts.
+        target: [N] the same under the target.
+        distilled: [N] the same under the reference after distillation from the target on the documents.
+        rank_metric: "spearman" or "kendall".
+        num_resamples: Of the bootstrap over documents.
+        alpha: Level.
+        margin: That Delta must exceed, in [0, 2); 0 is the paper's.
+        seed: Of the resamples; the same as an audit's gives its numbers.
+
+    Returns:
+        What `nm.audit("prism")` finds with the scores that it makes, namely verdict, Delta, p and interval.
+
+    Raises:
+        ValueError: For arrays that do not fit together, NaN, and settings out of range.
 
     Source: PRISM, section 4.3, tables 2 and 3.
 

@@ -49,8 +49,11 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
 class FinishedAudit:
     """What an audit found, and where it lies.
 
-    result: everything a reader needs to disagree (`nonmember.results.result`).   folder: with result.json, the tables
-    beside it and audit.html.   Undefined numbers are None.
+    Undefined numbers are None.
+
+    Attributes:
+        result: Everything a reader needs to disagree (`nonmember.results.result`).
+        folder: With result.json, the tables beside it and audit.html.
     """
 
     result: AuditResult
@@ -89,8 +92,12 @@ class FinishedAudit:
         return tuple(self._facts["warnings"])
 
     def scores(self, group: str | None = "suspect") -> pd.DataFrame:
-        """A row per document that could be scored, a column per measurement. group: of documents, such as suspect,
-        heldout, unseen; None: all, with a column `group` where there are several."""
+        """A row per document that could be scored, a column per measurement.
+
+        Args:
+            group: Of documents, such as suspect, heldout, unseen; None: all, with a column `group` where there are
+                several.
+        """
         import pandas as pd
 
         table = pd.read_parquet(self.folder / SCORES)
@@ -130,16 +137,19 @@ class FinishedAudit:
 def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[str]]) -> pd.DataFrame:
     """The audits below a folder, or several.
 
-    folders: such as "outputs/audits/table2".
+    Args:
+        folders: Such as "outputs/audits/table2".
 
-    Returns a row per audit, in the order of their paths. Columns: what an audit is (sweep, cell, world, method, target,
-    reference, corpus, heldout, truth, alpha, seed, score), what the target has read of the set where that is known
-    (exposures: how often, share: of the documents), what the audit found (verdict, statistic, p_value, ci_low, ci_high,
-    num_documents, num_excluded, allowed_claim, warnings, seconds), `folder`, and `error`: why an audit has no result,
-    or why it cannot be read; else None. Then, with dots, the plain values of its data config and of its method's
-    settings: data.half, settings.margin, settings.distillation.tau ...
+    Returns:
+        A row per audit, in the order of their paths, with columns for what an audit is (sweep, cell, world, method,
+        target, reference, corpus, heldout, truth, alpha, seed, score), what the target has read of the set where that
+        is known (exposures: how often, share: of the documents), what the audit found (verdict, statistic, p_value,
+        ci_low, ci_high, num_documents, num_excluded, allowed_claim, warnings, seconds), `folder`, and `error`: why an
+        audit has no result, or why it cannot be read; else None. Then, with dots, the plain values of its data config
+        and of its method's settings: data.half, settings.margin, settings.distillation.tau ...
 
-    Raises ValueError where there is no result at all.
+    Raises:
+        ValueError: Where there is no result at all.
 
     Source: Ours; the words are those of docs/glossary.md.
 

@@ -34,34 +34,37 @@ def score(
 ) -> pd.DataFrame | pa.Table:  # fmt: skip
     """Membership scores of texts under a model. Higher = more likely a member.
 
-    documents: a list of texts; a list of rows, a pandas DataFrame or an Arrow table with a column of texts (found where
-    there is no doubt; else `overrides=["data.text_field=body"]`) and perhaps a column `id`; or a path: a file (JSON
-    Lines, CSV, Parquet, text ...), a folder, a pattern.
-    model: a folder or a name on the Hugging Face hub; settings of one, as `{"path": ..., "dtype": "bfloat16"}`; or a
-    transformers model in memory with its tokenizer, `(model, tokenizer)`. In memory it is known by a hash of its
-    weights, which takes about a second per gigabyte and call; it is neither changed nor written to disk.
-    k: share of the tokens in Min-K% and Min-K%++, in [0.001, 1], or several; None: as the config says, 0.2.
-    reference: a model as above; adds the columns ref_diff and ref_ratio.
-    general: texts as above, disjoint from the documents; adds dc_pdd.
-    prefix: texts as above that the model has certainly not read; adds recall (ReCaLL).
-    overrides: anything else, as on the command line: `["max_tokens=512"]` or `{"max_tokens": 512}`.
-    as_arrow: an Arrow table in place of a DataFrame.
-    settings: top-level keys of the config, such as trainer="gpu", max_tokens=512, outputs="somewhere", and
-    scores=["loss", "min_k_plus_plus"] for these alone, scores=["one_pass", "lowercase", "neighbourhood", "grad_norm"]
-    for all of one forward pass and what takes further ones.
-
-    Returns a row per text, in their order. Columns: doc_id; loss (mean log-probability, nats per token), perplexity
-    (minus its exponential), zlib, min_k, min_k_plus_plus, max_k (ending in K where there are several);
-    num_tokens; reason, where a score is NaN. How the table was made is in `table.attrs["nonmember"]`, of an Arrow table
-    in its schema's metadata.
-
     The table and what the models said about each token stay in `outputs` ("outputs", or NONMEMBER_OUTPUTS), where this
     function and `nonmember score` find them again: a second call with another k costs no forward pass.
 
     Documents that are streamed (overrides=["data=streamed"], a path) are too many for a DataFrame: what is returned is
     `load_scores` of the folder.
 
-    Raises ValueError, in one sentence, for what is missing or cannot be.
+    Args:
+        documents: A list of texts; a list of rows, a pandas DataFrame or an Arrow table with a column of texts (found
+            where there is no doubt; else `overrides=["data.text_field=body"]`) and perhaps a column `id`; or a path: a
+            file (JSON Lines, CSV, Parquet, text ...), a folder, a pattern.
+        model: A folder or a name on the Hugging Face hub; settings of one, as `{"path": ..., "dtype": "bfloat16"}`; or
+            a transformers model in memory with its tokenizer, `(model, tokenizer)`. In memory it is known by a hash of
+            its weights, which takes about a second per gigabyte and call; it is neither changed nor written to disk.
+        k: Share of the tokens in Min-K% and Min-K%++, in [0.001, 1], or several; None: as the config says, 0.2.
+        reference: A model as above; adds the columns ref_diff and ref_ratio.
+        general: Texts as above, disjoint from the documents; adds dc_pdd.
+        prefix: Texts as above that the model has certainly not read; adds recall (ReCaLL).
+        overrides: Anything else, as on the command line: `["max_tokens=512"]` or `{"max_tokens": 512}`.
+        as_arrow: An Arrow table in place of a DataFrame.
+        **settings: Top-level keys of the config, such as trainer="gpu", max_tokens=512, outputs="somewhere", and
+            scores=["loss", "min_k_plus_plus"] for these alone, scores=["one_pass", "lowercase", "neighbourhood",
+            "grad_norm"] for all of one forward pass and what takes further ones.
+
+    Returns:
+        A row per text, in their order, with the columns doc_id; loss (mean log-probability, nats per token), perplexity
+        (minus its exponential), zlib, min_k, min_k_plus_plus, max_k (ending in K where there are several); num_tokens;
+        reason, where a score is NaN. How the table was made is in `table.attrs["nonmember"]`, of an Arrow table in its
+        schema's metadata.
+
+    Raises:
+        ValueError: In one sentence, for what is missing or cannot be.
 
     Source: each score names its own in `nonmember.scores`.
 
@@ -98,11 +101,15 @@ def score(
 def load_scores(folder: str | os.PathLike[str], *, verify: bool = True) -> pyarrow.dataset.Dataset:
     """Scores of streamed documents: read batch by batch or by column, never as a whole unless asked for.
 
-    folder: what `nonmember score data=streamed` printed last, or the run's folder above it.   verify: whether every
-    file is first compared with the hash in manifest.json, which reads them all.
+    Args:
+        folder: What `nonmember score data=streamed` printed last, or the run's folder above it.
+        verify: Whether every file is first compared with the hash in manifest.json, which reads them all.
 
-    Returns an Arrow data set with the columns of `score`.
-    Raises ValueError where the scores are not complete, or a file was changed or lost since.
+    Returns:
+        An Arrow data set with the columns of `score`.
+
+    Raises:
+        ValueError: Where the scores are not complete, or a file was changed or lost since.
 
     Source: Ours; the files are described in docs/data.md.
 

@@ -28,8 +28,12 @@ def at_work() -> Iterator[None]:
 
 
 def ready(builder: Builder, inputs: Inputs) -> Builder:
-    """With the models and texts in memory. Raises ValueError for a trainer that starts further processes: they would
-    run the caller's program again, and find no model in its memory."""
+    """The builder with the models and texts in memory.
+
+    Raises:
+        ValueError: For a trainer that starts further processes: they would run the caller's program again, and find no
+            model in its memory.
+    """
     if not builder.compute.in_one_process:
         raise ValueError(
             "A call from Python runs in one process; got a trainer of several. Use trainer=cpu or trainer=gpu, or save "

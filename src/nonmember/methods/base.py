@@ -77,7 +77,11 @@ INVALID_WITHOUT_TEST = "A precondition failed; nothing may be concluded."  # of 
 
 
 class NotGiven(ValueError):
-    """A method needs text that was not given. role: heldout or unseen."""
+    """A method needs text that was not given.
+
+    Attributes:
+        role: "heldout" or "unseen".
+    """
 
     def __init__(self, role: str, message: str):
         super().__init__(message)
@@ -86,9 +90,14 @@ class NotGiven(ValueError):
 
 @dataclass(frozen=True)
 class Roles:
-    """Who is who in an audit. heldout: certainly unseen text of the suspect set's kind, for methods that compare.
-    unseen: further such text, for methods that tune the target on it.   general: disjoint text of any kind, for gates
-    and where DC-PDD counts.   obstacle: why no distilled reference is worth making; empty where there is no reason."""
+    """Who is who in an audit.
+
+    Attributes:
+        heldout: Certainly unseen text of the suspect set's kind, for methods that compare.
+        unseen: Further such text, for methods that tune the target on it.
+        general: Disjoint text of any kind, for gates and where DC-PDD counts.
+        obstacle: Why no distilled reference is worth making; empty where there is no reason.
+    """
 
     target: ModelSpec
     reference: ModelSpec
@@ -102,8 +111,11 @@ class Roles:
     def scored(
         self, score: Score, corpus: CorpusSpec, max_tokens: int, role: str = "target", model: ModelSpec | None = None
     ) -> Scored:
-        """A score of every document under the target (or another model), compared with the reference where the score
-        does so, and behind the unseen text where it puts text before each document."""
+        """A score of every document under the target (or another model).
+
+        It is compared with the reference where the score does so, and behind the unseen text where it puts text before
+        each document.
+        """
         beside = (self.reference, self.general)
         return Scored(role, model or self.target, corpus, score, max_tokens, *beside, prefix=self.unseen)
 
@@ -149,9 +161,11 @@ class Exclusion:
 class ScoredDocuments:
     """The documents of a group that every measurement could score, in one order.
 
-    values: name of a measurement -> [documents].   embeddings: name of an embedding's -> [documents, width].
-    answers: name of a measurement that asks -> [documents] tuples of answers, those that failed left out.
-    excluded: the group's other documents -> the first measurement that has no value of them, and why.
+    Attributes:
+        values: Name of a measurement -> [documents].
+        embeddings: Name of an embedding's -> [documents, width].
+        answers: Name of a measurement that asks -> [documents] tuples of answers, those that failed left out.
+        excluded: The group's other documents -> the first measurement that has no value of them, and why.
     """
 
     doc_ids: tuple[str, ...]
@@ -167,8 +181,13 @@ class ScoredDocuments:
 class TestOutcome:
     """What a method concludes.
 
-    statistic, p_value, ci_low, ci_high: NaN where undefined.   details: further named numbers, shown in the result.
-    distribution: resampled statistics, empty where the method has none.
+    Attributes:
+        statistic: NaN where undefined, as are the three that follow.
+        p_value: NaN where undefined.
+        ci_low: NaN where undefined.
+        ci_high: NaN where undefined.
+        details: Further named numbers, shown in the result.
+        distribution: Resampled statistics, empty where the method has none.
     """
 
     __test__: ClassVar[bool] = False  # pytest takes classes called Test... for tests
@@ -186,8 +205,12 @@ class TestOutcome:
 
 @dataclass(frozen=True)
 class Settled:
-    """A method with settings that were chosen on other text than the suspect set. obstacle: why nothing can be chosen;
-    empty where something was.   details: for the result."""
+    """A method with settings that were chosen on other text than the suspect set.
+
+    Attributes:
+        obstacle: Why nothing can be chosen; empty where something was.
+        details: For the result.
+    """
 
     method: Method
     obstacle: str = ""
@@ -197,11 +220,12 @@ class Settled:
 class Method(ABC):
     """One file and one YAML per method.
 
-    statistic_name: what the statistic is called where results are shown.   statistic_bounds: least and greatest value
-    it can have; None where it has none.   picture: of what the method looks at.
-
-    claim: what a p-value below alpha speaks for; None where the method has no test.   null_hypothesis: which the
-    p-value is of, in a sentence.
+    Attributes:
+        statistic_name: What the statistic is called where results are shown.
+        statistic_bounds: Least and greatest value it can have; None where it has none.
+        claim: What a p-value below alpha speaks for; None where the method has no test.
+        null_hypothesis: Which the p-value is of, in a sentence.
+        picture: Of what the method looks at.
     """
 
     name: ClassVar[str]
@@ -284,15 +308,21 @@ class Method(ABC):
         return Settled(self)
 
     def moved_from(self, roles: Roles) -> tuple[ModelSpec, Mapping[str, ModelSpec]] | None:
-        """A model from whose weights those of the target should have moved as far as those of others have, and these by
-        role; None where weights are not looked at."""
+        """A model from whose weights those of the target should have moved as far as those of others have.
+
+        Returns:
+            That model, and these by role; None where weights are not looked at.
+        """
         return None
 
     def judged_by_weights(
         self, outcome: TestOutcome, target: float | None, others: Mapping[str, float]
     ) -> TestOutcome:  # fmt: skip
-        """The outcome, once it is known how far the weights have moved, as shares of those of that model. target: None
-        where its weights are not at hand."""
+        """The outcome, once it is known how far the weights have moved, as shares of those of that model.
+
+        Args:
+            target: None where its weights are not at hand.
+        """
         return outcome
 
     def related(self, roles: Roles) -> CorpusSpec | None:
@@ -312,7 +342,12 @@ class Method(ABC):
 
     @abstractmethod
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        """Decide. documents: by group.   Random draws come from `rng` alone."""
+        """Decide.
+
+        Args:
+            documents: By group.
+            rng: All random draws come from it alone.
+        """
 
 
 def method_named(name: str) -> type[Method]:

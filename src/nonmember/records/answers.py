@@ -14,13 +14,21 @@ Outcome = Literal["answered", "empty", "refused", "failed"]
 class Request:
     """One question about one document.
 
-    doc_id, name: which question it is; unique together within one probe, and how a recorded answer is found again.
-    instruction: the system's turn; empty: none.   question: the user's turn.
-    plain: what a model without a chat form goes on with; empty: instruction, blank line, question.
-    max_new_tokens, temperature, seed: of the decoding; temperature 0 takes the likeliest token.
-    top_logprobs: how many alternatives to every written token are wanted with their log-probabilities; 0: none.
-    expected: what the right answer is, where there is one.   options: what there is to choose among, as the question
-    shows it. Neither is ever sent by itself, nor part of a request's key.
+    Neither `expected` nor `options` is ever sent by itself, nor part of a request's key.
+
+    Attributes:
+        doc_id: Of the document the question is about.
+        name: Which question it is; together with `doc_id` unique within one probe, and how a recorded answer is found
+            again.
+        question: The user's turn.
+        max_new_tokens: Of the decoding.
+        temperature: Of the decoding; 0 takes the likeliest token.
+        seed: Of the decoding.
+        instruction: The system's turn; empty: none.
+        plain: What a model without a chat form goes on with; empty: instruction, blank line, question.
+        top_logprobs: How many alternatives to every written token are wanted with their log-probabilities; 0: none.
+        expected: What the right answer is, where there is one.
+        options: What there is to choose among, as the question shows it.
     """
 
     doc_id: str
@@ -51,11 +59,17 @@ class Request:
 class Completion:
     """A model's response.
 
-    text: without the prompt.   finish_reason: as the server says, such as stop or length.   served_model, date: who
-    answered and when (UTC, ISO 8601), as far as is known.   top_logprobs: per written token, pairs of a token's text
-    and its log-probability, the likeliest first; empty where none were requested or returned.
-    prompt_tokens, completion_tokens: as the server counts, 0 where it does not.   reason: of what is not answered.
-    has_thoughts: whether the model thought before it answered; its thoughts are no part of text and top_logprobs.
+    Attributes:
+        text: Without the prompt.
+        finish_reason: As the server says, such as stop or length.
+        served_model: Who answered, as far as is known.
+        date: When (UTC, ISO 8601), as far as is known.
+        top_logprobs: Per written token, pairs of a token's text and its log-probability, the likeliest first; empty
+            where none were requested or returned.
+        prompt_tokens: As the server counts, 0 where it does not.
+        completion_tokens: As the server counts, 0 where it does not.
+        reason: Of what is not answered.
+        has_thoughts: Whether the model thought before it answered; its thoughts are no part of text and top_logprobs.
     """
 
     text: str
@@ -72,8 +86,13 @@ class Completion:
 
 @dataclass(frozen=True)
 class ParsedAnswer:
-    """What a probe reads in a completion. valid: it can be read as an answer to the question at all; what cannot is
-    counted and never right.   correct: it is the expected one.   read: the answer as it was understood."""
+    """What a probe reads in a completion.
+
+    Attributes:
+        valid: It can be read as an answer to the question at all; what cannot is counted and never right.
+        correct: It is the expected one.
+        read: The answer as it was understood.
+    """
 
     valid: bool
     correct: bool

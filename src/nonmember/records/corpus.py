@@ -21,9 +21,11 @@ WORK_SCHEMA = pa.schema([("title", pa.string()), ("author", pa.string())])  # on
 class Document:
     """One text with a stable id.
 
-    `cluster_id` names what it was taken from (book, thread, module): documents of one cluster are not independent.
-    `domain` names the kind of text (a library, a Pile subset). `title`, `author`: of the work it is from, or
-    the name of what it is about, for methods that ask models by name.
+    Attributes:
+        cluster_id: What it was taken from (book, thread, module); documents of one cluster are not independent.
+        domain: The kind of text (a library, a Pile subset).
+        title: Of the work it is from, or the name of what it is about, for methods that ask models by name.
+        author: Of the work it is from.
     """
 
     doc_id: str
@@ -36,7 +38,11 @@ class Document:
 
 @dataclass(frozen=True)
 class Corpus:
-    """An ordered list of documents with unique ids, and what was left out on the way (reason -> number)."""
+    """An ordered list of documents with unique ids, and what was left out on the way.
+
+    Attributes:
+        dropped: reason -> number.
+    """
 
     documents: tuple[Document, ...]
     dropped: Mapping[str, int] = field(default_factory=dict)
@@ -60,8 +66,10 @@ class Corpus:
 
     @cached_property
     def fingerprint(self) -> str:
-        """Hash of the ordered ids and texts, with titles and authors where there are any: two corpora with equal
-        fingerprints are the same data."""
+        """Hash of the ordered ids and texts, with titles and authors where there are any.
+
+        Two corpora with equal fingerprints are the same data.
+        """
         digest = hashlib.sha256()
         for document in self.documents:
             work = (document.title, document.author) if document.title or document.author else ()

@@ -26,8 +26,9 @@ def embedding_schema(width: int) -> pa.Schema:
 class Embeddings:
     """One vector per document of a corpus, of length 1.
 
-    values: [documents, width] float32.   reasons: why a document has no vector, or one without a direction: its row
-    is zero.
+    Attributes:
+        values: [documents, width] float32.
+        reasons: Why a document has no vector, or one without a direction: its row is zero.
     """
 
     doc_ids: tuple[str, ...]

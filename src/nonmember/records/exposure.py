@@ -9,8 +9,12 @@ from nonmember.checks import require_count, require_number
 
 @dataclass(frozen=True, order=True)
 class Exposure:
-    """share: of the set's documents that are read.   exposures: how often each of these is; 0: the set is not read, and
-    the share is 1."""
+    """What was read of a set.
+
+    Attributes:
+        share: Of the set's documents that are read.
+        exposures: How often each of these is; 0: the set is not read, and the share is 1.
+    """
 
     share: float
     exposures: int

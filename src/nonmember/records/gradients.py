@@ -20,7 +20,8 @@ GRADIENT_SCHEMA = pa.schema([("doc_id", pa.string()), *((name, pa.float64()) for
 class GradientNorms:
     """Of the gradient of the mean loss per token with respect to each parameter tensor, its mean over the tensors.
 
-    values: norm -> [documents], NaN for a text of fewer than two tokens.
+    Attributes:
+        values: norm -> [documents], NaN for a text of fewer than two tokens.
     """
 
     doc_ids: tuple[str, ...]

@@ -7,8 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Neighbours:
-    """number: of each text.   filler, revision: a masked language model that proposes single words; None: random words
-    of the corpus in `share` of the places, in spans of `span` words with `buffer` words between."""
+    """How changed versions of each text are made.
+
+    Attributes:
+        number: Of each text.
+        filler: A masked language model that proposes single words; None: random words of the corpus in `share` of the
+            places, in spans of `span` words with `buffer` words between.
+        revision: Of the filler.
+    """
 
     number: int
     filler: str | None

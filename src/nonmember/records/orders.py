@@ -31,11 +31,14 @@ ORDER_SCHEMA = pa.schema(
 class OrderTable:
     """How likely a model found each shard of an ordered file; all of them [shards]. Natural logarithms, summed.
 
-    canonical: log-likelihood in the shard's own order.   mean_shuffled: its mean over random orders.
-    num_tokens: scored ones of one order.   num_read: tokens that were read for all orders, some of them twice.
-
     On disk there is a row per window of each order: `order` 0 is the own one, and `draws` how many of the random orders
     were this one.
+
+    Attributes:
+        canonical: Log-likelihood in the shard's own order.
+        mean_shuffled: Its mean over random orders.
+        num_tokens: Scored ones of one order.
+        num_read: Tokens that were read for all orders, some of them twice.
     """
 
     doc_ids: tuple[str, ...]

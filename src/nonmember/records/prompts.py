@@ -18,7 +18,11 @@ class Prompt:
 
 @dataclass(frozen=True)
 class Template(Prompt):
-    """A prompt with a place of its own for the text. template: the request, with {text} where it stands."""
+    """A prompt with a place of its own for the text.
+
+    Attributes:
+        template: The request, with {text} where it stands.
+    """
 
     template: str
 
@@ -28,6 +32,10 @@ class Template(Prompt):
 
 @dataclass(frozen=True)
 class Question(Prompt):
-    """A prompt that is answered in one word. answers: those whose probabilities are wanted."""
+    """A prompt that is answered in one word.
+
+    Attributes:
+        answers: Those whose probabilities are wanted.
+    """
 
     answers: tuple[str, ...]

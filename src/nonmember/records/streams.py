@@ -29,8 +29,9 @@ UNFINISHED = ".unfinished.parquet"
 class Stream(ABC):
     """Documents in numbered chunks, which can be read in any order; beside them what a `Corpus` tells of itself.
 
-    fingerprint: of the documents and of how they lie in chunks. It is never that of a `Corpus` of the same documents,
-    since a model that is trained on a stream reads them in another order.
+    Attributes:
+        fingerprint: Of the documents and of how they lie in chunks. It is never that of a `Corpus` of the same
+            documents, since a model that is trained on a stream reads them in another order.
     """
 
     fingerprint: str
@@ -74,7 +75,12 @@ class DocumentIterator:
 
 @dataclass(frozen=True)
 class Shard:
-    """One file. num_chunks: row groups.   digest: of ids and texts."""
+    """One file.
+
+    Attributes:
+        num_chunks: Row groups.
+        digest: Of ids and texts.
+    """
 
     name: str
     num_documents: int
@@ -197,8 +203,10 @@ def as_stream(corpus: Corpus | Stream) -> Stream:
 
 
 class ShardWriter:
-    """Writes documents to files of a folder. What is in `shards` is complete and stays; a file that a killed writer
-    left is written again."""
+    """Writes documents to files of a folder.
+
+    What is in `shards` is complete and stays; a file that a killed writer left is written again.
+    """
 
     def __init__(self, folder: Path, shards: Sequence[Mapping[str, Any]] = ()):
         self._folder = folder

@@ -31,9 +31,13 @@ class TokenTable:
     Rows of a document are contiguous and in order; document i owns rows `offsets[i]:offsets[i + 1]` (none, for a
     text of fewer than two tokens). Natural logarithms.
 
-    position: index of the token in its text's ids, so the first scored one is 1.   token_id: the observed token.
-    log_prob: l_t = log p(x_t | x_<t).   mean, std: of log p under the model's own next-token distribution.
-    reasons: document id -> why it has no rows, where that is not the length of its text.
+    Attributes:
+        position: Index of the token in its text's ids, so the first scored one is 1.
+        token_id: The observed token.
+        log_prob: l_t = log p(x_t | x_<t).
+        mean: Mean of log p under the model's own next-token distribution.
+        std: Standard deviation of the same.
+        reasons: Document id -> why it has no rows, where that is not the length of its text.
     """
 
     doc_ids: tuple[str, ...]
@@ -58,8 +62,10 @@ class TokenTable:
 
     @classmethod
     def load(cls, paths: Path | Sequence[Path], doc_ids: Sequence[str]) -> TokenTable:
-        """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip). Columns
-        that earlier versions wrote beside those of the schema (`rank`) are left out."""
+        """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip).
+
+        Columns that earlier versions wrote beside those of the schema (`rank`) are left out.
+        """
         paths = [paths] if isinstance(paths, Path) else list(paths)
         table = pa.concat_tables([pq.read_table(path, schema=TOKEN_SCHEMA) for path in paths]).combine_chunks()
         place = {doc_id: index for index, doc_id in enumerate(doc_ids)}

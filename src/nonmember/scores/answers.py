@@ -17,10 +17,15 @@ NO_PROBABILITIES = "the model gave no probabilities of its answer"
 class AnswerProbability(Score):
     """Probability over the full vocabulary that the model's next token begins this one of the question's answers.
 
-    question: asked about each text.   answer: one of its answers.   Raises ValueError for another one.
-
     `ScoreInputs.tokens` holds the answers: one row per answer and document, in the order of the question; none for a
     document about which nothing was said.
+
+    Attributes:
+        question: Asked about each text.
+        answer: One of its answers.
+
+    Raises:
+        ValueError: For an answer that is not among the question's.
 
     Source: PaCoST (Zhang et al., 2024); docs/methods/pacost.md.
     """

@@ -29,11 +29,15 @@ T = TypeVar("T")
 class ScoreInputs:
     """Observations of one corpus. Tables may list the documents in any order: they are joined by document id.
 
-    tokens: the target on the score's first view.   other_view: the target on its second one.
-    reference: the reference model on the original texts.   texts: in the order of `tokens.doc_ids`.
-    counts: [V] how often each token id occurs in a general corpus.   neighbours: the target on several changed versions
-    of each text, named by `name_of_neighbour`.   behind_prefix: the target on the texts behind unread ones, all of
-    their tokens.   gradients: norms of the gradients of the target's loss.
+    Attributes:
+        tokens: The target on the score's first view.
+        other_view: The target on its second one.
+        reference: The reference model on the original texts.
+        texts: In the order of `tokens.doc_ids`.
+        counts: [V] how often each token id occurs in a general corpus.
+        neighbours: The target on several changed versions of each text, named by `name_of_neighbour`.
+        behind_prefix: The target on the texts behind unread ones, all of their tokens.
+        gradients: Norms of the gradients of the target's loss.
     """
 
     tokens: TokenTable
@@ -48,7 +52,12 @@ class ScoreInputs:
 
 @dataclass(frozen=True)
 class DocumentScores:
-    """values: [documents] float64, NaN exactly for the ids in `reasons`.   counters: what was guarded."""
+    """One score of the documents of a corpus.
+
+    Attributes:
+        values: [documents] float64, NaN exactly for the ids in `reasons`.
+        counters: What was guarded.
+    """
 
     doc_ids: tuple[str, ...]
     values: FloatArray

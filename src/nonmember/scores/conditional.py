@@ -24,11 +24,15 @@ from nonmember.scores.base import (
 
 @dataclass(frozen=True)
 class Recall(Score):
-    """NLL(text | prefix) / NLL(text), the prefix being other texts that the model has certainly not read: what a model
-    has read loses more by unread text in front of it.
+    """NLL(text | prefix) / NLL(text), the prefix being other texts that the model has certainly not read.
 
-    num_shots: texts in the prefix, or as many of these as the model can read before the longest document.
-    Raises ValueError for fewer than 1.
+    What a model has read loses more by unread text in front of it.
+
+    Attributes:
+        num_shots: Texts in the prefix, or as many of these as the model can read before the longest document.
+
+    Raises:
+        ValueError: For fewer than 1.
 
     Source: Xie et al., 2024, eq. 2.
     """

@@ -25,9 +25,15 @@ from nonmember.scores.base import (
 def token_counts(documents: Iterable[Sequence[int]], vocab_size: int) -> npt.NDArray[np.int64]:
     """How often each token id occurs in a general corpus disjoint from all test data, for `dc_pdd`.
 
-    documents: the token ids of each.   vocab_size: V, the number of the target's logits.
+    Args:
+        documents: The token ids of each.
+        vocab_size: V, the number of the target's logits.
 
-    Returns [V] counts.   Raises ValueError for an id outside the vocabulary.
+    Returns:
+        [V] counts.
+
+    Raises:
+        ValueError: For an id outside the vocabulary.
 
     Source: DC-PDD (Zhang et al., 2024), where the corpus is 15 shards of C4, each document cut to 1,024 ids: cut before
     counting. Every occurrence counts; the library mimir counts 1 per document, by an accident of indexing.
@@ -49,13 +55,16 @@ class DcPdd(Score):
     tokens with alpha_i > a is in the counters: where it is large, the score is little more than the share of
     tokens that are not improbable.
 
-    a: above 0, clips the score of a token; the paper's is 0.01.
-    prepend_eos: score an observation with the end-of-text id in front, in which the first token is scored
-        too, as mimir does. Otherwise an id at the very start of a text counts as first at its next
-        occurrence, as in the published program.
-    max_counted_tokens: so many ids of each document of the general corpus are counted, the paper's 1,024; None: all.
+    Attributes:
+        a: Above 0, clips the score of a token; the paper's is 0.01.
+        prepend_eos: Score an observation with the end-of-text id in front, in which the first token is scored too, as
+            mimir does. Otherwise an id at the very start of a text counts as first at its next occurrence, as in the
+            published program.
+        max_counted_tokens: So many ids of each document of the general corpus are counted, the paper's 1,024; None:
+            all.
 
-    Raises ValueError for settings out of range.
+    Raises:
+        ValueError: For settings out of range.
 
     Source: Zhang et al., 2024. The published program computes q and then reads the raw counts, and prints the negative
     score.

@@ -41,10 +41,14 @@ Tokens = npt.ArrayLike | Sequence[npt.ArrayLike]
 def loss(log_probs: Tokens) -> float | FloatArray:
     """Mean log-probability per token: minus the loss.
 
-    log_probs: [T] log p(x_t | x_<t) of a text in nats, or a list of such arrays.
+    Args:
+        log_probs: [T] log p(x_t | x_<t) of a text in nats, or a list of such arrays.
 
-    Returns nats per token: a float for one text, [documents] for several; NaN for a text without tokens.
-    Raises ValueError for an array of another shape.
+    Returns:
+        Nats per token, a float for one text, [documents] for several; NaN for a text without tokens.
+
+    Raises:
+        ValueError: For an array of another shape.
 
     Source: Yeom et al., 2018.
 
@@ -59,7 +63,14 @@ def loss(log_probs: Tokens) -> float | FloatArray:
 def perplexity(log_probs: Tokens) -> float | FloatArray:
     """Minus the perplexity, -exp(-mean log-probability): ranks as `loss` does.
 
-    log_probs: as in `loss`.   Returns -1 or less, in the shape of `loss`.   Raises ValueError as `loss`.
+    Args:
+        log_probs: As in `loss`.
+
+    Returns:
+        -1 or less, in the shape of `loss`.
+
+    Raises:
+        ValueError: As `loss`.
 
     Source: a feature of LLM-DI (Maini et al., 2024).
 
@@ -72,9 +83,15 @@ def perplexity(log_probs: Tokens) -> float | FloatArray:
 def min_k(log_probs: Tokens, k: float) -> float | FloatArray:
     """Min-K%: mean log-probability of the fraction `k` of least likely tokens.
 
-    log_probs: as in `loss`.   k: in [0.001, 1], of each text; at least one token. 1 gives `loss`.
+    Args:
+        log_probs: As in `loss`.
+        k: In [0.001, 1], of each text; at least one token. 1 gives `loss`.
 
-    Returns nats per token, in the shape of `loss`.   Raises ValueError for another k, and as `loss`.
+    Returns:
+        Nats per token, in the shape of `loss`.
+
+    Raises:
+        ValueError: For another k, and as `loss`.
 
     Source: Shi et al., 2024, eq. 1; how k is rounded: docs/methods/conventions.md.
 
@@ -87,7 +104,15 @@ def min_k(log_probs: Tokens, k: float) -> float | FloatArray:
 def max_k(log_probs: Tokens, k: float) -> float | FloatArray:
     """Mean log-probability of the fraction `k` of most likely tokens.
 
-    log_probs, k: as in `min_k`.   Returns nats per token, in the shape of `loss`.   Raises ValueError as `min_k`.
+    Args:
+        log_probs: As in `min_k`.
+        k: As in `min_k`.
+
+    Returns:
+        Nats per token, in the shape of `loss`.
+
+    Raises:
+        ValueError: As `min_k`.
 
     Source: LLM-DI (Maini et al., 2024), whose k_min_probs is minus this.
 
@@ -100,11 +125,17 @@ def max_k(log_probs: Tokens, k: float) -> float | FloatArray:
 def min_k_plus_plus(log_probs: Tokens, means: Tokens, stds: Tokens, k: float) -> float | FloatArray:
     """Min-K%++: mean of the fraction `k` of smallest (log_prob - mean) / std.
 
-    log_probs: as in `loss`.   means, stds: [T] mean and standard deviation of log p under the model's own next-token
-    distribution at each place, nats; a deviation below 1e-6 is taken for 1e-6.   k: as in `min_k`.
+    Args:
+        log_probs: As in `loss`.
+        means: [T] mean of log p under the model's own next-token distribution at each place, nats.
+        stds: [T] standard deviation of the same, nats; one below 1e-6 is taken for 1e-6.
+        k: As in `min_k`.
 
-    Returns standard deviations, in the shape of `loss`; above 0 where tokens are likelier than the model expects.
-    Raises ValueError for means or stds of other lengths, and as `min_k`.
+    Returns:
+        Standard deviations, in the shape of `loss`; above 0 where tokens are likelier than the model expects.
+
+    Raises:
+        ValueError: For means or stds of other lengths, and as `min_k`.
 
     Source: Zhang et al., 2025, eq. 3.
 
@@ -117,10 +148,15 @@ def min_k_plus_plus(log_probs: Tokens, means: Tokens, stds: Tokens, k: float) ->
 def zlib(log_probs: Tokens, texts: str | Sequence[str]) -> float | FloatArray:
     """Mean log-probability over the bytes of the zlib-compressed text.
 
-    log_probs: as in `loss`.   texts: the text itself, or one for each array.
+    Args:
+        log_probs: As in `loss`.
+        texts: The text itself, or one for each array.
 
-    Returns nats per token and byte, in the shape of `loss`.
-    Raises ValueError where there are not as many texts as arrays, and as `loss`.
+    Returns:
+        Nats per token and byte, in the shape of `loss`.
+
+    Raises:
+        ValueError: Where there are not as many texts as arrays, and as `loss`.
 
     Source: Carlini et al., 2021; the logarithm of the perplexity, as in all programs.
 
@@ -133,10 +169,15 @@ def zlib(log_probs: Tokens, texts: str | Sequence[str]) -> float | FloatArray:
 def lowercase(log_probs: Tokens, lowercased: Tokens) -> float | FloatArray:
     """Loss of the lowercased text over that of the text itself.
 
-    log_probs, lowercased: as in `loss`, of the text and of its lowercased version, whose tokens are others.
+    Args:
+        log_probs: As in `loss`, of the text.
+        lowercased: As in `loss`, of its lowercased version, whose tokens are others.
 
-    Returns a ratio, in the shape of `loss`; NaN where the loss of the text is 1e-8 or less.
-    Raises ValueError where there are not as many lowercased texts, and as `loss`.
+    Returns:
+        A ratio, in the shape of `loss`; NaN where the loss of the text is 1e-8 or less.
+
+    Raises:
+        ValueError: Where there are not as many lowercased texts, and as `loss`.
 
     Source: Carlini et al., 2021.
 
@@ -149,12 +190,17 @@ def lowercase(log_probs: Tokens, lowercased: Tokens) -> float | FloatArray:
 def perturbed(log_probs: Tokens, changed: Tokens, quantity: Quantity) -> float | FloatArray:
     """The text against a perturbed version of it, each quantity with the sign that points to members.
 
-    log_probs, changed: as in `loss`, of the text x and of its perturbed version x'.
-    quantity: ppl_ratio, -ppl(x) / ppl(x'); ppl_difference, ppl(x') - ppl(x); loss_ratio, loss(x') / loss(x); or
-    loss_difference, loss(x') - loss(x).
+    Args:
+        log_probs: As in `loss`, of the text x.
+        changed: As in `loss`, of its perturbed version x'.
+        quantity: "ppl_ratio", -ppl(x) / ppl(x'); "ppl_difference", ppl(x') - ppl(x); "loss_ratio", loss(x') / loss(x);
+            or "loss_difference", loss(x') - loss(x).
 
-    Returns the quantity in the shape of `loss`; NaN for a loss of 0 to divide by.
-    Raises ValueError for another quantity, where there are not as many changed texts, and as `loss`.
+    Returns:
+        The quantity in the shape of `loss`; NaN for a loss of 0 to divide by.
+
+    Raises:
+        ValueError: For another quantity, where there are not as many changed texts, and as `loss`.
 
     Source: features of LLM-DI (Maini et al., 2024).
 
@@ -167,10 +213,15 @@ def perturbed(log_probs: Tokens, changed: Tokens, quantity: Quantity) -> float |
 def reference_difference(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
     """Mean log-probability under the target minus that under a reference model.
 
-    log_probs, reference: as in `loss`, under both; the numbers of tokens may differ.
+    Args:
+        log_probs: As in `loss`, under the target.
+        reference: As in `loss`, under the reference model; the numbers of tokens may differ.
 
-    Returns nats per token, in the shape of `loss`.
-    Raises ValueError where there are not as many texts under the reference, and as `loss`.
+    Returns:
+        Nats per token, in the shape of `loss`.
+
+    Raises:
+        ValueError: Where there are not as many texts under the reference, and as `loss`.
 
     Source: difficulty calibration, Watson et al., 2022.
 
@@ -183,10 +234,15 @@ def reference_difference(log_probs: Tokens, reference: Tokens) -> float | FloatA
 def reference_ratio(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
     """Loss under a reference model over that under the target.
 
-    log_probs, reference: as in `reference_difference`.
+    Args:
+        log_probs: As in `reference_difference`.
+        reference: As in `reference_difference`.
 
-    Returns a ratio, in the shape of `loss`; NaN where the target's loss is 1e-8 or less.
-    Raises ValueError as `reference_difference`.
+    Returns:
+        A ratio, in the shape of `loss`; NaN where the target's loss is 1e-8 or less.
+
+    Raises:
+        ValueError: As `reference_difference`.
 
     Source: Carlini et al., 2021; "Small Ref" of MC-PDD, table VII. The program of DC-PDD inverts it.
 
@@ -199,10 +255,15 @@ def reference_ratio(log_probs: Tokens, reference: Tokens) -> float | FloatArray:
 def recall(log_probs: Tokens, conditional: Tokens) -> float | FloatArray:
     """ReCaLL: loss behind unread text over that of the text alone.
 
-    log_probs: as in `loss`.   conditional: the same behind a prefix of unread texts, the first token among them.
+    Args:
+        log_probs: As in `loss`.
+        conditional: The same behind a prefix of unread texts, the first token among them.
 
-    Returns a ratio, in the shape of `loss`; NaN where the loss of the text alone is 1e-8 or less.
-    Raises ValueError where there are not as many texts behind a prefix, and as `loss`.
+    Returns:
+        A ratio, in the shape of `loss`; NaN where the loss of the text alone is 1e-8 or less.
+
+    Raises:
+        ValueError: Where there are not as many texts behind a prefix, and as `loss`.
 
     Source: Xie et al., 2024, eq. 2.
 
@@ -215,9 +276,15 @@ def recall(log_probs: Tokens, conditional: Tokens) -> float | FloatArray:
 def neighbourhood(log_probs: npt.ArrayLike, neighbours: Sequence[npt.ArrayLike]) -> float:
     """Mean loss of changed versions of a text minus its own.
 
-    log_probs: [T] of one text, as in `loss`.   neighbours: up to 1,000 such arrays, one for each changed version.
+    Args:
+        log_probs: [T] of one text, as in `loss`.
+        neighbours: Up to 1,000 such arrays, one for each changed version.
 
-    Returns nats per token; NaN without neighbours.   Raises ValueError for more neighbours, and as `loss`.
+    Returns:
+        Nats per token; NaN without neighbours.
+
+    Raises:
+        ValueError: For more neighbours, and as `loss`.
 
     Source: Mattern et al., 2023, eq. 2 and 3, with the sign turned.
 
@@ -233,12 +300,18 @@ def neighbourhood(log_probs: npt.ArrayLike, neighbours: Sequence[npt.ArrayLike])
 def dc_pdd(log_probs: Tokens, token_ids: Tokens, counts: npt.ArrayLike, a: float) -> float | FloatArray:
     """DC-PDD: mean of min(p log(1/q), a) over the first occurrence of each token id.
 
-    log_probs: as in `loss`.   token_ids: [T] ids of these tokens.   counts: [V] how often each id occurs in a general
-    corpus (`token_counts`); q is its smoothed frequency, (count + 1) / (total + V).   a: above 0, clips the score of a
-    token; the paper's is 0.01.
+    Args:
+        log_probs: As in `loss`.
+        token_ids: [T] ids of these tokens.
+        counts: [V] how often each id occurs in a general corpus (`token_counts`); q is its smoothed frequency, (count +
+            1) / (total + V).
+        a: Above 0, clips the score of a token; the paper's is 0.01.
 
-    Returns nats per token in [0, a], in the shape of `loss`.
-    Raises ValueError for another a, an id below 0 or of V or more, ids of other lengths, and as `loss`.
+    Returns:
+        Nats per token in [0, a], in the shape of `loss`.
+
+    Raises:
+        ValueError: For another a, an id below 0 or of V or more, ids of other lengths, and as `loss`.
 
     Source: Zhang et al., 2024, whose program reads the raw counts.
 

@@ -13,11 +13,16 @@ Norm = Literal["l1", "l2", "max"]
 
 @dataclass(frozen=True)
 class GradNorm(Score):
-    """Minus the mean over the model's parameter tensors of the norm of the gradient of the text's loss: what a model
-    was trained on pulls its weights less.
+    """Minus the mean over the model's parameter tensors of the norm of the gradient of the text's loss.
 
-    norm: l1, l2 or max (mimir's default). Every tensor counts the same, whatever its size, as in mimir; a matrix that
-    is tied to another counts once.   Raises ValueError for another norm.
+    What a model was trained on pulls its weights less. Every tensor counts the same, whatever its size, as in mimir; a
+    matrix that is tied to another counts once.
+
+    Attributes:
+        norm: "l1", "l2" or "max" (mimir's default).
+
+    Raises:
+        ValueError: For another norm.
 
     Source: Wang et al., 2024; mimir has the opposite sign.
     """

@@ -42,11 +42,16 @@ class Perplexity(Score):
 
 @dataclass(frozen=True)
 class TopLoss(Score):
-    """Mean of max(l_t, -log(number + 1)): the loss as far as the largest log-probabilities of each place fix it. A
-    token that is not among them has at most 1 / (number + 1), and one of so much or more is always among them, so that
-    the value is the same whether the whole distribution or these are seen.
+    """Mean of max(l_t, -log(number + 1)): the loss as far as the largest log-probabilities of each place fix it.
 
-    number: of log-probabilities that are seen of each place.   Raises ValueError for fewer than 1.
+    A token that is not among them has at most 1 / (number + 1), and one of so much or more is always among them, so
+    that the value is the same whether the whole distribution or these are seen.
+
+    Attributes:
+        number: Of log-probabilities that are seen of each place.
+
+    Raises:
+        ValueError: For fewer than 1.
 
     Source: Ours; docs/methods/scores.md.
     """

@@ -16,13 +16,17 @@ from nonmember.scores.base import NO_TOKENS, DocumentScores, Score, ScoreInputs,
 class Neighbourhood(Score):
     """Mean NLL of the neighbours minus the NLL of the text.
 
-    number: neighbours of each text, 1 to 1,000. The paper's 100 and mimir's 25 cost as many forward passes.
-    filler, revision: folder or hub name of a masked language model, and its revision there; it proposes single words as
-    the paper does. None: random words of the corpus, as the library mimir does where it has no such model.
-    share, span, buffer: without a filler, the part of the words that is masked, in (0, 1], in spans of so many words
-    with so many between.
+    Attributes:
+        number: Neighbours of each text, 1 to 1,000. The paper's 100 and mimir's 25 cost as many forward passes.
+        filler: Folder or hub name of a masked language model; it proposes single words as the paper does. None: random
+            words of the corpus, as the library mimir does where it has no such model.
+        revision: Its revision on the hub.
+        share: Without a filler, the part of the words that is masked, in (0, 1].
+        span: Without a filler, so many words are masked in one span.
+        buffer: Without a filler, so many words lie between spans.
 
-    Raises ValueError for settings out of range.
+    Raises:
+        ValueError: For settings out of range.
 
     Source: Mattern et al., 2023, eq. 2 and 3, with the sign turned.
     """

@@ -29,9 +29,14 @@ Quantity = Literal["ppl_ratio", "ppl_difference", "loss_ratio", "loss_difference
 class Perturbed(Score):
     """Text against its perturbed version, in four ways; high where the text itself is the more likely one.
 
-    perturbation: butter_fingers, random_deletion, change_char_case, whitespace_perturbation or underscore_trick.
-    quantity: with x the text and x' its perturbed version, ppl_ratio is -ppl(x)/ppl(x'), ppl_difference -(ppl(x) -
-    ppl(x')), loss_ratio loss(x')/loss(x), loss_difference loss(x') - loss(x).   Raises ValueError for others.
+    Attributes:
+        perturbation: "butter_fingers", "random_deletion", "change_char_case", "whitespace_perturbation" or
+            "underscore_trick".
+        quantity: With x the text and x' its perturbed version, "ppl_ratio" is -ppl(x)/ppl(x'), "ppl_difference"
+            -(ppl(x) - ppl(x')), "loss_ratio" loss(x')/loss(x), "loss_difference" loss(x') - loss(x).
+
+    Raises:
+        ValueError: For others.
 
     Source: LLM-DI (Maini et al., 2024). The first two quantities are minus its features, which makes no difference to a
     linear model.

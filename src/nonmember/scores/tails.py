@@ -69,8 +69,12 @@ class _MinKFamily(Score):
 class MinK(_MinKFamily):
     """Mean log-probability of the fraction `k` of least likely tokens. k = 1 is the loss score.
 
-    k: in [0.001, 1].   compat: "official" takes k tokens as the published program does (see `num_smallest`); it prints
-    the negative.   Raises ValueError for others.
+    Attributes:
+        k: In [0.001, 1].
+        compat: "official" takes k tokens as the published program does (see `num_smallest`); it prints the negative.
+
+    Raises:
+        ValueError: For others.
 
     Source: Shi et al., 2024, eq. 1.
     """
@@ -87,7 +91,12 @@ class MinK(_MinKFamily):
 class MaxK(_MinKFamily):
     """Mean log-probability of the fraction `k` of *most* likely tokens.
 
-    k, compat: as in `MinK`.   Raises ValueError as `MinK`.
+    Attributes:
+        k: As in `MinK`.
+        compat: As in `MinK`.
+
+    Raises:
+        ValueError: As `MinK`.
 
     Source: LLM-DI (Maini et al., 2024); minus the feature it calls k_min_probs, which sorts losses (its k_max_probs is
     minus Min-K%).
@@ -109,8 +118,12 @@ class MinKPlusPlus(_MinKFamily):
     Not bounded above by 0: a token more likely than the average under the model's own distribution has z > 0.
     Where sigma_t < 1e-6, z_t is 0 for |l_t - mu_t| < 1e-6 and (l_t - mu_t) / 1e-6 otherwise, and counted.
 
-    k: in [0.001, 1].   compat: "official" takes k as the published program does, and divides by sigma_t whatever it is.
-    Raises ValueError for others.
+    Attributes:
+        k: In [0.001, 1].
+        compat: "official" takes k as the published program does, and divides by sigma_t whatever it is.
+
+    Raises:
+        ValueError: For others.
 
     Source: Zhang et al., 2025, eq. 3.
     """

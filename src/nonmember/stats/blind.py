@@ -37,9 +37,11 @@ _Fold = tuple[IntArray, IntArray]
 class BlindAuc:
     """What one kind of feature tells.
 
-    auc: mean over the folds of the out-of-fold ROC AUC, in [0, 1]; 0.5 is chance, and so is anything below.
-    ci_low, ci_high: percentile interval; see `blind_baseline` for what it leaves out.
-    fold_aucs: [folds] AUC of each fold.
+    Attributes:
+        auc: Mean over the folds of the out-of-fold ROC AUC, in [0, 1]; 0.5 is chance, and so is anything below.
+        ci_low: Lower end of the percentile interval; see `blind_baseline` for what it leaves out.
+        ci_high: Its upper end.
+        fold_aucs: [folds] AUC of each fold.
     """
 
     auc: float
@@ -52,9 +54,12 @@ class BlindAuc:
 class BlindBaseline:
     """Cross-validated AUC of classifiers that see only text.
 
-    words: bag of words.   characters: character 1- to 3-grams.   years: counts of 1900 ... 2099.
-    num_clusters: what the folds and resamples are made of; the number of documents without clusters.
-    num_folds_left_out: folds in which a kind of document was missing, which have no AUC.
+    Attributes:
+        words: Bag of words.
+        characters: Character 1- to 3-grams.
+        years: Counts of 1900 ... 2099.
+        num_clusters: What the folds and resamples are made of; the number of documents without clusters.
+        num_folds_left_out: Folds in which a kind of document was missing, which have no AUC.
     """
 
     words: BlindAuc
@@ -92,27 +97,36 @@ def blind_baseline(
 ) -> BlindBaseline:
     """Cross-validated ROC AUC between two groups of documents, from bags of words, character n-grams and years.
 
-    members, nonmembers: raw texts, or suspect and held-out: the names only say which side is scored high.
-    num_folds: at least 2.   inverse_penalty: scikit-learn's C, above 0.   num_resamples: B.   alpha: intervals are of
-    level 1 - alpha.   rng: of folds and resamples.
-    member_clusters, nonmember_clusters: one id per document (book, thread, article), both or neither. Documents of
-    one cluster, in whichever group, are never on both sides of a fold and are drawn together.
-
     The classifiers are logistic regressions with a squared penalty on log(1 + count), fitted inside each fold:
-    vocabulary and weights come from its training documents alone. All three share the folds, which are stratified.
-    Not TF-IDF, which hides: with a word planted in every member (100 + 100 documents of 40 words) its AUC was .79 to
-    .84 whatever the penalty, that of counts 1. Counts also see the length of a document, and so do many membership
-    scores.
+    vocabulary and weights come from its training documents alone. All three share the folds, which are stratified. Not
+    TF-IDF, which hides: with a word planted in every member (100 + 100 documents of 40 words) its AUC was .79 to .84
+    whatever the penalty, that of counts 1. Counts also see the length of a document, and so do many membership scores.
 
-    Returns an AUC with its interval for each of the three: the mean over folds, not that of the pooled out-of-fold
-    scores, which come from different models with different offsets.
     The interval resamples documents (or clusters) with replacement, holding folds and classifiers fixed, so it speaks
     of the documents tested and not of the classifiers' luck in training. It is too narrow: at 95% it held one half in
     84% of 500 worlds of 100 + 100 documents without a difference (docs/results/simulations.md). A fold that loses a
     kind of document in a resample is left out of that resample's mean.
 
-    Raises ValueError on documents that are blank or not strings, on fewer documents or clusters of a kind than
-    folds, on texts without any word, on clusters that do not match the documents, and on settings out of range.
+    Args:
+        members: Raw texts. Members and non-members, or suspect and held-out: the names only say which side is scored
+            high.
+        nonmembers: Raw texts of the other side.
+        num_folds: At least 2.
+        inverse_penalty: scikit-learn's C, above 0.
+        num_resamples: B.
+        alpha: Intervals are of level 1 - alpha.
+        rng: Of folds and resamples.
+        member_clusters: One id per document (book, thread, article), for both groups or neither. Documents of one
+            cluster, in whichever group, are never on both sides of a fold and are drawn together.
+        nonmember_clusters: The same for the other group.
+
+    Returns:
+        An AUC with its interval for each of the three; the mean over folds, not that of the pooled out-of-fold scores,
+        which come from different models with different offsets.
+
+    Raises:
+        ValueError: On documents that are blank or not strings, on fewer documents or clusters of a kind than folds, on
+            texts without any word, on clusters that do not match the documents, and on settings out of range.
 
     Source: the blind baselines of Das, Zhang and Tramer, "Blind Baselines Beat Membership Inference Attacks for
     Foundation Models", in their plainest form.

@@ -27,9 +27,15 @@ CHANCE = 0.25
 class BlindGuess:
     """How often one rule picks the original, as means over units.
 
-    p_chance: two-sided, of the first and of the second group's mean being a quarter; p_groups: of the two being equal.
-    All are adjusted (Holm) for the number of rules, those of chance also for the two groups. NaN where undefined.
-    A rule that picks the original *less* often than by chance gives it away just as well.
+    All p-values are adjusted (Holm) for the number of rules, those of chance also for the two groups. NaN where
+    undefined. A rule that picks the original *less* often than by chance gives it away just as well.
+
+    Attributes:
+        first: Mean of the first group.
+        second: Mean of the second group.
+        p_chance_first: Two-sided, of the first group's mean being a quarter.
+        p_chance_second: Two-sided, of the second group's mean being a quarter.
+        p_groups: Two-sided, of the two means being equal.
     """
 
     first: float
@@ -44,11 +50,18 @@ def blind_guesses(
 ) -> dict[str, BlindGuess]:
     """How often three rules pick the original among its paraphrases, in two groups of documents.
 
-    first, second: [N] passages of a group, each the original and then its paraphrases, as many for every passage.
-    first_units, second_units: [N] number of the unit (book, paper) of each passage, from 0.
+    Args:
+        first: [N] passages of the first group, each the original and then its paraphrases, as many for every passage.
+        second: [N] those of the second group.
+        first_units: [N] number of the unit (book, paper) of each passage of `first`, from 0.
+        second_units: [N] those of `second`.
 
-    Returns a `BlindGuess` by the name of the rule: longest (most characters), rarest (rarest words) and odd (least like
-    the others).   Raises ValueError for texts without a word, and for units that do not match the passages.
+    Returns:
+        A `BlindGuess` by the name of the rule, which is longest (most characters), rarest (rarest words) or odd (least
+        like the others).
+
+    Raises:
+        ValueError: For texts without a word, and for units that do not match the passages.
 
     Source: Ours; docs/methods/decop.md.
 
@@ -74,10 +87,13 @@ def blind_guesses(
 
 
 def picks(passages: Sequence[Sequence[str]]) -> dict[str, FloatArray]:
-    """[N] by rule, 1 where it picks the original (the first text), 1 / k where k texts tie with it, else 0.
+    """What each of three rules picks of each passage.
 
-    longest: most characters.   rarest: the words that fewest of all these texts have, on average.   odd: least like the
-    other three, by the cosine of their TF-IDF vectors.
+    The rules are longest (most characters), rarest (the words that fewest of all these texts have, on average) and odd
+    (least like the other three, by the cosine of their TF-IDF vectors).
+
+    Returns:
+        [N] by rule, 1 where it picks the original (the first text), 1 / k where k texts tie with it, else 0.
     """
     from sklearn.feature_extraction.text import TfidfVectorizer
 

@@ -31,11 +31,14 @@ _SMALLEST_BLOCK = 64  # below this the steps along the order cost more than the 
 class CorrelationDifference:
     """Difference of two dependent rank correlations, and its bootstrap.
 
-    statistic: Delta = rho_reference_target - rho_distilled_target of the data themselves.
-    p_value: one-sided, small where Delta exceeds `margin`; never 0.
-    ci_low, ci_high: percentile interval of level 1 - alpha over the defined resamples (NaN if there is none).
-    num_undefined: resamples in which a correlation is undefined because every drawn document ties.
-    distribution: [num_resamples] Delta of each resample in the order drawn, NaN where undefined.
+    Attributes:
+        statistic: Delta = rho_reference_target - rho_distilled_target of the data themselves.
+        p_value: One-sided, small where Delta exceeds `margin`; never 0.
+        ci_low: Lower end of the percentile interval of level 1 - alpha over the defined resamples (NaN if there is
+            none).
+        ci_high: Its upper end.
+        num_undefined: Resamples in which a correlation is undefined because every drawn document ties.
+        distribution: [num_resamples] Delta of each resample in the order drawn, NaN where undefined.
     """
 
     rho_reference_target: float
@@ -72,12 +75,6 @@ def difference_of_dependent_correlations(
 ) -> CorrelationDifference:
     """One-sided paired bootstrap of Delta = rho(reference, target) - rho(distilled, target).
 
-    reference, target, distilled: [N] one score per document under each model, documents in the same order.
-    The sign of the scores does not matter as long as all three share it.
-    metric: spearman or kendall.   num_resamples: B.   alpha: the interval is of level 1 - alpha.   margin: in [0, 2), 0
-    in the paper.   rng: of the resamples.   block_size: resamples held in memory at once; it changes memory and speed,
-    no number.
-
     H0: Delta <= margin, H1: Delta > margin, so a small p says that the reference orders the documents more like the
     target than the distilled model does, by more than `margin`. A large p says nothing.
 
@@ -88,8 +85,23 @@ def difference_of_dependent_correlations(
 
     The interval has the alpha/2 and 1 - alpha/2 quantiles (linear interpolation) of the defined Delta^(b).
 
-    Returns Delta with its p and interval; of a constant score NaN, with every resample undefined and p = 1.
-    Raises ValueError on NaN scores, unequal lengths, fewer than two documents and settings out of range.
+    Args:
+        reference: [N] one score per document under the reference. Documents are in the same order under all three
+            models, and the sign of the scores does not matter as long as all three share it.
+        target: [N] the same under the target.
+        distilled: [N] the same under the distilled model.
+        metric: "spearman" or "kendall".
+        num_resamples: B.
+        alpha: The interval is of level 1 - alpha.
+        margin: In [0, 2), 0 in the paper.
+        rng: Of the resamples.
+        block_size: Resamples held in memory at once; it changes memory and speed, no number.
+
+    Returns:
+        Delta with its p and interval; of a constant score NaN, with every resample undefined and p = 1.
+
+    Raises:
+        ValueError: On NaN scores, unequal lengths, fewer than two documents and settings out of range.
 
     Source: PRISM, section 4.3, tables 2 and 3 (Spearman) and 12 (Kendall). The paper does not say what an undefined
     resample counts as (here: against rejection) and knows no margin.
@@ -136,10 +148,13 @@ def difference_of_dependent_correlations(
 class BootstrapCorrelation:
     """One rank correlation and its bootstrap.
 
-    statistic: the correlation of the data themselves, in [-1, 1]; NaN if a score is constant.
-    ci_low, ci_high: percentile interval of level 1 - alpha over the defined resamples (NaN if there is none).
-    num_undefined: resamples in which the correlation is undefined because every drawn document ties.
-    distribution: [num_resamples] correlation in each resample in the order drawn, NaN where undefined.
+    Attributes:
+        statistic: The correlation of the data themselves, in [-1, 1]; NaN if a score is constant.
+        ci_low: Lower end of the percentile interval of level 1 - alpha over the defined resamples (NaN if there is
+            none).
+        ci_high: Its upper end.
+        num_undefined: Resamples in which the correlation is undefined because every drawn document ties.
+        distribution: [num_resamples] correlation in each resample in the order drawn, NaN where undefined.
     """
 
     statistic: float
@@ -169,13 +184,23 @@ def bootstrap_correlation(
 ) -> BootstrapCorrelation:
     """Percentile interval of the rank correlation of `x` and `y`.
 
-    x, y: [N] two scores of the same documents in the same order; only order counts.   metric, num_resamples, alpha,
-    rng: as in `difference_of_dependent_correlations`, whose resamples, ties and quantiles these are: the same generator
-    draws the same documents.
+    Resamples, ties and quantiles are those of `difference_of_dependent_correlations`: the same generator draws the same
+    documents.
 
-    Returns the correlation with its interval, and no p-value: a correlation above zero says little about two models
-    that read the same language.
-    Raises ValueError on NaN scores, unequal lengths, fewer than two documents and settings out of range.
+    Args:
+        x: [N] one score of each document; only order counts.
+        y: [N] another score of the same documents in the same order.
+        metric: As in `difference_of_dependent_correlations`.
+        num_resamples: As there.
+        alpha: As there.
+        rng: As there.
+
+    Returns:
+        The correlation with its interval, and no p-value; a correlation above zero says little about two models that
+        read the same language.
+
+    Raises:
+        ValueError: On NaN scores, unequal lengths, fewer than two documents and settings out of range.
 
     Source: Ours, the resamples of PRISM, section 4.3; rank agreement in docs/methods/rank_agreement.md.
 
@@ -208,10 +233,13 @@ def bootstrap_correlation(
 def bootstrap_p_value(distribution: npt.ArrayLike, margin: float) -> float:
     """p = (1 + #{b: Delta^(b) <= margin + 1e-12, or NaN}) / (B + 1).
 
-    distribution: [B] Delta^(b).   margin: in units of Delta. The tolerance keeps a difference that is exactly `margin`
-    on its side of the inequality whatever the rounding.
+    Args:
+        distribution: [B] Delta^(b).
+        margin: In units of Delta. The tolerance keeps a difference that is exactly `margin` on its side of the
+            inequality whatever the rounding.
 
-    Returns p in (0, 1]: the added one counts the data themselves, so it is never 0.
+    Returns:
+        p in (0, 1]. The added one counts the data themselves, so it is never 0.
 
     Source: PRISM, section 4.3; docs/methods/prism.md.
 
@@ -226,10 +254,15 @@ def bootstrap_p_value(distribution: npt.ArrayLike, margin: float) -> float:
 def percentile_interval(distribution: FloatArray, alpha: float) -> tuple[float, float]:
     """Percentile interval of level 1 - alpha, from the resamples that are defined.
 
-    distribution: [B] the statistic in each resample, NaN where undefined.   alpha: in (0, 1).
+    Args:
+        distribution: [B] the statistic in each resample, NaN where undefined.
+        alpha: In (0, 1).
 
-    Returns the alpha/2 and 1 - alpha/2 quantiles (linear interpolation) of what is not NaN; NaN twice if nothing is.
-    Raises ValueError for an alpha below 0 or above 2.
+    Returns:
+        The alpha/2 and 1 - alpha/2 quantiles (linear interpolation) of what is not NaN; NaN twice if nothing is.
+
+    Raises:
+        ValueError: For an alpha below 0 or above 2.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), chapter 13.
 

@@ -27,11 +27,16 @@ class RocPoints(NamedTuple):
 def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     """Area under the ROC curve: P(member scores above non-member), a tie counted one half.
 
-    scores: [N], higher = more likely a member.   labels: [N], 1 or true for members.
+    Args:
+        scores: [N], higher = more likely a member.
+        labels: [N], 1 or true for members.
 
-    Returns the Mann-Whitney statistic over the number of pairs, in [0, 1]; 0.5 is chance, below it the score points the
-    wrong way. DE-COP's "AUC" is not this but `best_balanced_accuracy`.
-    Raises ValueError on NaN scores, unequal lengths, labels other than 0 and 1, and if a class is empty.
+    Returns:
+        The Mann-Whitney statistic over the number of pairs, in [0, 1]; 0.5 is chance, below it the score points the
+        wrong way. DE-COP's "AUC" is not this but `best_balanced_accuracy`.
+
+    Raises:
+        ValueError: On NaN scores, unequal lengths, labels other than 0 and 1, and if a class is empty.
 
     Source: Hanley and McNeil, Radiology 143, 1982; docs/methods/conventions.md.
 
@@ -47,11 +52,17 @@ def roc_auc(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
 def tpr_at_fpr(scores: npt.ArrayLike, labels: npt.ArrayLike, fpr: float, convention: FprConvention) -> float:
     """Largest true-positive rate at a threshold whose false-positive rate is within a bound; no interpolation.
 
-    scores, labels: [N] as in `roc_auc`.   fpr: the bound, in [0, 1].   convention: "<=", of Min-K%++, or "<", of the
-    programs of Min-K%, FSD, DC-PDD and mimir.
+    Args:
+        scores: [N] as in `roc_auc`.
+        labels: [N] as in `roc_auc`.
+        fpr: The bound, in [0, 1].
+        convention: "<=", of Min-K%++, or "<", of the programs of Min-K%, FSD, DC-PDD and mimir.
 
-    Returns a rate in [0, 1].   Raises ValueError as `roc_auc`, for another convention, and if no threshold can meet the
-    bound.
+    Returns:
+        A rate in [0, 1].
+
+    Raises:
+        ValueError: As `roc_auc`, for another convention, and if no threshold can meet the bound.
 
     Source: Min-K%++ (Zhang et al., 2025); docs/methods/conventions.md.
 
@@ -73,10 +84,16 @@ def tpr_at_fpr(scores: npt.ArrayLike, labels: npt.ArrayLike, fpr: float, convent
 def best_balanced_accuracy(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
     """Largest (TPR + 1 - FPR) / 2 over all thresholds.
 
-    scores, labels: [N] as in `roc_auc`.
+    Args:
+        scores: [N] as in `roc_auc`.
+        labels: [N] as in `roc_auc`.
 
-    Returns a share in [0.5, 1]. The threshold is chosen on the very data it is scored on, so this is optimistic; report
-    it under this name only.   Raises ValueError as `roc_auc`.
+    Returns:
+        A share in [0.5, 1]. The threshold is chosen on the very data it is scored on, so this is optimistic; report it
+        under this name only.
+
+    Raises:
+        ValueError: As `roc_auc`.
 
     Source: "accuracy" of the programs of Min-K%, FSD and DC-PDD, "AUC" of DE-COP; docs/methods/conventions.md.
 
@@ -90,9 +107,15 @@ def best_balanced_accuracy(scores: npt.ArrayLike, labels: npt.ArrayLike) -> floa
 def roc_points(scores: npt.ArrayLike, labels: npt.ArrayLike) -> RocPoints:
     """The ROC curve, one point per distinct score and the origin. Tied documents change sides together.
 
-    scores, labels: [N] as in `roc_auc`.
+    Args:
+        scores: [N] as in `roc_auc`.
+        labels: [N] as in `roc_auc`.
 
-    Returns true- and false-positive rates, [thresholds] each, ascending.   Raises ValueError as `roc_auc`.
+    Returns:
+        True- and false-positive rates, [thresholds] each, ascending.
+
+    Raises:
+        ValueError: As `roc_auc`.
 
     Source: docs/methods/conventions.md; scikit-learn's roc_curve.
 

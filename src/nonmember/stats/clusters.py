@@ -21,8 +21,13 @@ from nonmember.stats.proportions import Interval, exact_interval
 
 
 class ClusteredShare(NamedTuple):
-    """interval: by clusters.   exact: as if all trials were independent (Clopper and Pearson).   num_clusters: of the
-    first kind."""
+    """A share of hits with its intervals.
+
+    Attributes:
+        interval: By clusters.
+        exact: As if all trials were independent (Clopper and Pearson).
+        num_clusters: Of the first kind.
+    """
 
     share: float
     interval: Interval
@@ -41,10 +46,13 @@ def clustered_share(
 ) -> ClusteredShare:
     """Share of hits with an interval of level 1 - alpha.
 
-    hits: [N] true or false, one trial at least.   first, second: [N] the cluster of each trial, of either kind.
-
     Where all trials agree, resampling says nothing: the interval is then the exact one of as many trials as there are
     first clusters.
+
+    Args:
+        hits: [N] true or false, one trial at least.
+        first: [N] the cluster of each trial, of the first kind.
+        second: [N] the cluster of each trial, of the second kind.
 
     >>> rng = np.random.default_rng(0)
     >>> found = clustered_share([1, 1, 0, 0], "aabb", "xyxy", alpha=0.05, num_resamples=200, rng=rng)
@@ -87,13 +95,21 @@ def clustered_tpr_at_fpr(
     num_resamples: int,
     rng: np.random.Generator,
 ) -> ClusteredShare:
-    """Share of the positives above the threshold that at most a share `fpr` of the negatives exceed, with an interval
-    of level 1 - alpha; the threshold is found anew in each resample, so that its own uncertainty is in the interval.
+    """Share of the positives above the threshold that at most a share `fpr` of the negatives exceed.
 
-    scores, labels: [N]; labels are true for positives.   first, second: [N] the cluster of each trial, of either kind.
+    It comes with an interval of level 1 - alpha; the threshold is found anew in each resample, so that its own
+    uncertainty is in the interval.
 
     Where all positives lie on one side, the interval is the exact one of as many trials as they have first clusters.
-    Raises `ValueError` as `tpr_at_fpr`.
+
+    Args:
+        scores: [N].
+        labels: [N], true for positives.
+        first: [N] the cluster of each trial, of the first kind.
+        second: [N] the cluster of each trial, of the second kind.
+
+    Raises:
+        ValueError: As `tpr_at_fpr`.
 
     >>> rng = np.random.default_rng(0)
     >>> found = clustered_tpr_at_fpr([0, 1, 2, 3], [0, 0, 1, 1], "abab", "wxyz", fpr=0.05, alpha=0.05,

@@ -21,8 +21,14 @@ from nonmember.stats.correlation import rank_correlation
 class LevelCorrelation:
     """Correlation of a score with the level.
 
-    spearman, pearson: of the mean over draws.   spearman_by_draw, pearson_by_draw: [D] of each draw by itself; with
-    their means and sample standard deviations, NaN for a single draw.   NaN where the score does not vary.
+    NaN where the score does not vary.
+
+    Attributes:
+        spearman: Spearman's, of the mean over draws.
+        pearson: Pearson's, of the mean over draws.
+        spearman_by_draw: [D] Spearman's of each draw by itself; with its mean and sample standard deviation, NaN for a
+            single draw.
+        pearson_by_draw: [D] Pearson's, likewise.
     """
 
     spearman: float
@@ -51,11 +57,15 @@ class LevelCorrelation:
 class Consistency:
     """How alike draws of one level score, against how far apart levels are.
 
-    mean, sd: [L] over draws; sd with D - 1.   variation: [L] sd / |mean|, NaN where the mean is 0.
-    pooled_sd: root of the mean variance, `degrees_of_freedom` L (D - 1).
-    gaps: [G] distances between levels, ascending.   p_values: [G] the largest one-sided p of two draws at that distance
-    whose scores are the means of their levels.
-    smallest_gap: the least distance from which on each p is below alpha; NaN where there is none.
+    Attributes:
+        mean: [L] over draws.
+        sd: [L] over draws, with D - 1.
+        variation: [L] sd / |mean|, NaN where the mean is 0.
+        pooled_sd: Root of the mean variance.
+        degrees_of_freedom: Of `pooled_sd`, L (D - 1).
+        gaps: [G] distances between levels, ascending.
+        p_values: [G] the largest one-sided p of two draws at that distance whose scores are the means of their levels.
+        smallest_gap: The least distance from which on each p is below alpha; NaN where there is none.
     """
 
     mean: FloatArray
@@ -71,10 +81,15 @@ class Consistency:
 def level_correlation(levels_L: npt.ArrayLike, scores_DL: npt.ArrayLike) -> LevelCorrelation:
     """Spearman and Pearson between levels and scores: of the means over draws, and of each draw.
 
-    levels_L: [L] share of a set that was read, in any order.   scores_DL: [D, L] score of each draw at each level.
+    Args:
+        levels_L: [L] share of a set that was read, in any order.
+        scores_DL: [D, L] score of each draw at each level.
 
-    Returns both correlations, in [-1, 1]; NaN where a score does not vary.
-    Raises ValueError for shapes that do not fit, NaN, fewer than two levels, and levels that come twice.
+    Returns:
+        Both correlations, in [-1, 1]; NaN where a score does not vary.
+
+    Raises:
+        ValueError: For shapes that do not fit, NaN, fewer than two levels, and levels that come twice.
 
     Source: KDS, section 4, which does not say whether seeds are averaged before or after correlating.
 
@@ -94,14 +109,20 @@ def level_correlation(levels_L: npt.ArrayLike, scores_DL: npt.ArrayLike) -> Leve
 def consistency(levels_L: npt.ArrayLike, scores_DL: npt.ArrayLike, *, alpha: float) -> Consistency:
     """Spread over draws at each level, and the smallest gap between levels that tells two draws apart.
 
-    levels_L, scores_DL: as in `level_correlation`.   alpha: level of the test of two draws.
-
     Two draws, one of each level, differ by the difference of the levels' means give or take the standard deviation of
     a draw, twice; pooled over the levels, this is t = (mean of the higher - mean of the lower) / (sd sqrt(2)),
     one-sided for a score that rises with the level. Of all pairs at one distance the hardest counts.
 
-    Returns means and deviations [L] in units of the score, and p by gap.
-    Raises ValueError as `level_correlation`, and for fewer than two draws.
+    Args:
+        levels_L: As in `level_correlation`.
+        scores_DL: As in `level_correlation`.
+        alpha: Level of the test of two draws.
+
+    Returns:
+        Means and deviations [L] in units of the score, and p by gap.
+
+    Raises:
+        ValueError: As `level_correlation`, and for fewer than two draws.
 
     Source: Ours; docs/methods/kds.md.
 

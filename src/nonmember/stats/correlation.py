@@ -24,14 +24,20 @@ def check_metric(metric: str) -> None:
 def rank_correlation(x: npt.ArrayLike, y: npt.ArrayLike, metric: RankMetric) -> float:
     """Spearman's rho or Kendall's tau-b of two scores over the same documents.
 
-    x, y: [N] in the same order. Infinite scores are allowed: only order counts.   metric: spearman or kendall.
-
     Spearman is the Pearson correlation of average ranks (the shortcut 1 - 6 sum d^2 / (n^3 - n) is wrong with
     ties); Kendall is tau-b, which corrects for ties on either side.
 
-    Returns a number in [-1, 1], positive where both scores order the documents alike; NaN where a side is constant and
-    so orders nothing.
-    Raises ValueError on NaN, on unequal lengths, on fewer than two documents and on an unknown metric.
+    Args:
+        x: [N] scores. Infinite ones are allowed: only order counts.
+        y: [N] scores of the same documents in the same order, likewise.
+        metric: "spearman" or "kendall".
+
+    Returns:
+        A number in [-1, 1], positive where both scores order the documents alike; NaN where a side is constant and so
+        orders nothing.
+
+    Raises:
+        ValueError: On NaN, on unequal lengths, on fewer than two documents and on an unknown metric.
 
     Source: the correlations of PRISM, tables 2 and 3 (Spearman) and 12 (Kendall).
 

@@ -27,8 +27,10 @@ _PANEL_ROWS = 128  # rows of the sign matrix held at once
 class Ordering:
     """The order a score puts documents in.
 
-    order: [N] documents by ascending score.   level: [N] place of each document among the distinct values.
-    tied: the sets of two or more documents with equal scores.
+    Attributes:
+        order: [N] documents by ascending score.
+        level: [N] place of each document among the distinct values.
+        tied: The sets of two or more documents with equal scores.
     """
 
     order: IntArray
@@ -49,8 +51,10 @@ def correlations_of_counts(
 ) -> list[FloatArray]:
     """Correlation of each of `others` with `target` in every resample, one array [B] each, NaN if undefined.
 
-    counts_NB: [documents, resamples] float64 whole numbers. Copies of a document always tie with each other.
     Equal to repeating every document as often as it was drawn and calling `rank_correlation`.
+
+    Args:
+        counts_NB: [documents, resamples] float64 whole numbers. Copies of a document always tie with each other.
     """
     if metric == "spearman":
         return _spearman(counts_NB, others, target)

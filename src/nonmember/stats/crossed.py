@@ -68,14 +68,20 @@ _SMALLEST_STEP = 1e-6  # in the search for an end of the interval
 class TwoWay:
     """Delta, what it is uncertain by, and its test against any margin.
 
-    statistic: Delta, the mean of `deltas` [S], one for each seed.   rho_reference_target, rho_distilled_target [S]: the
-        correlations they come from.
-    variance_documents, variance_seeds: of Delta, see the module; they add up. With one seed the latter is NaN.
-    df: of the sum of the two.
-    ci_low, ci_high: of level 1 - alpha: the margins that `p_value` rejects on neither side at alpha / 2.
-    distribution: [B] Delta of resampled clusters and resampled seeds, NaN where undefined. To be looked at: it is
-        narrower than the truth where clusters or seeds are few.
-    warnings: why the error rate may not be the nominal one; empty if nothing speaks against it.
+    Attributes:
+        statistic: Delta, the mean of `deltas`.
+        deltas: [S] Delta for each seed.
+        rho_reference_target: The correlation with the reference that `deltas` come from.
+        rho_distilled_target: [S] those with the distilled references.
+        variance_documents: Of Delta, due to documents, see the module; it and `variance_seeds` add up.
+        variance_seeds: Of Delta, due to seeds. NaN with one seed.
+        df: Of the sum of the two variances.
+        ci_low: Lower end of the interval of level 1 - alpha: the margins that `p_value` rejects on neither side at
+            alpha / 2.
+        ci_high: Its upper end.
+        distribution: [B] Delta of resampled clusters and resampled seeds, NaN where undefined. To be looked at: it is
+            narrower than the truth where clusters or seeds are few.
+        warnings: Why the error rate may not be the nominal one; empty if nothing speaks against it.
     """
 
     statistic: float
@@ -126,7 +132,10 @@ class TwoWay:
 
         1 where the test is undefined (constant scores, no variance at all, or a correlation of 1 or -1), and for a
         margin of 2 or more, which no difference of correlations exceeds: a few widely spread controls can put one
-        there. Raises `ValueError` for a margin of -2 or less.
+        there.
+
+        Raises:
+            ValueError: For a margin of -2 or less.
         """
         if margin >= 2:
             return 1.0
@@ -149,15 +158,23 @@ def two_way(
 ) -> TwoWay:
     """Delta of one suspect set under one target, with its error over documents and distillation seeds.
 
-    reference_N, target_N: [N] one score per document under each model.   distilled_SN: [S, N] under each distilled
-    reference.   clusters: [N] what documents belong together (book, author, thread); `range(N)` where each stands
-    alone.   metric: spearman or kendall.   num_resamples, rng: of `distribution`; nothing else is random.   alpha: of
-    the interval.
+    Args:
+        reference_N: [N] one score per document under the reference.
+        target_N: [N] one score per document under the target.
+        distilled_SN: [S, N] under each distilled reference.
+        clusters: [N] what documents belong together (book, author, thread); `range(N)` where each stands alone.
+        metric: "spearman" or "kendall".
+        num_resamples: Of `distribution`.
+        alpha: Of the interval.
+        rng: Of `distribution`; nothing else is random.
 
-    Returns Delta in [-2, 2], its variance by source, and its test against any margin. The sign of the scores does not
-    matter as long as all share it. Constant scores leave the statistic NaN and p = 1.
-    Raises ValueError on NaN scores, unequal lengths, no distilled reference, fewer than two clusters, and settings
-    out of range.
+    Returns:
+        Delta in [-2, 2], its variance by source, and its test against any margin. The sign of the scores does not
+        matter as long as all share it. Constant scores leave the statistic NaN and p = 1.
+
+    Raises:
+        ValueError: On NaN scores, unequal lengths, no distilled reference, fewer than two clusters, and settings out of
+            range.
 
     Source: PRISM for Delta; Dorfman, Berbaum and Metz, 1992, and Hillis, 2007, for the variance; the test is ours. See
     the module; docs/methods/clearance.md.
@@ -223,7 +240,11 @@ class Variance(NamedTuple):
 class Jackknife:
     """The correlations of all documents, and without each cluster in turn: all that the test needs.
 
-    rho_reference, rho_distilled_S [S]: of all.   without_reference_G [G], without_distilled_SG [S, G]: without one.
+    Attributes:
+        rho_reference: Correlation of all documents, with the reference.
+        rho_distilled_S: [S] that with each distilled reference.
+        without_reference_G: [G] `rho_reference` without one cluster.
+        without_distilled_SG: [S, G] `rho_distilled_S` without one cluster.
     """
 
     rho_reference: float
@@ -237,7 +258,12 @@ class Jackknife:
         return self.rho_reference - float(self.rho_distilled_S.mean())
 
     def variance(self, without_G: FloatArray, slope: float) -> Variance:
-        """Of an estimate that is `without_G` without each cluster; `slope`: its fall per unit of mean rho_distilled."""
+        """Variance of an estimate.
+
+        Args:
+            without_G: The estimate without each cluster.
+            slope: Its fall per unit of mean rho_distilled.
+        """
         num_seeds, num_clusters = self.without_distilled_SG.shape
         jackknife = (num_clusters - 1) * float(without_G.var())
         if num_seeds == 1:
@@ -276,7 +302,8 @@ class Jackknife:
     def interval(self, alpha: float, step: float) -> tuple[float, float]:
         """The margins next to Delta, below and above, at which the tail is alpha/2 and 1 - alpha/2.
 
-        step: how far from Delta to look first, best about a standard error.
+        Args:
+            step: How far from Delta to look first, best about a standard error.
         """
         if np.isnan(self.upper_tail(self.delta)):
             return float("nan"), float("nan")

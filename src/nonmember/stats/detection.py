@@ -46,11 +46,20 @@ NEGATIVE: Literal["negative"] = "negative"
 class DetectionPoint:
     """One measured reading.
 
-    mean, num_controls: of its controls' Delta.   p_value: of "the target is one more of these".   noticed: p_value <
-    alpha.   p_at_least, noticed_at_least: of this and every heavier reading.   p_monotone: see the module.
-    power: probability that an untouched target is noticed not to have read so, by the t distribution that the negative
-    controls predict.   power_at_least: the smallest over this and the heavier readings.   counted_power: share of the
-    negative controls themselves that are noticed.   The powers are NaN without negative controls.
+    The powers are NaN without negative controls.
+
+    Attributes:
+        mean: Mean of its controls' Delta.
+        num_controls: How many controls these are.
+        p_value: Of "the target is one more of these".
+        noticed: Whether p_value < alpha.
+        p_at_least: p of this and every heavier reading.
+        noticed_at_least: Whether this and every heavier reading is noticed.
+        p_monotone: See the module.
+        power: Probability that an untouched target is noticed not to have read so, by the t distribution that the
+            negative controls predict.
+        power_at_least: The smallest over this and the heavier readings.
+        counted_power: Share of the negative controls themselves that are noticed.
     """
 
     share: float
@@ -69,7 +78,12 @@ class DetectionPoint:
 
 @dataclass(frozen=True)
 class DetectionCurve:
-    """points: by share and then dose, ascending.   observed: the target's Delta."""
+    """Which measured readings the target's Delta excludes.
+
+    Attributes:
+        points: By share and then dose, ascending.
+        observed: The target's Delta.
+    """
 
     points: tuple[DetectionPoint, ...]
     observed: float
@@ -100,13 +114,19 @@ def detection_curve(
 ) -> DetectionCurve:
     """Which measured readings the target's Delta excludes, and which an untouched target's would.
 
-    observed: Delta of the target.   controls: (share, dose) -> Delta of each control with that reading.   negatives:
-    Delta of each control that read nothing of the documents; may be empty.   alpha: level at each point.   extra: how
-    much more than the controls among themselves a target differs from them (`Extra`).
+    Args:
+        observed: Delta of the target.
+        controls: (share, dose) -> Delta of each control with that reading.
+        negatives: Delta of each control that read nothing of the documents; may be empty.
+        alpha: Level at each point.
+        extra: How much more than the controls among themselves a target differs from them (`Extra`).
 
-    Returns a point for each reading, by share and then dose.
-    Raises ValueError on an empty grid, a share outside (0, 1], a dose of 0 or less, an alpha outside (0, 1), a Delta
-    that is not finite, and on controls that have no spread.
+    Returns:
+        A point for each reading, by share and then dose.
+
+    Raises:
+        ValueError: On an empty grid, a share outside (0, 1], a dose of 0 or less, an alpha outside (0, 1), a Delta that
+            is not finite, and on controls that have no spread.
 
     Source: Ours; docs/methods/clearance.md.
 

@@ -43,7 +43,13 @@ DOSES, RELATED = 241, 13  # how finely readings of the set and of related text a
 
 @dataclass(frozen=True)
 class Control:
-    """A model that read the set `dose` times and related text `related` times.   values: [F] its features."""
+    """A model that read the set and related text so often.
+
+    Attributes:
+        dose: How often it read the set.
+        related: How often it read related text.
+        values: [F] its features.
+    """
 
     dose: float
     related: float
@@ -54,8 +60,10 @@ class Control:
 class Between:
     """How a target of another base differs from controls of its dose.
 
-    covariance: [F, F] at any dose.   relative: standard deviation of the rise f(x) - f(0), all features together, as a
-    share of it.   df: degrees of freedom on which both were measured.
+    Attributes:
+        covariance: [F, F] at any dose.
+        relative: Standard deviation of the rise f(x) - f(0), all features together, as a share of it.
+        df: Degrees of freedom on which both were measured.
     """
 
     covariance: FloatArray
@@ -74,10 +82,16 @@ class Between:
 class DoseReading:
     """What a target's features say about its readings.
 
-    estimate: of the set.   related: of related text, at that estimate.   low, high: ends of the interval; high None
-    where the heaviest planted dose is not rejected either.   cleared_dose: least dose such that it and all heavier ones
-    are rejected; None where none is.   p_at_least: of "the wanted dose or more".   p_at_most: of "the exceeded dose or
-    less".   p_none: of "nothing of it".   p_fit: of "like some model that read so or so often".
+    Attributes:
+        estimate: Of the set.
+        related: Of related text, at that estimate.
+        low: Lower end of the interval.
+        high: Upper end of the interval; None where the heaviest planted dose is not rejected either.
+        cleared_dose: Least dose such that it and all heavier ones are rejected; None where none is.
+        p_at_least: Of "the wanted dose or more".
+        p_at_most: Of "the exceeded dose or less".
+        p_none: Of "nothing of it".
+        p_fit: Of "like some model that read so or so often".
     """
 
     estimate: float
@@ -93,9 +107,18 @@ class DoseReading:
 
 @dataclass(frozen=True)
 class DoseCurve:
-    """doses: [X] planted, ascending, the first 0.   means: [X, F] of the controls.   monotone: [X, F] the same made
-    monotone.   related_effect: [F] g.   most_related: greatest planted r.   covariance: [F, F] k C.   df: of k.
-    inverse: [X + 1, X + 1] covariance of (means, g) in units of the errors'."""
+    """Features by dose, as fitted to controls.
+
+    Attributes:
+        doses: [X] planted, ascending, the first 0.
+        means: [X, F] of the controls.
+        monotone: [X, F] the same made monotone.
+        related_effect: [F] g.
+        most_related: Greatest planted r.
+        covariance: [F, F] k C.
+        df: Of k.
+        inverse: [X + 1, X + 1] covariance of (means, g) in units of the errors'.
+    """
 
     doses: FloatArray
     means: FloatArray
@@ -116,7 +139,14 @@ class DoseCurve:
         return _to(self.most_related, RELATED) if self.most_related else np.zeros(1)
 
     def at(self, dose: FloatArray, related: float | FloatArray = 0.0) -> FloatArray:
-        """[..., F] expected features of a model that read so. dose: within the planted range."""
+        """Expected features of a model that read so.
+
+        Args:
+            dose: Within the planted range.
+
+        Returns:
+            [..., F] features.
+        """
         share = related_share(dose, related, self.most_related)
         return np.asarray(PchipInterpolator(self.doses, self.monotone)(dose) + share[..., None] * self.related_effect)
 
@@ -129,9 +159,17 @@ class DoseCurve:
     def read(
         self, values: FloatArray, *, wanted: float, exceeded: float = 0.0, alpha: float, between: Between | None = None
     ) -> DoseReading:
-        """Read a target off the curve. values: [F].   wanted: dose of p_at_least.   exceeded: that of p_at_most.
-        alpha: 1 - that of the interval, and level of cleared_dose.   Raises ValueError on values that are not finite,
-        and a dose beyond the planted."""
+        """Read a target off the curve.
+
+        Args:
+            values: [F].
+            wanted: Dose of p_at_least.
+            exceeded: That of p_at_most.
+            alpha: 1 - that of the interval, and level of cleared_dose.
+
+        Raises:
+            ValueError: On values that are not finite, and a dose beyond the planted.
+        """
         if not np.isfinite(values).all():
             raise ValueError(f"Expected finite features of the target; got {values}.")
         if not 0 < wanted <= self.doses[-1]:
@@ -197,10 +235,14 @@ class DoseCurve:
 
 
 def dose_curve(controls: Sequence[Control], shape: FloatArray | None = None) -> DoseCurve:
-    """Fit the curve. shape: [F, F] C, or None to estimate it.
+    """Fit the curve.
 
-    Raises ValueError without controls of dose 0, with fewer than two doses, where no dose has two controls or they do
-    not differ, where what they read of related text goes with the dose, and for a shape of other features.
+    Args:
+        shape: [F, F] C, or None to estimate it.
+
+    Raises:
+        ValueError: Without controls of dose 0, with fewer than two doses, where no dose has two controls or they do not
+            differ, where what they read of related text goes with the dose, and for a shape of other features.
 
     >>> points = [(0, 0.0), (0, 0.02), (1, 0.1), (1, 0.12), (4, 0.4)]
     >>> curve = dose_curve([Control(dose, 0, np.array([value])) for dose, value in points])
@@ -234,7 +276,14 @@ def dose_curve(controls: Sequence[Control], shape: FloatArray | None = None) -> 
 
 
 def leverage_of(dose_C: FloatArray, related_C: FloatArray, doses: FloatArray, most: float) -> tuple[FloatArray, int]:
-    """(`DoseCurve.inverse`, degrees of freedom of a feature) of controls that read so. most: greatest planted r."""
+    """`DoseCurve.inverse` of controls that read so.
+
+    Args:
+        most: Greatest planted r.
+
+    Returns:
+        `DoseCurve.inverse`, and the degrees of freedom of a feature.
+    """
     _, inverse, free = _designed(dose_C, related_C, doses, most)
     return inverse, free
 
@@ -247,7 +296,11 @@ def _designed(
 
 
 def require_told_apart(dose_C: FloatArray, related_C: FloatArray) -> None:
-    """Raises ValueError where what controls read of related text goes with what they read of the set."""
+    """Refuse controls of which one kind of reading goes with the other.
+
+    Raises:
+        ValueError: Where what controls read of related text goes with what they read of the set.
+    """
     doses, most = np.unique(dose_C), float(related_C.max())
     design, _, free = _designed(dose_C, related_C, doses, most)
     if most and len(dose_C) - free < design.shape[1]:

@@ -23,8 +23,15 @@ from nonmember.stats.dose_curve import Between, DoseCurve, leverage_of
 
 @dataclass(frozen=True)
 class DosePilot:
-    """curve: as the pilot's controls gave it.   readings: (of the set, of related text) of one round of controls.
-    models: a.   documents: b, times documents.   between: of another base, None for the controls' own."""
+    """What is known before planning.
+
+    Attributes:
+        curve: As the pilot's controls gave it.
+        readings: (of the set, of related text) of one round of controls.
+        models: a.
+        documents: b, times documents.
+        between: Of another base, None for the controls' own.
+    """
 
     curve: DoseCurve
     readings: Sequence[tuple[float, float]]
@@ -33,8 +40,11 @@ class DosePilot:
     between: Between | None = None
 
     def planned(self, num_documents: int, rounds: int) -> DoseCurve:
-        """As so many rounds of controls would give it on so many documents. Raises ValueError where that is one model
-        of each reading, which says nothing about how much models differ."""
+        """The curve as so many rounds of controls would give it on so many documents.
+
+        Raises:
+            ValueError: Where that is one model of each reading, which says nothing about how much models differ.
+        """
         dose_C, related_C = (np.array([one[place] for one in self.readings] * rounds) for place in (0, 1))
         inverse, free = leverage_of(dose_C, related_C, self.curve.doses, self.curve.most_related)
         if free < 1:

@@ -22,9 +22,14 @@ _BLOCK_ELEMENTS = 2**22  # resamples times kinds of a block
 
 @dataclass(frozen=True)
 class Hits:
-    """hits: [N] of each unit.   asked: [N] questions about it, at least 1, of which no more than these are hits.
+    """Hits of some units.
 
-    Raises ValueError without any unit.
+    Attributes:
+        hits: [N] of each unit.
+        asked: [N] questions about it, at least 1, of which no more than these are hits.
+
+    Raises:
+        ValueError: Without any unit.
     """
 
     hits: IntArray
@@ -57,9 +62,16 @@ class Hits:
 class RateDifference:
     """Difference of two rates, less minus more, and its bootstrap.
 
-    p_value: one-sided, small where `less` has less.   upper: bound of level 1 - alpha on the difference; lower: as far
-    on the other side.   z, z_p_value: of the difference over its standard error in large samples, NaN where that is 0.
-    num_less, num_more: units of a resample.   distribution: [B] resampled differences.
+    Attributes:
+        difference: The rate of `less` minus that of `more`.
+        p_value: One-sided, small where `less` has less.
+        lower: As far on the other side as `upper`.
+        upper: Bound of level 1 - alpha on the difference.
+        z: Of the difference over its standard error in large samples, NaN where that is 0.
+        z_p_value: p of `z`, NaN likewise.
+        num_less: Units of a resample, on the side of `less`.
+        num_more: Units of a resample, on the side of `more`.
+        distribution: [B] resampled differences.
     """
 
     difference: float
@@ -78,17 +90,25 @@ def difference_of_rates(
 ) -> RateDifference:
     """One-sided bootstrap of Delta = rate(less) - rate(more). H1: Delta < 0.
 
-    less, more: hits of the units of each side.   num_resamples: B.   alpha: of the bounds.   rng: of the resamples.
-    size: units that a resample draws of each side; None: as many as there are.
-
     A resample draws units with replacement from each side by itself.
 
         p = (1 + #{b: Delta^(b) >= 0}) / (B + 1)
 
     Ties count, by exact arithmetic. The upper bound is the 1 - alpha quantile of Delta^(b), linearly interpolated.
 
-    Returns Delta in [-1, 1] with its p, bounds and z.
-    Raises ValueError for fewer than one resample, a negative size, and an alpha outside [0, 1].
+    Args:
+        less: Hits of the units of one side.
+        more: Hits of the units of the other.
+        num_resamples: B.
+        alpha: Of the bounds.
+        rng: Of the resamples.
+        size: Units that a resample draws of each side; None: as many as there are.
+
+    Returns:
+        Delta in [-1, 1] with its p, bounds and z.
+
+    Raises:
+        ValueError: For fewer than one resample, a negative size, and an alpha outside [0, 1].
 
     Source: MC-PDD says "bootstrap" and no more. This was recovered from its tables VI, XI and XIII, whose p-values are
     multiples of 1/50,000 (without the 1 of ours) and whose bounds are these quantiles.

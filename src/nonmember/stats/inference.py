@@ -28,10 +28,11 @@ _ADAM_EPSILON = 1e-8
 class TwoSampleT:
     """A two-sample t-test of H1: E x < E y.
 
-    mean_difference: mean x - mean y, negative in the direction of H1.
-    statistic: t, of the same sign; NaN with a `warning` if neither sample varies.
-    p_value: one-sided, lower tail.
-    warning: empty, or why the numbers are not those of an ordinary t-test.
+    Attributes:
+        statistic: t, of the same sign as `mean_difference`; NaN with a `warning` if neither sample varies.
+        p_value: One-sided, lower tail.
+        mean_difference: Mean x - mean y, negative in the direction of H1.
+        warning: Empty, or why the numbers are not those of an ordinary t-test.
     """
 
     statistic: float
@@ -44,16 +45,18 @@ class TwoSampleT:
 class DatasetInference:
     """LLM-DI's test over S random splits.
 
-    statistics: [S] t of mean logit of suspect minus that of held-out test documents; negative points to
-        membership (or to any other difference between the sets); NaN where the logits do not vary.
-    p_values: [S] one-sided p, small where t is far below 0.
-    combined_p_value: 1 - prod(1 - p), at least the largest of `p_values`.   median_p_value: their median.
-    weights: [F] of the standardised features, averaged over the splits that used the feature; positive where a
-        larger feature speaks for held-out; NaN where no split used it.
-    times_dropped: [F] number of splits in which the feature did not vary over the suspect set and was dropped.
-    curve_sizes: [C] numbers of test documents of each set.
-    curve_p_values: [S, C] p of the first so many test documents, in the random order of the split.
-    num_undefined: splits whose logits do not vary; their p is 1.
+    Attributes:
+        combined_p_value: 1 - prod(1 - p), at least the largest of `p_values`.
+        median_p_value: Median of `p_values`.
+        p_values: [S] one-sided p, small where t is far below 0.
+        statistics: [S] t of mean logit of suspect minus that of held-out test documents; negative points to membership
+            (or to any other difference between the sets); NaN where the logits do not vary.
+        weights: [F] of the standardised features, averaged over the splits that used the feature; positive where a
+            larger feature speaks for held-out; NaN where no split used it.
+        times_dropped: [F] number of splits in which the feature did not vary over the suspect set and was dropped.
+        curve_sizes: [C] numbers of test documents of each set.
+        curve_p_values: [S, C] p of the first so many test documents, in the random order of the split.
+        num_undefined: Splits whose logits do not vary; their p is 1.
     """
 
     combined_p_value: float
@@ -105,12 +108,6 @@ def dataset_inference(
 ) -> DatasetInference:
     """Learn to tell suspect from held-out documents on one part of both, test on the rest, several times over.
 
-    suspect: [N, F], heldout: [M, F] features of documents, any units and signs, the same columns in both.
-    outliers: mean, clip, zero or keep, of what lies in the tails.   tail_fraction: of both tails together, in [0, 1).
-    fit_size: documents of each set to learn on, at most half of it.   num_splits: S.
-    learning_rate, num_steps: of Adam.   equal_variances: Student's t, else Welch's.   trim_predictions: whether test
-    logits lose their tails.   compat: as in the original program.   rng: of the splits.
-
     Each split puts both sets in a random order. The first min(`fit_size`, half the set rounded down) documents
     of each are part A, the others part B. On A a linear model with bias learns suspect 0, held-out 1
     (`fit_logistic`). On B a one-sided t-test asks whether the mean logit of the suspect documents is below that
@@ -135,10 +132,27 @@ def dataset_inference(
     dependence of the splits; and it is very careful: ten times .01 give .0956. The median of dependent p-values
     need not be a valid p.
 
-    Returns p of each split, combined and median. A small p is evidence of membership *only if* the two sets have one
-    distribution; a large one says nothing.
-    Raises ValueError on NaN or infinite features, unequal columns, fewer than eight documents in a set and
-    settings out of range.
+    Args:
+        suspect: [N, F] features of documents, any units and signs.
+        heldout: [M, F] features of documents, the same columns.
+        outliers: What becomes of what lies in the tails: "mean", "clip", "zero" or "keep".
+        tail_fraction: Of both tails together, in [0, 1).
+        fit_size: Documents of each set to learn on, at most half of it.
+        num_splits: S.
+        learning_rate: Of Adam.
+        num_steps: Of Adam.
+        equal_variances: Student's t, else Welch's.
+        trim_predictions: Whether test logits lose their tails.
+        compat: As in the original program.
+        rng: Of the splits.
+
+    Returns:
+        p of each split, combined and median. A small p is evidence of membership *only if* the two sets have one
+        distribution; a large one says nothing.
+
+    Raises:
+        ValueError: On NaN or infinite features, unequal columns, fewer than eight documents in a set and settings out
+            of range.
 
     Source: Maini et al., "LLM Dataset Inference", equation 2 for the combination. The paper says linear
     regression and treats outliers by the mean, the authors' program minimises the logistic loss and clips; it
@@ -210,9 +224,12 @@ def fit_logistic(
 ) -> LinearModel:
     """Linear model with bias after `num_steps` full-batch steps of Adam on the mean logistic loss.
 
-    features: [documents, F], on comparable scales.   labels: [documents] of 0 and 1. The model starts from zeros
-    (torch's linear layers start from random weights), so nothing is random. No regularisation: where the labels
-    can be separated, the number of steps bounds the weights.
+    The model starts from zeros (torch's linear layers start from random weights), so nothing is random. No
+    regularisation: where the labels can be separated, the number of steps bounds the weights.
+
+    Args:
+        features: [documents, F], on comparable scales.
+        labels: [documents] of 0 and 1.
     """
     design = np.column_stack([features, np.ones(len(np.asarray(labels)))])
     labels = np.asarray(labels, dtype=np.float64)
@@ -230,12 +247,17 @@ def fit_logistic(
 def two_sample_t_less(x: npt.ArrayLike, y: npt.ArrayLike, *, equal_variances: bool) -> TwoSampleT:
     """t of H0: E x = E y against H1: E x < E y, for two independent samples.
 
-    x: [N], y: [M], both at least 2.   equal_variances: Student's t with pooled variance and N + M - 2 degrees of
-    freedom, else Welch's.
+    Args:
+        x: [N], at least 2.
+        y: [M], at least 2.
+        equal_variances: Student's t with pooled variance and N + M - 2 degrees of freedom, else Welch's.
 
-    Returns t with a one-sided p. Where neither sample varies t is undefined: p = 1 if mean x >= mean y, else 0, with a
-    warning. Not varying means up to rounding, and means within that rounding count as equal.
-    Raises ValueError on NaN or infinite values and on fewer than two of either.
+    Returns:
+        t with a one-sided p. Where neither sample varies t is undefined; then p = 1 if mean x >= mean y, else 0, with a
+        warning. Not varying means up to rounding, and means within that rounding count as equal.
+
+    Raises:
+        ValueError: On NaN or infinite values and on fewer than two of either.
 
     Source: the test of LLM-DI (Maini et al., 2024); docs/methods/llm_di.md.
 
@@ -264,11 +286,15 @@ def two_sample_t_less(x: npt.ArrayLike, y: npt.ArrayLike, *, equal_variances: bo
 def combine_splits(p_values: npt.ArrayLike) -> float:
     """1 - prod(1 - p) over the p-values of the splits.
 
-    p_values: [S] in [0, 1].
+    Args:
+        p_values: [S] in [0, 1].
 
-    Returns a number in [max p, 1], exact for small p too. Not Fisher's or any other combination that gains strength: it
-    is at least the largest p.
-    Raises ValueError on numbers outside [0, 1], NaN, and if there are none.
+    Returns:
+        A number in [max p, 1], exact for small p too. Not Fisher's or any other combination that gains strength; it is
+        at least the largest p.
+
+    Raises:
+        ValueError: On numbers outside [0, 1], NaN, and if there are none.
 
     Source: LLM-DI (Maini et al., 2024), equation 2.
 

@@ -41,10 +41,14 @@ NUM_BINS = 2**12  # of the histogram by which it is narrowed down where these ar
 class KernelDivergence:
     """The divergence of the kernels before and after tuning. NaN throughout where there is a `problem`.
 
-    score: S <= 0; the higher, the less tuning moved the documents.   normalizer: E, the root of the sum of the kernel
-    before.   gamma_before, gamma_after: the bandwidths.
-    kernel_before, kernel_after: smallest and largest value off the diagonal.
-    problem: empty, or why there is no score.
+    Attributes:
+        score: S <= 0; the higher, the less tuning moved the documents.
+        normalizer: E, the root of the sum of the kernel before.
+        gamma_before: Bandwidth of the kernel before.
+        gamma_after: Bandwidth of the kernel after.
+        kernel_before: Smallest and largest value off the diagonal, before.
+        kernel_after: Smallest and largest value off the diagonal, after.
+        problem: Empty, or why there is no score.
     """
 
     score: float
@@ -57,7 +61,11 @@ class KernelDivergence:
 
 
 def check_bandwidth(bandwidth: str, gamma: float | None) -> None:
-    """`ValueError` unless `bandwidth` is one of the three and `gamma` a positive number for `fixed` alone."""
+    """Refuse a bandwidth and a gamma that do not go together.
+
+    Raises:
+        ValueError: Unless `bandwidth` is one of the three and `gamma` a positive number for "fixed" alone.
+    """
     require_choice(bandwidth, get_args(Bandwidth), "bandwidth")
     if bandwidth != "fixed" and gamma is not None:
         raise ValueError(f"gamma is for bandwidth=fixed; {bandwidth} finds its own. Leave it null.")
@@ -75,19 +83,24 @@ def kernel_divergence(
 ) -> KernelDivergence:
     """S = -(1/E) sum_ij K_ij |gamma' d'_ij^2 - gamma d_ij^2|,  K_ij = exp(-gamma d_ij^2),  E = sqrt(sum_ij K_ij).
 
-    before_ND, after_ND: [N, D] embeddings, of length 1, of the same documents in the same order, before and after
-    tuning; d and d' are the distances among them.
-    bandwidth: gamma = 1 / median of the unsquared distances of all pairs, for each kernel by itself (per_kernel_median)
-    or of those before for both (pre_only); or `gamma` for both (fixed).   gamma: above 0, for fixed alone.
-    block_rows: documents compared at a time; it bounds memory, and moves no result beyond rounding.
+    d and d' are the distances among the embeddings before and after tuning. Since log(K / K') = gamma' d'^2 - gamma
+    d^2, this is the sum of |K log(K / K')| without a logarithm that could underflow.
 
-    Since log(K / K') = gamma' d'^2 - gamma d^2, this is the sum of |K log(K / K')| without a logarithm that could
-    underflow.
+    Args:
+        before_ND: [N, D] embeddings, of length 1, of the documents before tuning.
+        after_ND: [N, D] embeddings, of length 1, of the same documents in the same order, after tuning.
+        bandwidth: gamma = 1 / median of the unsquared distances of all pairs, for each kernel by itself
+            ("per_kernel_median") or of those before for both ("pre_only"); or `gamma` for both ("fixed").
+        gamma: Above 0, for "fixed" alone.
+        block_rows: Documents compared at a time; it bounds memory, and moves no result beyond rounding.
 
-    Returns S <= 0, higher = more of the documents were read. Fewer than 3 documents, embeddings of zeros, and
-    embeddings that are all alike are named as the `problem`.
-    Raises ValueError for embeddings of different documents, or not of length 1, for a bandwidth and gamma that do
-    not go together, and for fewer than one row.
+    Returns:
+        S <= 0, higher = more of the documents were read. Fewer than 3 documents, embeddings of zeros, and embeddings
+        that are all alike are named as the `problem`.
+
+    Raises:
+        ValueError: For embeddings of different documents, or not of length 1, for a bandwidth and gamma that do not go
+            together, and for fewer than one row.
 
     Source: the KDS program; the poster prints S without the minus and names no gamma (docs/methods/kds.md).
 
@@ -185,8 +198,11 @@ def _blocks(rows: npt.NDArray[Any], block_rows: int) -> Iterator[npt.NDArray[Any
 def median_distance(points_ND: Points, *, block_rows: int = BLOCK_ROWS) -> float:
     """The exact median of the unsquared distances of all pairs, usually from a single pass over them.
 
-    points_ND: of length 1.   A sample of pairs says about where the median lies; a pass counts the distances below
-    that and keeps the few that are there. Where there are too many, or none, it looks closer, or further.
+    A sample of pairs says about where the median lies; a pass counts the distances below that and keeps the few that
+    are there. Where there are too many, or none, it looks closer, or further.
+
+    Args:
+        points_ND: Of length 1.
     """
     num_pairs = len(points_ND) * (len(points_ND) - 1) // 2
     middle = sorted({(num_pairs - 1) // 2, num_pairs // 2})
@@ -214,7 +230,9 @@ def _about_the_middle(points_ND: Points) -> tuple[float, float]:
 def select(blocks: Callable[[], Iterator[FloatArray]], ranks: Sequence[int], low: float, high: float) -> list[float]:
     """The values at some ranks, counted from 0, among a stream of squared distances that can be read again.
 
-    low, high: where they are thought to be; an error there costs further passes and nothing else.
+    Args:
+        low: From where on they are thought to be; an error here or in `high` costs further passes and nothing else.
+        high: Up to where they are thought to be.
     """
     found = _between(blocks(), low, high)
     if not all(found.holds(rank) for rank in ranks):

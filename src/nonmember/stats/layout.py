@@ -33,10 +33,12 @@ _PATTERNS = {
 def layout_features(texts: Sequence[str]) -> FloatArray:
     """Marks of layout in each text: none grows with its length, and none knows a word.
 
-    texts: as they are, white space and all.
+    Args:
+        texts: As they are, white space and all.
 
-    Returns [documents, features]: how often each mark occurs per character, whether letters are capitals (more than
-    nine in ten) or none, and whether the text begins or ends with white space.
+    Returns:
+        [documents, features], how often each mark occurs per character, whether letters are capitals (more than nine in
+        ten) or none, and whether the text begins or ends with white space.
 
     Source: Ours; the gate on layout of docs/methods/clearance.md.
 
@@ -58,10 +60,17 @@ def layout_features(texts: Sequence[str]) -> FloatArray:
 def layout_auc(texts: Sequence[str], others: Sequence[str], *, num_folds: int, seed: int) -> float:
     """Cross-validated ROC AUC of a boosted classifier on `layout_features`.
 
-    texts, others: the two groups.   num_folds: at least 2.   seed: of folds and classifier.
+    Args:
+        texts: The one group.
+        others: The other group.
+        num_folds: At least 2.
+        seed: Of folds and classifier.
 
-    Returns the AUC of the pooled out-of-fold probabilities, in [0, 1]; .5: nothing to tell them apart by.
-    Raises ValueError for fewer texts than folds, and for fewer than 2 folds.
+    Returns:
+        The AUC of the pooled out-of-fold probabilities, in [0, 1]; .5 where there is nothing to tell them apart by.
+
+    Raises:
+        ValueError: For fewer texts than folds, and for fewer than 2 folds.
 
     Source: Ours; the gate on layout of docs/methods/clearance.md.
 

@@ -21,9 +21,14 @@ WELL_CALIBRATED = (0.15, 0.35)  # the paper's interval for each letter's mean ov
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """unit_Q: number of the unit a question is about.   right_Q: the letter of the right option.   chosen_Q: the letter
-    that was answered, or NONE.   probability_QL: of the letters, adding up to 1; None where they are not known, and NaN
-    in the rows of NONE."""
+    """Letters that were chosen in answer to questions.
+
+    Attributes:
+        unit_Q: Number of the unit a question is about.
+        right_Q: The letter of the right option.
+        chosen_Q: The letter that was answered, or NONE.
+        probability_QL: Of the letters, adding up to 1; None where they are not known, and NaN in the rows of NONE.
+    """
 
     unit_Q: IntArray
     right_Q: IntArray
@@ -81,8 +86,10 @@ class Choices:
         return known
 
     def calibrated(self, offsets_L: FloatArray) -> Choices:
-        """With the offsets added to the probabilities and nothing normalised again: the largest is chosen, of equal
-        ones the earlier letter."""
+        """The same with the offsets added to the probabilities and nothing normalised again.
+
+        The largest is chosen, of equal ones the earlier letter.
+        """
         assert self.probability_QL is not None
         adjusted_QL = self.probability_QL + offsets_L
         chosen_Q = np.full_like(self.chosen_Q, NONE)
@@ -95,12 +102,15 @@ class Choices:
 
 
 def calibration_offsets(unseen: Choices) -> FloatArray:
-    """What is to be added to each letter's probability so that each has a mean of one quarter over unseen documents:
+    """What is to be added to each letter's probability so that each has a mean of one quarter over unseen documents.
+
     Delta_l = 0.25 - mean over documents of the document's mean probability of l.
 
-    unseen: answers about certainly unread documents, with the probabilities of the letters.
+    Args:
+        unseen: Answers about certainly unread documents, with the probabilities of the letters.
 
-    Returns [L] offsets that add up to 0; NaN where nothing was answered by a letter.
+    Returns:
+        [L] offsets that add up to 0; NaN where nothing was answered by a letter.
 
     Source: DE-COP, algorithm 1.
 

@@ -43,9 +43,13 @@ Label = TypeVar("Label", bound=Hashable)
 
 @dataclass(frozen=True)
 class Spread:
-    """Of the controls of one dose.
+    """Mean and spread of the controls of one dose.
 
-    mean, num_controls: of this dose.   spread: s, the standard deviation of single controls.   df: of s.
+    Attributes:
+        mean: Mean of the controls of this dose.
+        num_controls: How many controls of this dose there are.
+        spread: s, the standard deviation of single controls.
+        df: Of s.
     """
 
     mean: float
@@ -58,8 +62,12 @@ class Spread:
 class Extra:
     """Variance by which the target differs from controls of its dose, beyond theirs; none by default.
 
-    variance: in units of Delta squared, at least 0.   df: degrees of freedom it was estimated on, above 0, infinity
-    where it is known.   Raises ValueError outside their ranges.
+    Attributes:
+        variance: In units of Delta squared, at least 0.
+        df: Degrees of freedom it was estimated on, above 0, infinity where it is known.
+
+    Raises:
+        ValueError: Outside their ranges.
     """
 
     variance: float = 0.0
@@ -87,8 +95,15 @@ NO_EXTRA = Extra()
 class Margin:
     """Delta above which a model that read the documents at a dose is not expected.
 
-    bound: in units of Delta.   content, confidence: as asked; confidence None for the prediction bound.   mean,
-    num_controls, spread, df: see `Spread`.   factor: (bound - mean) / spread.
+    Attributes:
+        bound: In units of Delta.
+        content: As asked.
+        confidence: As asked; None for the prediction bound.
+        mean: See `Spread`.
+        num_controls: See `Spread`.
+        spread: See `Spread`.
+        df: See `Spread`.
+        factor: (bound - mean) / spread.
     """
 
     bound: float
@@ -111,13 +126,19 @@ def margin(
 ) -> Margin:
     """Upper bound of Delta for models that read the documents at the dose `at`.
 
-    groups: dose -> Delta of each of its control models; doses other than `at` lend their spread only.   at: a dose
-    among them.   content: share of such models below the bound.   confidence: with which it is; None for the prediction
-    bound.   extra: see `Extra`.
+    Args:
+        groups: dose -> Delta of each of its control models; doses other than `at` lend their spread only.
+        at: A dose among them.
+        content: Share of such models below the bound.
+        confidence: With which it is; None for the prediction bound.
+        extra: See `Extra`.
 
-    Returns the bound in units of Delta, with what it was made from.
-    Raises ValueError where no control read at `at`, where no group holds two controls, on NaN, on controls that do
-    not differ at all, and on a content or confidence outside (0, 1).
+    Returns:
+        The bound in units of Delta, with what it was made from.
+
+    Raises:
+        ValueError: Where no control read at `at`, where no group holds two controls, on NaN, on controls that do not
+            differ at all, and on a content or confidence outside (0, 1).
 
     Source: Hahn and Meeker, Statistical Intervals (1991), chapter 4; ISO 16269-6:2014. Its use here is ours: methods,
     section 15.1.
@@ -140,10 +161,17 @@ def prediction_p_value(
 ) -> float:
     """One-sided p of the hypothesis that `value` is the Delta of one more model of a dose.
 
-    value: Delta of the target.   groups, at, extra: as of `margin`.
+    Args:
+        value: Delta of the target.
+        groups: As of `margin`.
+        at: As of `margin`.
+        extra: As of `margin`.
 
-    Returns p in [0, 1], small where the value lies above the controls.
-    Raises ValueError on a value that is not finite, and on controls as `margin`.
+    Returns:
+        p in [0, 1], small where the value lies above the controls.
+
+    Raises:
+        ValueError: On a value that is not finite, and on controls as `margin`.
 
     Source: Hahn and Meeker, Statistical Intervals (1991), chapter 4, turned into a test; docs/methods/clearance.md.
 

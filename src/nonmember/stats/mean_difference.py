@@ -18,12 +18,19 @@ from nonmember.stats._arrays import FloatArray, as_scores
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """difference: mean of the first group less that of the second; ci_low, ci_high: its interval of level 1 - alpha.
-    t, degrees_of_freedom: Welch's.   p_value: one-sided, small where the first mean is above the second.
-    effect_size: the difference in standard deviations of a document, root of the mean of both groups' variances.
-    num_clusters: of each group.
+    """Difference of the means of two groups, and its test.
 
     All but the difference and the numbers are NaN where no cluster of either group lies off its group's mean.
+
+    Attributes:
+        difference: Mean of the first group less that of the second.
+        ci_low: Lower end of its interval of level 1 - alpha.
+        ci_high: Upper end of that interval.
+        t: Welch's.
+        degrees_of_freedom: Welch's.
+        p_value: One-sided, small where the first mean is above the second.
+        effect_size: The difference in standard deviations of a document, root of the mean of both groups' variances.
+        num_clusters: Of each group.
     """
 
     difference: float
@@ -46,9 +53,6 @@ def mean_difference(
 ) -> MeanDifference:
     """Welch's test of H0: E first <= E second, documents of one cluster being no independent draws.
 
-    first, second: [N] one value per document; lengths may differ.
-    first_clusters, second_clusters: [N] whose document each is.   alpha: the interval is of level 1 - alpha.
-
     The variance of a group's mean is the jackknife's over its G clusters, (G - 1) / G sum_g (mean without g - mean)^2
     (CV3 of MacKinnon, Nielsen and Webb 2023, for the mean), and it has as many degrees of freedom as G_eff - 1, where
     G_eff = N^2 / sum_g n_g^2 is the number of equal clusters that are as uneven as these. One large cluster among small
@@ -56,9 +60,19 @@ def mean_difference(
     itself all this is Welch's test. A cluster in both groups counts in each by itself: the variance is then too large
     where its documents are alike, and the test errs on the safe side.
 
-    Returns the difference in units of the values, with its interval, t and one-sided p.
-    Raises ValueError on NaN or infinite values, on clusters that do not match the documents, and on fewer than two
-    clusters in a group.
+    Args:
+        first: [N] one value per document; lengths of the groups may differ.
+        second: [N] one value per document.
+        first_clusters: [N] whose document each of `first` is.
+        second_clusters: [N] whose document each of `second` is.
+        alpha: The interval is of level 1 - alpha.
+
+    Returns:
+        The difference in units of the values, with its interval, t and one-sided p.
+
+    Raises:
+        ValueError: On NaN or infinite values, on clusters that do not match the documents, and on fewer than two
+            clusters in a group.
 
     Source: Ours; docs/methods/difference_in_differences.md.
 

@@ -36,11 +36,16 @@ def harmonic_factor(number: int) -> float:
 
 
 def harmonic_mean_p(p_values: Sequence[float]) -> float:
-    """Harmonic mean times `harmonic_factor`, at most 1: near Bonferroni's where one test stands out, and less where
-    several agree. Of two tests Bonferroni's, twice the smaller, which is never more.
+    """Harmonic mean times `harmonic_factor`, at most 1.
 
-    p_values: one for each test, in [0, 1]; a test that gave none counts as 1.   Raises ValueError for none, and for
-    values outside [0, 1].
+    It is near Bonferroni's where one test stands out, and less where several agree. Of two tests Bonferroni's, twice
+    the smaller, which is never more.
+
+    Args:
+        p_values: One for each test, in [0, 1]; a test that gave none counts as 1.
+
+    Raises:
+        ValueError: For none, and for values outside [0, 1].
 
     >>> round(harmonic_mean_p([0.001, 0.5, 1.0]), 5)
     0.00821
@@ -58,7 +63,13 @@ def harmonic_mean_p(p_values: Sequence[float]) -> float:
 def twice_the_mean(p_values: Sequence[float]) -> float:
     """Twice the arithmetic mean, at most 1 (Rueschendorf, 1982): useless where one of a few tests gave nothing.
 
-    p_values and errors as in `harmonic_mean_p`; of one test its own p.
+    Of one test its own p.
+
+    Args:
+        p_values: As in `harmonic_mean_p`.
+
+    Raises:
+        ValueError: As in `harmonic_mean_p`.
 
     >>> twice_the_mean([0.01, 0.03])
     0.04

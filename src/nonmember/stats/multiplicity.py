@@ -17,10 +17,15 @@ import scipy
 def holm(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values: the k-th smallest times the number of tests still open, made monotone.
 
-    p_values: one for each test.
+    Args:
+        p_values: One for each test.
 
-    Returns them in the given order. Rejecting those below alpha makes one false rejection or more with probability at
-    most alpha, whatever the dependence of the tests.   Raises ValueError for a value outside [0, 1].
+    Returns:
+        The adjusted p-values in the given order. Rejecting those below alpha makes one false rejection or more with
+        probability at most alpha, whatever the dependence of the tests.
+
+    Raises:
+        ValueError: For a value outside [0, 1].
 
     Source: Holm, Scandinavian Journal of Statistics 6, 1979.
 
@@ -39,11 +44,15 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     """Adjusted p-values: the k-th smallest of m times m / k, made monotone from the largest down.
 
-    p_values: one for each test.
+    Args:
+        p_values: One for each test.
 
-    Returns them in the given order. Of those below alpha at most the share alpha is false on average, for tests that
-    are independent or positively dependent. For screening: no single claim is protected.
-    Raises ValueError for a value outside [0, 1].
+    Returns:
+        The adjusted p-values in the given order. Of those below alpha at most the share alpha is false on average, for
+        tests that are independent or positively dependent. For screening: no single claim is protected.
+
+    Raises:
+        ValueError: For a value outside [0, 1].
 
     Source: Benjamini and Hochberg, Journal of the Royal Statistical Society B 57, 1995.
 
@@ -57,11 +66,15 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
 def intersection_union(p_values: Sequence[float]) -> float:
     """p of the hypothesis that at least one of the tests' hypotheses is true.
 
-    p_values: one for each test.
+    Args:
+        p_values: One for each test.
 
-    Returns the largest. With PRISM's kind of test the claim is "none of these datasets was used", made only where every
-    p is below alpha. No adjustment is needed, whatever the dependence.
-    Raises ValueError for a value outside [0, 1], and without any: nothing follows from no test.
+    Returns:
+        The largest. With PRISM's kind of test the claim is "none of these datasets was used", made only where every p
+        is below alpha. No adjustment is needed, whatever the dependence.
+
+    Raises:
+        ValueError: For a value outside [0, 1], and without any: nothing follows from no test.
 
     Source: Berger, Technometrics 24, 1982.
 

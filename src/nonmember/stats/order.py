@@ -13,9 +13,12 @@ from nonmember.stats.paired import paired_t_greater
 
 @dataclass(frozen=True)
 class OrderStatistic:
-    """statistic: t, high where the own order is more likely; NaN with a `warning` if all differences are equal.
+    """A t-test of a set's own order.
 
-    p_value: one-sided, of t with `num_shards` - 1 degrees of freedom.   mean_difference: nats a shard.
+    Attributes:
+        statistic: t, high where the own order is more likely; NaN with a `warning` if all differences are equal.
+        p_value: One-sided, of t with `num_shards` - 1 degrees of freedom.
+        mean_difference: Nats a shard.
     """
 
     statistic: float
@@ -28,16 +31,21 @@ class OrderStatistic:
 def order_test(canonical: npt.ArrayLike, mean_shuffled: npt.ArrayLike, *, compat: bool) -> OrderStatistic:
     """t-test over shards of s = canonical - mean_shuffled against H1: E s > 0.
 
-    canonical: [shards] log-likelihood of each shard in its own order, nats.   mean_shuffled: [shards] mean of its
-    log-likelihoods in random orders.   compat: the deviation with N in place of N - 1, as in the authors' program,
-    which makes t larger by sqrt(N / (N - 1)).
-
     Where the shards' examples are exchangeable, every s has expectation 0, and p is uniform as far as t is distributed
     like t.
 
-    Returns t = mean(s) / sd(s) * sqrt(shards) with a one-sided p. Where all s are equal (up to rounding) t is undefined
-    and p = 1.
-    Raises ValueError on NaN or infinite values, unequal lengths and fewer than two shards.
+    Args:
+        canonical: [shards] log-likelihood of each shard in its own order, nats.
+        mean_shuffled: [shards] mean of its log-likelihoods in random orders.
+        compat: The deviation with N in place of N - 1, as in the authors' program, which makes t larger by sqrt(N / (N
+            - 1)).
+
+    Returns:
+        t = mean(s) / sd(s) * sqrt(shards) with a one-sided p. Where all s are equal (up to rounding) t is undefined and
+        p = 1.
+
+    Raises:
+        ValueError: On NaN or infinite values, unequal lengths and fewer than two shards.
 
     Source: Oren et al., 2024; docs/methods/order.md.
 

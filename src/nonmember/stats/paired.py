@@ -16,10 +16,11 @@ from nonmember.stats._arrays import as_paired_scores
 class PairedT:
     """A paired t-test.
 
-    mean_difference: mean of x - y.
-    statistic: t, of the same sign; NaN with a `warning` if all differences are equal.
-    p_value: one-sided, of t with `num_pairs` - 1 degrees of freedom.
-    warning: empty, or why the numbers are not those of an ordinary t-test.
+    Attributes:
+        statistic: t, of the same sign as `mean_difference`; NaN with a `warning` if all differences are equal.
+        p_value: One-sided, of t with `num_pairs` - 1 degrees of freedom.
+        mean_difference: Mean of x - y.
+        warning: Empty, or why the numbers are not those of an ordinary t-test.
     """
 
     statistic: float
@@ -32,12 +33,17 @@ class PairedT:
 def paired_t_less(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
     """Paired t of H0: E x = E y against H1: E x < E y.
 
-    x, y: [N] scores of the same documents in the same order, N >= 2.
+    Args:
+        x: [N] scores of documents, N >= 2.
+        y: [N] scores of the same documents in the same order.
 
-    Returns t = mean(d) / (sd(d) / sqrt(N)), d = x - y, sd with N - 1, and a one-sided p.
-    Where all differences are equal t is undefined: p = 1 if their mean is >= 0, else 0, with a warning. Equal
-    means up to the rounding of the subtraction, and a mean within that rounding counts as 0.
-    Raises ValueError on NaN or infinite scores, unequal lengths and fewer than two documents.
+    Returns:
+        t = mean(d) / (sd(d) / sqrt(N)), d = x - y, sd with N - 1, and a one-sided p. Where all differences are equal t
+        is undefined; then p = 1 if their mean is >= 0, else 0, with a warning. Equal means up to the rounding of the
+        subtraction, and a mean within that rounding counts as 0.
+
+    Raises:
+        ValueError: On NaN or infinite scores, unequal lengths and fewer than two documents.
 
     Source: the paired-t baseline of PRISM, table 10, where x is f(.; target) and y is f(.; distilled). The
     paper does not say what happens when all differences are equal.
@@ -52,8 +58,15 @@ def paired_t_less(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
 def paired_t_greater(x: npt.ArrayLike, y: npt.ArrayLike) -> PairedT:
     """Paired t of H0: E x = E y against H1: E x > E y.
 
-    x, y: as in `paired_t_less`.   Returns t and a one-sided p as `paired_t_less`, but equal differences give p = 1.
-    Raises ValueError as `paired_t_less`.
+    Args:
+        x: As in `paired_t_less`.
+        y: As in `paired_t_less`.
+
+    Returns:
+        t and a one-sided p as `paired_t_less`, but equal differences give p = 1.
+
+    Raises:
+        ValueError: As `paired_t_less`.
 
     Source: PaCoST, where x is the confidence in the texts and y that in their rephrasings.
 

@@ -25,8 +25,15 @@ WITHIN = 1.92  # log-likelihoods so much below the best are compatible with it: 
 
 @dataclass(frozen=True)
 class PartialUse:
-    """share: of the documents, if those that were read were read `dose` times.   low, high: its interval.
-    log_likelihood: at that share.   compatible: whether the data tell this dose from the best one."""
+    """What share of the documents was read, at one dose.
+
+    Attributes:
+        share: Of the documents, if those that were read were read `dose` times.
+        low: Lower end of its interval.
+        high: Upper end of its interval.
+        log_likelihood: At that share.
+        compatible: Whether the data tell this dose from the best one.
+    """
 
     dose: float
     share: float
@@ -48,9 +55,14 @@ def partial_use(
 ) -> list[PartialUse]:
     """A region of (share, dose), one entry per planted dose.
 
-    gain_D: [documents] score under the target less the mean of controls that read nothing.   expected: dose ->
-    [documents] the same of controls that read so often.   scatter_D: [documents] standard deviation of single controls.
-    clusters: of each document; drawn as a whole.   Raises ValueError for other lengths.
+    Args:
+        gain_D: [documents] score under the target less the mean of controls that read nothing.
+        expected: dose -> [documents] the same of controls that read so often.
+        scatter_D: [documents] standard deviation of single controls.
+        clusters: Of each document; drawn as a whole.
+
+    Raises:
+        ValueError: For other lengths.
     """
     if {len(gain_D), len(scatter_D), len(clusters), *map(len, expected.values())} != {len(gain_D)}:
         raise ValueError("Expected one gain, one scatter, one cluster and one expected gain per dose of each document.")

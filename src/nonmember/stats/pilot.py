@@ -32,9 +32,15 @@ Exposure = tuple[float, float]  # share of the documents in (0, 1], times they w
 class PilotAudit:
     """What the controls of one set showed.
 
-    controls: reading -> Delta of each control; 0 times: read nothing.   num_documents, num_seeds: n and k.
-    seed_variance, seed_df: between seeds on these documents, and the degrees of freedom it rests on; 0 and 0 with one
-    seed.   interaction: see the module; 0 where it is not known.   document_variance, shared: see the module.
+    Attributes:
+        controls: Reading -> Delta of each control; 0 times means that it read nothing.
+        num_documents: n.
+        num_seeds: k.
+        seed_variance: Between seeds on these documents; 0 with one seed.
+        seed_df: Degrees of freedom that `seed_variance` rests on; 0 with one seed.
+        interaction: See the module; 0 where it is not known.
+        document_variance: See the module.
+        shared: See the module.
     """
 
     controls: Mapping[Exposure, Sequence[float]]
@@ -70,8 +76,18 @@ class PilotAudit:
 
 @dataclass(frozen=True)
 class Spread:
-    """variance, df: s^2 of all audits, and its degrees of freedom.   tau, sigma: standard deviations.   sigma_df: of
-    the seeds.   per_document, interaction: variances if there were one document.   shared: as of `PilotAudit`."""
+    """What Delta varies by, pooled over audits.
+
+    Attributes:
+        variance: s^2 of all audits.
+        df: Degrees of freedom of `variance`.
+        tau: Standard deviation between models.
+        sigma: Standard deviation between seeds.
+        sigma_df: Of the seeds.
+        per_document: Variance if there were one document.
+        interaction: Variance that is particular to a seed and the documents, if there were one document.
+        shared: As of `PilotAudit`.
+    """
 
     variance: float
     df: int
@@ -86,7 +102,8 @@ class Spread:
 def spread(audits: Sequence[PilotAudit]) -> Spread:
     """Pooled over the audits.
 
-    Raises `ValueError` where no reading has two controls, so that nothing tells how much models differ.
+    Raises:
+        ValueError: Where no reading has two controls, so that nothing tells how much models differ.
     """
     squares, dfs = zip(*(audit.squares for audit in audits), strict=True)
     df = sum(dfs)
@@ -124,7 +141,8 @@ def spread(audits: Sequence[PilotAudit]) -> Spread:
 def pilot(audits: Sequence[PilotAudit], reading: Exposure) -> Pilot:
     """For excluding this reading and all heavier ones; means over the audits.
 
-    Raises `ValueError` as `spread`, and where no control read nothing.
+    Raises:
+        ValueError: As `spread`, and where no control read nothing.
     """
     if not all(audit.untouched for audit in audits):
         raise ValueError(
@@ -148,7 +166,9 @@ def pilot(audits: Sequence[PilotAudit], reading: Exposure) -> Pilot:
 def shared_part(without_MG: FloatArray, interaction: float) -> float:
     """`shared` in [0, 1] from Delta of M models [M, G] without each of G documents in turn; 0 of fewer than two.
 
-    interaction: variance of these Deltas that is particular to their seeds and the documents, and no part of theirs.
+    Args:
+        interaction: Variance of these Deltas that is particular to their seeds and the documents, and no part of
+            theirs.
     """
     num_models, num_documents = without_MG.shape
     if num_models < 2:

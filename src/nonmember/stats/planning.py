@@ -39,15 +39,20 @@ Outcome = Literal["found", "beyond_limits", "impossible"]
 class Pilot:
     """What is known before planning, all in units of Delta.
 
-    delta_untouched, delta_controls: mean of models that read nothing, and that read at the dose.   tau: standard
-    deviation between models of one reading, seeds and documents aside.   sigma: between distillation seeds, documents
-    aside.   document_variance: of one model's Delta, on `num_documents` documents.   num_documents: at least 1.
-    shared: part of that variance in [0, 1] that is common to target and controls; 0 is the careful choice.
-    interaction: variance of one distillation's Delta that is particular to its seed and these documents; where it
-    cannot be told from sigma^2, 0 is careful.   extra: by how much more the target differs from the controls than these
-    from one another.
+    Attributes:
+        delta_untouched: Mean of models that read nothing.
+        delta_controls: Mean of models that read at the dose.
+        tau: Standard deviation between models of one reading, seeds and documents aside.
+        sigma: Between distillation seeds, documents aside.
+        document_variance: Of one model's Delta, on `num_documents` documents.
+        num_documents: At least 1.
+        shared: Part of that variance in [0, 1] that is common to target and controls; 0 is the careful choice.
+        interaction: Variance of one distillation's Delta that is particular to its seed and these documents; where it
+            cannot be told from sigma^2, 0 is careful.
+        extra: By how much more the target differs from the controls than these from one another.
 
-    Raises ValueError for numbers that are not finite, and spreads below 0.
+    Raises:
+        ValueError: For numbers that are not finite, and spreads below 0.
     """
 
     delta_untouched: float
@@ -97,11 +102,15 @@ class Pilot:
 class Rule:
     """When a target is cleared.
 
-    content, confidence: of the bound (`margins.margin`), content in (0.5, 1), confidence in [0.5, 1) or None.
-    num_doses: how many are planted, at least 1; their controls pool their spread.   negatives: whether as many controls
-    are trained that read nothing. They cost what others do, and the decision does not rest on them.
+    Attributes:
+        content: Of the bound (`margins.margin`), in (0.5, 1).
+        confidence: Of the bound, in [0.5, 1) or None.
+        num_doses: How many are planted, at least 1; their controls pool their spread.
+        negatives: Whether as many controls are trained that read nothing. They cost what others do, and the decision
+            does not rest on them.
 
-    Raises ValueError outside these ranges.
+    Raises:
+        ValueError: Outside these ranges.
     """
 
     content: float
@@ -127,8 +136,9 @@ class Rule:
 class Costs:
     """What controls and distillations cost, in any one unit.
 
-    control: of training one.   distillation_per_document: of distilling a reference and observing it, for each
-    document.
+    Attributes:
+        control: Of training one.
+        distillation_per_document: Of distilling a reference and observing it, for each document.
     """
 
     control: float
@@ -137,9 +147,16 @@ class Costs:
 
 @dataclass(frozen=True)
 class Design:
-    """num_controls: of each dose.   error: probability to clear a model that read at the dose.   power: to clear one
-    that read nothing.   num_trained, num_distillations: all controls, and distillations of the target and of every
-    control.   cost: see `Costs`."""
+    """One audit that has the power wanted.
+
+    Attributes:
+        num_controls: Controls of each dose.
+        error: Probability to clear a model that read at the dose.
+        power: To clear one that read nothing.
+        num_trained: All controls.
+        num_distillations: Of the target and of every control.
+        cost: See `Costs`.
+    """
 
     num_documents: int
     num_seeds: int
@@ -153,10 +170,13 @@ class Design:
 
 @dataclass(frozen=True)
 class Plan:
-    """outcome: found; beyond_limits: there is an audit, but a larger one than was allowed; impossible: there is none.
+    """The audits that would do, or why there is none.
 
-    ceiling: the power that no size of audit exceeds.   designs: those that no other one beats both in cost and in
-    documents, the cheapest first.
+    Attributes:
+        outcome: "found"; "beyond_limits": there is an audit, but a larger one than was allowed; "impossible": there is
+            none.
+        ceiling: The power that no size of audit exceeds.
+        designs: Those that no other one beats both in cost and in documents, the cheapest first.
     """
 
     outcome: Outcome
@@ -170,12 +190,20 @@ def error_and_power(
 ) -> tuple[float, float]:
     """Error and power of an audit of a given size, by a central and a noncentral t: see the module.
 
-    pilot: what is known of Delta.   rule: when a target is cleared.   num_documents, num_seeds, num_controls:
-    documents, distillation seeds, and controls of each dose; above 0.
+    Args:
+        pilot: What is known of Delta.
+        rule: When a target is cleared.
+        num_documents: Documents; above 0.
+        num_seeds: Distillation seeds; above 0.
+        num_controls: Controls of each dose; above 0.
 
-    Returns the probabilities to clear a model that read at the dose, and one that read nothing; NaN where the controls
-    leave no degree of freedom.
-    Raises ValueError for numbers below 0 that make a variance negative, and ZeroDivisionError for 0.
+    Returns:
+        The probabilities to clear a model that read at the dose, and one that read nothing; NaN where the controls
+        leave no degree of freedom.
+
+    Raises:
+        ValueError: For numbers below 0 that make a variance negative.
+        ZeroDivisionError: For 0.
 
     Source: Ours; docs/methods/planning.md.
 
@@ -211,10 +239,13 @@ def _error_and_power(pilot: Pilot, rule: Rule, variance: float, num_controls: in
 def power_ceiling(gap: float, between_models: float, content: float) -> float:
     """Power with endless documents, seeds and controls: Phi(gap / between_models - Phi^-1(content)).
 
-    gap: Delta of an untouched target minus that of the controls.   between_models: standard deviation of the target
-    about the controls, in units of Delta.   content: of the bound, in (0, 1).
+    Args:
+        gap: Delta of an untouched target minus that of the controls.
+        between_models: Standard deviation of the target about the controls, in units of Delta.
+        content: Of the bound, in (0, 1).
 
-    Returns a probability in [0, 1].
+    Returns:
+        A probability in [0, 1].
 
     Source: Ours; docs/methods/planning.md.
 
@@ -239,13 +270,24 @@ def plan(
 ) -> Plan:
     """The audits within the limits that have a wanted power.
 
-    pilot, rule: as in `error_and_power`.   power: wanted, between 1 - content and 1.   costs: of controls and
-    distillations, in any one unit.   min_documents, max_documents, max_seeds, max_controls: for every number of seeds
-    up to `max_seeds` and of controls of each dose from 2 to `max_controls`, the fewest documents within their limits
-    are looked for.
+    For every number of seeds up to `max_seeds` and of controls of each dose from 2 to `max_controls`, the fewest
+    documents within their limits are looked for.
 
-    Returns the designs that no other one beats both in cost and in documents, the cheapest first, or why there is none.
-    Raises ValueError for a power of 1 or more or not above the error 1 - content, and for limits that leave nothing.
+    Args:
+        pilot: As in `error_and_power`.
+        rule: As in `error_and_power`.
+        power: Wanted, between 1 - content and 1.
+        costs: Of controls and distillations, in any one unit.
+        min_documents: Lower limit on the documents.
+        max_documents: Upper limit on the documents.
+        max_seeds: Upper limit on the seeds.
+        max_controls: Upper limit on the controls of each dose.
+
+    Returns:
+        The designs that no other one beats both in cost and in documents, the cheapest first, or why there is none.
+
+    Raises:
+        ValueError: For a power of 1 or more or not above the error 1 - content, and for limits that leave nothing.
 
     Source: Ours; docs/methods/planning.md.
 

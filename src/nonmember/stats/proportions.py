@@ -19,10 +19,16 @@ class Interval(NamedTuple):
 def exact_interval(num_hits: int, num_trials: int, alpha: float) -> Interval:
     """Two-sided exact interval for the probability of a hit in each trial.
 
-    num_hits: out of `num_trials`.   num_trials: at least 1.   alpha: the level is 1 - alpha.
+    Args:
+        num_hits: Out of `num_trials`.
+        num_trials: At least 1.
+        alpha: The level is 1 - alpha.
 
-    Returns both bounds, in [0, 1].
-    Raises ValueError for more hits than trials, no trial, negative numbers, and an alpha outside [0, 1].
+    Returns:
+        Both bounds, in [0, 1].
+
+    Raises:
+        ValueError: For more hits than trials, no trial, negative numbers, and an alpha outside [0, 1].
 
     Source: Clopper and Pearson, Biometrika 26, 1934.
 
@@ -37,9 +43,16 @@ def exact_interval(num_hits: int, num_trials: int, alpha: float) -> Interval:
 def exact_upper_bound(num_hits: int, num_trials: int, alpha: float) -> float:
     """One-sided exact upper bound for the probability of a hit in each trial.
 
-    num_hits, num_trials, alpha: as in `exact_interval`.
+    Args:
+        num_hits: As in `exact_interval`.
+        num_trials: As in `exact_interval`.
+        alpha: As in `exact_interval`.
 
-    Returns the bound of level 1 - alpha, in [0, 1].   Raises ValueError as `exact_interval`.
+    Returns:
+        The bound of level 1 - alpha, in [0, 1].
+
+    Raises:
+        ValueError: As `exact_interval`.
 
     Source: Clopper and Pearson, Biometrika 26, 1934.
 
@@ -53,10 +66,17 @@ def exact_upper_bound(num_hits: int, num_trials: int, alpha: float) -> float:
 def fisher_greater(first_hits: int, num_first: int, second_hits: int, num_second: int) -> float:
     """Fisher's exact test of whether hits are more frequent in the first group.
 
-    first_hits, second_hits: units with a hit, out of `num_first` and of `num_second`.   num_first, num_second: units of
-    each group.
+    Args:
+        first_hits: Units with a hit, out of `num_first`.
+        num_first: Units of the first group.
+        second_hits: Units with a hit, out of `num_second`.
+        num_second: Units of the second group.
 
-    Returns the one-sided p, small where they are.   Raises ValueError for more hits than units, and negative numbers.
+    Returns:
+        The one-sided p, small where hits are more frequent in the first group.
+
+    Raises:
+        ValueError: For more hits than units, and negative numbers.
 
     Source: Fisher, Statistical Methods for Research Workers, 5th edition, 1934.
 
@@ -72,16 +92,21 @@ def shares_greater(
 ) -> float:
     """Permutation test of H0: the two groups are alike.
 
-    first, second: [N] a share per unit (book, thread, document), in [0, 1].   num_permutations: at most.   rng: of the
-    permutations.
-
     Where all shares are 0 or 1 it is Fisher's exact test; else units change groups at random, or in all ways where
     there are no more than `num_permutations` of them: the same test, of the units' shares in place of hits. (For 0 and
     1 the sum of a group under permutation is hypergeometric, which is Fisher's distribution.)
 
-    Returns the one-sided p, small where the mean of the first group lies above that of the second.
-    Raises ValueError for NaN; and where units are permuted for fewer than two in a group, and fewer than one
-    permutation.
+    Args:
+        first: [N] a share per unit (book, thread, document), in [0, 1].
+        second: [N] the same of the second group.
+        num_permutations: At most.
+        rng: Of the permutations.
+
+    Returns:
+        The one-sided p, small where the mean of the first group lies above that of the second.
+
+    Raises:
+        ValueError: For NaN; and where units are permuted for fewer than two in a group, and fewer than one permutation.
 
     Source: Ours; docs/methods/prefix_completion.md.
 

@@ -26,12 +26,18 @@ _BLOCK_ELEMENTS = 2**21  # documents times resamples of a block: 16 MiB an array
 class Ranking:
     """How a score ranks members above non-members.
 
-    auc: ties count one half.   auc_low, auc_high: percentile interval over resampled clusters.
-    tpr_at_5pct_fpr: at FPR <= 5%, with its interval.   tpr_below_5pct_fpr: at FPR < 5% (Min-K%, FSD, mimir).
-    best_balanced_accuracy: its threshold is chosen on the very documents it is scored on: optimistic.
-    balanced_accuracy: by the `threshold` chosen on the validation documents, on the others; NaN without both kinds on
-    both sides.
-    distribution: [B] resampled AUC, NaN where a resample lacks a kind.
+    Attributes:
+        auc: Ties count one half.
+        auc_low: Lower end of the percentile interval of `auc` over resampled clusters.
+        auc_high: Its upper end.
+        tpr_at_5pct_fpr: At FPR <= 5%.
+        tpr_low: Lower end of the interval of `tpr_at_5pct_fpr`.
+        tpr_high: Its upper end.
+        tpr_below_5pct_fpr: At FPR < 5% (Min-K%, FSD, mimir).
+        best_balanced_accuracy: Its threshold is chosen on the very documents it is scored on: optimistic.
+        balanced_accuracy: By the `threshold` chosen on the validation documents, on the others; NaN without both kinds
+            on both sides.
+        distribution: [B] resampled AUC, NaN where a resample lacks a kind.
     """
 
     auc: float
@@ -52,12 +58,19 @@ def ranking(
 ) -> Ranking:
     """All measures of how one score ranks members above non-members.
 
-    scores: [N], higher = more likely a member.   is_member: [N].   counts_NB: how often each resample draws each
-    document (`cluster_counts`): the same for scores that are to be compared.   validation: [N] documents on which the
-    threshold is chosen.   alpha: intervals are of level 1 - alpha.
+    Args:
+        scores: [N], higher = more likely a member.
+        is_member: [N].
+        counts_NB: How often each resample draws each document (`cluster_counts`): the same for scores that are to be
+            compared.
+        validation: [N] documents on which the threshold is chosen.
+        alpha: Intervals are of level 1 - alpha.
 
-    Returns AUC, TPR at 5% FPR and balanced accuracies, in [0, 1], with intervals of the first two.
-    Raises ValueError on NaN scores, if a kind is missing, and for an alpha below 0 or above 2.
+    Returns:
+        AUC, TPR at 5% FPR and balanced accuracies, in [0, 1], with intervals of the first two.
+
+    Raises:
+        ValueError: On NaN scores, if a kind is missing, and for an alpha below 0 or above 2.
 
     Source: docs/methods/conventions.md and fsd.md.
 
@@ -89,10 +102,17 @@ def ranking(
 def cluster_counts(clusters: Sequence[Hashable], num_resamples: int, rng: np.random.Generator) -> FloatArray:
     """How often each document is drawn where whole clusters are drawn with replacement, as many as there are.
 
-    clusters: [N] what documents belong together (book, author); `range(N)` where each stands alone.   num_resamples: B.
-    rng: of the draws.
+    Args:
+        clusters: [N] what documents belong together (book, author); `range(N)` where each stands alone.
+        num_resamples: B.
+        rng: Of the draws.
 
-    Returns [N, B] counts.   Raises ValueError for a negative number of resamples, ZeroDivisionError without documents.
+    Returns:
+        [N, B] counts.
+
+    Raises:
+        ValueError: For a negative number of resamples.
+        ZeroDivisionError: Without documents.
 
     Source: the cluster bootstrap; docs/methods/pitfalls.md, item 3.
 
@@ -108,8 +128,13 @@ def cluster_counts(clusters: Sequence[Hashable], num_resamples: int, rng: np.ran
 
 
 def resampled(scores: FloatArray, is_member: BoolArray, counts_NB: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """[B] ROC AUC and TPR at FPR <= 5% with each document counted as often as it was drawn; NaN where a resample lacks
-    a kind. Sorted once: no table of pairs."""
+    """ROC AUC and TPR at FPR <= 5% with each document counted as often as it was drawn.
+
+    Sorted once: no table of pairs.
+
+    Returns:
+        Both [B], NaN where a resample lacks a kind.
+    """
     order = np.argsort(-scores, kind="stable")
     starts = np.concatenate([[True], np.diff(scores[order]) != 0]).nonzero()[0]
     num_resamples = counts_NB.shape[1]

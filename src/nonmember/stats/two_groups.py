@@ -32,15 +32,24 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GroupComparison:
-    """first, second: the groups, of which the first is expected to have the higher values.
+    """A value in two groups, of which the first is expected to have the higher values.
 
-    difference: of the means, first minus second; ci_low, ci_high: its percentile interval of level 1 - alpha.
-    t, degrees_of_freedom: Welch's, NaN where neither group has any spread.   p_value: two-sided, NaN likewise.
-    p_value_greater: one-sided, small where the first mean is above the second.
-    best_balanced_accuracy: with its threshold chosen on these very values.   threshold: a document at or above it is
-    taken for one of the first group.   roc_auc, auc_low, auc_high: with its percentile interval.
-    few: name -> mean and sd over the first resamples alone, as many as the paper draws: best_balanced_accuracy, roc_auc
-    and mean_first.   distribution: [B] differences of the means.
+    Attributes:
+        difference: Of the means, first minus second.
+        ci_low: Lower end of its percentile interval of level 1 - alpha.
+        ci_high: Upper end of that interval.
+        t: Welch's, NaN where neither group has any spread.
+        degrees_of_freedom: Welch's, NaN likewise.
+        p_value: Two-sided, NaN likewise.
+        p_value_greater: One-sided, small where the first mean is above the second.
+        best_balanced_accuracy: With its threshold chosen on these very values.
+        threshold: A document at or above it is taken for one of the first group.
+        roc_auc: Area under the ROC curve.
+        auc_low: Lower end of its percentile interval.
+        auc_high: Upper end of that interval.
+        few: name -> mean and sd over the first resamples alone, as many as the paper draws: best_balanced_accuracy,
+            roc_auc and mean_first.
+        distribution: [B] differences of the means.
     """
 
     num_first: int
@@ -74,13 +83,20 @@ def compare_groups(
 ) -> GroupComparison:
     """Welch's t-test, ROC area and balanced accuracy of a value in two groups, and a bootstrap within each group.
 
-    first, second: [N] one value per document (book, paper, ...), at least two each; lengths may differ.
-    num_resamples: B.   num_few: of the first resamples that are reported by themselves, as the paper does.   alpha:
-    intervals are of level 1 - alpha.   rng: of the resamples.
+    Args:
+        first: [N] one value per document (book, paper, ...), at least two; lengths of the groups may differ.
+        second: [N] the same of the second group.
+        num_resamples: B.
+        num_few: Of the first resamples that are reported by themselves, as the paper does.
+        alpha: Intervals are of level 1 - alpha.
+        rng: Of the resamples.
 
-    Returns the difference of the means in units of the values, its test, and how well the value tells the groups apart.
-    Raises ValueError on NaN or infinite values, on fewer than two in a group, where num_few < 2 or num_few >
-    num_resamples, and for an alpha below 0 or above 2.
+    Returns:
+        The difference of the means in units of the values, its test, and how well the value tells the groups apart.
+
+    Raises:
+        ValueError: On NaN or infinite values, on fewer than two in a group, where num_few < 2 or num_few >
+            num_resamples, and for an alpha below 0 or above 2.
 
     Source: DE-COP; docs/methods/decop.md says where this differs.
 
@@ -141,10 +157,15 @@ class Welch(NamedTuple):
 def welch_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Welch:
     """Welch's t-test of two groups of documents.
 
-    first, second: [N] as in `compare_groups`.
+    Args:
+        first: [N] as in `compare_groups`.
+        second: [N] as in `compare_groups`.
 
-    Returns t with p two-sided, and one-sided for a higher first mean.
-    Raises ValueError on NaN or infinite values, and on fewer than two in a group.
+    Returns:
+        t with p two-sided, and one-sided for a higher first mean.
+
+    Raises:
+        ValueError: On NaN or infinite values, and on fewer than two in a group.
 
     Source: Welch, Biometrika 34, 1947; the test of DE-COP (docs/methods/decop.md).
 
@@ -167,8 +188,10 @@ def welch_t(first: npt.ArrayLike, second: npt.ArrayLike) -> Welch:
 
 
 def best_threshold(scores: npt.ArrayLike, labels: npt.ArrayLike) -> float:
-    """The value at which `best_balanced_accuracy` is reached; the highest one, where several do. Infinite where calling
-    nobody a member is best."""
+    """The value at which `best_balanced_accuracy` is reached; the highest one, where several do.
+
+    Infinite where calling nobody a member is best.
+    """
     points = roc_points(scores, labels)
     place = int(np.argmax(points.tpr - points.fpr))
     values = np.unique(np.asarray(scores, dtype=np.float64))[::-1]
