@@ -140,7 +140,7 @@ def test_unknown_command(nonmember):
         (["seed=int(x)"], """base 10: 'x'). As a text, write "seed='int(x)'"."""),
         (["data.path=a,b"], """has several values, between commas. To sweep over it, add --multirun."""),
         (["data.path=a,b"], """As a text, write "data.path='a,b'"."""),
-        (["outputs=${x}"], "Interpolation key 'x' not found. Where `${...}` is part of a text, write a backslash before"),
+        (["outputs=${x}"], "Interpolation key 'x' not found. Where `${...}` is part of a text, write a backslash"),
         (["--target=folder"], "no option --target=folder; settings have no dashes: write target.path=folder."),
         (["--model", "a b"], """write "target.path='a b'"."""),
         (["-data=docs.jsonl"], "write data.path=docs.jsonl."),

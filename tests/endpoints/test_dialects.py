@@ -244,7 +244,7 @@ def test_every_status_has_a_meaning(status, body, expected, tmp_path):
         (b"", "nothing"),
         (b"OK", "text that is no JSON"),
         (b'{"ok": true}', "other JSON"),
-        (b'{"choices": [{"message": {"content": "A", "content": "B"}}]}', "JSON that names 'content' twice in one object"),
+        (b'{"choices": [{"message": {"content": "A", "content": "B"}}]}', "JSON that names 'content' twice"),
         (b'{"choices": [], "created": ' + b"9" * 5_000 + b"}", "JSON that has a number of 5,000 digits"),
         (b'{"error": {"code": 401, "message": "No auth"}}', "refuses the secret in LAB_KEY (401)"),
         (b'{"error": {"code": 502, "message": "Provider down"}}', "502 Provider down"),
