@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from nonmember.config.explain import explain, is_for_the_user
 from nonmember.config.roots import register
-from nonmember.config.safety import ALLOW_VARIABLE, check_hydra, instantiate
+from nonmember.config.safety import ALLOW_VARIABLE, LEFT_OUT, check_hydra, instantiate
 from nonmember.corpora import Jsonl
 
 CORPUS = {"_target_": "nonmember.corpora.Jsonl", "path": ["a.jsonl"], "id_field": "id", "text_field": "text"}
@@ -179,6 +179,25 @@ def test_hydra_runs_nothing_else_either(change, said):
     with pytest.raises(ValueError) as error:
         check_hydra(OmegaConf.merge(OmegaConf.create(config), {"hydra": change}))
     assert said in str(error.value)
+
+
+@pytest.mark.parametrize("name", LEFT_OUT)
+def test_what_joblib_would_do_with_a_list_of_cells_is_refused(name):
+    """Nothing would come of it. What its own config says is taken."""
+    launcher = {"_target_": "hydra_plugins.hydra_joblib_launcher.joblib_launcher.JoblibLauncher", **LEFT_OUT}
+    config = OmegaConf.create({"hydra": HYDRA | {"launcher": {**launcher, "n_jobs": 2, "verbose": 1}}})
+    pytest.importorskip("hydra_plugins.hydra_joblib_launcher")
+    check_hydra(config)
+    config.hydra.launcher[name] = "bogus"
+    with pytest.raises(ValueError, match=f"hydra.launcher.{name} must be left out, .* got 'bogus'"):
+        check_hydra(config)
+
+
+def test_the_defaults_of_joblib_are_those_of_its_plugin():
+    plugin = pytest.importorskip("hydra_plugins.hydra_joblib_launcher.config")
+    defaults = vars(plugin.JobLibLauncherConf())
+    assert {name: default for name, default in defaults.items() if name in LEFT_OUT} == LEFT_OUT
+    assert defaults.keys() - LEFT_OUT.keys() == {"_target_", "n_jobs", "verbose"}
 
 
 def test_what_hydra_itself_asserts_is_one_sentence():

@@ -244,6 +244,8 @@ def test_every_status_has_a_meaning(status, body, expected, tmp_path):
         (b"", "nothing"),
         (b"OK", "text that is no JSON"),
         (b'{"ok": true}', "other JSON"),
+        (b'{"choices": [{"message": {"content": "A", "content": "B"}}]}', "JSON that names 'content' twice"),
+        (b'{"choices": [], "created": ' + b"9" * 5_000 + b"}", "JSON that has a number of 5,000 digits"),
         (b'{"error": {"code": 401, "message": "No auth"}}', "refuses the secret in LAB_KEY (401)"),
         (b'{"error": {"code": 502, "message": "Provider down"}}', "502 Provider down"),
     ],
@@ -252,6 +254,19 @@ def test_what_comes_in_place_of_an_answer_is_named(body, expected, tmp_path):
     with running(lambda _: (200, body)) as here, pytest.raises(EndpointError) as raised:
         asked(client_of(here.root, tmp_path))
     assert expected in str(raised.value)
+
+
+@pytest.mark.parametrize("of_server", ["a byte order mark", "more choices than one"])
+def test_the_answer_is_found_behind_what_was_not_asked_for(of_server, tmp_path):
+    def service(_: Asked) -> Response:
+        status, body = answer("Blue.")
+        if of_server == "a byte order mark":
+            return status, b"\xef\xbb\xbf" + json.dumps(body).encode()
+        other = {"index": 1, "message": {"content": "Red."}, "finish_reason": "stop"}
+        return status, {**body, "choices": [other, *body["choices"]]}
+
+    with running(service) as here:
+        assert asked(client_of(here.root, tmp_path)).text == "Blue."
 
 
 @pytest.mark.parametrize("number", [20_000_000, 60_000])

@@ -127,6 +127,9 @@ def test_what_is_no_text_is_no_answer(answer):
         ("[THINK]Bob[/THINK]Ada", "ada"),
         ("◁think▷Bob◁/think▷Ada", "ada"),
         ("<seed:think>Bob</seed:think>Ada", "ada"),
+        ("<scratchpad>Is it <name>Bob</name>?</scratchpad><name>Ada</name>", "ada"),
+        ("<analysis>Bob</analysis><inner_monologue>Bo</inner_monologue>\n<name>Ada</name>", "ada"),
+        ("&lt;think&gt;<name>Bob</name>&lt;/think&gt;<name>Ada</name>", "ada"),
         ("<|channel>thought\nBob<channel|>Ada", "ada"),
         (
             "<|channel|>analysis<|message|><name>Bob</name><|end|><|start|>assistant<|channel|>final<|message|>Ada<|return|>",

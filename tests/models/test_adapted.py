@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from test_completeness import TOKENIZER, configure, llama, saved
 from torch import Tensor
+from transformers import AutoModelForCausalLM
 
 from marks import slow
 from nonmember.models import Pretrained
@@ -91,6 +92,19 @@ def grown(**changes: Any) -> Any:
 def test_rows_for_added_tokens_are_read_with_the_adapter(base, tmp_path):
     expected = adapter(tmp_path, base, lora(modules_to_save=["embed_tokens", "lm_head"]), grown())
     assert torch.equal(load_folder(tmp_path).model(input_ids=IDS).logits, expected)
+
+
+def test_rows_that_peft_writes_three_times_are_read_once(base, tmp_path):
+    """As it does where the model that got rows tells which folder it is from."""
+    model = AutoModelForCausalLM.from_pretrained(base)
+    model.resize_token_embeddings(281)
+    expected = adapter(tmp_path, base, lora(modules_to_save=["embed_tokens", "lm_head"]), model)
+    weights = load_file(tmp_path / "adapter_model.safetensors")
+    (copy, _) = [name for name in weights if ".modules_to_save." in name]
+    assert torch.equal(load_folder(tmp_path).model(input_ids=IDS).logits, expected)
+    save_file(weights | {copy: weights[copy] + 1}, tmp_path / "adapter_model.safetensors")
+    with pytest.raises(ValueError, match=rf"It holds 1 tensor \({copy}\)"):
+        load_folder(tmp_path)
 
 
 @pytest.mark.parametrize("tied", [False, True])

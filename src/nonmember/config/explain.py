@@ -40,6 +40,7 @@ LEADS_BACK = (
 )
 _NOT_IN_THE_WORLD = re.compile(r"Interpolation key 'world\.([\w.]+)' not found")
 _REFUSED = re.compile(r"ValueError raised while resolving interpolation: (.*)")  # by a resolver of ours
+_SEVERAL_VALUES = re.compile(r"Ambiguous value for argument '(.*)'\n")
 _UNKNOWN_GROUP = re.compile(r"config group '(.+)' does not exist")
 # Hydra adds hints that lead elsewhere: how to append a new key, where it looked, a page of its manual.
 _NOT_FOR_US = (
@@ -82,6 +83,8 @@ def _explained(error: BaseException) -> str:
         node = re.search(r"full_key: (\S+)", str(error))
         return (f"{node[1]}: " if node else "") + _explained(error.__cause__)
     while error.__cause__ is not None and isinstance(error, HydraException):
+        if isinstance(error, OverrideParseException):  # what looks like a call
+            return f"{error.override!r} cannot be read ({_flat(str(error.__cause__))}). {_as_text(error.override)}"
         error = error.__cause__
     match error:
         case MissingConfigException(missing_cfg_file=str(wanted), options=list(known)):
@@ -101,6 +104,13 @@ def _explained(error: BaseException) -> str:
             return _of_a_world(unknown[1])
         case InterpolationResolutionError() if refused := _REFUSED.match(str(error)):
             return refused[1]
+        case InterpolationKeyError():
+            where = f"{error.full_key}: " if error.full_key else ""
+            return f"{where}{_flat(str(error))}. Where `${{...}}` is part of a text, write a backslash before it."
+        case HydraException() if ambiguous := _SEVERAL_VALUES.match(str(error)):
+            word = ambiguous[1]
+            wanted = "To sweep over it, add --multirun. To have it as a list, put it in [ ]."
+            return f"{word!r} has several values, between commas. {wanted} {_as_text(word)}"
         case ValidationError() if error.full_key:
             return f"{error.full_key} cannot be that: {str(error).splitlines()[0]}."
         case OverrideParseException():
@@ -121,13 +131,16 @@ def _explained(error: BaseException) -> str:
 def _of_a_word(word: str) -> str:
     """What Hydra's grammar cannot read, and how to write it."""
     key, _, value = word.partition("=")
-    odd = re.search(r"[^\w/\-\\+.$%*@?|:, '\"]", value, re.ASCII)
+    odd = re.search(r"[^\w/\-\\+.$%*@?|:, '\"]|(?<=.)['\"]", value, re.ASCII)
     if odd is None:
         return f"{word!r} cannot be read: write key=value, with quotes around blanks or commas."
-    return (
-        f"{word!r} cannot be read because of {odd[0]!r}, which a value may only have in quotation marks. Write "
-        f"{for_shell(override(key, value))}."
-    )
+    reason = f"{odd[0]!r}, which a value may only have in quotation marks"
+    return f"{word!r} cannot be read because of {reason}. Write {for_shell(override(key, value))}."
+
+
+def _as_text(word: str) -> str:
+    key, _, value = word.partition("=")
+    return f"As a text, write {for_shell(override(key, value))}."
 
 
 def _of_a_world(key: str) -> str:

@@ -70,6 +70,18 @@ COUNTS = {
     "signal_delay_s": 0,
 }
 MOST_COUNT = 10**6
+# What joblib's launcher would do with a list of cells, and the defaults: its processes are handed ours one by one.
+LEFT_OUT = {
+    "backend": None,
+    "prefer": "processes",
+    "require": None,
+    "timeout": None,
+    "pre_dispatch": "2*n_jobs",
+    "batch_size": "auto",
+    "temp_folder": None,
+    "max_nbytes": None,
+    "mmap_mode": "r",
+}
 GRID = ("hydra.sweeper.params", "${grid}")  # what conf/sweep.yaml makes of the grid of a sweep
 ONLY_HYDRAS_VALUES = re.compile(r"([^$]|\$\{hydra[.:][\w.]+\})*")
 OF_THE_WORLD = re.compile(r"\$\{world\.[\w.]+\}")
@@ -297,6 +309,12 @@ def check_hydra(config: DictConfig) -> None:
         for key, least in COUNTS.items():
             require_count(node.get(key), least, f"hydra.{name}.{key}", at_most=MOST_COUNT, or_null=True)
     check_params(sweeper.get("params"))
+    for key, default in LEFT_OUT.items() if "JoblibLauncher" in str(launcher.get("_target_")) else ():
+        if (value := launcher.get(key, default)) != default:
+            raise ValueError(
+                f"hydra.launcher.{key} must be left out, since joblib's processes are handed one cell after the other; "
+                f"got {value!r}. How many there are is n_jobs."
+            )
     for keys, value in leaves(launcher):
         if CONTROL.search("".join(keys) + str(value)):
             key = ".".join(("hydra.launcher", *keys))

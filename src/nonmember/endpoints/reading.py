@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from typing import Any
 
+from nonmember.corpora.sources.rows import NotOneValueError, unambiguous_json
 from nonmember.endpoints.errors import Unusable, is_page
 from nonmember.endpoints.service import Sent
 from nonmember.endpoints.table import Row
@@ -39,10 +40,11 @@ STILL_THINKING = (
 ENDLESS_THOUGHTS = "its thoughts do not end, and there is no answer behind them"
 
 # How models mark their thoughts where the server leaves them in the text.
+_TAGS = r"(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning|reflection|scratch_?pad|inner_?monologue|analysis)"
 _MARK = re.compile(
-    r"(?P<open><(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning)\b[^<>/]*>|\[THINK\]|◁think▷|<\|begin_of_thought\|>"
+    rf"(?P<open>(?:<|&lt;){_TAGS}\b[^<>&/]*(?:>|&gt;)|\[THINK\]|◁think▷|<\|begin_of_thought\|>"
     r"|<\|START_THINKING\|>|<\|channel>(?:thought|analysis)\b)"
-    r"|</(?:seed:)?(?:think(?:ing)?|thoughts?|reasoning)\s*>|\[/THINK\]|◁/think▷|<\|end_of_thought\|>"
+    rf"|(?:<|&lt;)/{_TAGS}\s*(?:>|&gt;)|\[/THINK\]|◁/think▷|<\|end_of_thought\|>"
     r"|<\|END_THINKING\|>|<channel\|>",
     re.IGNORECASE,
 )
@@ -283,9 +285,11 @@ def _same_text(answer: str, text: str) -> bool:
 
 def _choice(response: Mapping[str, Any]) -> Mapping[str, Any]:
     choices = response.get("choices")
-    if not isinstance(choices, list) or not choices or not isinstance(choices[0], Mapping):
+    if not isinstance(choices, list) or not choices or not all(isinstance(choice, Mapping) for choice in choices):
         raise Unusable("the answer has no choices")
-    return choices[0]
+    # One was asked for; of a server that gives more, in whatever order, the first by its own count.
+    first: Mapping[str, Any] = next((choice for choice in choices if choice.get("index") == 0), choices[0])
+    return first
 
 
 def usage(response: Mapping[str, Any]) -> tuple[int, int]:
@@ -368,7 +372,7 @@ def parsed(text: str, secrets: Sequence[str] = ()) -> tuple[str, Any]:
     """
     secrets = [secret for secret in secrets if len(secret) >= SHORTEST_SECRET]
     try:
-        value = json.loads(text)
+        value = unambiguous_json.decode(text)
         sound = without(value, secrets)
         return (text if sound == value else json.dumps(sound)), sound
     except (ValueError, RecursionError):
@@ -398,9 +402,11 @@ def form_of(text: str) -> str:
     if start[0] not in "{[":
         return "text that is no JSON"
     try:
-        json.loads(text)
+        unambiguous_json.decode(text)
     except RecursionError:
         return "JSON nested beyond reason"
+    except NotOneValueError as error:
+        return f"JSON that {str(error).rstrip('.')}"
     except ValueError:
         return "JSON that breaks off or is damaged"
     return "other JSON"

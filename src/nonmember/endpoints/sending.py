@@ -207,7 +207,7 @@ class Sending:
             raise self._unconnected(error.__cause__, httpx2) from None
         except UnicodeEncodeError:
             raise NotAccepted("its text is not valid Unicode") from None
-        text, response = parsed(raw.content.decode("utf-8", "replace"), self._secrets)
+        text, response = parsed(raw.content.decode("utf-8-sig", "replace"), self._secrets)
         if not isinstance(response, Mapping) or not response.get("choices"):
             raise self._unlike_openai(text, response)
         check_length(sent, response)

@@ -41,7 +41,7 @@ def put_on(base: Any, path: str, revision: str | None, *, merged: bool) -> Any:
         ValueError: The adapter does more than change layers of the base, or it is not this base's.
     """
     config = _config(path, revision)
-    weights = load_file(_file(path, WEIGHTS, revision))
+    weights = _once(load_file(_file(path, WEIGHTS, revision)))
     own, embeddings = set(base.state_dict()), _embeddings(base)
     _grow(base, embeddings, weights, config)
     with warnings.catch_warnings():
@@ -68,6 +68,17 @@ def put_on(base: Any, path: str, revision: str | None, *, merged: bool) -> Any:
     if merged:
         return model.merge_and_unload(safe_merge=True).requires_grad_(True).eval()
     return model.get_base_model().eval()
+
+
+def _once(weights: Mapping[str, Tensor]) -> Mapping[str, Tensor]:
+    """Embeddings that were trained whole and got rows, which peft writes three times, as it reads them alone: without
+    the same under their place in its wrapper, and without those that they stand for."""
+    copies = {name: name.replace(".modules_to_save.", ".") for name in weights if ".modules_to_save." in name}
+    needless = set()
+    for name, read in copies.items():
+        if read in weights and torch.equal(weights[name], weights[read]):
+            needless |= {name, name.replace(".modules_to_save.", ".original_module.")}
+    return {name: tensor for name, tensor in weights.items() if name not in needless}
 
 
 def _file(path: str, name: str, revision: str | None) -> Path:

@@ -151,7 +151,7 @@ def json_value(content: bytes, where: str) -> object:
     Python writes, are numbers."""
     text = text_of(content, where)
     with _refused_as_json(where):
-        return _decoder.decode(text)
+        return unambiguous_json.decode(text)
 
 
 def json_items(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
@@ -169,7 +169,7 @@ def json_items(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
         line, counted = line + text.count("\n", counted, position), position
         where = f"{path}, item {number} (line {line})"
         with _refused_as_json(where):
-            value, end = _decoder.raw_decode(text, position)
+            value, end = unambiguous_json.raw_decode(text, position)
         yield where, value
         end = _after_space(text, end)
         if text[end : end + 1] == "]" and end + 1 == len(text):
@@ -196,19 +196,23 @@ def _refused_as_json(where: str) -> Iterator[None]:
             f"{where} must be one JSON object, but it cannot be read ({error.msg}, column {error.colno}). "
             "Is the line cut, the object printed over several lines, or the file something other than JSON lines?"
         ) from error
-    except _NotOneValue as error:
-        raise ValueError(f"{where} {error}") from error
+    except NotOneValueError as error:
+        raise ValueError(f"{where} {error} {error.advice}") from error
 
 
-class _NotOneValue(ValueError):
-    """Well-formed JSON whose value is not certain. The message goes on after a place."""
+class NotOneValueError(ValueError):
+    """Well-formed JSON whose value is not certain. The message goes on after a place; advice: to who wrote it."""
+
+    def __init__(self, message: str, advice: str) -> None:
+        super().__init__(message)
+        self.advice = advice
 
 
 def _object(pairs: list[tuple[str, object]]) -> dict[str, object]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, number in Counter(name for name, _ in pairs).items() if number > 1]
-        raise _NotOneValue(f"names {first_few(map(repr, names))} twice in one object. Keep one of the two.")
+        raise NotOneValueError(f"names {first_few(map(repr, names))} twice in one object.", "Keep one of the two.")
     return found
 
 
@@ -216,7 +220,7 @@ def _whole_number(digits: str) -> int:
     try:
         return int(digits)
     except ValueError:
-        raise _NotOneValue(f"has a number of {len(digits.lstrip('-')):,} digits. Write it as text.") from None
+        raise NotOneValueError(f"has a number of {len(digits.lstrip('-')):,} digits.", "Write it as text.") from None
 
 
-_decoder = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole_number)
+unambiguous_json = json.JSONDecoder(object_pairs_hook=_object, parse_int=_whole_number)
