@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from nonmember.checks import require_count, require_distinct, require_kind, requ
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Access, Answers
 from nonmember.endpoints.asked import Asked
+from nonmember.methods.details import Details, LadderDetails
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantity, Reordered, Scored
 from nonmember.records import Corpus, FloatArray, VectorArray
@@ -47,7 +48,8 @@ __all__ = [
     "Settled",
     "TestOutcome",
     "Verdict",
-    "finite",
+    "known_details",
+    "known_methods",
     "method_named",
     "on_suspect",
     "require_resamples",
@@ -163,42 +165,54 @@ class ScoredDocuments:
     excluded: Mapping[str, Exclusion] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TestOutcome:
     """What a method concludes.
 
-    statistic, p_value, ci_low, ci_high: NaN where undefined.   details: further named numbers, shown in the result.
+    statistic, p_value, ci_low, ci_high: NaN where undefined.   details: further numbers, as the method declares them.
     distribution: resampled statistics, empty where the method has none.
     """
 
     __test__: ClassVar[bool] = False  # pytest takes classes called Test... for tests
-    statistic: float
-    p_value: float
-    ci_low: float
-    ci_high: float
+    statistic: float = np.nan
+    p_value: float = np.nan
+    ci_low: float = np.nan
+    ci_high: float = np.nan
     alpha: float
     verdict: Verdict
     allowed_claim: str
     warnings: Sequence[str] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Details = field(default_factory=Details)
     distribution: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def invalid(cls, reasons: Sequence[str], *, alpha: float, details: Details | None = None) -> Self:
+        """Where there is nothing to compute, for these reasons."""
+        return cls(
+            alpha=alpha, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=tuple(reasons),
+            details=details or Details(),
+        )  # fmt: skip
+
+    def made_invalid(self, warnings: Sequence[str]) -> Self:
+        """The same numbers, of which nothing may be concluded. warnings: all of them."""
+        return replace(self, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=tuple(warnings))
 
 
 @dataclass(frozen=True)
 class Settled:
     """A method with settings that were chosen on other text than the suspect set. obstacle: why nothing can be chosen;
-    empty where something was.   details: for the result."""
+    empty where something was.   ladder: what was tried."""
 
     method: Method
     obstacle: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    ladder: LadderDetails | None = None
 
 
 class Method(ABC):
     """One file and one YAML per method.
 
     statistic_name: what the statistic is called where results are shown.   statistic_bounds: least and greatest value
-    it can have; None where it has none.   picture: of what the method looks at.
+    it can have; None where it has none.   picture: of what the method looks at.   details_type: of its outcomes.
 
     claim: what a p-value below alpha speaks for; None where the method has no test.   null_hypothesis: which the
     p-value is of, in a sentence.
@@ -210,6 +224,7 @@ class Method(ABC):
     claim: ClassVar[Claim | None] = None
     null_hypothesis: ClassVar[str] = ""
     picture: ClassVar[Picture] = "scores"
+    details_type: ClassVar[type[Details]] = Details
     target_access: ClassVar[Access | None]  # None: the method looks at texts alone
     min_documents: ClassVar[int]
     alpha: float
@@ -317,18 +332,22 @@ class Method(ABC):
 
 def method_named(name: str) -> type[Method]:
     """The method that a result names, among those that are loaded; `Method` itself, with its defaults, for another."""
+    return next((one for one in known_methods() if one.name == name), Method)
+
+
+def known_methods() -> Iterator[type[Method]]:
+    """Those that are loaded and have a name."""
     waiting: list[type[Method]] = [Method]  # type: ignore[type-abstract]
     while waiting:
         method = waiting.pop()
-        if vars(method).get("name") == name:
-            return method
+        if "name" in vars(method):
+            yield method
         waiting += method.__subclasses__()
-    return Method
 
 
-def finite(value: float) -> float | None:
-    """As it stands in details, where JSON has no NaN."""
-    return float(value) if np.isfinite(value) else None
+def known_details() -> dict[str, type[Details]]:
+    """What each method that is loaded declares for its results, by its name."""
+    return {method.name: method.details_type for method in known_methods()}
 
 
 def require_score(value: object) -> None:

@@ -26,10 +26,10 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    finite,
     require_score,
     units,
 )
+from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
@@ -54,6 +54,27 @@ CLAIMS: Mapping[Verdict, str] = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class GainDetails(Details):
+    """Of results of `DifferenceInDifferences`.
+
+    Attributes:
+        t: Welch's, with variances by clusters.
+        degrees_of_freedom: Of that t.
+        effect_size: Of the difference, in standard deviations of single documents.
+        mean: Group -> mean of the target's score less the reference's, in units of the score.
+        num_clusters: Group -> number of its clusters.
+        num_heldout: Documents of the held-out set.
+    """
+
+    t: float
+    degrees_of_freedom: float
+    effect_size: float
+    mean: Mapping[str, float]
+    num_clusters: Mapping[str, int]
+    num_heldout: int
+
+
 @dataclass(frozen=True)
 class DifferenceInDifferences(Method):
     """The statistic is the mean of score(target) - score(reference) over suspect documents less that over held-out
@@ -73,6 +94,7 @@ class DifferenceInDifferences(Method):
         "The target's score less the reference's is on average no higher on suspect documents than on held-out ones."
     )
     picture: ClassVar[Picture] = "gains"
+    details_type: ClassVar[type[Details]] = GainDetails
     target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
     min_documents: ClassVar[int] = 30
 
@@ -108,7 +130,7 @@ class DifferenceInDifferences(Method):
         numbers = [len(set(names)) for names in clusters]
         few = self._too_few(groups, numbers)
         if min(numbers) < 2:
-            return TestOutcome(np.nan, np.nan, np.nan, np.nan, self.alpha, "invalid", CLAIMS["invalid"], (few,))
+            return TestOutcome.invalid([few], alpha=self.alpha)
         test = mean_difference(suspect, heldout, *clusters, alpha=self.alpha)
         verdict: Verdict = "evidence_of_membership" if test.p_value < self.alpha else "inconclusive"
         warnings = [SAME_DISTRIBUTION, REFERENCE_READ]
@@ -125,14 +147,14 @@ class DifferenceInDifferences(Method):
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
             warnings=warnings,
-            details={
-                "t": finite(test.t),
-                "degrees_of_freedom": finite(test.degrees_of_freedom),
-                "effect_size": finite(test.effect_size),
-                "mean": {SUSPECT: float(suspect.mean()), HELDOUT: float(heldout.mean())},
-                "num_clusters": dict(zip((SUSPECT, HELDOUT), test.num_clusters, strict=True)),
-                "num_heldout": len(heldout),
-            },
+            details=GainDetails(
+                t=test.t,
+                degrees_of_freedom=test.degrees_of_freedom,
+                effect_size=test.effect_size,
+                mean={SUSPECT: float(suspect.mean()), HELDOUT: float(heldout.mean())},
+                num_clusters=dict(zip((SUSPECT, HELDOUT), test.num_clusters, strict=True)),
+                num_heldout=len(heldout),
+            ),
         )
 
     def _too_few(self, groups: Sequence[ScoredDocuments], num_clusters: Sequence[int]) -> str:

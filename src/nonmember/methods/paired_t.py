@@ -24,12 +24,24 @@ from nonmember.methods.base import (
     on_suspect,
     require_score,
 )
+from nonmember.methods.details import Details
 from nonmember.methods.prism.prism import distilled_reference
 from nonmember.models import ModelSpec
 from nonmember.records.groups import SUSPECT
 from nonmember.scores import Score
 from nonmember.stats.paired import paired_t_less
 from nonmember.training.recipes import Distillation, require_distillation
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedDetails(Details):
+    """Of results of `PairedT`.
+
+    Attributes:
+        mean_difference: Of the scores under target and distilled reference, in units of the score.
+    """
+
+    mean_difference: float
 
 
 @dataclass(frozen=True)
@@ -48,6 +60,7 @@ class PairedT(Method):
         "The suspect documents score on average no lower under the target than under the distilled reference."
     )
     picture: ClassVar[Picture] = "pairs"
+    details_type: ClassVar[type[Details]] = PairedDetails
     target_access: ClassVar[Access] = Access.FULL_LOGITS
     min_documents: ClassVar[int] = 30
 
@@ -72,13 +85,11 @@ class PairedT(Method):
         return TestOutcome(
             statistic=test.statistic,
             p_value=test.p_value,
-            ci_low=np.nan,
-            ci_high=np.nan,
             alpha=self.alpha,
             verdict="score_only",
             allowed_claim=(
                 "None: this baseline is known to fail in both directions (PRISM, table 10). Shown for comparison."
             ),
             warnings=(test.warning,) if test.warning else (),
-            details={"mean_difference": test.mean_difference},
+            details=PairedDetails(mean_difference=test.mean_difference),
         )
