@@ -96,8 +96,8 @@ def _require_access(audit: Audit, builder: Builder) -> None:
     method = audit.method
     needed = [(one.access, one.model) for one in audit.measurements]
     needed += [parent for one in audit.measurements for parent in _made_of(one.model)]
-    if method.target_access is not None:
-        needed.append((method.target_access, audit.target))
+    if (access := method.requirements.access) is not None:
+        needed.append((access, audit.target))
     for access, model in sorted(needed, key=lambda one: -one[0]):  # the most first: it is what is missed
         model.require(builder, access, method.name)
 

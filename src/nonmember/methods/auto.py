@@ -14,7 +14,6 @@ import numpy as np
 
 from nonmember.checks import require_choice, require_count, require_distinct, require_flag
 from nonmember.methods.base import (
-    Access,
     Claim,
     DocumentGroup,
     Method,
@@ -25,6 +24,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.details import Details
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.stats.merging import harmonic_mean_p, twice_the_mean
 from nonmember.stats.multiplicity import holm
 
@@ -135,8 +135,7 @@ class Auto(Method):
 
     name: ClassVar[str] = "auto"
     details_type: ClassVar[type[Details]] = AutoDetails
-    target_access: ClassVar[Access | None] = None
-    min_documents: ClassVar[int] = 2
+    requirements: ClassVar[Requirements] = Requirements(access=None, documents=2)
 
     def __post_init__(self) -> None:
         super().__post_init__()

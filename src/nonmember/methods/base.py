@@ -24,6 +24,7 @@ from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantit
 from nonmember.records import Corpus, FloatArray, VectorArray
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 
 __all__ = [
@@ -42,6 +43,7 @@ __all__ = [
     "OrderQuantity",
     "Picture",
     "Reordered",
+    "Requirements",
     "Roles",
     "Scored",
     "ScoredDocuments",
@@ -213,6 +215,7 @@ class Method(ABC):
 
     statistic_name: what the statistic is called where results are shown.   statistic_bounds: least and greatest value
     it can have; None where it has none.   picture: of what the method looks at.   details_type: of its outcomes.
+    requirements: what it needs with its usual settings.
 
     claim: what a p-value below alpha speaks for; None where the method has no test.   null_hypothesis: which the
     p-value is of, in a sentence.
@@ -225,8 +228,7 @@ class Method(ABC):
     null_hypothesis: ClassVar[str] = ""
     picture: ClassVar[Picture] = "scores"
     details_type: ClassVar[type[Details]] = Details
-    target_access: ClassVar[Access | None]  # None: the method looks at texts alone
-    min_documents: ClassVar[int]
+    requirements: ClassVar[Requirements]
     alpha: float
     max_tokens: int
 
@@ -320,7 +322,7 @@ class Method(ABC):
 
     def least(self, group: str) -> int:
         """How many documents a group must have."""
-        return self.min_documents
+        return self.requirements.documents
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:  # noqa: B027 (most have nothing to refuse)
         """Refuse documents, by group, that the method cannot work with, before anything is made for them."""

@@ -25,6 +25,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.details import Details
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindAuc, BlindBaseline, blind_baseline
 
 MOST_FOLDS = 1_000
@@ -63,8 +64,7 @@ class Blind(Method):
     statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "aucs"
     details_type: ClassVar[type[Details]] = BlindDetails
-    target_access: ClassVar[None] = None
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = Requirements(access=None, documents=30, inputs=("heldout",))
 
     def __post_init__(self) -> None:
         super().__post_init__()

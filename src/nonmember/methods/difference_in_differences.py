@@ -33,6 +33,7 @@ from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.mean_difference import mean_difference
 
@@ -95,8 +96,9 @@ class DifferenceInDifferences(Method):
     )
     picture: ClassVar[Picture] = "gains"
     details_type: ClassVar[type[Details]] = GainDetails
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=30, inputs=("heldout", "reference"), same_draw=True, passes=4
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -160,10 +162,10 @@ class DifferenceInDifferences(Method):
     def _too_few(self, groups: Sequence[ScoredDocuments], num_clusters: Sequence[int]) -> str:
         """What is left where documents could not be scored."""
         for name, group, number in zip((SUSPECT, HELDOUT), groups, num_clusters, strict=True):
-            if len(group.doc_ids) < self.min_documents or number < MIN_CLUSTERS:
+            if len(group.doc_ids) < self.requirements.documents or number < MIN_CLUSTERS:
                 return (
                     f"{len(group.doc_ids)} documents of {number} clusters are left of the {name} set; the test needs "
-                    f"{self.min_documents} documents and {MIN_CLUSTERS} clusters."
+                    f"{self.requirements.documents} documents and {MIN_CLUSTERS} clusters."
                 )
         return ""
 

@@ -39,6 +39,7 @@ from nonmember.methods.details import Details
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Loss, Score
 from nonmember.stats._arrays import BoolArray
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
@@ -177,8 +178,9 @@ class Fsd(Method):
     statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "changes"
     details_type: ClassVar[type[Details]] = FsdDetails
-    target_access: ClassVar[Access] = Access.WEIGHTS
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.WEIGHTS, documents=30, inputs=("heldout", "unseen"), passes=8, tuned=1, epochs=3
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -227,7 +229,7 @@ class Fsd(Method):
 
     def least(self, group: str) -> int:
         """Of the documents tuned on, a batch."""
-        return self.training.optimization.batch_size if group == UNSEEN else self.min_documents
+        return self.training.optimization.batch_size if group == UNSEEN else self.requirements.documents
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         unseen = shown_by(corpora[UNSEEN])
@@ -267,7 +269,7 @@ class Fsd(Method):
         nll = {role: -float(unseen.values[column(role, PROGRESS)].mean()) for role in (BASE, TUNED)}
         shown = rankings[self.score_name][FSD]
         smallest = min(len(members.doc_ids), len(others.doc_ids))
-        verdict: Verdict = "invalid" if smallest < self.min_documents else "score_only"
+        verdict: Verdict = "invalid" if smallest < self.requirements.documents else "score_only"
         return TestOutcome(
             statistic=shown.auc,
             ci_low=shown.auc_low,
@@ -325,9 +327,11 @@ class Fsd(Method):
         )  # fmt: skip
 
     def _few(self, smallest: int) -> list[str]:
-        if smallest >= self.min_documents:
+        if smallest >= self.requirements.documents:
             return []
-        return [f"{smallest} documents of one set are left; the comparison needs at least {self.min_documents}."]
+        return [
+            f"{smallest} documents of one set are left; the comparison needs at least {self.requirements.documents}."
+        ]
 
 
 def column(role: str, score: Score) -> str:

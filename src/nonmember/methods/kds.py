@@ -35,6 +35,7 @@ from nonmember.methods.order import OrderTest, statistic_of
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.kernels import Bandwidth, KernelDivergence, check_bandwidth, kernel_divergence
 from nonmember.training import Trained
@@ -111,8 +112,9 @@ class Kds(Method):
     statistic_name: ClassVar[str] = "KDS"
     picture: ClassVar[Picture] = "changes"
     details_type: ClassVar[type[Details]] = KdsDetails
-    target_access: ClassVar[Access] = Access.WEIGHTS
-    min_documents: ClassVar[int] = 1  # fewer than 3 have a result, which says that it is invalid
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.WEIGHTS, documents=1, passes=2, tuned=1
+    )  # fewer than 3 have a result, which says that it is invalid
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -146,7 +148,7 @@ class Kds(Method):
         }
 
     def least(self, group: str) -> int:
-        return self.order_test.least(SUSPECT) if group == ORDER and self.order_test else self.min_documents
+        return self.order_test.least(SUSPECT) if group == ORDER and self.order_test else self.requirements.documents
 
     # What it means ------------------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.details import Details
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.classification import roc_auc
 
@@ -71,8 +72,9 @@ class Levels(Method):
     name: ClassVar[str] = "levels"
     statistic_name: ClassVar[str] = "mean score"
     details_type: ClassVar[type[Details]] = LevelDetails
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 2
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=2, inputs=("reference", "general"), passes=3
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -31,6 +31,7 @@ from nonmember.methods.base import (
 from nonmember.methods.details import Details
 from nonmember.records import FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import MaxK, MinK, Perplexity, Perturbed, ReferenceDifference, ReferenceRatio, Score, Zlib
 from nonmember.scores.perturbations import Quantity
 from nonmember.stats.inference import OutlierMode, dataset_inference
@@ -109,8 +110,9 @@ class LlmDi(Method):
     )
     picture: ClassVar[Picture] = "groups"
     details_type: ClassVar[type[Details]] = InferenceDetails
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=30, inputs=("heldout",), same_draw=True, passes=2
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -34,6 +34,7 @@ from nonmember.methods.base import (
 from nonmember.methods.details import INLINED, Details
 from nonmember.models import ModelSpec
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.stats.order import OrderStatistic, order_test
 
 TARGET, CONTROL = "target", "control"
@@ -110,8 +111,9 @@ class OrderTest(Method):
     null_hypothesis: ClassVar[str] = "The target finds the file no more likely in its own order than in random ones."
     picture: ClassVar[Picture] = "shards"
     details_type: ClassVar[type[Details]] = OrderDetails
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 2  # shards
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=2, inputs=("order",), passes=251
+    )  # shards
 
     def __post_init__(self) -> None:
         super().__post_init__()

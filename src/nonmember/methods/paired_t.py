@@ -7,13 +7,12 @@ Its verdict is therefore never more than `score_only`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from nonmember.methods.base import (
-    Access,
     Claim,
     DocumentGroup,
     Method,
@@ -25,9 +24,10 @@ from nonmember.methods.base import (
     require_score,
 )
 from nonmember.methods.details import Details
-from nonmember.methods.prism.prism import distilled_reference
+from nonmember.methods.prism.prism import Prism, distilled_reference
 from nonmember.models import ModelSpec
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.paired import paired_t_less
 from nonmember.training.recipes import Distillation, require_distillation
@@ -61,8 +61,7 @@ class PairedT(Method):
     )
     picture: ClassVar[Picture] = "pairs"
     details_type: ClassVar[type[Details]] = PairedDetails
-    target_access: ClassVar[Access] = Access.FULL_LOGITS
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = replace(Prism.requirements, inputs=("reference",))
 
     def __post_init__(self) -> None:
         super().__post_init__()

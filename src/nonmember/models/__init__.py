@@ -1,6 +1,5 @@
 """Models: kinds, loading, the forward pass, prompting."""
 
-from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, Whole, label_of
 from nonmember.models.kinds.in_memory import InMemory
 from nonmember.models.kinds.noised import Noised
@@ -8,6 +7,7 @@ from nonmember.models.kinds.perturbed import PerturbedOutputs
 from nonmember.models.kinds.pretrained import Gguf, PackagedGguf, Pretrained
 from nonmember.models.kinds.rounded import RoundedWeights
 from nonmember.models.kinds.scratch import Scratch, TrainedTokenizer
+from nonmember.records.requirements import Access
 
 __all__ = [
     "Access",

@@ -42,6 +42,7 @@ from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, Gates, health_measur
 from nonmember.models import ModelSpec, Noised, label_of
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import HELDOUT, SUSPECT, THIRD
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import CorrelationDifference, difference_of_dependent_correlations
 from nonmember.stats.correlation import RankMetric, rank_correlation
@@ -189,8 +190,9 @@ class Clearance(Method):
     )
     picture: ClassVar[Picture] = "ranks"
     details_type: ClassVar[type[Details]] = ClearanceDetails
-    target_access: ClassVar[Access] = Access.FULL_LOGITS
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.FULL_LOGITS, documents=30, inputs=("base", "general"), passes=22, tuned=14, controls=6
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -407,8 +409,8 @@ class Clearance(Method):
         for name, findings in shams.items():
             if not failures(findings):
                 yield f"{name} passed every gate, so the gates cannot tell a distilled reference from a sham."
-        if num_documents < self.min_documents:
-            yield f"{num_documents} documents are left; the test needs at least {self.min_documents}."
+        if num_documents < self.requirements.documents:
+            yield f"{num_documents} documents are left; the test needs at least {self.requirements.documents}."
 
     def _claim(self, verdict: Verdict) -> str:
         if verdict == "invalid":

@@ -28,6 +28,7 @@ from nonmember.methods.base import (
 from nonmember.methods.decop.answers import Comparison, comparison
 from nonmember.methods.details import Details
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.multiplicity import holm
 from nonmember.stats.two_groups import GroupComparison, compare_groups
@@ -72,8 +73,9 @@ class DecopBaselines(Method):
     statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "groups"
     details_type: ClassVar[type[Details]] = BaselineDetails
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 5
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=5, inputs=("heldout",), passes=2
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -57,6 +57,7 @@ from nonmember.methods.details import INLINED, Details
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
+from nonmember.records.requirements import Requirements
 from nonmember.stats.blind_choice import BlindGuess
 from nonmember.stats.letter_choice import calibration_offsets
 from nonmember.stats.two_groups import GroupComparison, compare_groups
@@ -173,8 +174,13 @@ class Decop(Method):
     )
     picture: ClassVar[Picture] = "answers"
     details_type: ClassVar[type[Details]] = DecopDetails
-    target_access: ClassVar[Access] = Access.TEXT
-    min_documents: ClassVar[int] = FEWEST_UNITS
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.TEXT,
+        documents=FEWEST_UNITS,
+        inputs=("heldout", "works", "titles", "follows", "rephraser"),
+        questions=24,
+        answer_tokens=4,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

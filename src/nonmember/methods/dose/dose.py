@@ -42,6 +42,7 @@ from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import SUSPECT, THIRD
+from nonmember.records.requirements import Requirements
 from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, dose_curve
 from nonmember.stats.partial_use import PartialUse, partial_use
 
@@ -138,8 +139,9 @@ class Dose(Method):
     )
     picture: ClassVar[Picture] = "dose"
     details_type: ClassVar[type[Details]] = DoseDetails
-    target_access: ClassVar[Access] = Access.FULL_LOGITS
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.FULL_LOGITS, documents=30, inputs=("base", "general"), passes=12, controls=10
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -341,8 +343,8 @@ class Dose(Method):
 
     def _reasons(self, num_documents: int) -> Iterator[str]:
         """Against any verdict."""
-        if num_documents < self.min_documents:
-            yield f"{num_documents} documents are left; the test needs at least {self.min_documents}."
+        if num_documents < self.requirements.documents:
+            yield f"{num_documents} documents are left; the test needs at least {self.requirements.documents}."
 
     def _verdict(self, reading: DoseReading, refused: bool, knows_related: bool) -> Verdict:
         if refused:

@@ -45,6 +45,7 @@ from nonmember.methods.extraction.name_cloze_prompts import fill_in
 from nonmember.methods.one_question import Unanswered, reads_as_refusal, share_of_readable, unanswered
 from nonmember.records import Corpus, Document, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.stats.two_groups import GroupComparison, compare_groups
 
 CLOZE, MASKED = "cloze", "masked"  # columns of scores.parquet
@@ -214,8 +215,9 @@ class NameCloze(Method):
     null_hypothesis: ClassVar[str] = "The target gives as many of the names in suspect works as of those in clean ones."
     picture: ClassVar[Picture] = "answers"
     details_type: ClassVar[type[Details]] = ClozeDetails
-    target_access: ClassVar[Access] = Access.TEXT
-    min_documents: ClassVar[int] = 2
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.TEXT, documents=2, inputs=("heldout", "works", "titles", "follows"), questions=1, answer_tokens=16
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

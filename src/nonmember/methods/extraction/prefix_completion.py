@@ -41,6 +41,7 @@ from nonmember.methods.one_question import Unanswered, reads_as_refusal, share_o
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.records.spans import Spans, first_tokens, words
 from nonmember.stats.proportions import exact_interval, exact_upper_bound, fisher_greater, shares_greater
 
@@ -201,8 +202,9 @@ class PrefixCompletion(Method):
     )
     picture: ClassVar[Picture] = "answers"
     details_type: ClassVar[type[Details]] = CompletionDetails
-    target_access: ClassVar[Access] = Access.TEXT
-    min_documents: ClassVar[int] = 2
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.TEXT, documents=2, inputs=("heldout", "works", "titles", "follows"), questions=2, answer_tokens=60
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -286,10 +288,11 @@ class PrefixCompletion(Method):
         return fisher_greater(*(n for one in told.values() for n in (one["num_matched"], one["num_documents"])))
 
     def _reasons_against(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
+        least = self.requirements.documents
         return [
-            f"{len(group.doc_ids)} documents of the {name} set have an answer; the least are {self.min_documents}."
+            f"{len(group.doc_ids)} documents of the {name} set have an answer; the least are {least}."
             for name, group in documents.items()
-            if len(group.doc_ids) < self.min_documents
+            if len(group.doc_ids) < least
         ]
 
 

@@ -35,6 +35,7 @@ from nonmember.methods.details import Details
 from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd, hits_of
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc
@@ -109,8 +110,7 @@ class McPddGroups(Method):
     statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "answers"
     details_type: ClassVar[type[Details]] = GroupDetails
-    target_access: ClassVar[Access] = Access.FULL_LOGITS
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = replace(McPdd.requirements, access=Access.FULL_LOGITS)
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -43,6 +43,7 @@ from nonmember.methods.mc_pdd.prompts import IN_NAME, MaskedWords, Match, stop_w
 from nonmember.methods.mc_pdd.words import Strategy
 from nonmember.records import Corpus
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.stats.hit_rates import Hits, RateDifference, difference_of_rates
 
 ReferenceKind = Literal["non_member", "member"]
@@ -175,8 +176,14 @@ class McPdd(Method):
     statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
     picture: ClassVar[Picture] = "answers"
     details_type: ClassVar[type[Details]] = McPddDetails
-    target_access: ClassVar[Access] = Access.TEXT
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.TEXT,
+        documents=30,
+        inputs=("heldout", "titles", "follows"),
+        same_draw=True,
+        questions=2,
+        answer_tokens=60,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -284,9 +291,9 @@ class McPdd(Method):
         """Why the rates mean nothing."""
         reasons = []
         for name, group in documents.items():
-            if (number := len(group.doc_ids)) < self.min_documents:
+            if (number := len(group.doc_ids)) < self.requirements.documents:
                 reasons.append(
-                    f"{number} documents of the {name} set are left; at least {self.min_documents} are needed."
+                    f"{number} documents of the {name} set are left; at least {self.requirements.documents} are needed."
                 )
             if (invalid := 1 - valid_share(group.answers[HITS])) > self.max_invalid:
                 reasons.append(

@@ -35,6 +35,7 @@ from nonmember.methods.pacost.prompts import IS_IT_CORRECT, REPHRASE
 from nonmember.models import ModelSpec
 from nonmember.records import FloatArray, Prompt, Question
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import AnswerProbability
 from nonmember.stats.paired import paired_t_greater
 
@@ -106,8 +107,9 @@ class Pacost(Method):
     rephrase: ClassVar[Prompt] = REPHRASE
     question: ClassVar[Question] = IS_IT_CORRECT
     details_type: ClassVar[type[Details]] = PacostDetails
-    target_access: ClassVar[Access] = Access.TOP_LOGPROBS
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.TOP_LOGPROBS, documents=30, inputs=("rephraser", "follows"), questions=2, answer_tokens=1
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -182,8 +184,10 @@ class Pacost(Method):
         """Why the confidences mean nothing; empty where they do mean something."""
         reasons = []
         n = len(values["original"])
-        if n < self.min_documents:
-            reasons.append(f"{n} documents with a rephrasing are left; the test needs at least {self.min_documents}.")
+        if n < self.requirements.documents:
+            reasons.append(
+                f"{n} documents with a rephrasing are left; the test needs at least {self.requirements.documents}."
+            )
         if median_mass < self.min_answer_mass:
             reasons.append(
                 f"The target does not answer the question: its median probability of Yes or No is {median_mass:.2g}, "

@@ -38,6 +38,7 @@ from nonmember.methods.prism.ladder import Ladder, climb, rung, with_rate
 from nonmember.methods.prism.prism_gates import PrismGates
 from nonmember.models import ModelSpec, label_of
 from nonmember.records.groups import SUSPECT, THIRD
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_p_value, difference_of_dependent_correlations
 from nonmember.stats.correlation import RankMetric, rank_correlation
@@ -129,8 +130,9 @@ class Prism(Method):
     )
     picture: ClassVar[Picture] = "ranks"
     details_type: ClassVar[type[Details]] = PrismDetails
-    target_access: ClassVar[Access] = Access.FULL_LOGITS
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.FULL_LOGITS, documents=30, inputs=("reference", "general"), passes=3, tuned=1
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -207,9 +209,9 @@ class Prism(Method):
         n = difference.num_documents
         warnings: list[str] = []
         verdict: Verdict = "evidence_of_non_membership" if difference.p_value < self.alpha else "inconclusive"
-        if n < self.min_documents:
+        if n < self.requirements.documents:
             verdict = "invalid"
-            warnings.append(f"{n} documents are left; the test needs at least {self.min_documents}.")
+            warnings.append(f"{n} documents are left; the test needs at least {self.requirements.documents}.")
         elif n < FEW_DOCUMENTS:
             warnings.append(f"{n} documents: below {FEW_DOCUMENTS} the p-value is unstable (PRISM, figure 3).")
         elif n > MANY_DOCUMENTS:

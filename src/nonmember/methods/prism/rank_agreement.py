@@ -28,6 +28,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.details import Details
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_correlation
 from nonmember.stats.correlation import RankMetric
@@ -61,8 +62,9 @@ class RankAgreement(Method):
     statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
     picture: ClassVar[Picture] = "ranks"
     details_type: ClassVar[type[Details]] = AgreementDetails
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=30, inputs=("reference",), passes=2
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -33,6 +33,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.details import Details
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_correlation
 
@@ -83,13 +84,14 @@ class RankShift(Method):
     statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
     picture: ClassVar[Picture] = "ranks"
     details_type: ClassVar[type[Details]] = ShiftDetails
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 30
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=30, inputs=("reference",), passes=2
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_score(self.score)
-        require_count(self.num_bins, 2, "num_bins", at_most=self.min_documents // 2)
+        require_count(self.num_bins, 2, "num_bins", at_most=self.requirements.documents // 2)
         require_resamples(self.num_resamples, self.alpha)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
