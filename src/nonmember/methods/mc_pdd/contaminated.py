@@ -44,7 +44,12 @@ class McPddContaminated(Method):
     statistic_name: ClassVar[str] = McPdd.statistic_name
     statistic_bounds: ClassVar[Bounds] = McPdd.statistic_bounds
     picture: ClassVar[Picture] = McPdd.picture
-    requirements: ClassVar[Requirements] = replace(McPdd.requirements, access=Access.WEIGHTS, tuned=1)
+    requirements: ClassVar[Requirements] = replace(
+        McPdd.requirements,
+        access=Access.WEIGHTS,
+        inputs=("heldout", "unseen", "titles", "follows"),
+        tuned=1,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -110,7 +110,11 @@ class McPddGroups(Method):
     statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "answers"
     details_type: ClassVar[type[Details]] = GroupDetails
-    requirements: ClassVar[Requirements] = replace(McPdd.requirements, access=Access.FULL_LOGITS)
+    requirements: ClassVar[Requirements] = replace(
+        McPdd.requirements,
+        access=Access.FULL_LOGITS,
+        inputs=("heldout", "reference", "general", "titles", "follows"),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
