@@ -22,9 +22,10 @@ from nonmember_verify.known import METHOD_SETTINGS, SCORE_SETTINGS
 ROOT = Path(__file__).parents[1]
 METHODS = {one.name: one for one in known_methods() if one.__module__.startswith("nonmember.")}
 SCORES = {
-    name: kind for name, kind in vars(scores).items()
+    name: kind
+    for name, kind in vars(scores).items()
     if inspect.isclass(kind) and issubclass(kind, Score) and kind is not Score
-}  # fmt: skip
+}
 DOCS = "\n".join(path.read_text() for path in sorted((ROOT / "docs/methods").glob("*.md")))
 PRESETS = yaml.safe_load((ROOT / "conf/presets/scores.yaml").read_text())["score"]
 
@@ -32,21 +33,33 @@ ABSENT = {
     # They have no test of their own, or rest on the results of others.
     ("method", "verifier"): {"auto", "blind", "levels", "mc_pdd_contaminated", "mc_pdd_groups"},
     # They conclude nothing, are forms of others, or run others.
-    ("method", "advice"): {"auto", "decop_baselines", "levels", "mc_pdd_contaminated", "mc_pdd_groups", "pacost_qa",
-                           "paired_t", "rank_agreement", "rank_shift"},
+    ("method", "advice"): {
+        "auto",
+        "decop_baselines",
+        "levels",
+        "mc_pdd_contaminated",
+        "mc_pdd_groups",
+        "pacost_qa",
+        "paired_t",
+        "rank_agreement",
+        "rank_shift",
+    },
     # They need more than one pass over the texts, or answers to questions.
     ("score", "verifier"): {"AnswerProbability", "DcPdd", "GradNorm", "Neighbourhood", "Recall"},
     # They are parts of methods.
     ("score", "preset"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed"},
     # They rank as others do, or are parts of methods.
     ("score", "arena"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed", "ReferenceDifference"},
-}  # fmt: skip
+}
 KEYS: dict[Input, tuple[str, ...]] = {  # of a config, that give an input; of what else there is none
-    "reference": ("reference",), "base": ("method.controls.base", "method.controls.stand_in", "reference"),
+    "reference": ("reference",),
+    "base": ("method.controls.base", "method.controls.stand_in", "reference"),
     "stand_in": ("method.controls.base", "method.controls.stand_in"),
     "rephraser": ("method.rephraser", "method.paraphraser"),
-    "heldout": ("data.heldout",), "unseen": ("data.unseen",), "general": ("world.general",),
-}  # fmt: skip
+    "heldout": ("data.heldout",),
+    "unseen": ("data.unseen",),
+    "general": ("world.general",),
+}
 # With less there is no verdict, or the general text is found without being named.
 OPTIONAL = {("name_cloze", "heldout"), ("prefix_completion", "heldout"), ("prism", "general")}
 
@@ -96,5 +109,9 @@ def test_what_a_method_declares_is_what_an_audit_asks_for(method: type[Method]):
 def test_the_passes_of_a_score_follow_from_what_it_observes():
     passes = {name: one.score.requirements.passes for name, one in arena.SCORES.items()}
     assert {name: number for name, number in passes.items() if number != 1} == {
-        "lowercase": 2, "ref_ratio": 2, "recall(10)": 12, "grad_norm(max)": 3, "neighbourhood(5)": 6,
-    }  # fmt: skip
+        "lowercase": 2,
+        "ref_ratio": 2,
+        "recall(10)": 12,
+        "grad_norm(max)": 3,
+        "neighbourhood(5)": 6,
+    }

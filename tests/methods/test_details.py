@@ -15,8 +15,17 @@ from nonmember.methods.base import known_details
 from nonmember.methods.details import Details
 
 ROOT = Path(__file__).parents[2]
-READERS = ("nonmember/reports", "nonmember/results", "nonmember/cli", "nonmember/tracking", "nonmember/audits",
-           "nonmember/evidence", "nonmember/advice", "nonmember_papers", "nonmember_verify")  # fmt: skip
+READERS = (
+    "nonmember/reports",
+    "nonmember/results",
+    "nonmember/cli",
+    "nonmember/tracking",
+    "nonmember/audits",
+    "nonmember/evidence",
+    "nonmember/advice",
+    "nonmember_papers",
+    "nonmember_verify",
+)
 MADE_BY_REPORTS = {"each", "seconds_per_work", "text_alone"}  # of results, before tables are made of them
 Path_ = tuple[str, ...]  # steps; those of which a part is not known have * in it
 
@@ -220,13 +229,19 @@ def test_a_name_that_no_method_declares_is_found(path: Path_):
 
 def test_what_is_read_is_found_by_any_name():
     reads = Reads()
-    reads.visit(ast.parse(
-        "told = run.statistics.details\nfor name, gate in told['gates'].items():\n    gate['value']\n"
-        "[one.get('dose') for one in told.get('controls') or ()]\ndetail('a', f'num_{x}')\n"
-    ))  # fmt: skip
+    reads.visit(
+        ast.parse(
+            "told = run.statistics.details\nfor name, gate in told['gates'].items():\n    gate['value']\n"
+            "[one.get('dose') for one in told.get('controls') or ()]\ndetail('a', f'num_{x}')\n"
+        )
+    )
     assert {path for _, path in reads.found} == {
-        ("gates",), ("gates", "*", "value"), ("controls",), ("controls", "*", "dose"), ("a", "num_*"),
-    }  # fmt: skip
+        ("gates",),
+        ("gates", "*", "value"),
+        ("controls",),
+        ("controls", "*", "dose"),
+        ("a", "num_*"),
+    }
 
 
 @pytest.mark.parametrize("declared", sorted(set(known_details().values()), key=lambda one: one.__name__))
@@ -242,5 +257,7 @@ def test_undefined_is_null_and_what_did_not_arise_is_left_out():
     declared = known_details()["prism"]
     told = declared(rho_reference_target=float("nan"), p_value_at_larger_margin=0.5, layout_auc={"heldout": 0.5})  # type: ignore[call-arg]
     assert list(told.to_json().items()) == [
-        ("rho_reference_target", None), ("p_value_at_margin_0.1", 0.5), ("layout_auc", {"heldout": 0.5}),
-    ]  # fmt: skip
+        ("rho_reference_target", None),
+        ("p_value_at_margin_0.1", 0.5),
+        ("layout_auc", {"heldout": 0.5}),
+    ]

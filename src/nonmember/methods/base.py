@@ -190,10 +190,8 @@ class TestOutcome:
     @classmethod
     def invalid(cls, reasons: Sequence[str], *, alpha: float, details: Details | None = None) -> Self:
         """Where there is nothing to compute, for these reasons."""
-        return cls(
-            alpha=alpha, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=tuple(reasons),
-            details=details or Details(),
-        )  # fmt: skip
+        invalid = cls(alpha=alpha, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=tuple(reasons))
+        return invalid if details is None else replace(invalid, details=details)
 
     def made_invalid(self, warnings: Sequence[str]) -> Self:
         """The same numbers, of which nothing may be concluded. warnings: all of them."""

@@ -389,14 +389,13 @@ def described(texts: Sequence[str]) -> TextsDetails:
 
 
 def _leaks(leaked: Leaked, num_members: int, num_others: int) -> list[str]:
+    groups = {"members": (leaked["members"], num_members), "nonmembers": (leaked["nonmembers"], num_others)}
     return [
         f"compat: {shared} of {number} {name} under test ({shared / number:.0%}) are tuned on, or come from an article "
         "of which a part is."
-        for name, shared, number in (
-            ("members", leaked["members"], num_members), ("nonmembers", leaked["nonmembers"], num_others),
-        )
+        for name, (shared, number) in groups.items()
         if shared
-    ]  # fmt: skip
+    ]
 
 
 def _idle(nll: Mapping[str, float]) -> list[str]:

@@ -22,9 +22,19 @@ class Access(IntEnum):
 # same kind, more of it, of any kind, known to be read. Facts: the order of a file, passages of works, titles, a target
 # that follows instructions.
 Input = Literal[
-    "reference", "base", "stand_in", "rephraser", "heldout", "unseen", "general", "known_read", "order", "works",
-    "titles", "follows",
-]  # fmt: skip
+    "reference",
+    "base",
+    "stand_in",
+    "rephraser",
+    "heldout",
+    "unseen",
+    "general",
+    "known_read",
+    "order",
+    "works",
+    "titles",
+    "follows",
+]
 
 
 @dataclass(frozen=True)

@@ -94,15 +94,16 @@ class Score(ABC):
     @property
     def requirements(self) -> Requirements:
         """What it needs, as its other properties declare it."""
-        inputs: dict[Input, bool] = {
-            "reference": self.needs_reference, "general": self.needs_counts, "unseen": self.shots > 0,
-        }  # fmt: skip
+        needs: dict[Input, bool] = {
+            "reference": self.needs_reference,
+            "general": self.needs_counts,
+            "unseen": self.shots > 0,
+        }
         passes = len(self.views) + self.needs_reference + 2 * self.needs_gradients  # forwards and backwards
         passes += self.shots + 1 if self.shots else 0  # the unread texts are read again before each text
         passes += self.neighbours.number if self.neighbours else 0
-        return Requirements(
-            self._access, inputs=tuple(name for name, needed in inputs.items() if needed), passes=passes
-        )
+        inputs = tuple(name for name, is_needed in needs.items() if is_needed)
+        return Requirements(self._access, inputs=inputs, passes=passes)
 
     @property
     def _access(self) -> Access:
