@@ -14,7 +14,15 @@ from nonmember.scores import Loss
 
 WORDS = tiny.random_texts(30, seed=3)
 BROKEN = [text.replace(" ", "\n", 2) for text in tiny.random_texts(30, seed=4)]
-CLAIM = Outcome(1.0, 0.001, 0.5, 1.5, 0.05, "evidence_of_membership", "It was read.")
+CLAIM = Outcome(
+    statistic=1.0,
+    p_value=0.001,
+    ci_low=0.5,
+    ci_high=1.5,
+    alpha=0.05,
+    verdict="evidence_of_membership",
+    allowed_claim="It was read.",
+)
 
 
 def groups(suspect, heldout):
@@ -27,7 +35,7 @@ def groups(suspect, heldout):
 def test_another_layout_is_invalid_with_its_number():
     found = require_one_layout(CLAIM, groups(WORDS, BROKEN), 0.7, seed=1)
     assert found.verdict == "invalid"
-    assert found.details["layout_auc"]["heldout"] > 0.9
+    assert found.details.to_json()["layout_auc"]["heldout"] > 0.9
     assert "tells the suspect from the held-out set with an AUC of" in found.warnings[-1]
     assert "nothing may be concluded" in found.allowed_claim
 
@@ -36,7 +44,7 @@ def test_another_layout_is_invalid_with_its_number():
 def test_the_same_layout_passes_and_is_recorded(suspect, heldout):
     found = require_one_layout(CLAIM, groups(suspect, heldout), 0.7, seed=1)
     assert (found.verdict, found.warnings) == ("evidence_of_membership", ())
-    assert found.details["layout_auc"]["heldout"] <= 0.7
+    assert found.details.to_json()["layout_auc"]["heldout"] <= 0.7
 
 
 def test_without_a_bound_or_anything_to_compare_nothing_is_looked_at():

@@ -7,6 +7,7 @@ import gzip
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def test_a_replay_with_calibration(nonmember, recorded):
 
 
 def test_texts_that_are_not_at_hand_are_never_used_as_if_they_were(nonmember, recorded, monkeypatch):
-    monkeypatch.setattr(Blind, "min_documents", 10)
+    monkeypatch.setattr(Blind, "requirements", replace(Blind.requirements, documents=10))
     said = nonmember("audit", "data=decop_recorded", "method=blind", "logger=none")
     assert said.status == 1
     assert "Expected text in every document" in said.err

@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from entropy import Entropies
 
-from nonmember.methods import Access, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods import Access, DocumentGroup, Method, Requirements, Roles, ScoredDocuments, TestOutcome
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,7 @@ class ConfidenceGap(Method):
     max_tokens: int
 
     name: ClassVar[str] = "confidence_gap"
-    target_access: ClassVar[Access] = Access.FULL_LOGITS
-    min_documents: ClassVar[int] = 10
+    requirements: ClassVar[Requirements] = Requirements(access=Access.FULL_LOGITS, documents=10)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         measured = {
@@ -33,9 +32,6 @@ class ConfidenceGap(Method):
         gap = values["reference"] - values["target"]
         return TestOutcome(
             statistic=float(gap.mean()),
-            p_value=np.nan,
-            ci_low=np.nan,
-            ci_high=np.nan,
             alpha=self.alpha,
             verdict="score_only",
             allowed_claim="None: a difference of entropies has no decision rule. Compare it between targets.",

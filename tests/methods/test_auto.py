@@ -31,7 +31,7 @@ def said(p, claim):
 
 def test_claims_are_joined_apart():
     found = AUTO.join([not_used("prism", 0.001), not_used("clearance", 0.01), used("llm_di", 0.6)])
-    families = found.details["families"]
+    families = found.details.to_json()["families"]
     assert found.verdict == "evidence_of_non_membership"
     assert found.p_value == families["non_membership"]["p"] == harmonic_mean_p([0.001, 0.01])
     assert families["membership"]["p"] == 0.6
@@ -52,7 +52,7 @@ def test_an_invalid_part_counts_against():
     alone = AUTO.join([not_used("prism", 0.03)])
     beside = AUTO.join([not_used("prism", 0.03), not_used("clearance", 1e-9, "invalid")])
     assert (alone.verdict, beside.verdict) == ("evidence_of_non_membership", "inconclusive")
-    assert beside.details["families"]["non_membership"]["parts"]["clearance"] == 1.0
+    assert beside.details.to_json()["families"]["non_membership"]["parts"]["clearance"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_nothing_is_said_that_no_part_says(part):
     """Of half a reading the dose meter rules out one reading and more, and none."""
     joined = AUTO.join([part, used("llm_di", 0.4), not_used("clearance", 0.3)])
     assert joined.verdict == "inconclusive"
-    assert joined.details["families"][next(iter(part.p_values))]["parts"][part.method] == 1.0
+    assert joined.details.to_json()["families"][next(iter(part.p_values))]["parts"][part.method] == 1.0
 
 
 def test_a_contradiction_is_invalid_and_says_so():

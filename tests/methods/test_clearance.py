@@ -178,12 +178,12 @@ def test_delta_like_that_of_the_untouched_controls_clears():
     assert outcome.verdict == "evidence_of_non_membership"
     assert outcome.p_value < 0.05
     assert "did not read this dataset 2 times or more" in outcome.allowed_claim
-    assert outcome.statistic > outcome.details["margin"] > 0.10
+    assert outcome.statistic > outcome.details.to_json()["margin"] > 0.10
 
 
 def test_a_positive_delta_that_readers_have_too_does_not_clear_though_prism_rejects():
     outcome = decide(scored(0.12, READ))
-    assert outcome.details["prism"]["p_value"] < 0.05
+    assert outcome.details.to_json()["prism"]["p_value"] < 0.05
     assert outcome.verdict == "inconclusive"
     assert outcome.p_value > 0.05
 
@@ -195,8 +195,8 @@ def test_excluding_a_heavier_reading_clears_where_a_lighter_one_does_not():
 
 def test_the_margin_is_that_of_the_worst_of_the_readings_that_are_excluded():
     outcome = decide(scored(0.31, {NONE: (0.3, 0.3), TWICE: (0.0, 0.02), OFTEN: (0.25, 0.27)}))
-    assert outcome.details["margin"] == outcome.details["margins"]["8x"]["bound"] > 0.25
-    assert outcome.p_value == max(point["p_value"] for point in outcome.details["detection"]["points"])
+    assert outcome.details.to_json()["margin"] == outcome.details.to_json()["margins"]["8x"]["bound"] > 0.25
+    assert outcome.p_value == max(point["p_value"] for point in outcome.details.to_json()["detection"]["points"])
 
 
 @pytest.mark.parametrize("seed", ["distilled", "distilled/2"])
@@ -217,7 +217,7 @@ def test_a_sham_that_passes_every_gate_makes_it_invalid():
     outcome = decide(documents | {"suspect": replace(documents["suspect"], values=values)})
     assert outcome.verdict == "invalid"
     assert any("sham_noise passed every gate" in warning for warning in outcome.warnings)
-    assert outcome.details["shams"]["sham_unrelated"]["refused"]
+    assert outcome.details.to_json()["shams"]["sham_unrelated"]["refused"]
 
 
 def test_a_suspect_set_of_another_layout_makes_it_invalid():
@@ -234,14 +234,14 @@ def test_a_distilled_reference_that_gained_less_than_half_of_what_those_of_contr
         values = documents["suspect"].values | {"loss/distilled/2": np.full(N, -3.0 + gain)}
         outcome = decide(documents | {"suspect": replace(documents["suspect"], values=values)})
         assert outcome.verdict == verdict
-        assert outcome.details["gates"]["ce_share"]["value"] == pytest.approx(gain / 0.2)
+        assert outcome.details.to_json()["gates"]["ce_share"]["value"] == pytest.approx(gain / 0.2)
     assert any("as a share of what the controls'" in warning for warning in outcome.warnings)
 
 
 def test_invalid_where_reading_leaves_no_trace_in_delta():
     outcome = decide(scored(0.31, READ | {NONE: (0.05, 0.04)}))
     assert outcome.verdict == "invalid"
-    assert -0.1 < outcome.details["gates"]["separation"]["value"] < 0
+    assert -0.1 < outcome.details.to_json()["gates"]["separation"]["value"] < 0
     assert any("does not tell controls that read" in warning for warning in outcome.warnings)
 
 
@@ -258,8 +258,8 @@ def test_a_target_that_is_another_model_than_the_stand_in_needs_a_larger_margin(
     far = decide(scored(0.25, READ), replace(METHOD, controls=controls))
     assert near.verdict == "evidence_of_non_membership"
     assert far.verdict == "inconclusive"
-    assert far.details["margin"] > near.details["margin"] + 0.05
-    points = [point for point in far.details["detection"]["points"] if point["exposures"] == 2]
+    assert far.details.to_json()["margin"] > near.details.to_json()["margin"] + 0.05
+    points = [point for point in far.details.to_json()["detection"]["points"] if point["exposures"] == 2]
     assert points[0]["p_value"] > 0.05
     with pytest.raises(ValueError, match=r"deviation of the controls must be a number of at least 0; got -0\.1"):
         replace(CONTROLS, deviation=-0.1)

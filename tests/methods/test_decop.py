@@ -336,7 +336,7 @@ def test_books_are_what_is_compared():
     assert outcome.ci_low < outcome.statistic < outcome.ci_high
     assert outcome.verdict == "evidence_of_membership"
     assert "no legal conclusion" in outcome.allowed_claim
-    details = outcome.details
+    details = outcome.details.to_json()
     assert (details["num_suspect_works"], details["num_heldout_works"]) == (25, 25)
     assert details["works"]["suspect"]["accuracy"] == pytest.approx(first)
     assert details["works"]["suspect"]["name"][:2] == ["s0", "s1"]
@@ -350,7 +350,7 @@ def test_books_are_what_is_compared():
 
 def test_position_bias_shows_in_the_details():
     outcome, _ = concluded(0.3, 0.3, num_works=60)
-    letters = outcome.details["letters"]["heldout"]
+    letters = outcome.details.to_json()["letters"]["heldout"]
     assert letters["chosen"]["B"] > 0.35
     assert letters["chosen"]["D"] < 0.2
     assert letters["accuracy"]["B"] > letters["accuracy"]["D"] + 0.2
@@ -358,7 +358,7 @@ def test_position_bias_shows_in_the_details():
 
 def test_calibration_raises_what_bias_hid():
     outcome, _ = concluded(0.6, 0.0, probabilities=True)
-    details = outcome.details
+    details = outcome.details.to_json()
     assert details["calibration"]["num_works"] == 25
     assert details["calibration"]["offsets"]["B"] == pytest.approx(-0.25, abs=0.05)
     assert details["calibration"]["well_calibrated"]["heldout"] == {"before": 0.0, "after": 1.0}
@@ -407,7 +407,7 @@ def test_a_model_that_does_not_answer_is_invalid(probabilities):
     assert any("does not follow the instruction" in warning for warning in outcome.warnings)
     silent, _ = concluded(0.6, 0.0, valid=0.0, probabilities=probabilities)
     assert silent.verdict == "invalid"
-    json.dumps(silent.details, allow_nan=False)
+    json.dumps(silent.details.to_json(), allow_nan=False)
 
 
 def test_too_few_books_are_invalid():
@@ -513,7 +513,7 @@ def test_texts_that_give_themselves_away_are_warned_of(tmp_path, monkeypatch):
 
 def test_documents_without_texts_say_that_the_control_was_not_run():
     outcome, _ = concluded(0.5, 0.0)
-    assert outcome.details["blind"] is None
+    assert outcome.details.to_json()["blind"] is None
     assert any("The texts are not at hand" in warning for warning in outcome.warnings)
 
 

@@ -47,7 +47,7 @@ def test_a_read_set_is_found_where_neither_difference_alone_would_show_it():
     assert found.ci_low < 0.1 < found.ci_high
     assert read.values["target"].mean() < unread.values["target"].mean(), "the target's scores point the other way"
     assert "draws from one distribution and the reference has read neither" in found.allowed_claim
-    assert json.loads(json.dumps(found.details, allow_nan=False)) == found.details
+    assert json.loads(json.dumps(found.details.to_json(), allow_nan=False)) == found.details.to_json()
 
 
 def test_harder_texts_and_a_target_that_knows_their_kind_are_no_evidence():
@@ -59,10 +59,10 @@ def test_harder_texts_and_a_target_that_knows_their_kind_are_no_evidence():
 def test_clusters_count_once():
     few = tuple(f"work{place % 12}" for place in range(60))
     by_document, by_work = (concluded(scored(1, read=0.02, clusters=one), scored(2)) for one in ((), few))
-    assert by_document.details["num_clusters"] == {"suspect": 60, "heldout": 60}
-    assert by_work.details["num_clusters"] == {"suspect": 12, "heldout": 60}
+    assert by_document.details.to_json()["num_clusters"] == {"suspect": 60, "heldout": 60}
+    assert by_work.details.to_json()["num_clusters"] == {"suspect": 12, "heldout": 60}
     assert by_work.statistic == by_document.statistic
-    assert by_work.details["degrees_of_freedom"] < by_document.details["degrees_of_freedom"]
+    assert by_work.details.to_json()["degrees_of_freedom"] < by_document.details.to_json()["degrees_of_freedom"]
 
 
 def test_what_it_cannot_work_with():
@@ -71,7 +71,7 @@ def test_what_it_cannot_work_with():
     same = scored(1)
     same = replace(same, values={role: np.ones(60) for role in same.values})
     outcome = concluded(same, same)
-    assert (outcome.verdict, outcome.details["t"]) == ("invalid", None)
+    assert (outcome.verdict, outcome.details.to_json()["t"]) == ("invalid", None)
     assert "is alike for all documents" in outcome.warnings[0]
     for left, number in ((scored(1, read=9.0, n=12), 12), (scored(1, read=9.0, clusters=("w", "x") * 30), 2)):
         outcome = concluded(left, scored(2))

@@ -244,21 +244,21 @@ def judged(target: float, *, method: Dose = METHOD, **world):
 def test_verdicts(rise, verdict, said):
     outcome = judged(rise)
     assert outcome.verdict == verdict
-    assert said in outcome.details["readings"]
-    json.dumps(outcome.details)
+    assert said in outcome.details.to_json()["readings"]
+    json.dumps(outcome.details.to_json())
 
 
 def test_related_text_does_not_convict():
     outcome = judged(0.8 * EFFECT, of_loss=1.6 * EFFECT)
     assert outcome.verdict == "evidence_of_non_membership"
-    assert outcome.details["related_readings"] > 3
+    assert outcome.details.to_json()["related_readings"] > 3
 
 
 def test_membership_is_claimed_of_more_than_is_to_be_exceeded():
     sharp, careful = (judged(1.2 * EFFECT, method=replace(METHOD, exceed=exceed)) for exceed in (0, 1))
-    assert sharp.details["p_value_of_no_reading"] == sharp.details["p_value_of_exceeded"] < 0.05
+    assert sharp.details.to_json()["p_value_of_no_reading"] == sharp.details.to_json()["p_value_of_exceeded"] < 0.05
     assert sharp.verdict == "evidence_of_membership"
-    assert careful.details["p_value_of_no_reading"] < 0.05 < careful.details["p_value_of_exceeded"]
+    assert careful.details.to_json()["p_value_of_no_reading"] < 0.05 < careful.details.to_json()["p_value_of_exceeded"]
     assert careful.verdict != "evidence_of_membership"
     with pytest.raises(ValueError, match=r"exceed must be a number in \[0, 2\)"):
         replace(METHOD, exceed=2)
@@ -267,14 +267,14 @@ def test_membership_is_claimed_of_more_than_is_to_be_exceeded():
 def test_what_could_be_either_is_inconclusive():
     outcome = judged(0.02, rises={0: 0.0, 2: 0.05, 8: 0.8})
     assert outcome.verdict == "inconclusive"
-    assert outcome.details["readings"].startswith("fewer than")
+    assert outcome.details.to_json()["readings"].startswith("fewer than")
 
 
 def test_the_dose_is_estimated_and_partial_use_told():
     outcome = judged(5 * EFFECT)
     assert outcome.statistic == pytest.approx(5, abs=1.2)
     assert outcome.ci_low < 5 < outcome.ci_high
-    whole = {entry["dose"]: entry["share"] for entry in outcome.details["partial_use"]}
+    whole = {entry["dose"]: entry["share"] for entry in outcome.details.to_json()["partial_use"]}
     assert whole[2.0] == 1.0
     assert whole[8.0] < 1.0
     assert not any("a part of the set" in warning for warning in outcome.warnings)
@@ -340,8 +340,8 @@ def test_weights_that_moved_otherwise_than_the_controls_refuse_a_verdict():
     controls = {"one": 0.30, "two": 0.33}
     for target, passed in ((0.31, True), (0.37, True), (0.39, False), (0.25, False), (0.0, False), (np.nan, False)):
         found = METHOD.judged_by_weights(outcome, target, controls)
-        assert found.details["gates"]["weights"]["passed"] is passed
-        json.dumps(found.details, allow_nan=False)
+        assert found.details.to_json()["gates"]["weights"]["passed"] is passed
+        json.dumps(found.details.to_json(), allow_nan=False)
         assert found.verdict == (outcome.verdict if passed else "invalid")
         assert any("weights have moved" in one for one in found.warnings) is not passed
     (*_, warning) = METHOD.judged_by_weights(outcome, None, {}).warnings

@@ -136,7 +136,7 @@ def test_what_it_says():
     assert "None about a single document" in outcome.allowed_claim
     assert len(outcome.distribution) == 200
 
-    told = outcome.details
+    told = outcome.details.to_json()
     json.dumps(told, allow_nan=False)
     assert list(told["scores"]) == ["perplexity", "mink(0.2)"]
     of_ppl = told["scores"]["perplexity"]
@@ -161,10 +161,11 @@ def test_the_split_for_the_threshold_is_by_cluster_and_the_same_every_time():
     """Documents of one cluster are on one side; a further document moves no other."""
     clusters = [f"c{i // 4}" for i in range(60)]
     one = test(documents(clusters=clusters))
-    assert one.details["num_clusters"] == 15 + 60
-    assert test(documents(clusters=clusters)).details == one.details
+    assert one.details.to_json()["num_clusters"] == 15 + 60
+    assert test(documents(clusters=clusters)).details.to_json() == one.details.to_json()
     assert (
-        test(documents(clusters=clusters), num_resamples=201).details["num_validation"] == one.details["num_validation"]
+        test(documents(clusters=clusters), num_resamples=201).details.to_json()["num_validation"]
+        == one.details.to_json()["num_validation"]
     )
 
 
@@ -178,14 +179,14 @@ def test_too_few_that_could_be_scored_is_invalid():
 @pytest.mark.parametrize(("nll", "warns"), [(2.99, False), (3.0, True), (3.1, True)])
 def test_tuning_that_learns_nothing_is_told(nll, warns):
     outcome = test(documents() | {"unseen": unseen_documents(nll=nll)})
-    assert outcome.details["nll_of_unseen"] == {"base": 3.0, "tuned": nll}
+    assert outcome.details.to_json()["nll_of_unseen"] == {"base": 3.0, "tuned": nll}
     assert any("did not lower the loss on the documents tuned on (3.000 to" in one for one in outcome.warnings) == warns
 
 
 def test_sets_that_differ_in_words_dates_or_length_are_told_apart_without_a_model():
     texts = [f"{text} in 2024" for text in tiny.random_texts(60, seed=7, words=40)]
     outcome = test(documents(texts=texts))
-    told = outcome.details
+    told = outcome.details.to_json()
     assert told["auroc_blind"] > 0.9
     assert told["length_auc"] > 0.9
     assert told["texts"]["members"]["mean_year"] == 2024
@@ -231,7 +232,7 @@ def test_leaks_are_counted_and_printed():
     given = documents(clusters=["c"] * 6 + [f"c{i}" for i in range(54)])
     given["unseen"] = unseen_documents("c")
     outcome = test(given, compat=True)
-    assert outcome.details["num_leaked"] == {"members": 6, "nonmembers": 0}
+    assert outcome.details.to_json()["num_leaked"] == {"members": 6, "nonmembers": 0}
     assert outcome.warnings[0].startswith(
         "compat: 6 of 60 members under test (10%) are tuned on, or come from an article"
     )

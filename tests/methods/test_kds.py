@@ -109,7 +109,7 @@ def test_the_statistic_is_the_divergence_and_no_more_than_a_score():
     assert (outcome.verdict, outcome.warnings) == ("score_only", ())
     assert np.isnan([outcome.p_value, outcome.ci_low, outcome.ci_high]).all()
     assert "as many documents, under the same model and the same recipe" in outcome.allowed_claim
-    assert outcome.details == {
+    assert outcome.details.to_json() == {
         "normalizer": found.normalizer,
         "gamma_before": found.gamma_before,
         "gamma_after": found.gamma_after,
@@ -117,7 +117,7 @@ def test_the_statistic_is_the_divergence_and_no_more_than_a_score():
         "kernel_after": dict(zip(("smallest", "largest"), found.kernel_after, strict=True)),
     }
     fixed = replace(KDS, bandwidth="fixed", gamma=2.0).test(documents(before, after), RNG)
-    assert fixed.details["gamma_after"] == 2.0
+    assert fixed.details.to_json()["gamma_after"] == 2.0
 
 
 def test_baselines_are_means_that_are_higher_for_what_was_read():
@@ -129,11 +129,11 @@ def test_baselines_are_means_that_are_higher_for_what_was_read():
         "target/zlib": np.array([-1.0, -2, -3]),
         "fsd/zlib": np.array([-1.0, -2, 0]),
     }
-    details = ALL.test(documents(*pair, **values), RNG).details
+    details = ALL.test(documents(*pair, **values), RNG).details.to_json()
     assert details["baselines"] == {"perplexity": -16.0, "zlib": -2.0}
     assert details["fsd"] == {"perplexity": pytest.approx(-11.5 / 3), "zlib": -1.0}
     values["target/zlib"][0] = -np.inf
-    assert ALL.test(documents(*pair, **values), RNG).details["baselines"]["zlib"] is None
+    assert ALL.test(documents(*pair, **values), RNG).details.to_json()["baselines"]["zlib"] is None
 
 
 def test_where_there_is_no_score_the_result_says_why():
@@ -151,7 +151,7 @@ def test_where_there_is_no_score_the_result_says_why():
         assert outcome.verdict == "invalid"
         assert told in outcome.warnings[0]
         assert outcome.allowed_claim == "A precondition failed; nothing may be concluded."
-        json.dumps(outcome.details, allow_nan=False)
+        json.dumps(outcome.details.to_json(), allow_nan=False)
 
 
 @pytest.mark.parametrize(

@@ -38,14 +38,14 @@ def test_held_out_text_is_measured_where_it_is_given_and_the_reference_where_it_
 
 def test_the_differences():
     outcome = LEVELS.test({"suspect": SUSPECT, "heldout": HELDOUT}, RNG)
-    told = outcome.details
+    told = outcome.details.to_json()
     assert (outcome.verdict, outcome.statistic) == ("score_only", -1.5)
     assert told["means"] == {"loss": -1.5, "zlib": -0.5}
     assert told["less_reference"] == {"loss": 1.5}
     assert told["less_heldout"] == {"loss": 1.25, "zlib": -0.25}
     assert told["less_both"] == {"loss": 1.0}
     assert told["auc"] == {"loss": 0.75, "zlib": 0.0}
-    assert "less_heldout" not in LEVELS.test({"suspect": SUSPECT}, RNG).details
+    assert "less_heldout" not in LEVELS.test({"suspect": SUSPECT}, RNG).details.to_json()
 
 
 def test_what_cannot_be_is_refused():

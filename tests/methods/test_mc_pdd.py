@@ -94,18 +94,28 @@ def test_a_corpus_that_was_read_is_found():
     assert found.statistic == pytest.approx(-0.3, abs=0.1)
     assert found.ci_high < 0
     assert np.isnan(found.ci_low)
-    assert found.details["control"]["p_value"] > 0.05
-    assert found.details["suspect"]["num_questions"] == found.details["suspect"]["num_documents"] == 150
-    assert found.statistic == found.details["heldout"]["hit_rate"] - found.details["suspect"]["hit_rate"]
+    assert found.details.to_json()["control"]["p_value"] > 0.05
+    assert (
+        found.details.to_json()["suspect"]["num_questions"]
+        == found.details.to_json()["suspect"]["num_documents"]
+        == 150
+    )
+    assert (
+        found.statistic
+        == found.details.to_json()["heldout"]["hit_rate"] - found.details.to_json()["suspect"]["hit_rate"]
+    )
     assert (found.warnings, found.allowed_claim) == ((), CLAIMS["evidence_of_membership"])
-    json.dumps(found.details, allow_nan=False)
+    json.dumps(found.details.to_json(), allow_nan=False)
 
 
 def test_against_members_a_corpus_that_was_not_read_is_found():
     method = replace(METHOD, reference="member")
     found = outcome(method, ROLES, model(REFERENCE))
     assert (found.verdict, found.ci_high < 0) == ("evidence_of_non_membership", True)
-    assert found.statistic == found.details["suspect"]["hit_rate"] - found.details["heldout"]["hit_rate"]
+    assert (
+        found.statistic
+        == found.details.to_json()["suspect"]["hit_rate"] - found.details.to_json()["heldout"]["hit_rate"]
+    )
 
 
 @pytest.mark.parametrize(("reference", "read"), [("non_member", REFERENCE), ("member", SUSPECT)])
@@ -160,9 +170,9 @@ def test_a_corpus_that_is_easier_altogether_is_no_evidence():
 def test_more_than_one_answer_in_twenty_that_is_none_makes_it_invalid(refuses, valid):
     found = outcome(METHOD, ROLES, model(SUSPECT, refuses=refuses))
     assert (found.verdict != "invalid") == valid
-    answers = found.details["suspect"]["answers"]
+    answers = found.details.to_json()["suspect"]["answers"]
     assert answers["num_requests"] == 150
-    assert answers["num_unreadable"] / 150 == pytest.approx(1 - found.details["suspect"]["valid_share"])
+    assert answers["num_unreadable"] / 150 == pytest.approx(1 - found.details.to_json()["suspect"]["valid_share"])
     if not valid:
         assert any("the target does not follow the instruction" in warning for warning in found.warnings)
 
@@ -196,7 +206,10 @@ def test_documents_whose_word_is_in_their_name_are_left_out_and_counted():
     found = outcome(
         replace(METHOD, control=False), replace(ROLES, suspect=tiny.Texts(tuple(documents))), model(SUSPECT)
     )
-    assert (found.details["suspect"]["num_documents"], found.details["suspect"]["num_in_name"]) == (130, 20)
+    assert (found.details.to_json()["suspect"]["num_documents"], found.details.to_json()["suspect"]["num_in_name"]) == (
+        130,
+        20,
+    )
 
 
 def test_too_few_documents_are_invalid():
@@ -215,21 +228,24 @@ def test_the_rate_of_several_words_is_of_all_questions_and_documents_are_drawn()
     sums = hits_of(documents["suspect"], "suspect")
     assert (len(sums.hits), set(sums.asked.tolist())) == (150, {3})
     found = method.test(documents, np.random.default_rng(0))
-    assert found.details["suspect"]["num_questions"] == 450
-    assert found.details["suspect"]["hit_rate"] == sums.hits.sum() / 450
+    assert found.details.to_json()["suspect"]["num_questions"] == 450
+    assert found.details.to_json()["suspect"]["hit_rate"] == sums.hits.sum() / 450
 
 
 def test_documents_of_one_cluster_are_one_unit():
     clustered = entities(150, "suspect", per_cluster=5)
     found = outcome(replace(METHOD, control=False), replace(ROLES, suspect=clustered), model(clustered))
-    assert (found.details["suspect"]["num_units"], found.details["heldout"]["num_units"]) == (30, 150)
-    assert found.details["curve"] == []  # 50 units are more than there are
+    assert (found.details.to_json()["suspect"]["num_units"], found.details.to_json()["heldout"]["num_units"]) == (
+        30,
+        150,
+    )
+    assert found.details.to_json()["curve"] == []  # 50 units are more than there are
 
 
 def test_the_curve_has_the_sizes_there_are_and_p_grows_as_they_fall():
     method = replace(METHOD, sizes=[400, 150, 100, 50], num_resamples=5000)
     found = outcome(method, ROLES, model(SUSPECT, knows=0.5))
-    curve = found.details["curve"]
+    curve = found.details.to_json()["curve"]
     assert [one["size"] for one in curve] == [150, 100, 50]
     assert [one["p_value"] for one in curve] == sorted(one["p_value"] for one in curve)
     assert [one["upper"] for one in curve] == sorted(one["upper"] for one in curve)
@@ -252,7 +268,7 @@ def test_smaller_subsets_are_parts_of_larger_ones_and_do_not_hang_on_the_order()
 
 def test_same_seed_same_numbers():
     one, two = (outcome(METHOD, ROLES, model(SUSPECT)) for _ in range(2))
-    assert (one.p_value, one.details) == (two.p_value, two.details)
+    assert (one.p_value, one.details.to_json()) == (two.p_value, two.details.to_json())
 
 
 def test_a_title_of_several_lines_stays_on_its_line():

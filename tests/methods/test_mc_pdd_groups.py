@@ -59,52 +59,54 @@ def test_every_document_is_asked_about_and_scored():
 
 def test_groups_are_disjoint_and_all_scores_are_over_the_same():
     found = outcome()
-    assert (found.details["num_member_groups"], found.details["num_nonmember_groups"]) == (
+    assert (found.details.to_json()["num_member_groups"], found.details.to_json()["num_nonmember_groups"]) == (
         3,
         4,
     )  # (120 - 40) / 25, 100 / 25
-    assert list(found.details["scores"]) == ["mc_pdd", "loss", "zlib", "ref_ratio"]
-    json.dumps(found.details, allow_nan=False)
+    assert list(found.details.to_json()["scores"]) == ["mc_pdd", "loss", "zlib", "ref_ratio"]
+    json.dumps(found.details.to_json(), allow_nan=False)
 
 
 def test_groups_tell_more_than_documents():
     """Hits of .8 against .3: over documents an AUC of .75, over groups of 25 nearly 1."""
     found = outcome()
-    scores = found.details["scores"]
+    scores = found.details.to_json()["scores"]
     assert scores["mc_pdd"]["auc"] == pytest.approx(0.75, abs=0.07)
     assert scores["mc_pdd"]["group_auc"]["mean"] == found.statistic > 0.95
-    assert found.details["decision_accuracy"]["mean"] > 0.85
+    assert found.details.to_json()["decision_accuracy"]["mean"] > 0.85
     assert (found.verdict, np.isnan(found.p_value)) == ("score_only", True)
 
 
 @pytest.mark.slow
 def test_a_score_that_knows_nothing_is_at_chance_and_one_that_knows_is_not():
-    seen = [outcome(seed=seed).details["scores"]["loss"] for seed in range(8)]
+    seen = [outcome(seed=seed).details.to_json()["scores"]["loss"] for seed in range(8)]
     assert np.mean([one["auc"] for one in seen]) == pytest.approx(0.5, abs=0.06)
     assert np.mean([one["group_auc"]["mean"] for one in seen]) == pytest.approx(0.5, abs=0.25)
-    assert outcome(loss_gap=2.0).details["scores"]["loss"]["auc"] == pytest.approx(0.92, abs=0.05)
+    assert outcome(loss_gap=2.0).details.to_json()["scores"]["loss"]["auc"] == pytest.approx(0.92, abs=0.05)
 
 
 def test_the_document_level_auc_is_that_of_the_hits():
     found = documents()
     values = np.concatenate([found[name].values[HITS] for name in ("suspect", "heldout")])
     labels = np.repeat([1, 0], [120, 100])
-    assert METHOD.test(found, np.random.default_rng(0)).details["scores"]["mc_pdd"]["auc"] == roc_auc(values, labels)
+    assert METHOD.test(found, np.random.default_rng(0)).details.to_json()["scores"]["mc_pdd"]["auc"] == roc_auc(
+        values, labels
+    )
 
 
 @pytest.mark.parametrize("reference", ["member", "non_member"])
 def test_decisions_of_both_directions(reference):
     method = replace(METHOD, mc_pdd=replace(METHOD.mc_pdd, reference=reference), num_reference=25)
     found = outcome(method, knows=0.95)
-    assert found.details["decision_accuracy"]["mean"] > 0.85
+    assert found.details.to_json()["decision_accuracy"]["mean"] > 0.85
     blank = outcome(method, knows=0.3)  # both are unread: never found to differ but by chance
     kinds = {"member": "num_member_groups", "non_member": "num_nonmember_groups"}
-    share = blank.details[kinds[reference]] / sum(blank.details[kind] for kind in kinds.values())
-    assert blank.details["decision_accuracy"]["mean"] == pytest.approx(share, abs=0.15)
+    share = blank.details.to_json()[kinds[reference]] / sum(blank.details.to_json()[kind] for kind in kinds.values())
+    assert blank.details.to_json()["decision_accuracy"]["mean"] == pytest.approx(share, abs=0.15)
 
 
 def test_the_same_seed_gives_the_same_groups():
-    assert outcome().details == outcome().details
+    assert outcome().details.to_json() == outcome().details.to_json()
 
 
 def test_too_few_documents_and_settings_that_make_no_sense_are_refused():
@@ -130,5 +132,5 @@ def test_texts_that_differ_are_said():
     for name, group in found.items():
         found[name] = replace(group, values=group.values | {score.name: group.values[HITS] for score in METHOD.scores})
     outcome = METHOD.test(found, np.random.default_rng(0))
-    assert outcome.details["auroc_blind"] > 0.9
+    assert outcome.details.to_json()["auroc_blind"] > 0.9
     assert any("Text alone tells the two sets apart" in warning for warning in outcome.warnings)

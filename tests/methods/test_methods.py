@@ -102,7 +102,7 @@ def test_the_margin_must_be_exceeded():
     scores = role_scores(200, **CLEARED)
     delta = prism(scores).statistic
     assert prism(scores, margin=delta + 0.2).verdict == "inconclusive"
-    assert prism(scores, margin=0.1).p_value == prism(scores).details["p_value_at_margin_0.1"]
+    assert prism(scores, margin=0.1).p_value == prism(scores).details.to_json()["p_value_at_margin_0.1"]
 
 
 @pytest.mark.parametrize(
@@ -133,8 +133,8 @@ def test_constant_scores_are_invalid():
     assert outcome.p_value == 1.0
     assert np.isnan(outcome.statistic)
     assert "100.0% of the resamples have no rank correlation" in outcome.warnings[0]
-    assert outcome.details["num_undefined_resamples"] == 500
-    assert outcome.details["num_tied_scores"] == {"target": 0, "reference": 0, "distilled": 199}
+    assert outcome.details.to_json()["num_undefined_resamples"] == 500
+    assert outcome.details.to_json()["num_tied_scores"] == {"target": 0, "reference": 0, "distilled": 199}
 
 
 def test_one_in_a_hundred_undefined_resamples_is_too_many():
@@ -143,7 +143,7 @@ def test_one_in_a_hundred_undefined_resamples_is_too_many():
     nearly = replace(scores, values=scores.values | {"distilled": np.eye(200)[0]})
     outcome = prism(nearly)
     assert outcome.verdict == "invalid"
-    assert outcome.details["num_undefined_resamples"] == pytest.approx(0.37 * 500, rel=0.2)
+    assert outcome.details.to_json()["num_undefined_resamples"] == pytest.approx(0.37 * 500, rel=0.2)
     # Six of them: 0.2%, which may be.
     few = replace(scores, values=scores.values | {"distilled": np.eye(200)[:6].sum(0)})
     assert prism(few).verdict == "evidence_of_non_membership"
@@ -153,7 +153,7 @@ def test_one_in_a_hundred_undefined_resamples_is_too_many():
 def test_its_numbers_are_those_of_the_two_correlations(metric):
     scores = role_scores(60, **CLEARED)
     outcome = prism(scores, rank_metric=metric)
-    details = outcome.details
+    details = outcome.details.to_json()
     assert outcome.statistic == pytest.approx(details["rho_reference_target"] - details["rho_distilled_target"])
     mirrored = prism(
         replace(scores, values={role: -values for role, values in scores.values.items()}), rank_metric=metric
@@ -170,7 +170,7 @@ def test_draws_come_from_the_generator_alone():
 
 def test_what_is_told_is_plain_json():
     for method in (PRISM, PAIRED_T):
-        details = method.test({"suspect": role_scores(60, **CLEARED)}, np.random.default_rng(1)).details
+        details = method.test({"suspect": role_scores(60, **CLEARED)}, np.random.default_rng(1)).details.to_json()
         assert json.loads(json.dumps(details, allow_nan=False)) == details
 
 
@@ -181,7 +181,7 @@ def test_paired_t_is_never_more_than_a_score(shift):
     outcome = PAIRED_T.test({"suspect": moved}, np.random.default_rng(1))
     assert outcome.verdict == "score_only"
     assert (outcome.p_value < 0.05) == (shift > 0)  # H1: the target's scores are lower
-    assert outcome.details["mean_difference"] == pytest.approx(-shift, abs=0.2)
+    assert outcome.details.to_json()["mean_difference"] == pytest.approx(-shift, abs=0.2)
     assert outcome.allowed_claim.startswith("None")
 
 
@@ -230,7 +230,7 @@ def test_agreement_is_a_number_without_a_decision():
     scores = role_scores(200, **CLEARED)
     outcome = AGREEMENT.test({"suspect": scores}, np.random.default_rng(1))
     rho = stats.spearmanr(scores.values["reference"], scores.values["target"]).statistic
-    assert outcome.statistic == outcome.details["rho_reference_target"] == pytest.approx(rho)
+    assert outcome.statistic == outcome.details.to_json()["rho_reference_target"] == pytest.approx(rho)
     assert outcome.ci_low < rho < outcome.ci_high
     assert (outcome.verdict, np.isnan(outcome.p_value)) == ("score_only", True)
     constant = replace(scores, values=scores.values | {"target": np.ones(200)})
@@ -244,14 +244,14 @@ def test_shift_by_hand():
         {"suspect": ScoredDocuments((), {"reference": before, "target": -before})}, np.random.default_rng(1)
     )
     assert outcome.statistic == pytest.approx(-1.0)
-    assert outcome.details["points"][0] == [0.0, -39.0]  # x = minus the score; rank 1 after, 40 before
-    assert outcome.details["points"][39] == [-39.0, 39.0]
-    assert outcome.details["slope_per_unit_of_surprise"] == pytest.approx(-2.0)
-    bins = outcome.details["bins"]
+    assert outcome.details.to_json()["points"][0] == [0.0, -39.0]  # x = minus the score; rank 1 after, 40 before
+    assert outcome.details.to_json()["points"][39] == [-39.0, 39.0]
+    assert outcome.details.to_json()["slope_per_unit_of_surprise"] == pytest.approx(-2.0)
+    bins = outcome.details.to_json()["bins"]
     assert [one["count"] for one in bins] == [4] * 10
     assert bins[0]["x"] == pytest.approx(-37.5)
     assert bins[0]["mean"] == pytest.approx(36.0)
-    assert json.loads(json.dumps(outcome.details, allow_nan=False)) == outcome.details
+    assert json.loads(json.dumps(outcome.details.to_json(), allow_nan=False)) == outcome.details.to_json()
 
 
 def test_shift_of_noise_shows_regression_to_the_mean():
@@ -311,15 +311,15 @@ def test_dataset_inference_finds_a_shift_and_says_nothing_of_its_absence():
     assert found.verdict == "evidence_of_membership"
     assert found.p_value < 0.01
     assert found.statistic < 0
-    assert found.details["weights"]["f0"] < 0  # the larger, the more it speaks for the suspect set
+    assert found.details.to_json()["weights"]["f0"] < 0  # the larger, the more it speaks for the suspect set
     assert "draws from one distribution" in found.allowed_claim
     nothing = LLM_DI.test({"suspect": features(0.0, 1), "heldout": features(0.0, 2)}, np.random.default_rng(1))
     assert nothing.verdict == "inconclusive"
     assert "not evidence that the dataset was not used" in nothing.allowed_claim
-    assert len(nothing.details["p_values"]) == 10
-    assert nothing.details["num_heldout"] == 60
-    assert list(nothing.details["weights"]) == ["f0", "f1", "f2", "f3"]
-    assert json.loads(json.dumps(nothing.details, allow_nan=False)) == nothing.details
+    assert len(nothing.details.to_json()["p_values"]) == 10
+    assert nothing.details.to_json()["num_heldout"] == 60
+    assert list(nothing.details.to_json()["weights"]) == ["f0", "f1", "f2", "f3"]
+    assert json.loads(json.dumps(nothing.details.to_json(), allow_nan=False)) == nothing.details.to_json()
 
 
 def written(name: str, extra: str, seed: int, n: int = 60) -> ScoredDocuments:
@@ -331,10 +331,10 @@ def test_blind_baseline_sees_what_the_text_gives_away():
     same = BLIND.test({"suspect": written("a", "", 1), "heldout": written("b", "", 2)}, np.random.default_rng(1))
     assert (same.verdict, same.warnings) == ("score_only", ())
     assert same.statistic < 0.6
-    assert same.details["auc"]["years"] == 0.5
-    assert same.statistic == max(same.details["auc"]["words"], same.details["auc"]["characters"])
+    assert same.details.to_json()["auc"]["years"] == 0.5
+    assert same.statistic == max(same.details.to_json()["auc"]["words"], same.details.to_json()["auc"]["characters"])
     told = BLIND.test({"suspect": written("a", "in 2024", 1), "heldout": written("b", "", 2)}, np.random.default_rng(1))
-    assert told.details["auc"]["years"] == 1.0
+    assert told.details.to_json()["auc"]["years"] == 1.0
     assert told.statistic == 1.0
     assert "above 0.6" in told.warnings[0]
-    assert json.loads(json.dumps(told.details, allow_nan=False)) == told.details
+    assert json.loads(json.dumps(told.details.to_json(), allow_nan=False)) == told.details.to_json()

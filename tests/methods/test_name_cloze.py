@@ -171,7 +171,7 @@ def test_known_names_are_evidence():
     assert outcome.p_value == pytest.approx(welch.pvalue)
     assert outcome.statistic == pytest.approx(np.mean(shares(groups[0])) - np.mean(shares(groups[1])))
     assert outcome.verdict == "evidence_of_membership"
-    told = outcome.details
+    told = outcome.details.to_json()
     assert told["suspect"]["num_units"] == 15
     assert told["suspect"]["share_as_told"] == 1
     assert told["suspect"]["of_kind"]["person"]["num"] == 120
@@ -219,7 +219,7 @@ def test_all_alike_is_nothing_to_test():
     outcome = outcome_of(group_of([0.0] * 15), group_of([0.0] * 15))
     assert outcome.verdict == "inconclusive"
     assert any("t is undefined" in warning for warning in outcome.warnings)
-    json.dumps(outcome.details, allow_nan=False)
+    json.dumps(outcome.details.to_json(), allow_nan=False)
 
 
 def test_answers_that_are_none_are_counted_and_not_scored():
@@ -227,7 +227,7 @@ def test_answers_that_are_none_are_counted_and_not_scored():
     group = played(
         BOOKS[15], {CLOZE: (PROBE, lambda one: answers.get(one.doc_id, says(f"<name>{one.expected}</name>")))}
     )
-    told = outcome_of(group).details["suspect"]
+    told = outcome_of(group).details.to_json()["suspect"]
     assert (told["num_documents"], told["num_right"], told["mean_of_units"]) == (117, 117, 1.0)
     assert [told[name] for name in ("num_refused", "num_empty", "num_unreadable")] == [1, 1, 1]
 
@@ -240,7 +240,7 @@ def test_the_most_frequent_name_is_the_blind_control():
         played(corpus, {CLOZE: (PROBE, lambda one: says(f"<name>{one.expected}</name>"))}) for corpus in (easy, hard)
     ]
     outcome = outcome_of(*groups)
-    control = outcome.details["controls"]["most_frequent_name"]
+    control = outcome.details.to_json()["controls"]["most_frequent_name"]
     assert (control["mean_suspect"], control["mean_heldout"]) == (1, 0)
     # No spread within either group leaves t undefined, here and in the control.
     assert outcome.verdict == "inconclusive"
@@ -256,7 +256,9 @@ def test_a_control_that_finds_a_difference_is_told():
         for seed, rate in enumerate((0.6, 0.2))
     ]
     outcome = outcome_of(*groups, masked_model=MaskedModel("a/masked/model"))
-    assert outcome.details["controls"][MASKED]["welch_t"] == pytest.approx(outcome.details["welch_t"])
+    assert outcome.details.to_json()["controls"][MASKED]["welch_t"] == pytest.approx(
+        outcome.details.to_json()["welch_t"]
+    )
     (warning,) = outcome.warnings
     assert warning.startswith("The suspect group's words are easier for who has not read it: the masked language model")
 

@@ -85,10 +85,13 @@ def test_verdicts(shift, verdict):
     expected = order_test(noise() + shift, np.zeros(20), compat=False)
     assert (outcome.statistic, outcome.p_value) == pytest.approx((expected.statistic, expected.p_value))
     assert outcome.verdict == verdict
-    assert outcome.details["mean_difference"] == pytest.approx((noise() + shift).mean())
-    assert outcome.details["mean_difference_per_token"] == pytest.approx((noise() + shift).mean() / 100)
-    assert outcome.details["share_of_shards_above_0"] == pytest.approx((noise() + shift > 0).mean())
-    assert (outcome.details["num_tokens_of_file"], outcome.details["num_tokens_read"]) == (2000, 62000)
+    assert outcome.details.to_json()["mean_difference"] == pytest.approx((noise() + shift).mean())
+    assert outcome.details.to_json()["mean_difference_per_token"] == pytest.approx((noise() + shift).mean() / 100)
+    assert outcome.details.to_json()["share_of_shards_above_0"] == pytest.approx((noise() + shift > 0).mean())
+    assert (outcome.details.to_json()["num_tokens_of_file"], outcome.details.to_json()["num_tokens_read"]) == (
+        2000,
+        62000,
+    )
     assert not outcome.warnings
 
 
@@ -120,7 +123,7 @@ def test_a_control_that_prefers_the_order_too_makes_it_invalid(shift, verdict):
     both = replace(both, values={**both.values, **shards(noise(seed=1) + shift, CONTROL).values})
     outcome = concluded(both, control=True)
     assert outcome.verdict == verdict
-    assert outcome.details["control"]["p_value"] == pytest.approx(
+    assert outcome.details.to_json()["control"]["p_value"] == pytest.approx(
         order_test(noise(seed=1) + shift, np.zeros(20), compat=False).p_value
     )
     assert any("prefers its order too" in warning for warning in outcome.warnings) == (verdict == "invalid")

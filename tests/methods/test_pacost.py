@@ -105,11 +105,11 @@ def test_a_planted_difference_is_found():
     assert (outcome.statistic, outcome.p_value) == pytest.approx((expected.statistic, expected.pvalue))
     assert outcome.verdict == "evidence_of_membership"
     assert "provided that rephrasing by itself costs no confidence" in outcome.allowed_claim
-    assert outcome.details["mean_difference"] == pytest.approx(0.027, abs=0.01)
-    assert outcome.details["median_answer_mass"] == pytest.approx(0.9)
+    assert outcome.details.to_json()["mean_difference"] == pytest.approx(0.027, abs=0.01)
+    assert outcome.details.to_json()["median_answer_mass"] == pytest.approx(0.9)
     shares = (values[name] / 0.9 for name in ("original", "rephrased"))
     normalised = stats.ttest_rel(*shares, alternative="greater")
-    assert outcome.details["normalised_p_value"] == pytest.approx(normalised.pvalue)
+    assert outcome.details.to_json()["normalised_p_value"] == pytest.approx(normalised.pvalue)
     (control,) = outcome.warnings
     assert "3.0e-13" in control
     assert "negative control is compulsory" in control
@@ -121,7 +121,7 @@ def test_no_evidence_is_inconclusive_and_never_the_opposite(effect):
     assert outcome.p_value > 0.05
     assert outcome.verdict == "inconclusive"
     assert "not evidence that the dataset was not used" in outcome.allowed_claim
-    assert json.loads(json.dumps(outcome.details, allow_nan=False)) == outcome.details
+    assert json.loads(json.dumps(outcome.details.to_json(), allow_nan=False)) == outcome.details.to_json()
 
 
 def test_p_equal_to_alpha_is_not_below_it():
@@ -159,7 +159,7 @@ def test_a_target_that_does_not_answer_is_invalid(values, reason):
 def test_no_probability_at_all_has_no_shares():
     values = confidences(0.03)
     values["rephrased"][0] = values["rephrased_no"][0] = 0.0
-    assert outcome_of(values).details["normalised_p_value"] is None
+    assert outcome_of(values).details.to_json()["normalised_p_value"] is None
 
 
 # The whole way ---------------------------------------------------------------------------------------------------

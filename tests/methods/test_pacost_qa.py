@@ -84,7 +84,7 @@ def test_answers_below_the_listed_ones_count_as_nothing_and_are_counted():
     values |= {f"{name}_no": np.zeros(40) for name in ("original", "rephrased")}
     values["original"][:3] = 0
     outcome = PACOST.test({"suspect": ScoredDocuments(tuple(map(str, range(40))), values)}, rng)
-    assert outcome.details["num_not_listed"] == 83
+    assert outcome.details.to_json()["num_not_listed"] == 83
     expected = stats.ttest_rel(values["original"], values["rephrased"], alternative="greater")
     assert outcome.p_value == pytest.approx(expected.pvalue)
 

@@ -184,7 +184,7 @@ def outcome_of(suspect, heldout=None, **changes):
 
 def test_reproduced_passages_are_evidence():
     outcome = outcome_of(group_of([0.4] * 60, seed=1), group_of([0.02] * 60, seed=2))
-    told = outcome.details
+    told = outcome.details.to_json()
     hits = [told[name]["num_matched"] for name in ("suspect", "heldout")]
     assert hits[0] > 15 > hits[1]
     assert outcome.p_value == pytest.approx(fisher_greater(hits[0], 60, hits[1], 60))
@@ -203,7 +203,7 @@ def test_nothing_reproduced_shows_nothing():
     assert (outcome.statistic, outcome.p_value, outcome.verdict) == (0, 1, "inconclusive")
     assert "not that the documents were not read" in outcome.allowed_claim
     assert not re.search("not memori|clean of", outcome.allowed_claim)
-    assert outcome.details["suspect"]["upper_bound"] == pytest.approx(1 - 0.05 ** (1 / 40))
+    assert outcome.details.to_json()["suspect"]["upper_bound"] == pytest.approx(1 - 0.05 ** (1 / 40))
 
 
 def test_the_other_direction_is_no_evidence_of_anything():
@@ -221,7 +221,7 @@ def test_without_a_clean_set_there_is_no_decision():
 def test_answers_that_are_none_are_counted_and_not_scored():
     answers = {"d0": REFUSED, "d1": EMPTY, "d2": FAILED, "d3": says("I'm sorry, I can't continue this passage.")}
     group = group_of([1.0] * 10, answer=lambda request: answers.get(request.doc_id, says(request.expected)))
-    told = outcome_of(group).details["suspect"]
+    told = outcome_of(group).details.to_json()["suspect"]
     assert (told["num_documents"], told["num_matched"]) == (6, 6)
     counted = ("num_refused", "num_empty", "num_failed", "num_unreadable", "num_too_short")
     assert [told[name] for name in counted] == [1, 1, 1, 1, 0]
@@ -233,7 +233,7 @@ def test_a_set_of_which_nothing_is_answered_is_invalid():
     outcome = outcome_of(refused, group_of([0.0] * 10))
     assert outcome.verdict == "invalid"
     assert np.isnan(outcome.statistic)
-    json.dumps(outcome.details, allow_nan=False)
+    json.dumps(outcome.details.to_json(), allow_nan=False)
 
 
 def test_a_threshold_is_a_bound_that_must_be_passed():
@@ -241,7 +241,7 @@ def test_a_threshold_is_a_bound_that_must_be_passed():
     similarity = token_sort_ratio("moss fern reed lark", words)
     assert 50 < similarity < 90
     group = played(corpus_of([f"a b c d {words}"] * 3), {COMPLETION: (PROBE, lambda _: says("moss fern reed lark"))})
-    told = outcome_of(group, thresholds=[similarity - 1, similarity]).details["suspect"]
+    told = outcome_of(group, thresholds=[similarity - 1, similarity]).details.to_json()["suspect"]
     assert told["matched_above"] == {str(similarity - 1): 3, str(similarity): 0} | (
         {"80": 3 if similarity > 80 else 0} if similarity != 80 else {}
     )
@@ -257,7 +257,7 @@ def test_books_are_compared_and_not_their_passages():
         groups = [group_of(rates[side], per_book=8, seed=2 * world + side) for side in (0, 1)]
         outcome = outcome_of(*groups)
         rejected += outcome.verdict == "evidence_of_membership"
-        deceived += outcome.details["fisher_p_value_of_passages"] < 0.05
+        deceived += outcome.details.to_json()["fisher_p_value_of_passages"] < 0.05
     assert 0.02 <= rejected / number <= 0.08, rejected
     assert deceived / number > 0.1, deceived
 

@@ -200,7 +200,7 @@ def judged(given: dict[str, ScoredDocuments], method: Prism = PRISM) -> TestOutc
 def test_healthy_numbers_give_a_verdict():
     outcome = judged(documents())
     assert outcome.verdict == "evidence_of_non_membership"
-    assert all(gate["passed"] for gate in outcome.details["gates"].values())
+    assert all(gate["passed"] for gate in outcome.details.to_json()["gates"].values())
 
 
 @pytest.mark.parametrize(
@@ -216,7 +216,7 @@ def test_healthy_numbers_give_a_verdict():
 def test_each_gate_gives_its_number(moved, gate, number):
     outcome = judged(documents(**moved))
     assert outcome.verdict == "invalid"
-    assert [name for name, told in outcome.details["gates"].items() if not told["passed"]] == [gate]
+    assert [name for name, told in outcome.details.to_json()["gates"].items() if not told["passed"]] == [gate]
     assert f"is {number}, and must be" in outcome.warnings[0]
 
 

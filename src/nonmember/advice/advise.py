@@ -10,7 +10,7 @@ from nonmember.advice.contestants import CONTESTANTS, RELATED, Contestant, Cost
 from nonmember.advice.measured import Measured, Says, measured
 from nonmember.advice.situation import Heldout, Offered, Situation
 from nonmember.methods.base import Claim
-from nonmember.models.access import Access
+from nonmember.records.requirements import Access
 
 READINGS = 4  # at which methods that find membership are ranked
 WORTH = 0.1  # by how much more one further thing must conclude to be named
@@ -103,12 +103,12 @@ def advise(
 
 
 def _option(contestant: Contestant, situation: Situation) -> Option:
-    level, needed = situation.level, contestant.least_access
+    level, needed = situation.level, contestant.requirements.access
     missing = [need.what for need in contestant.needs if not need.met(situation)]
     if needed is not None and (level is None or level < needed):
         missing.insert(0, _ACCESS[needed])
-    if situation.documents < contestant.least_documents:
-        missing.append(f"{contestant.least_documents} texts")
+    if situation.documents < contestant.requirements.documents:
+        missing.append(f"{contestant.requirements.documents} texts")
     says = contestant.may_say(situation)
     kinds: tuple[Says, ...] = says or ("ranking",)
     name = _measured_as(contestant, situation)
@@ -145,7 +145,7 @@ def _measured_as(contestant: Contestant, situation: Situation) -> str:
 
 def _command(contestant: Contestant, situation: Situation) -> str:
     model = "target.path=MODEL"
-    if contestant.least_access is None:
+    if contestant.requirements.access is None:
         model = ""
     elif situation.access in ("text", "top_logprobs", "logprobs"):
         model = "model@target=endpoint target.url=URL target.model=NAME"
@@ -282,7 +282,7 @@ def _option_lines(mark: str, option: Option, advice: Advice) -> Iterator[str]:
     yield f"{indent}caution: {one.caution}"
     if one.related and not situation.related:
         yield f"{indent}given related text (method.controls.related), it could also conclude used"
-    if one.general:
+    if "general" in one.requirements.inputs:
         yield f"{indent}also needs: general text that contains nothing of the set"
     yield f"{indent}{option.command}"
 

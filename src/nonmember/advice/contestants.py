@@ -1,17 +1,19 @@
-"""The methods as advice sees them: what each needs besides access, what it costs, its command, and its caution.
+"""The methods as advice sees them: what each may say, its command, and its caution.
 
-Access, claim and the least number of documents are data of the method's class and are read from there.
+What it needs and costs is data of the method's class (`Requirements`) and is read from there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Self
 
 from nonmember import methods
 from nonmember.advice.situation import Situation
-from nonmember.methods import Access, Method
+from nonmember.methods import Access, Method, Requirements
 from nonmember.methods.base import Claim
+from nonmember.records.requirements import Input
 
 
 @dataclass(frozen=True)
@@ -30,19 +32,25 @@ class Need:
         return value in self.values if self.values else bool(value)
 
 
-REFERENCE = Need("reference", "a reference model that has certainly not read the texts")
-BASE = Need("base", "the target's base model, which has not read the texts")
-STAND_IN = Need("stand_in", "another model of the target's size that has not read the texts")
 SAME_DRAW = Need("heldout", "unread text of the same draw", ("same_draw",))
 SAME_KIND = Need("heldout", "unread text of the same kind", ("same_draw", "other_date"))
-UNSEEN = Need("unseen", "further unread text for tuning")
-ORDER = Need("order", "the public order of the file")
-WORKS = Need("works", "texts that are passages from works (books, papers)")
-TITLES = Need("titles", "a title or name for each text")
-FOLLOWS = Need("follows", "a target that follows instructions")
-REPHRASER = Need("rephraser", "a model for paraphrasing")
 RELATED = Need("related", "related text that the target may have read")
-KNOWN_READ = Need("known_read", "text that the target is known to have read")
+NEEDS: Mapping[Input, Need] = {  # but general text, which most can get
+    one.name: one  # type: ignore[misc]
+    for one in (
+        Need("reference", "a reference model that has certainly not read the texts"),
+        Need("base", "the target's base model, which has not read the texts"),
+        Need("stand_in", "another model of the target's size that has not read the texts"),
+        SAME_KIND,
+        Need("unseen", "further unread text for tuning"),
+        Need("order", "the public order of the file"),
+        Need("works", "texts that are passages from works (books, papers)"),
+        Need("titles", "a title or name for each text"),
+        Need("follows", "a target that follows instructions"),
+        Need("rephraser", "a model for paraphrasing"),
+        Need("known_read", "text that the target is known to have read"),
+    )
+}
 
 
 @dataclass(frozen=True)
@@ -67,6 +75,22 @@ class Cost:
     def tokens(self) -> int:
         return self.trained + self.read
 
+    @classmethod
+    def of(cls, needed: Requirements, situation: Situation) -> Self:
+        """Passes by models that are at hand; where they are not, one request a text and pass. Questions are asked about
+        each text and held-out text, of which there are as many, with some 100 tokens around the text."""
+        tokens, documents, at_hand = situation.all_tokens, situation.documents, situation.access == "weights"
+        questions = 2 * needed.questions * documents
+        return cls(
+            trained=needed.tuned * needed.epochs * tokens,
+            read=needed.passes * tokens if at_hand else 0,
+            requests=questions + (0 if at_hand else needed.passes * documents),
+            asked=questions * (situation.tokens + 100) + (0 if at_hand else needed.passes * tokens),
+            answered=questions * needed.answer_tokens,
+            controls=needed.controls,
+            tuned=needed.tuned,
+        )
+
     def in_order(self) -> tuple[int, ...]:
         """What is cheaper comes first."""
         return (self.controls, self.requests, self.tuned, self.tokens)
@@ -77,25 +101,20 @@ class Contestant:
     """method: its class; None for scores, which have none.   says: what its verdict may speak for.   given: what the
     command says beside target and data.   variant: what it says to choose this one among the method's settings.
     caution: what a verdict rests on beside the numbers.   setting: of the measured numbers.   excludes: the least
-    readings that a verdict of non-membership denies.   access, documents: where it takes more than the class says.
-    general: whether it takes general text too, which most can get.   related: whether it claims membership only where
-    related text is named.
+    readings that a verdict of non-membership denies.   otherwise: what it needs, where that is not what the class says.
+    related: whether it claims membership only where related text is named.
     """
 
     name: str
     title: str
     method: type[Method] | None
     says: tuple[Claim, ...]
-    needs: tuple[Need, ...]
-    cost: Callable[[Situation], Cost]
     given: str
     caution: str
     setting: str = ""
     variant: str = ""
     excludes: int = 1
-    access: Access | None = None
-    documents: int | None = None
-    general: bool = False
+    otherwise: Requirements | None = None
     related: bool = False
 
     def may_say(self, situation: Situation) -> tuple[Claim, ...]:
@@ -103,40 +122,26 @@ class Contestant:
         return self.says if situation.related or not self.related else ("non_membership",)
 
     @property
-    def least_access(self) -> Access | None:
-        """None: it reads no model."""
-        if self.method is None:
-            return Access.PROMPT_LOGPROBS
-        return self.access or self.method.target_access
+    def requirements(self) -> Requirements:
+        if self.otherwise is not None:
+            return self.otherwise
+        assert self.method is not None
+        return self.method.requirements
 
     @property
-    def least_documents(self) -> int:
-        return self.documents or (1 if self.method is None else self.method.min_documents)
+    def needs(self) -> tuple[Need, ...]:
+        """What it needs besides access."""
+        needed = [NEEDS[name] for name in self.requirements.inputs if name != "general"]
+        return tuple(SAME_DRAW if one is SAME_KIND and self.requirements.same_draw else one for one in needed)
 
-
-def _passes(number: int, *, tuned: int = 0, epochs: int = 1, controls: int = 0) -> Callable[[Situation], Cost]:
-    """Passes over the texts by models that are at hand; one request a text and pass where they are not."""
-    return lambda one: Cost(
-        trained=tuned * epochs * one.all_tokens, controls=controls, tuned=tuned,
-        read=number * one.all_tokens if one.access == "weights" else 0,
-        requests=0 if one.access == "weights" else number * one.documents,
-        asked=0 if one.access == "weights" else number * one.all_tokens,
-    )  # fmt: skip
-
-
-def _questions(number: int, answer: int) -> Callable[[Situation], Cost]:
-    """So many requests a text and held-out text, of which there are as many, with some 100 tokens around the text and
-    an answer of so many."""
-    return lambda one: Cost(
-        requests=2 * number * one.documents,
-        asked=2 * number * one.documents * (one.tokens + 100),
-        answered=2 * number * one.documents * answer,
-    )
+    def cost(self, situation: Situation) -> Cost:
+        return Cost.of(self.requirements, situation)
 
 
 HELDOUT_FILE = "data.heldout.path=FILE"
 TITLED = "data.title_field=TITLE data.heldout.title_field=TITLE"
 OF_WORKS = f"{HELDOUT_FILE} {TITLED} data.cluster_field=WORK data.heldout.cluster_field=WORK"
+OTHER_BASE: tuple[Input, ...] = ("reference", "stand_in", "general")
 DIFFERENCE = f"{HELDOUT_FILE} reference.path=REFERENCE"
 COMPARED = "any difference between the two sets is reported as membership: run method=blind on them first"
 PLANTED = "reference.path=REFERENCE method.controls.{}.path={} world.general.path=FILE"
@@ -145,94 +150,91 @@ UNREAD_WORKS = "the verdict is about the works as a group, compared with works t
 CONTESTANTS = (
     Contestant(
         "dose", "the dose meter, controls of the target's own base", methods.Dose, ("non_membership", "membership"),
-        (BASE,), _passes(12, controls=10), PLANTED.format("base", "BASE") + " method.controls.own_base=true",
+        PLANTED.format("base", "BASE") + " method.controls.own_base=true",
         "a target trained differently from its controls appears to have read the set more or less often than it did",
-        setting="own base", general=True, related=True,
+        setting="own base", related=True,
     ),
     Contestant(
         "dose", "the dose meter, controls of another base", methods.Dose, ("non_membership", "membership"),
-        (REFERENCE, STAND_IN), _passes(12, controls=10), PLANTED.format("base", "STAND_IN"),
+        PLANTED.format("base", "STAND_IN"),
         "differences between bases were measured only on models of about a million parameters",
-        setting="another base", general=True, related=True,
+        setting="another base", related=True, otherwise=replace(methods.Dose.requirements, inputs=OTHER_BASE),
     ),
     Contestant(
         "clearance", "calibrated clearance, controls of the target's own base", methods.Clearance,
-        ("non_membership",), (BASE,), _passes(22, tuned=14, controls=6),
+        ("non_membership",),
         PLANTED.format("stand_in", "BASE") + " method.controls.deviation=0.015",
-        "it rules out eight readings or more, not fewer", setting="own base", excludes=8, general=True,
+        "it rules out eight readings or more, not fewer", setting="own base", excludes=8,
     ),
     Contestant(
         "clearance", "calibrated clearance, controls of another base", methods.Clearance,
-        ("non_membership",), (REFERENCE, STAND_IN), _passes(22, tuned=14, controls=6),
+        ("non_membership",),
         PLANTED.format("stand_in", "STAND_IN"),
-        "it rules out eight readings or more, not fewer", setting="another base", excludes=8, general=True,
+        "it rules out eight readings or more, not fewer", setting="another base", excludes=8,
+        otherwise=replace(methods.Clearance.requirements, inputs=OTHER_BASE),
     ),
     Contestant(
-        "prism", "PRISM", methods.Prism, ("non_membership",), (REFERENCE,), _passes(3, tuned=1),
+        "prism", "PRISM", methods.Prism, ("non_membership",),
         "reference.path=REFERENCE world.general.path=FILE",
         "it often clears sets that were read once or twice; in other studies it cleared fewer of the unread sets (19 "
-        "of 40 in docs/results/dose, 10 of 24 in docs/results/arena)", general=True,
+        "of 40 in docs/results/dose, 10 of 24 in docs/results/arena)",
     ),
     Contestant(
         "difference_in_differences", "the difference in differences", methods.DifferenceInDifferences, ("membership",),
-        (SAME_DRAW, REFERENCE), _passes(4), DIFFERENCE, COMPARED, setting="minkpp(0.2)", access=Access.FULL_LOGITS,
+        DIFFERENCE, COMPARED, setting="minkpp(0.2)",
+        otherwise=replace(methods.DifferenceInDifferences.requirements, access=Access.FULL_LOGITS),
     ),
     Contestant(
         "difference_in_differences", "the difference in differences of losses", methods.DifferenceInDifferences,
-        ("membership",), (SAME_DRAW, REFERENCE), _passes(4), DIFFERENCE, COMPARED, setting="loss",
+        ("membership",), DIFFERENCE, COMPARED, setting="loss",
         variant="score@method.score=loss",
     ),
     Contestant(
-        "llm_di", "LLM dataset inference", methods.LlmDi, ("membership",), (SAME_DRAW,), _passes(2), HELDOUT_FILE,
-        COMPARED,
+        "llm_di", "LLM dataset inference", methods.LlmDi, ("membership",), HELDOUT_FILE, COMPARED,
     ),
     Contestant(
-        "order", "the order test", methods.OrderTest, ("membership",), (ORDER,), _passes(251), "data=ordered",
+        "order", "the order test", methods.OrderTest, ("membership",), "data=ordered",
         "the published order must be exchangeable (not sorted), and if the examples were shuffled in training there is "
-        "nothing to detect", access=Access.WEIGHTS, documents=100,
+        "nothing to detect", otherwise=replace(methods.OrderTest.requirements, access=Access.WEIGHTS, documents=100),
     ),
     Contestant(
-        "mc_pdd", "MC-PDD against unread text", methods.McPdd, ("membership",), (SAME_DRAW, TITLES, FOLLOWS),
-        _questions(2, 60), f"{HELDOUT_FILE} {TITLED}",
+        "mc_pdd", "MC-PDD against unread text", methods.McPdd, ("membership",),
+        f"{HELDOUT_FILE} {TITLED}",
         "any difference between the two sets may look like membership: run method=blind on them first",
     ),
     Contestant(
         "mc_pdd", "MC-PDD against text known to be read", methods.McPdd, ("non_membership",),
-        (KNOWN_READ, TITLES, FOLLOWS), _questions(2, 60), f"method.reference=member {HELDOUT_FILE} {TITLED}",
+        f"method.reference=member {HELDOUT_FILE} {TITLED}",
         "data.heldout is here text of the same kind that is known to be read; the set is only shown to differ from it",
+        otherwise=replace(methods.McPdd.requirements, inputs=("known_read", "titles", "follows")),
     ),
     Contestant(
-        "decop", "DE-COP", methods.Decop, ("membership",), (SAME_KIND, WORKS, TITLES, FOLLOWS, REPHRASER),
-        _questions(24, 4), f"{OF_WORKS} method.paraphraser.path=MODEL", UNREAD_WORKS,
+        "decop", "DE-COP", methods.Decop, ("membership",), f"{OF_WORKS} method.paraphraser.path=MODEL", UNREAD_WORKS,
     ),
     Contestant(
-        "name_cloze", "name cloze", methods.NameCloze, ("membership",), (SAME_KIND, WORKS, TITLES, FOLLOWS),
-        _questions(1, 16), OF_WORKS, UNREAD_WORKS,
+        "name_cloze", "name cloze", methods.NameCloze, ("membership",), OF_WORKS, UNREAD_WORKS,
     ),
     Contestant(
-        "prefix_completion", "prefix completion", methods.PrefixCompletion, ("membership",),
-        (SAME_KIND, WORKS, TITLES, FOLLOWS), _questions(2, 60), OF_WORKS,
+        "prefix_completion", "prefix completion", methods.PrefixCompletion, ("membership",), OF_WORKS,
         f"{UNREAD_WORKS}; it detects verbatim memorization",
     ),
     Contestant(
-        "pacost", "PaCoST", methods.Pacost, ("membership",), (REPHRASER, FOLLOWS), _questions(2, 1),
-        "method.rephraser.path=MODEL",
+        "pacost", "PaCoST", methods.Pacost, ("membership",), "method.rephraser.path=MODEL",
         "rephrasing alone lowers confidence, so compare the result with that of the same audit on unread text",
     ),
     Contestant(
-        "blind", "the blind baseline", methods.Blind, (), (SAME_KIND,), lambda _: Cost(), HELDOUT_FILE,
+        "blind", "the blind baseline", methods.Blind, (), HELDOUT_FILE,
         "it uses no model; if its AUC is above .6, no comparison of the two sets is meaningful",
     ),
     Contestant(
-        "fsd", "FSD", methods.Fsd, (), (SAME_KIND, UNSEEN), _passes(8, tuned=1, epochs=3),
-        f"{HELDOUT_FILE} data.unseen.path=FILE",
+        "fsd", "FSD", methods.Fsd, (), f"{HELDOUT_FILE} data.unseen.path=FILE",
         "it ranks documents; its AUC can be computed only where membership is known",
     ),
     Contestant(
-        "kds", "KDS", methods.Kds, (), (), _passes(2, tuned=1), "", "a number for comparing sets of the same size",
+        "kds", "KDS", methods.Kds, (), "", "a number for comparing sets of the same size",
     ),
     Contestant(
-        "score", "membership scores", None, (), (), _passes(2), "",
-        "choosing a threshold requires unread text of the same draw",
+        "score", "membership scores", None, (), "", "choosing a threshold requires unread text of the same draw",
+        otherwise=Requirements(Access.PROMPT_LOGPROBS, passes=2),
     ),
 )  # fmt: skip

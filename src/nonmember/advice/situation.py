@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal, Self, get_args
 
 from nonmember.checks import require_choice, require_count, require_flag, require_number
-from nonmember.models.access import Access
+from nonmember.records.requirements import Access
 
 Offered = Literal["none", "text", "top_logprobs", "logprobs", "weights"]
 Heldout = Literal["none", "same_draw", "other_date"]

@@ -102,6 +102,7 @@ def prism_test(
     import numpy as np
 
     from nonmember.methods import ScoredDocuments
+    from nonmember.methods.prism.prism import PrismDetails
     from nonmember.stats._arrays import as_paired_scores
 
     given = {"rank_metric": rank_metric, "num_resamples": num_resamples, "alpha": alpha, "margin": margin}
@@ -111,6 +112,9 @@ def prism_test(
     documents = ScoredDocuments(names, {"reference": reference, "target": target, "distilled": distilled})
     rng = np.random.default_rng([default_seed if seed is None else seed, 0])
     outcome = method.test({SUSPECT: documents}, rng)
+    details = outcome.details
+    assert isinstance(details, PrismDetails)
+    assert details.rho_distilled_target is not None
     return PrismTest(
         verdict=outcome.verdict,
         claim=outcome.allowed_claim,
@@ -118,8 +122,8 @@ def prism_test(
         p_value=outcome.p_value,
         ci_low=outcome.ci_low,
         ci_high=outcome.ci_high,
-        rho_reference_target=outcome.details["rho_reference_target"],
-        rho_distilled_target=outcome.details["rho_distilled_target"],
+        rho_reference_target=details.rho_reference_target,
+        rho_distilled_target=details.rho_distilled_target,
         num_documents=target.size,
         alpha=outcome.alpha,
         margin=method.margin,

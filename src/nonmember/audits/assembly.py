@@ -114,7 +114,7 @@ def _statistics(audit: Audit, suspect: MeasuredGroup, outcome: TestOutcome) -> S
         ci_high=_number(outcome.ci_high),
         num_documents=len(suspect.documents.doc_ids),
         num_tokens=suspect.num_tokens,
-        details={name: _number(one) if isinstance(one, float) else one for name, one in outcome.details.items()},
+        details=outcome.details.to_json(),
         picture=method.picture,
     )
 

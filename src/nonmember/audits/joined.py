@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import key_hash
@@ -19,7 +18,7 @@ from nonmember.audits.keys import audit_keys
 from nonmember.audits.measuring import measure
 from nonmember.audits.record import versions, write
 from nonmember.methods import Auto, Blind, Method, method_named
-from nonmember.methods.auto import NULL_HYPOTHESIS, PartResult
+from nonmember.methods.auto import NULL_HYPOTHESIS, AutoDetails, LeftOut, PartDetails, PartResult
 from nonmember.records.groups import SUSPECT
 from nonmember.reports.audit_page.write import try_to_write_page
 from nonmember.results.mirror import mirror
@@ -129,11 +128,9 @@ def _joined(cell: Cell, method: Auto, done: Sequence[Done], builder: Builder, st
     audit, folder = cell.audit, cell.folder
     results = {one.part.method: one.result for one in done if one.result is not None}
     outcome = method.join([_part_result(name, result) for name, result in results.items()])
-    outcome = replace(
-        outcome,
-        details={**outcome.details, PARTS: [_as_details(one, folder) for one in done]},
-        warnings=tuple(_warnings(done)),
-    )
+    assert isinstance(outcome.details, AutoDetails)
+    details = replace(outcome.details, parts=[_as_details(one, folder) for one in done])
+    outcome = replace(outcome, details=details, warnings=tuple(_warnings(done)))
     keys = audit_keys(audit, builder)
     of_parts = {name: result.provenance.keys["audit"] for name, result in results.items()}
     keys |= {"audit": key_hash({"question": keys["audit"], PARTS: of_parts})}
@@ -161,7 +158,7 @@ def _part_result(name: str, result: AuditResult) -> PartResult:
     return PartResult(name, result.verdict.decision, p_values)
 
 
-def _as_details(one: Done, folder: Path) -> dict[str, Any]:
+def _as_details(one: Done, folder: Path) -> PartDetails | LeftOut:
     if one.result is None:
         return {"method": one.part.method, "left_out": one.reason}
     path = Path(PARTS) / one.part.method / RESULT

@@ -8,7 +8,6 @@ from dataclasses import replace
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.methods import DocumentGroup, ScoredDocuments, TestOutcome
-from nonmember.methods.base import INVALID_CLAIM
 from nonmember.models.exposure import Exposures
 from nonmember.models.reading import Read
 from nonmember.observations import Scored
@@ -53,7 +52,7 @@ def require_one_layout(
     }
     if not found:
         return outcome
-    outcome = replace(outcome, details={**outcome.details, "layout_auc": found})
+    outcome = replace(outcome, details=replace(outcome.details, layout_auc=found))
     reasons = [
         "Layout alone (line breaks, indentation, capitals and the like) tells the suspect from the "
         f"{COMPARED_WITH[name]} set with an AUC of {auc:.3f}; it must be at most {bound:.3f}. Prepare both alike: from "
@@ -61,9 +60,7 @@ def require_one_layout(
         for name, auc in found.items()
         if auc > bound
     ]
-    if not reasons:
-        return outcome
-    return replace(outcome, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=(*outcome.warnings, *reasons))
+    return outcome.made_invalid([*outcome.warnings, *reasons]) if reasons else outcome
 
 
 def require_planted(audit: Audit, builder: Builder) -> None:

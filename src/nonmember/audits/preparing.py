@@ -7,7 +7,7 @@ learning rates of which none holds, leave nothing worth training: the result is 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nonmember.artifacts import Builder
@@ -16,7 +16,8 @@ from nonmember.audits.measuring import measure
 from nonmember.audits.question import Audit
 from nonmember.corpora import CorpusSpec
 from nonmember.methods import TestOutcome
-from nonmember.methods.base import INVALID_CLAIM, Settled
+from nonmember.methods.base import Settled
+from nonmember.methods.details import LadderDetails
 from nonmember.models import ModelSpec
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation
@@ -30,10 +31,10 @@ UNMEASURED = (
 @dataclass(frozen=True)
 class Prepared:
     """The audit as it is carried out: with the learning rate that was chosen, or with what stands in the way of a
-    distilled reference. details: for the result."""
+    distilled reference. ladder: what was tried for that."""
 
     audit: Audit
-    details: Mapping[str, Any] = field(default_factory=dict)
+    ladder: LadderDetails | None = None
 
     def judged(self, outcome: TestOutcome, health: Mapping[str, float]) -> TestOutcome:
         """The outcome with what was found before it, and without a verdict that nothing vouches for."""
@@ -41,9 +42,8 @@ class Prepared:
         if outcome.verdict == "evidence_of_non_membership" and self._is_unmeasured(health):
             reasons.append(UNMEASURED)
         if reasons:
-            warnings = (*reasons, *outcome.warnings)
-            outcome = replace(outcome, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=warnings)
-        return replace(outcome, details={**outcome.details, **self.details})
+            outcome = outcome.made_invalid([*reasons, *outcome.warnings])
+        return replace(outcome, details=replace(outcome.details, ladder=self.ladder))
 
     def _is_unmeasured(self, health: Mapping[str, float]) -> bool:
         """Whether neither gates nor the training looked at the distilled reference."""
@@ -60,7 +60,7 @@ def prepare(audit: Audit, builder: Builder) -> Prepared:
     settled = audit.method.settled(audit.roles, lambda group: measure(group, builder).documents)
     if settled == Settled(audit.method):  # the very audit, which has worked out its groups already
         return Prepared(audit)
-    return Prepared(replace(audit, method=settled.method, obstacle=settled.obstacle), settled.details)
+    return Prepared(replace(audit, method=settled.method, obstacle=settled.obstacle), settled.ladder)
 
 
 def obstacle_of(audit: Audit, builder: Builder) -> str:

@@ -23,7 +23,6 @@ from nonmember.audits.preparing import prepare
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions, write
 from nonmember.methods import ScoredDocuments, TestOutcome
-from nonmember.methods.base import INVALID_CLAIM
 from nonmember.models import Access, ModelSpec
 from nonmember.reports.audit_page.write import try_to_write_page
 from nonmember.results import answers
@@ -97,8 +96,8 @@ def _require_access(audit: Audit, builder: Builder) -> None:
     method = audit.method
     needed = [(one.access, one.model) for one in audit.measurements]
     needed += [parent for one in audit.measurements for parent in _made_of(one.model)]
-    if method.target_access is not None:
-        needed.append((method.target_access, audit.target))
+    if (access := method.requirements.access) is not None:
+        needed.append((access, audit.target))
     for access, model in sorted(needed, key=lambda one: -one[0]):  # the most first: it is what is missed
         model.require(builder, access, method.name)
 
@@ -130,10 +129,8 @@ def _after_exclusions(
             f"{num_excluded} of {num_documents} documents ({share:.0%}) could not be scored; see `exclusions`."
         )
         invalid |= share > INVALID_EXCLUDED
-    outcome = replace(outcome, warnings=(*outcome.warnings, *warnings))
-    if not invalid:
-        return outcome
-    return replace(outcome, verdict="invalid", allowed_claim=INVALID_CLAIM)
+    warnings = [*outcome.warnings, *warnings]
+    return outcome.made_invalid(warnings) if invalid else replace(outcome, warnings=tuple(warnings))
 
 
 def _difference(after: Counters, before: Counters) -> dict[str, int]:

@@ -107,10 +107,10 @@ def _needed(audit: Audit, config: DictConfig) -> Iterator[str]:
             audit = replace(audit, heldout=text) if error.role == "heldout" else replace(audit, unseen=text)
     yield from marks_in(groups)
     yield from asked_for
-    scores = [one.score for one in audit.measurements if isinstance(one, Scored)]
-    if audit.general is None and any(score.needs_counts for score in scores):
+    inputs = {name for one in audit.measurements if isinstance(one, Scored) for name in one.score.requirements.inputs}
+    if audit.general is None and "general" in inputs:
         yield _key_of(GENERAL, config)
-    if audit.unseen is None and any(score.shots for score in scores):
+    if audit.unseen is None and "unseen" in inputs:
         yield _key_of("data.unseen", config)
 
 

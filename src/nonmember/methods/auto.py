@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 import numpy as np
 
 from nonmember.checks import require_choice, require_count, require_distinct, require_flag
 from nonmember.methods.base import (
-    Access,
     Claim,
     DocumentGroup,
     Method,
@@ -23,7 +22,9 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
 )
+from nonmember.methods.details import Details
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.stats.merging import harmonic_mean_p, twice_the_mean
 from nonmember.stats.multiplicity import holm
 
@@ -70,6 +71,49 @@ class Family:
         return [name for name, p in self.adjusted.items() if p < alpha]
 
 
+class FamilyDetails(TypedDict):
+    """p: merged.   parts: method -> its p.   holm: the same, adjusted."""
+
+    p: float
+    parts: Mapping[str, float]
+    holm: Mapping[str, float]
+
+
+class LeftOut(TypedDict):
+    """A part that was not run, and why."""
+
+    method: str
+    left_out: str
+
+
+class PartDetails(TypedDict):
+    """A part that was run. result: path of its result.json below the folder.   sha256: of that file.   audit: key.
+    claim: what it may say."""
+
+    method: str
+    result: str
+    sha256: str
+    audit: str
+    verdict: str
+    claim: str
+    p_value: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoDetails(Details):
+    """Of results of `Auto`.
+
+    Attributes:
+        families: Claim -> its tests, joined.
+        combination: How p-values were merged.
+        parts: In the order in which they were run.
+    """
+
+    families: Mapping[str, FamilyDetails]
+    combination: str
+    parts: Sequence[PartDetails | LeftOut] | None = None
+
+
 @dataclass(frozen=True)
 class Auto(Method):
     """methods: names, or None: those that are advised.   given: name of a part -> its settings, as below `method.`.
@@ -90,8 +134,8 @@ class Auto(Method):
     max_tokens: int
 
     name: ClassVar[str] = "auto"
-    target_access: ClassVar[Access | None] = None
-    min_documents: ClassVar[int] = 2
+    details_type: ClassVar[type[Details]] = AutoDetails
+    requirements: ClassVar[Requirements] = Requirements(access=None, documents=2)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -122,14 +166,13 @@ class Auto(Method):
         verdict, claim_text = self._decided(families, rejecting)
         shown = min(rejecting or families, key=lambda one: one.p, default=None)
         return TestOutcome(
-            statistic=np.nan,
             p_value=np.nan if shown is None else shown.p,
-            ci_low=np.nan,
-            ci_high=np.nan,
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=claim_text,
-            details={"families": {one.claim: _as_details(one) for one in families}, "combination": self.combination},
+            details=AutoDetails(
+                families={one.claim: _as_details(one) for one in families}, combination=self.combination
+            ),
         )
 
     def _family(self, claim: Claim, parts: Sequence[PartResult]) -> Family:
@@ -166,5 +209,5 @@ class Auto(Method):
         )
 
 
-def _as_details(family: Family) -> dict[str, Any]:
+def _as_details(family: Family) -> FamilyDetails:
     return {"p": family.p, "parts": dict(family.parts), "holm": dict(family.adjusted)}

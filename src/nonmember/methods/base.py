@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -18,11 +18,13 @@ from nonmember.checks import require_count, require_distinct, require_kind, requ
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Access, Answers
 from nonmember.endpoints.asked import Asked
+from nonmember.methods.details import Details, LadderDetails
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Embedded, Measurement, OrderQuantity, Reordered, Scored
 from nonmember.records import Corpus, FloatArray, VectorArray
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 
 __all__ = [
@@ -41,13 +43,15 @@ __all__ = [
     "OrderQuantity",
     "Picture",
     "Reordered",
+    "Requirements",
     "Roles",
     "Scored",
     "ScoredDocuments",
     "Settled",
     "TestOutcome",
     "Verdict",
-    "finite",
+    "known_details",
+    "known_methods",
     "method_named",
     "on_suspect",
     "require_resamples",
@@ -177,7 +181,7 @@ class ScoredDocuments:
     excluded: Mapping[str, Exclusion] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class TestOutcome:
     """What a method concludes.
 
@@ -186,21 +190,31 @@ class TestOutcome:
         p_value: NaN where undefined.
         ci_low: NaN where undefined.
         ci_high: NaN where undefined.
-        details: Further named numbers, shown in the result.
+        details: Further numbers, as the method declares them.
         distribution: Resampled statistics, empty where the method has none.
     """
 
     __test__: ClassVar[bool] = False  # pytest takes classes called Test... for tests
-    statistic: float
-    p_value: float
-    ci_low: float
-    ci_high: float
+    statistic: float = np.nan
+    p_value: float = np.nan
+    ci_low: float = np.nan
+    ci_high: float = np.nan
     alpha: float
     verdict: Verdict
     allowed_claim: str
     warnings: Sequence[str] = ()
-    details: Mapping[str, Any] = field(default_factory=dict)
+    details: Details = field(default_factory=Details)
     distribution: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    @classmethod
+    def invalid(cls, reasons: Sequence[str], *, alpha: float, details: Details | None = None) -> Self:
+        """Where there is nothing to compute, for these reasons."""
+        invalid = cls(alpha=alpha, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=tuple(reasons))
+        return invalid if details is None else replace(invalid, details=details)
+
+    def made_invalid(self, warnings: Sequence[str]) -> Self:
+        """The same numbers, of which nothing may be concluded. warnings: all of them."""
+        return replace(self, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=tuple(warnings))
 
 
 @dataclass(frozen=True)
@@ -209,12 +223,12 @@ class Settled:
 
     Attributes:
         obstacle: Why nothing can be chosen; empty where something was.
-        details: For the result.
+        ladder: What was tried.
     """
 
     method: Method
     obstacle: str = ""
-    details: Mapping[str, Any] = field(default_factory=dict)
+    ladder: LadderDetails | None = None
 
 
 class Method(ABC):
@@ -226,6 +240,8 @@ class Method(ABC):
         claim: What a p-value below alpha speaks for; None where the method has no test.
         null_hypothesis: Which the p-value is of, in a sentence.
         picture: Of what the method looks at.
+        details_type: Of its outcomes.
+        requirements: What it needs with its usual settings.
     """
 
     name: ClassVar[str]
@@ -234,8 +250,8 @@ class Method(ABC):
     claim: ClassVar[Claim | None] = None
     null_hypothesis: ClassVar[str] = ""
     picture: ClassVar[Picture] = "scores"
-    target_access: ClassVar[Access | None]  # None: the method looks at texts alone
-    min_documents: ClassVar[int]
+    details_type: ClassVar[type[Details]] = Details
+    requirements: ClassVar[Requirements]
     alpha: float
     max_tokens: int
 
@@ -335,7 +351,7 @@ class Method(ABC):
 
     def least(self, group: str) -> int:
         """How many documents a group must have."""
-        return self.min_documents
+        return self.requirements.documents
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:  # noqa: B027 (most have nothing to refuse)
         """Refuse documents, by group, that the method cannot work with, before anything is made for them."""
@@ -352,18 +368,22 @@ class Method(ABC):
 
 def method_named(name: str) -> type[Method]:
     """The method that a result names, among those that are loaded; `Method` itself, with its defaults, for another."""
+    return next((one for one in known_methods() if one.name == name), Method)
+
+
+def known_methods() -> Iterator[type[Method]]:
+    """Those that are loaded and have a name."""
     waiting: list[type[Method]] = [Method]  # type: ignore[type-abstract]
     while waiting:
         method = waiting.pop()
-        if vars(method).get("name") == name:
-            return method
+        if "name" in vars(method):
+            yield method
         waiting += method.__subclasses__()
-    return Method
 
 
-def finite(value: float) -> float | None:
-    """As it stands in details, where JSON has no NaN."""
-    return float(value) if np.isfinite(value) else None
+def known_details() -> dict[str, type[Details]]:
+    """What each method that is loaded declares for its results, by its name."""
+    return {method.name: method.details_type for method in known_methods()}
 
 
 def require_score(value: object) -> None:

@@ -6,7 +6,7 @@ membership.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -23,10 +23,29 @@ from nonmember.methods.base import (
     TestOutcome,
     require_resamples,
 )
+from nonmember.methods.details import Details
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindAuc, BlindBaseline, blind_baseline
 
 MOST_FOLDS = 1_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlindDetails(Details):
+    """By kind of features: words, characters, years.
+
+    Attributes:
+        auc: Kind -> AUC of telling the sets apart.
+        intervals: Kind -> [low, high] of that AUC.
+        num_clusters: Of both sets, which are resampled as one.
+        num_heldout: Documents of the held-out set.
+    """
+
+    auc: Mapping[str, float]
+    intervals: Mapping[str, Sequence[float]]
+    num_clusters: int
+    num_heldout: int
 
 
 @dataclass(frozen=True)
@@ -44,8 +63,8 @@ class Blind(Method):
     statistic_name: ClassVar[str] = "AUC"
     statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "aucs"
-    target_access: ClassVar[None] = None
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = BlindDetails
+    requirements: ClassVar[Requirements] = Requirements(access=None, documents=30, inputs=("heldout",))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -70,7 +89,6 @@ class Blind(Method):
         told = f"Text alone tells the two sets apart with an AUC of {shown.auc:.3f} ({best})"
         return TestOutcome(
             statistic=shown.auc,
-            p_value=np.nan,
             ci_low=shown.ci_low,
             ci_high=shown.ci_high,
             alpha=self.alpha,
@@ -84,12 +102,12 @@ class Blind(Method):
                 )
             ),
             warnings=() if blind.interpretable else (f"{told}, above {INTERPRETABLE_UP_TO}.",),
-            details={
-                "auc": {name: kind.auc for name, kind in kinds.items()},
-                "intervals": {name: [kind.ci_low, kind.ci_high] for name, kind in kinds.items()},
-                "num_clusters": blind.num_clusters,
-                "num_heldout": len(heldout.doc_ids),
-            },
+            details=BlindDetails(
+                auc={name: kind.auc for name, kind in kinds.items()},
+                intervals={name: [kind.ci_low, kind.ci_high] for name, kind in kinds.items()},
+                num_clusters=blind.num_clusters,
+                num_heldout=len(heldout.doc_ids),
+            ),
         )
 
 

@@ -26,13 +26,14 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    finite,
     require_score,
     units,
 )
+from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.mean_difference import mean_difference
 
@@ -54,6 +55,27 @@ CLAIMS: Mapping[Verdict, str] = {
 }
 
 
+@dataclass(frozen=True, kw_only=True)
+class GainDetails(Details):
+    """Of results of `DifferenceInDifferences`.
+
+    Attributes:
+        t: Welch's, with variances by clusters.
+        degrees_of_freedom: Of that t.
+        effect_size: Of the difference, in standard deviations of single documents.
+        mean: Group -> mean of the target's score less the reference's, in units of the score.
+        num_clusters: Group -> number of its clusters.
+        num_heldout: Documents of the held-out set.
+    """
+
+    t: float
+    degrees_of_freedom: float
+    effect_size: float
+    mean: Mapping[str, float]
+    num_clusters: Mapping[str, int]
+    num_heldout: int
+
+
 @dataclass(frozen=True)
 class DifferenceInDifferences(Method):
     """The statistic is the mean of score(target) - score(reference) over suspect documents less that over held-out
@@ -73,8 +95,10 @@ class DifferenceInDifferences(Method):
         "The target's score less the reference's is on average no higher on suspect documents than on held-out ones."
     )
     picture: ClassVar[Picture] = "gains"
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = GainDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=30, inputs=("heldout", "reference"), same_draw=True, passes=4
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,7 +132,7 @@ class DifferenceInDifferences(Method):
         numbers = [len(set(names)) for names in clusters]
         few = self._too_few(groups, numbers)
         if min(numbers) < 2:
-            return TestOutcome(np.nan, np.nan, np.nan, np.nan, self.alpha, "invalid", CLAIMS["invalid"], (few,))
+            return TestOutcome.invalid([few], alpha=self.alpha)
         test = mean_difference(suspect, heldout, *clusters, alpha=self.alpha)
         verdict: Verdict = "evidence_of_membership" if test.p_value < self.alpha else "inconclusive"
         warnings = [SAME_DISTRIBUTION, REFERENCE_READ]
@@ -125,23 +149,23 @@ class DifferenceInDifferences(Method):
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
             warnings=warnings,
-            details={
-                "t": finite(test.t),
-                "degrees_of_freedom": finite(test.degrees_of_freedom),
-                "effect_size": finite(test.effect_size),
-                "mean": {SUSPECT: float(suspect.mean()), HELDOUT: float(heldout.mean())},
-                "num_clusters": dict(zip((SUSPECT, HELDOUT), test.num_clusters, strict=True)),
-                "num_heldout": len(heldout),
-            },
+            details=GainDetails(
+                t=test.t,
+                degrees_of_freedom=test.degrees_of_freedom,
+                effect_size=test.effect_size,
+                mean={SUSPECT: float(suspect.mean()), HELDOUT: float(heldout.mean())},
+                num_clusters=dict(zip((SUSPECT, HELDOUT), test.num_clusters, strict=True)),
+                num_heldout=len(heldout),
+            ),
         )
 
     def _too_few(self, groups: Sequence[ScoredDocuments], num_clusters: Sequence[int]) -> str:
         """What is left where documents could not be scored."""
         for name, group, number in zip((SUSPECT, HELDOUT), groups, num_clusters, strict=True):
-            if len(group.doc_ids) < self.min_documents or number < MIN_CLUSTERS:
+            if len(group.doc_ids) < self.requirements.documents or number < MIN_CLUSTERS:
                 return (
                     f"{len(group.doc_ids)} documents of {number} clusters are left of the {name} set; the test needs "
-                    f"{self.min_documents} documents and {MIN_CLUSTERS} clusters."
+                    f"{self.requirements.documents} documents and {MIN_CLUSTERS} clusters."
                 )
         return ""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from nonmember.methods.details import Gate
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,7 @@ class Finding:
         verb = "below" if self.upper else "above"
         return f"{self.what} is {self.value:.3f}, and must be {verb} {self.bound:.3f}."
 
-    def as_details(self) -> dict[str, Any]:
+    def as_details(self) -> Gate:
         value = self.value if np.isfinite(self.value) else None
         return {"value": value, "bound": self.bound, "upper": self.upper, "passed": self.passed}
 
@@ -42,5 +43,5 @@ def failures(findings: Sequence[Finding]) -> list[str]:
     return [finding.sentence for finding in findings if not finding.passed]
 
 
-def as_details(findings: Sequence[Finding]) -> Mapping[str, Any]:
+def as_details(findings: Sequence[Finding]) -> Mapping[str, Gate]:
     return {finding.name: finding.as_details() for finding in findings}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, TypedDict, get_args
 
 import numpy as np
 
@@ -30,15 +30,16 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    finite,
     require_resamples,
     require_scores,
     units,
 )
 from nonmember.methods.blind import clusters_for_folds, kinds_of, most_telling, require_folds
+from nonmember.methods.details import Details
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Loss, Score
 from nonmember.stats._arrays import BoolArray
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
@@ -56,6 +57,98 @@ CLAIM = (
     "None about a single document or the set: FSD ranks documents, and the AUC says how well on these two labelled "
     "sets. A threshold needs labelled documents of the same kind."
 )
+
+
+class RankingDetails(TypedDict):
+    """Of one score (`stats.rankings.Ranking`)."""
+
+    auc: float
+    auc_low: float
+    auc_high: float
+    tpr_at_5pct_fpr: float
+    tpr_low: float
+    tpr_high: float
+    tpr_below_5pct_fpr: float
+    best_balanced_accuracy: float
+    balanced_accuracy: float
+    threshold: float
+
+
+class Auc(TypedDict):
+    """An AUC, or a difference of two, with its interval."""
+
+    auc: float
+    auc_low: float
+    auc_high: float
+
+
+class DeviationDetails(TypedDict):
+    """The score before tuning, its deviation, and the gain in AUC."""
+
+    base: RankingDetails
+    fsd: RankingDetails
+    gain: Auc
+
+
+class TextsDetails(TypedDict):
+    """Of one set: lengths in characters, and the years that are named."""
+
+    mean_characters: float
+    share_with_a_year: float
+    mean_year: float | None
+
+
+class Leaked(TypedDict):
+    """Documents under test whose text, or a part of whose article, is tuned on."""
+
+    members: int
+    nonmembers: int
+
+
+class UnseenLoss(TypedDict):
+    """Nats per token of the documents tuned on."""
+
+    base: float
+    tuned: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class FsdDetails(Details):
+    """Of results of `Fsd`.
+
+    Attributes:
+        auroc: The statistic: AUC of the deviation of the first score.
+        tpr_at_5pct_fpr: TPR at FPR <= 5% of the same.
+        auroc_base: AUC of that score before tuning.
+        auroc_blind: The largest AUC from text alone.
+        scores: Name of a score -> how it and its deviation rank.
+        blind: Kind of features -> AUC from text alone.
+        texts: Set -> how its texts are.
+        length_auc: AUC from lengths alone.
+        num_members: Documents of the suspect set.
+        num_nonmembers: Documents of the held-out set.
+        num_unseen: Documents tuned on.
+        nll_of_unseen: Before and after tuning.
+        num_clusters: Of both sets, which are resampled as one.
+        num_validation: Documents on which thresholds are chosen.
+        num_leaked: Of each set.
+    """
+
+    auroc: float
+    tpr_at_5pct_fpr: float
+    auroc_base: float
+    auroc_blind: float
+    scores: Mapping[str, DeviationDetails]
+    blind: Mapping[str, Auc]
+    texts: Mapping[str, TextsDetails]
+    length_auc: float
+    num_members: int
+    num_nonmembers: int
+    num_unseen: int
+    nll_of_unseen: UnseenLoss
+    num_clusters: int
+    num_validation: int
+    num_leaked: Leaked
 
 
 @dataclass(frozen=True)
@@ -84,8 +177,10 @@ class Fsd(Method):
     statistic_name: ClassVar[str] = "AUC"
     statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "changes"
-    target_access: ClassVar[Access] = Access.WEIGHTS
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = FsdDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.WEIGHTS, documents=30, inputs=("heldout", "unseen"), passes=8, tuned=1, epochs=3
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -134,7 +229,7 @@ class Fsd(Method):
 
     def least(self, group: str) -> int:
         """Of the documents tuned on, a batch."""
-        return self.training.optimization.batch_size if group == UNSEEN else self.min_documents
+        return self.training.optimization.batch_size if group == UNSEEN else self.requirements.documents
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         unseen = shown_by(corpora[UNSEEN])
@@ -167,17 +262,16 @@ class Fsd(Method):
                 kind: ranking(one, is_member, counts_NB, validation, alpha=self.alpha) for kind, one in values.items()
             }
         blind = self._blind(members, others, rng)
-        leaked = {
-            name: sum(overlap(shown_by(group), shown_by(unseen)))
-            for name, group in zip(GROUPS, (members, others), strict=True)
+        leaked: Leaked = {
+            "members": sum(overlap(shown_by(members), shown_by(unseen))),
+            "nonmembers": sum(overlap(shown_by(others), shown_by(unseen))),
         }
         nll = {role: -float(unseen.values[column(role, PROGRESS)].mean()) for role in (BASE, TUNED)}
         shown = rankings[self.score_name][FSD]
         smallest = min(len(members.doc_ids), len(others.doc_ids))
-        verdict: Verdict = "invalid" if smallest < self.min_documents else "score_only"
+        verdict: Verdict = "invalid" if smallest < self.requirements.documents else "score_only"
         return TestOutcome(
             statistic=shown.auc,
-            p_value=np.nan,
             ci_low=shown.auc_low,
             ci_high=shown.auc_high,
             alpha=self.alpha,
@@ -189,41 +283,39 @@ class Fsd(Method):
                 *_leaks(leaked, len(members.doc_ids), len(others.doc_ids)),
                 *_differences(blind, members.texts, others.texts),
             ),
-            details={
-                "auroc": shown.auc,
-                "tpr_at_5pct_fpr": shown.tpr_at_5pct_fpr,
-                "auroc_base": rankings[self.score_name]["base"].auc,
-                "auroc_blind": blind.largest_auc,
-                "scores": {name: self._as_details(kinds) for name, kinds in rankings.items()},
-                "blind": {
-                    name: {"auc": kind.auc, "auc_low": finite(kind.ci_low), "auc_high": finite(kind.ci_high)}
+            details=FsdDetails(
+                auroc=shown.auc,
+                tpr_at_5pct_fpr=shown.tpr_at_5pct_fpr,
+                auroc_base=rankings[self.score_name]["base"].auc,
+                auroc_blind=blind.largest_auc,
+                scores={name: self._as_details(kinds) for name, kinds in rankings.items()},
+                blind={
+                    name: {"auc": kind.auc, "auc_low": kind.ci_low, "auc_high": kind.ci_high}
                     for name, kind in kinds_of(blind).items()
                 },
-                "texts": {"members": described(members.texts), "nonmembers": described(others.texts)},
-                "length_auc": length_auc(members.texts, others.texts),
-                "num_members": len(members.doc_ids),
-                "num_nonmembers": len(others.doc_ids),
-                "num_unseen": len(unseen.doc_ids),
-                "nll_of_unseen": {"base": nll[BASE], "tuned": nll[TUNED]},
-                "num_clusters": len(set(clusters)),
-                "num_validation": int(validation.sum()),
-                "num_leaked": leaked,
-            },
+                texts={"members": described(members.texts), "nonmembers": described(others.texts)},
+                length_auc=length_auc(members.texts, others.texts),
+                num_members=len(members.doc_ids),
+                num_nonmembers=len(others.doc_ids),
+                num_unseen=len(unseen.doc_ids),
+                nll_of_unseen={"base": nll[BASE], "tuned": nll[TUNED]},
+                num_clusters=len(set(clusters)),
+                num_validation=int(validation.sum()),
+                num_leaked=leaked,
+            ),
             distribution=shown.distribution,
         )
 
-    def _as_details(self, kinds: Mapping[str, Ranking]) -> dict[str, Any]:
+    def _as_details(self, kinds: Mapping[str, Ranking]) -> DeviationDetails:
         """Base, FSD, and the gain in AUC with its interval over the same resamples."""
         gain = kinds[FSD].distribution - kinds["base"].distribution
         low, high = (
             np.nanquantile(gain, (self.alpha / 2, 1 - self.alpha / 2)) if np.isfinite(gain).any() else (np.nan,) * 2
         )
-        told: dict[str, Any] = {
-            kind: {name: finite(value) for name, value in asdict(one).items() if name != "distribution"}
-            for kind, one in kinds.items()
-        }
-        return told | {
-            "gain": {"auc": kinds[FSD].auc - kinds["base"].auc, "auc_low": finite(low), "auc_high": finite(high)}
+        return {
+            "base": _ranking(kinds["base"]),
+            "fsd": _ranking(kinds[FSD]),
+            "gain": {"auc": kinds[FSD].auc - kinds["base"].auc, "auc_low": low, "auc_high": high},
         }
 
     def _blind(self, members: ScoredDocuments, others: ScoredDocuments, rng: np.random.Generator) -> BlindBaseline:
@@ -235,12 +327,11 @@ class Fsd(Method):
         )  # fmt: skip
 
     def _few(self, smallest: int) -> list[str]:
-        if smallest >= self.min_documents:
+        if smallest >= self.requirements.documents:
             return []
-        return [f"{smallest} documents of one set are left; the comparison needs at least {self.min_documents}."]
-
-
-GROUPS = ("members", "nonmembers")
+        return [
+            f"{smallest} documents of one set are left; the comparison needs at least {self.requirements.documents}."
+        ]
 
 
 def column(role: str, score: Score) -> str:
@@ -280,7 +371,13 @@ def length_auc(members: Sequence[str], others: Sequence[str]) -> float:
     return roc_auc(np.concatenate([lengths(members), lengths(others)]), is_member)
 
 
-def described(texts: Sequence[str]) -> dict[str, float | None]:
+def _ranking(found: Ranking) -> RankingDetails:
+    told: Any = asdict(found)
+    del told["distribution"]
+    return told
+
+
+def described(texts: Sequence[str]) -> TextsDetails:
     """Length in characters, and the years that are named."""
     years = [[int(year) for year in YEAR.findall(text)] for text in texts]
     named = [year for one in years for year in one]
@@ -291,12 +388,13 @@ def described(texts: Sequence[str]) -> dict[str, float | None]:
     }
 
 
-def _leaks(leaked: Mapping[str, int], num_members: int, num_others: int) -> list[str]:
+def _leaks(leaked: Leaked, num_members: int, num_others: int) -> list[str]:
+    groups = {"members": (leaked["members"], num_members), "nonmembers": (leaked["nonmembers"], num_others)}
     return [
-        f"compat: {leaked[name]} of {number} {name} under test ({leaked[name] / number:.0%}) are tuned on, or come "
-        "from an article of which a part is."
-        for name, number in zip(GROUPS, (num_members, num_others), strict=True)
-        if leaked[name]
+        f"compat: {shared} of {number} {name} under test ({shared / number:.0%}) are tuned on, or come from an article "
+        "of which a part is."
+        for name, (shared, number) in groups.items()
+        if shared
     ]
 
 

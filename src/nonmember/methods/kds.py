@@ -9,8 +9,8 @@ when the target is tuned on the documents (FSD).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypedDict
 
 import numpy as np
 
@@ -27,14 +27,15 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    finite,
     require_scores,
 )
+from nonmember.methods.details import Details
 from nonmember.methods.fsd import deviation
 from nonmember.methods.order import OrderTest, statistic_of
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.kernels import Bandwidth, KernelDivergence, check_bandwidth, kernel_divergence
 from nonmember.training import Trained
@@ -51,6 +52,38 @@ CLAIM = (
     "under the same model and the same recipe. A higher one means that tuning moved them less, as it moves documents "
     "that were read before; sets that differ in length, date or style differ in it too."
 )
+
+
+class KernelRange(TypedDict):
+    """Of the kernel's values between documents."""
+
+    smallest: float
+    largest: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class KdsDetails(Details):
+    """Of results of `Kds`.
+
+    Attributes:
+        normalizer: Of the score.
+        gamma_before: Bandwidth of the kernel before tuning.
+        gamma_after: After tuning.
+        kernel_before: Range of its values before tuning.
+        kernel_after: After tuning.
+        baselines: Name of a score -> its mean over the set, in units of the score.
+        fsd: Name of a score -> its mean deviation by tuning.
+        order_t: Statistic of the order test.
+    """
+
+    normalizer: float
+    gamma_before: float
+    gamma_after: float
+    kernel_before: KernelRange
+    kernel_after: KernelRange
+    baselines: Mapping[str, float] | None = None
+    fsd: Mapping[str, float] | None = None
+    order_t: float | None = None
 
 
 @dataclass(frozen=True)
@@ -78,8 +111,10 @@ class Kds(Method):
     name: ClassVar[str] = "kds"
     statistic_name: ClassVar[str] = "KDS"
     picture: ClassVar[Picture] = "changes"
-    target_access: ClassVar[Access] = Access.WEIGHTS
-    min_documents: ClassVar[int] = 1  # fewer than 3 have a result, which says that it is invalid
+    details_type: ClassVar[type[Details]] = KdsDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.WEIGHTS, documents=1, passes=2, tuned=1
+    )  # fewer than 3 have a result, which says that it is invalid
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -113,7 +148,7 @@ class Kds(Method):
         }
 
     def least(self, group: str) -> int:
-        return self.order_test.least(SUSPECT) if group == ORDER and self.order_test else self.min_documents
+        return self.order_test.least(SUSPECT) if group == ORDER and self.order_test else self.requirements.documents
 
     # What it means ------------------------------------------------------------------------------------------------
 
@@ -128,35 +163,34 @@ class Kds(Method):
         verdict: Verdict = "invalid" if problem else "score_only"
         return TestOutcome(
             statistic=found.score,
-            p_value=np.nan,
-            ci_low=np.nan,
-            ci_high=np.nan,
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=INVALID_WITHOUT_TEST if problem else CLAIM,
             warnings=(f"There is no kernel divergence score: {problem}.",) if problem else (),
-            details={
-                "normalizer": finite(found.normalizer),
-                "gamma_before": finite(found.gamma_before),
-                "gamma_after": finite(found.gamma_after),
-                "kernel_before": _range(found.kernel_before),
-                "kernel_after": _range(found.kernel_after),
-                **self._beside(documents),
-            },
+            details=self._with_others(
+                KdsDetails(
+                    normalizer=found.normalizer,
+                    gamma_before=found.gamma_before,
+                    gamma_after=found.gamma_after,
+                    kernel_before=_range(found.kernel_before),
+                    kernel_after=_range(found.kernel_after),
+                ),
+                documents,
+            ),
         )
 
-    def _beside(self, documents: Mapping[str, ScoredDocuments]) -> dict[str, Any]:
-        """What other scores say of the set, each the higher, the more of it was read."""
+    def _with_others(self, details: KdsDetails, documents: Mapping[str, ScoredDocuments]) -> KdsDetails:
+        """And what other scores say of the set, each the higher, the more of it was read."""
         values, names = documents[SUSPECT].values, [score.name for score in self.baselines]
-        means = {name: _mean(values[column(TARGET, name)]) for name in names}
-        told: dict[str, Any] = {"baselines": means} if names else {}
+        if names:
+            details = replace(details, baselines={name: _mean(values[column(TARGET, name)]) for name in names})
         if names and self.fsd is not None:
-            told["fsd"] = {
-                name: _mean(deviation(values[column(TARGET, name)], values[column(FSD, name)])) for name in names
-            }
+            deviations = {name: deviation(values[column(TARGET, name)], values[column(FSD, name)]) for name in names}
+            details = replace(details, fsd={name: _mean(one) for name, one in deviations.items()})
         if self.order_test is not None:
-            told["order_t"] = finite(statistic_of(documents[ORDER], TARGET, compat=self.order_test.compat).statistic)
-        return told
+            order = statistic_of(documents[ORDER], TARGET, compat=self.order_test.compat)
+            details = replace(details, order_t=order.statistic)
+        return details
 
 
 def tuned(roles: Roles, training: TrainingRecipe) -> Trained:
@@ -178,9 +212,9 @@ def _too_small(found: KernelDivergence) -> str:
     )
 
 
-def _mean(values: FloatArray) -> float | None:
-    return finite(float(values.mean())) if len(values) else None
+def _mean(values: FloatArray) -> float:
+    return float(values.mean()) if len(values) else np.nan
 
 
-def _range(limits: tuple[float, float]) -> dict[str, float | None]:
-    return {"smallest": finite(limits[0]), "largest": finite(limits[1])}
+def _range(limits: tuple[float, float]) -> KernelRange:
+    return {"smallest": limits[0], "largest": limits[1]}

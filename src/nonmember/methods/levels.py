@@ -7,8 +7,8 @@ distribution to compare a mean with.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -22,7 +22,9 @@ from nonmember.methods.base import (
     TestOutcome,
     require_scores,
 )
+from nonmember.methods.details import Details
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.classification import roc_auc
 
@@ -31,6 +33,27 @@ CLAIM = (
     "None about these documents by themselves: the means may be compared with those of other sets of the same kind "
     "under the same model."
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelDetails(Details):
+    """Means over documents by name of a score, in units of the score.
+
+    Attributes:
+        means: Under the target.
+        less_reference: Less those under the reference.
+        less_heldout: Less those of held-out text.
+        less_both: Less those under the reference, less the same of held-out text.
+        auc: Of suspect against held-out documents under the target.
+        num_heldout: Documents of the held-out text.
+    """
+
+    means: Mapping[str, float]
+    less_reference: Mapping[str, float]
+    less_heldout: Mapping[str, float] | None = None
+    less_both: Mapping[str, float] | None = None
+    auc: Mapping[str, float] | None = None
+    num_heldout: int | None = None
 
 
 @dataclass(frozen=True)
@@ -48,8 +71,10 @@ class Levels(Method):
 
     name: ClassVar[str] = "levels"
     statistic_name: ClassVar[str] = "mean score"
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 2
+    details_type: ClassVar[type[Details]] = LevelDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=2, inputs=("reference", "general"), passes=3
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -80,23 +105,21 @@ class Levels(Method):
         suspect = documents[SUSPECT]
         heldout = documents.get(HELDOUT)
         means, gains = self._means(suspect), self._gains(suspect)
-        told: dict[str, Any] = {"means": means, "less_reference": gains}
+        details = LevelDetails(means=means, less_reference=gains)
         if heldout is not None:
-            told |= {
-                "less_heldout": _less(means, self._means(heldout)),
-                "less_both": _less(gains, self._gains(heldout)),
-                "auc": {one.name: _auc(suspect, heldout, one.name) for one in self.scores},
-                "num_heldout": len(heldout.doc_ids),
-            }
+            details = replace(
+                details,
+                less_heldout=_less(means, self._means(heldout)),
+                less_both=_less(gains, self._gains(heldout)),
+                auc={one.name: _auc(suspect, heldout, one.name) for one in self.scores},
+                num_heldout=len(heldout.doc_ids),
+            )
         return TestOutcome(
             statistic=means[self.score_name],
-            p_value=np.nan,
-            ci_low=np.nan,
-            ci_high=np.nan,
             alpha=self.alpha,
             verdict="score_only",
             allowed_claim=CLAIM,
-            details=told,
+            details=details,
         )
 
     def _means(self, documents: ScoredDocuments) -> dict[str, float]:

@@ -28,8 +28,10 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
 )
+from nonmember.methods.details import Details
 from nonmember.records import FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import MaxK, MinK, Perplexity, Perturbed, ReferenceDifference, ReferenceRatio, Score, Zlib
 from nonmember.scores.perturbations import Quantity
 from nonmember.stats.inference import OutlierMode, dataset_inference
@@ -51,6 +53,27 @@ CLAIMS: dict[Verdict, str] = {
         "The test found no evidence of membership. This is not evidence that the dataset was not used for training."
     ),
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class InferenceDetails(Details):
+    """Of results of `LlmDi`.
+
+    Attributes:
+        median_p_value: Over the splits.
+        p_values: Of each split.
+        curve: Number of documents -> median p-value.
+        weights: Name of a feature -> its weight; the larger, the more it speaks for the suspect set.
+        num_heldout: Documents of the held-out set.
+        num_undefined_splits: Splits without a p-value.
+    """
+
+    median_p_value: float
+    p_values: Sequence[float]
+    curve: Mapping[str, float]
+    weights: Mapping[str, float]
+    num_heldout: int
+    num_undefined_splits: int
 
 
 @dataclass(frozen=True)
@@ -86,8 +109,10 @@ class LlmDi(Method):
         "no better than chance."
     )
     picture: ClassVar[Picture] = "groups"
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = InferenceDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=30, inputs=("heldout",), same_draw=True, passes=2
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -128,20 +153,18 @@ class LlmDi(Method):
         return TestOutcome(
             statistic=float(np.median(test.statistics)),
             p_value=test.combined_p_value,
-            ci_low=np.nan,
-            ci_high=np.nan,
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
             warnings=(SAME_DISTRIBUTION, *((COMPAT_LEAKS,) if self.compat else ())),
-            details={
-                "median_p_value": test.median_p_value,
-                "p_values": test.p_values.tolist(),
-                "curve": {str(size): p for size, p in curve},
-                "weights": {name: weight if np.isfinite(weight) else None for name, weight in weights},
-                "num_heldout": len(documents[HELDOUT].doc_ids),
-                "num_undefined_splits": test.num_undefined,
-            },
+            details=InferenceDetails(
+                median_p_value=test.median_p_value,
+                p_values=test.p_values.tolist(),
+                curve={str(size): p for size, p in curve},
+                weights=dict(weights),
+                num_heldout=len(documents[HELDOUT].doc_ids),
+                num_undefined_splits=test.num_undefined,
+            ),
         )
 
 

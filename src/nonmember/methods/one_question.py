@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TypedDict
 
 import numpy as np
 
@@ -36,7 +37,16 @@ def share_of_readable(answers: Sequence[Answer]) -> float:
     return sum(readable) / len(readable) if readable else np.nan
 
 
-def unanswered(documents: ScoredDocuments, name: str) -> dict[str, int]:
+class Unanswered(TypedDict):
+    """Numbers of documents by what became of their question (`unanswered`)."""
+
+    num_refused: int
+    num_empty: int
+    num_unreadable: int
+    num_failed: int
+
+
+def unanswered(documents: ScoredDocuments, name: str) -> Unanswered:
     """How many documents have no value of the measurement `name` because of their answer, by what it was: refused by
     the server, empty, unreadable (an answer that declines in words is), or not accepted as a question."""
     reasons = [one.reason for one in documents.excluded.values() if one.measurement == name]

@@ -9,8 +9,8 @@ one-sided t-test asks whether the difference lies above 0.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar, get_args
+from dataclasses import dataclass, field
+from typing import ClassVar, TypedDict, get_args
 
 import numpy as np
 
@@ -31,8 +31,10 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
 )
+from nonmember.methods.details import INLINED, Details
 from nonmember.models import ModelSpec
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.stats.order import OrderStatistic, order_test
 
 TARGET, CONTROL = "target", "control"
@@ -50,6 +52,36 @@ CLAIMS: dict[Verdict, str] = {
     ),
     "invalid": INVALID_CLAIM,
 }
+
+
+class OrderOfModel(TypedDict):
+    """Of one model, over shards. mean_difference: nats a shard.   num_tokens_read: what observing cost."""
+
+    mean_difference: float
+    mean_difference_per_token: float
+    share_of_shards_above_0: float
+    num_shards: int
+    num_tokens_of_file: int
+    num_tokens_read: int
+
+
+class OrderOfControl(OrderOfModel):
+    """p_value: of the reference."""
+
+    p_value: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class OrderDetails(Details):
+    """Of results of `OrderTest`.
+
+    Attributes:
+        target: The test's numbers.
+        control: The same under the reference, which has not read the file.
+    """
+
+    target: OrderOfModel = field(metadata=INLINED)
+    control: OrderOfControl | None = None
 
 
 @dataclass(frozen=True)
@@ -78,8 +110,10 @@ class OrderTest(Method):
     claim: ClassVar[Claim] = "membership"
     null_hypothesis: ClassVar[str] = "The target finds the file no more likely in its own order than in random ones."
     picture: ClassVar[Picture] = "shards"
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 2  # shards
+    details_type: ClassVar[type[Details]] = OrderDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=2, inputs=("order",), passes=251
+    )  # shards
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,21 +146,17 @@ class OrderTest(Method):
         return TestOutcome(
             statistic=test.statistic,
             p_value=test.p_value,
-            ci_low=np.nan,
-            ci_high=np.nan,
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
             warnings=(*self._warnings(test), *reasons),
-            details=self._as_details(shards, TARGET, test)
-            | (
-                {"control": self._as_details(shards, CONTROL, control) | {"p_value": control.p_value}}
-                if control
-                else {}
+            details=OrderDetails(
+                target=self._as_details(shards, TARGET, test),
+                control={**self._as_details(shards, CONTROL, control), "p_value": control.p_value} if control else None,
             ),
         )
 
-    def _as_details(self, shards: ScoredDocuments, role: str, test: OrderStatistic) -> dict[str, Any]:
+    def _as_details(self, shards: ScoredDocuments, role: str, test: OrderStatistic) -> OrderOfModel:
         values = {name: shards.values[column(role, name)] for name in QUANTITIES}
         differences = values["canonical"] - values["mean_shuffled"]
         return {
@@ -135,7 +165,7 @@ class OrderTest(Method):
             "share_of_shards_above_0": float((differences > 0).mean()),
             "num_shards": test.num_shards,
             "num_tokens_of_file": int(values["num_tokens"].sum()),
-            "num_tokens_read": int(values["num_read"].sum()),  # what observing cost
+            "num_tokens_read": int(values["num_read"].sum()),
         }
 
     def _warnings(self, test: OrderStatistic) -> list[str]:

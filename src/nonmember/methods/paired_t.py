@@ -7,13 +7,12 @@ Its verdict is therefore never more than `score_only`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
 
 from nonmember.methods.base import (
-    Access,
     Claim,
     DocumentGroup,
     Method,
@@ -24,12 +23,25 @@ from nonmember.methods.base import (
     on_suspect,
     require_score,
 )
-from nonmember.methods.prism.prism import distilled_reference
+from nonmember.methods.details import Details
+from nonmember.methods.prism.prism import Prism, distilled_reference
 from nonmember.models import ModelSpec
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.paired import paired_t_less
 from nonmember.training.recipes import Distillation, require_distillation
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedDetails(Details):
+    """Of results of `PairedT`.
+
+    Attributes:
+        mean_difference: Of the scores under target and distilled reference, in units of the score.
+    """
+
+    mean_difference: float
 
 
 @dataclass(frozen=True)
@@ -48,8 +60,8 @@ class PairedT(Method):
         "The suspect documents score on average no lower under the target than under the distilled reference."
     )
     picture: ClassVar[Picture] = "pairs"
-    target_access: ClassVar[Access] = Access.FULL_LOGITS
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = PairedDetails
+    requirements: ClassVar[Requirements] = replace(Prism.requirements, inputs=("reference",))
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -72,13 +84,11 @@ class PairedT(Method):
         return TestOutcome(
             statistic=test.statistic,
             p_value=test.p_value,
-            ci_low=np.nan,
-            ci_high=np.nan,
             alpha=self.alpha,
             verdict="score_only",
             allowed_claim=(
                 "None: this baseline is known to fail in both directions (PRISM, table 10). Shown for comparison."
             ),
             warnings=(test.warning,) if test.warning else (),
-            details={"mean_difference": test.mean_difference},
+            details=PairedDetails(mean_difference=test.mean_difference),
         )

@@ -1,11 +1,11 @@
 """Models: kinds, loading, the forward pass, prompting."""
 
-from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, Whole, label_of
 from nonmember.models.kinds.changed import Noised, PerturbedOutputs, RoundedWeights
 from nonmember.models.kinds.in_memory import InMemory
 from nonmember.models.kinds.pretrained import Gguf, PackagedGguf, Pretrained
 from nonmember.models.kinds.scratch import Scratch, TrainedTokenizer
+from nonmember.records.requirements import Access
 
 __all__ = [
     "Access",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.corpora import Component
-from nonmember.models.access import Access
+from nonmember.records.requirements import Access
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.corpora.specs import CorpusSpec
-from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 from nonmember.records import Corpus, Embeddings
+from nonmember.records.requirements import Access
 from nonmember.scores import DocumentScores
 
 if TYPE_CHECKING:

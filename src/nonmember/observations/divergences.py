@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
-from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of
+from nonmember.records.requirements import Access
 from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores
 

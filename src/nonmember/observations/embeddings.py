@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Entry
-from nonmember.models.access import Access
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of
 from nonmember.records import Embeddings
+from nonmember.records.requirements import Access
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel

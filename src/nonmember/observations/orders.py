@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.corpora.transforms.ordered import Sharded, line, random_orders
-from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of
 from nonmember.records import Corpus, Document, OrderTable
+from nonmember.records.requirements import Access
 from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores
 

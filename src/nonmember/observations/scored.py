@@ -13,13 +13,13 @@ import numpy as np
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry
 from nonmember.corpora.specs import CorpusSpec
-from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 from nonmember.models.neighbours import neighbours_of
 from nonmember.models.reading import Read
 from nonmember.observations.base import Measured, Measurement, Observation, parts_of, texts_of
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics, token_counts_in
 from nonmember.records import GradientNorms, TokenTable
+from nonmember.records.requirements import Access
 from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores, Score, ScoreInputs
 from nonmember.scores.base import nll
@@ -132,12 +132,10 @@ class Scored(Measurement):
 
 
 def access_of(score: Score) -> Access:
-    """What a model must offer to be scored."""
-    if score.asks is not None:
-        return Access.TOP_LOGPROBS
-    if score.needs_counts or score.shots or score.needs_gradients:
-        return Access.WEIGHTS  # its tokenizer, or its gradients
-    return Access.FULL_LOGITS if score.needs_distribution else Access.PROMPT_LOGPROBS
+    """What a model must offer to be scored here: no client collects the largest log-probabilities of every place."""
+    access = score.requirements.access
+    assert access is not None
+    return access if score.asks is not None else max(access, Access.PROMPT_LOGPROBS)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.records import FloatArray, GradientNorms, Neighbours, Question, TokenTable
+from nonmember.records.requirements import Access, Input, Requirements
 
 # Below this many nats per token a negative log-likelihood is too close to 0 to divide by.
 SMALLEST_NLL = 1e-8
@@ -98,6 +99,28 @@ class Score(ABC):
     def shots(self) -> int:
         """How many unread texts to put before each text; 0: none."""
         return 0
+
+    @property
+    def requirements(self) -> Requirements:
+        """What it needs, as its other properties declare it."""
+        needs: dict[Input, bool] = {
+            "reference": self.needs_reference,
+            "general": self.needs_counts,
+            "unseen": self.shots > 0,
+        }
+        passes = len(self.views) + self.needs_reference + 2 * self.needs_gradients  # forwards and backwards
+        passes += self.shots + 1 if self.shots else 0  # the unread texts are read again before each text
+        passes += self.neighbours.number if self.neighbours else 0
+        inputs = tuple(name for name, is_needed in needs.items() if is_needed)
+        return Requirements(self._access, inputs=inputs, passes=passes)
+
+    @property
+    def _access(self) -> Access:
+        if self.asks is not None:
+            return Access.TOP_LOGPROBS
+        if self.needs_counts or self.shots or self.needs_gradients:
+            return Access.WEIGHTS  # its tokenizer, or its gradients
+        return Access.FULL_LOGITS if self.needs_distribution else Access.PROMPT_LOGPROBS
 
     @property
     def needs_more_passes(self) -> bool:

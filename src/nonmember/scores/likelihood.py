@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from nonmember.checks import require_count
+from nonmember.records.requirements import Access
 from nonmember.scores.base import DocumentScores, Score, ScoreInputs, mean_per_document, nll, scores_with_reasons
 
 
@@ -64,6 +65,10 @@ class TopLoss(Score):
     @property
     def name(self) -> str:
         return f"top_loss({self.number})"
+
+    @property
+    def _access(self) -> Access:
+        return Access.TOP_LOGPROBS
 
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         seen = np.maximum(inputs.tokens.log_prob.astype(np.float64), -np.log(self.number + 1))

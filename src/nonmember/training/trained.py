@@ -14,10 +14,10 @@ from nonmember.artifacts.store import Entry
 from nonmember.checks import require_seed
 from nonmember.corpora import Component, CorpusSpec
 from nonmember.corpora.transforms.splits import components_of
-from nonmember.models.access import Access
 from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
 from nonmember.records import Stream
 from nonmember.records.curves import CURVES
+from nonmember.records.requirements import Access
 from nonmember.runtime.processes import process_rank
 from nonmember.training.recipes import AdapterTuning, Pretraining, TrainingRecipe
 

@@ -9,10 +9,9 @@ distilled references pass their gates, and where shams do not.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar, get_args
+from typing import Any, ClassVar, TypedDict, get_args
 
 import numpy as np
 
@@ -37,11 +36,13 @@ from nonmember.methods.base import (
     units,
 )
 from nonmember.methods.clearance.controls import PlantedControls
+from nonmember.methods.details import Details, Gate
 from nonmember.methods.findings import Finding, as_details, failures
 from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, Gates, health_measurements
 from nonmember.models import ModelSpec, Noised, label_of
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import HELDOUT, SUSPECT, THIRD
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import CorrelationDifference, difference_of_dependent_correlations
 from nonmember.stats.correlation import RankMetric, rank_correlation
@@ -61,6 +62,93 @@ INCONCLUSIVE = (
     "The target agrees with the distilled references no worse than models that read the documents do. This is not "
     "evidence that the dataset was used for training."
 )
+
+
+class MarginDetails(TypedDict):
+    """bound: above which Delta must be.   mean, spread, df: of the controls' Delta."""
+
+    bound: float
+    mean: float
+    spread: float
+    df: int
+
+
+class Sham(TypedDict):
+    """Whether the gates refused what only passes for a distilled reference."""
+
+    refused: bool
+    gates: Mapping[str, Gate]
+
+
+class PrismNumbers(TypedDict):
+    """The paper's test, unchanged."""
+
+    statistic: float
+    p_value: float
+
+
+class DetectionReading(TypedDict):
+    """One planted reading (`stats.detection.DetectionPoint`)."""
+
+    share: float
+    exposures: float
+    mean: float
+    num_controls: int
+    p_value: float
+    noticed: bool
+    p_at_least: float
+    noticed_at_least: bool
+    p_monotone: float
+    power: float
+    power_at_least: float
+    counted_power: float
+
+
+class Detection(TypedDict):
+    """noticed, detectable: share of the set -> the smallest number of readings that is; None: none is."""
+
+    points: Sequence[DetectionReading]
+    noticed: Mapping[str, float | None]
+    detectable: Mapping[str, float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClearanceDetails(Details):
+    """Of results of `Clearance`.
+
+    Attributes:
+        rho_reference_target: Rank correlation of the scores under reference and target.
+        rho_distilled_target: Under the first distilled reference and target.
+        excluded_reading: Label of the reading that is to be excluded.
+        margin: The largest bound.
+        margins: Label of a reading -> the bound of Delta and what it is made of.
+        p_value_beyond_margin: Of Delta's being at most the margin, over documents and seeds.
+        prism: Delta and p of PRISM with the first seed.
+        deltas_by_seed: Of the target.
+        standard_error: Of Delta, over documents and seeds.
+        share_of_seeds: Of the variance of Delta, what seeds contribute.
+        control_deltas: Label of a reading -> Delta of each control.
+        heldout_delta: Of the stand-in on held-out text; None without.
+        gates: Name of a gate -> what was found.
+        shams: Name of a sham -> what the gates say of it.
+        detection: Which readings were, or would be, noticed.
+    """
+
+    rho_reference_target: float
+    rho_distilled_target: float
+    excluded_reading: str
+    margin: float
+    margins: Mapping[str, MarginDetails]
+    p_value_beyond_margin: float
+    prism: PrismNumbers
+    deltas_by_seed: Sequence[float]
+    standard_error: float
+    share_of_seeds: float
+    control_deltas: Mapping[str, Sequence[float]]
+    heldout_delta: float | None
+    gates: Mapping[str, Gate]
+    shams: Mapping[str, Sham]
+    detection: Detection
 
 
 @dataclass(frozen=True)
@@ -101,8 +189,10 @@ class Clearance(Method):
         "heavier one, did."
     )
     picture: ClassVar[Picture] = "ranks"
-    target_access: ClassVar[Access] = Access.FULL_LOGITS
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = ClearanceDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.FULL_LOGITS, documents=30, inputs=("base", "general"), passes=22, tuned=14, controls=6
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -227,25 +317,25 @@ class Clearance(Method):
             verdict=verdict,
             allowed_claim=self._claim(verdict),
             warnings=(*reasons, *target.warnings, *self._warnings(limit, _untouched(controls), heldout)),
-            details={
-                "rho_reference_target": prism.rho_reference_target,
-                "rho_distilled_target": prism.rho_distilled_target,
-                "excluded_reading": self.exclude.label,
-                "margin": limit,
-                "margins": {reading.label: _told_margin(bound) for reading, bound in margins.items()},
-                "p_value_beyond_margin": target.p_value(limit),
-                "prism": {"statistic": prism.statistic, "p_value": prism.p_value},
-                "deltas_by_seed": target.deltas.tolist(),
-                "standard_error": target.standard_error,
-                "share_of_seeds": _plain(target.share_of_seeds),
-                "control_deltas": {reading.label: deltas for reading, deltas in controls.items()},
-                "heldout_delta": heldout,
-                "gates": as_details(findings),
-                "shams": {
+            details=ClearanceDetails(
+                rho_reference_target=prism.rho_reference_target,
+                rho_distilled_target=prism.rho_distilled_target,
+                excluded_reading=self.exclude.label,
+                margin=limit,
+                margins={reading.label: _told_margin(bound) for reading, bound in margins.items()},
+                p_value_beyond_margin=target.p_value(limit),
+                prism={"statistic": prism.statistic, "p_value": prism.p_value},
+                deltas_by_seed=target.deltas.tolist(),
+                standard_error=target.standard_error,
+                share_of_seeds=target.share_of_seeds,
+                control_deltas={reading.label: deltas for reading, deltas in controls.items()},
+                heldout_delta=heldout,
+                gates=as_details(findings),
+                shams={
                     name: {"refused": bool(failures(them)), "gates": as_details(them)} for name, them in shams.items()
                 },
-                "detection": _told_curve(curve),
-            },
+                detection=_told_curve(curve),
+            ),
             distribution=target.distribution,
         )
 
@@ -319,8 +409,8 @@ class Clearance(Method):
         for name, findings in shams.items():
             if not failures(findings):
                 yield f"{name} passed every gate, so the gates cannot tell a distilled reference from a sham."
-        if num_documents < self.min_documents:
-            yield f"{num_documents} documents are left; the test needs at least {self.min_documents}."
+        if num_documents < self.requirements.documents:
+            yield f"{num_documents} documents are left; the test needs at least {self.requirements.documents}."
 
     def _claim(self, verdict: Verdict) -> str:
         if verdict == "invalid":
@@ -363,20 +453,19 @@ def _untouched(controls: Mapping[Exposure, list[float]]) -> list[float]:
     return [delta for reading, deltas in controls.items() if not reading.exposures for delta in deltas]
 
 
-def _told_margin(bound: Margin) -> dict[str, Any]:
+def _told_margin(bound: Margin) -> MarginDetails:
     return {"bound": bound.bound, "mean": bound.mean, "spread": bound.spread, "df": bound.df}
 
 
-def _told_curve(curve: DetectionCurve) -> dict[str, Any]:
-    """Undefined numbers are null."""
-    points = [
-        {name: _plain(value) for name, value in asdict(point).items() if name != "dose"} | {"exposures": point.dose}
-        for point in curve.points
-    ]
-    smallest = {"noticed": curve.smallest_noticed_dose(), "detectable": curve.smallest_detectable_dose(POWER)}
-    return {"points": points} | {name: {f"{share:.0%}": dose for share, dose in each.items()}
-                                 for name, each in smallest.items()}  # fmt: skip
+def _told_curve(curve: DetectionCurve) -> Detection:
+    def by_share(smallest: Mapping[float, float | None]) -> dict[str, float | None]:
+        return {f"{share:.0%}": dose for share, dose in smallest.items()}
 
-
-def _plain(value: float) -> float | None:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    points: list[Any] = [asdict(point) for point in curve.points]
+    for point in points:
+        point["exposures"] = point.pop("dose")
+    return {
+        "points": points,
+        "noticed": by_share(curve.smallest_noticed_dose()),
+        "detectable": by_share(curve.smallest_detectable_dose(POWER)),
+    }

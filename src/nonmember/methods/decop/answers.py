@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypedDict
 
 import numpy as np
 
 from nonmember.endpoints import Answer, Answers
-from nonmember.methods.base import ScoredDocuments, finite, units
+from nonmember.methods.base import ScoredDocuments, units
 from nonmember.methods.decop.prompts import letter_probabilities
 from nonmember.records import FloatArray
-from nonmember.stats.blind_choice import blind_guesses
+from nonmember.stats.blind_choice import BlindGuess, blind_guesses
 from nonmember.stats.letter_choice import LETTERS, NONE, Choices, unit_numbers
 from nonmember.stats.two_groups import GroupComparison
 
@@ -74,17 +74,42 @@ def _original_first(options: Sequence[str], letter: str) -> list[str]:
 # What is told --------------------------------------------------------------------------------------------------------
 
 
-def comparison(found: GroupComparison) -> dict[str, Any]:
+class MeanSd(TypedDict):
+    """Over resamples or repetitions; sd None of a single one."""
+
+    mean: float
+    sd: float | None
+
+
+class Comparison(TypedDict):
+    """Of two groups of works. roc_auc_interval: [low, high].   few_resamples: measure -> over the first few resamples.
+    threshold: on the share of right answers, of the best balanced accuracy."""
+
+    mean_suspect: float
+    mean_heldout: float
+    num_suspect_works: int
+    num_heldout_works: int
+    welch_t: float
+    welch_degrees_of_freedom: float
+    p_value_greater: float
+    best_balanced_acc: float
+    threshold: float
+    roc_auc: float
+    roc_auc_interval: Sequence[float]
+    few_resamples: Mapping[str, MeanSd]
+
+
+def comparison(found: GroupComparison) -> Comparison:
     return {
         "mean_suspect": found.mean_first,
         "mean_heldout": found.mean_second,
         "num_suspect_works": found.num_first,
         "num_heldout_works": found.num_second,
-        "welch_t": finite(found.t),
-        "welch_degrees_of_freedom": finite(found.degrees_of_freedom),
-        "p_value_greater": finite(found.p_value_greater),
+        "welch_t": found.t,
+        "welch_degrees_of_freedom": found.degrees_of_freedom,
+        "p_value_greater": found.p_value_greater,
         "best_balanced_acc": found.best_balanced_accuracy,
-        "threshold": finite(found.threshold),
+        "threshold": found.threshold,
         "roc_auc": found.roc_auc,
         "roc_auc_interval": [found.auc_low, found.auc_high],
         "few_resamples": {_FEW[name]: {"mean": few.mean, "sd": few.sd} for name, few in found.few.items()},
@@ -109,35 +134,54 @@ def in_words(found: GroupComparison, num_few: int) -> str:
     )
 
 
-def works(group: AnsweredGroup, offsets_L: FloatArray | None) -> dict[str, Any]:
-    """Of each work: its name, its share of right answers, the mean probability of each letter."""
+class Works(TypedDict, total=False):
+    """[works] each: name, share of right answers, mean probability of each letter; calibrated where offsets are."""
+
+    name: Sequence[str]
+    accuracy: Sequence[float]
+    probability: Sequence[Sequence[float]]
+    accuracy_calibrated: Sequence[float]
+    probability_calibrated: Sequence[Sequence[float]]
+
+
+def works(group: AnsweredGroup, offsets_L: FloatArray | None) -> Works:
     told: dict[str, Any] = {"name": [label.partition(":")[2] for label in group.labels]}
     for suffix, choices in _before_and_after(group, offsets_L):
         told[f"accuracy{suffix}"] = choices.accuracy_U().tolist()
         if choices.probability_QL is not None:
-            told[f"probability{suffix}"] = [[finite(one) for one in row] for row in choices.probability_UL().tolist()]
-    return told
+            told[f"probability{suffix}"] = choices.probability_UL().tolist()
+    return Works(**told)  # type: ignore[typeddict-item]
 
 
-def letters(group: AnsweredGroup, offsets_L: FloatArray | None) -> dict[str, Any]:
-    """How the answers hang on the letters. chosen: of the answers; accuracy: where the original stands there."""
+class Letters(TypedDict, total=False):
+    """Letter -> number. chosen: share of the answers.   accuracy: where the original stands there.   probability: its
+    mean over the answers; calibrated where offsets are."""
+
+    chosen: Mapping[str, float]
+    accuracy: Mapping[str, float]
+    probability: Mapping[str, float]
+    chosen_calibrated: Mapping[str, float]
+    accuracy_calibrated: Mapping[str, float]
+    probability_calibrated: Mapping[str, float]
+
+
+def letters(group: AnsweredGroup, offsets_L: FloatArray | None) -> Letters:
     told: dict[str, Any] = {}
     for suffix, choices in _before_and_after(group, offsets_L):
         told[f"chosen{suffix}"] = by_letter(choices.shares_L())
         told[f"accuracy{suffix}"] = by_letter(choices.accuracy_L())
         if choices.probability_QL is not None:
             told[f"probability{suffix}"] = by_letter(choices.probability_L())
-    return told
+    return Letters(**told)  # type: ignore[typeddict-item]
 
 
-def well_calibrated(group: AnsweredGroup, offsets_L: FloatArray) -> dict[str, float | None]:
+def well_calibrated(group: AnsweredGroup, offsets_L: FloatArray) -> dict[str, float]:
     """Share of the works of which each letter's mean probability lies in [.15, .35] (the paper's table 12)."""
-    shares = {"before": group.choices.well_calibrated(), "after": group.calibrated(offsets_L).well_calibrated()}
-    return {name: finite(share) for name, share in shares.items()}
+    return {"before": group.choices.well_calibrated(), "after": group.calibrated(offsets_L).well_calibrated()}
 
 
-def by_letter(values_L: FloatArray) -> dict[str, float | None]:
-    return {letter: finite(value) for letter, value in zip(LETTERS, values_L.tolist(), strict=True)}
+def by_letter(values_L: FloatArray) -> dict[str, float]:
+    return dict(zip(LETTERS, values_L.tolist(), strict=True))
 
 
 def _before_and_after(group: AnsweredGroup, offsets_L: FloatArray | None) -> list[tuple[str, Choices]]:
@@ -151,13 +195,12 @@ def _before_and_after(group: AnsweredGroup, offsets_L: FloatArray | None) -> lis
 NO_TEXTS = "The texts are not at hand, so it was not seen whether they give the original away by themselves."
 
 
-def blind(suspect: AnsweredGroup, clean: AnsweredGroup, alpha: float) -> tuple[dict[str, Any] | None, list[str]]:
+def blind(suspect: AnsweredGroup, clean: AnsweredGroup, alpha: float) -> tuple[dict[str, BlindGuess] | None, list[str]]:
     """How often simple rules pick the original, and what that warns of. None where the texts are not at hand."""
     (first, first_units), (second, second_units) = suspect.passages(), clean.passages()
     if not first or not second:
         return None, [NO_TEXTS]
     guesses = blind_guesses(first, second, unit_numbers(first_units), unit_numbers(second_units))
-    told = {name: {key: finite(value) for key, value in asdict(guess).items()} for name, guess in guesses.items()}
     warnings = []
     for name, guess in guesses.items():
         picked = (
@@ -171,4 +214,4 @@ def blind(suspect: AnsweredGroup, clean: AnsweredGroup, alpha: float) -> tuple[d
                 f"{picked}, where chance is 25%: the paraphrases give it away, and a model that never read it may "
                 "choose it as well."
             )
-    return told, warnings
+    return guesses, warnings

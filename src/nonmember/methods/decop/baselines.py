@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,8 +25,10 @@ from nonmember.methods.base import (
     TestOutcome,
     require_scores,
 )
-from nonmember.methods.decop.answers import comparison
+from nonmember.methods.decop.answers import Comparison, comparison
+from nonmember.methods.details import Details
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.multiplicity import holm
 from nonmember.stats.two_groups import GroupComparison, compare_groups
@@ -35,6 +37,24 @@ CLAIM = (
     "None about membership: the numbers say how well each score tells these two groups of works apart, whatever the "
     "cause. Groups of different age differ in their language, too."
 )
+
+
+class BaselineComparison(Comparison):
+    """p_value: Welch's, two-sided.   p_value_holm: adjusted for the number of scores."""
+
+    p_value: float
+    p_value_holm: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineDetails(Details):
+    """Of results of `DecopBaselines`.
+
+    Attributes:
+        scores: Name of a score -> how it tells the groups apart.
+    """
+
+    scores: Mapping[str, BaselineComparison]
 
 
 @dataclass(frozen=True)
@@ -52,8 +72,10 @@ class DecopBaselines(Method):
     statistic_name: ClassVar[str] = "AUC"
     statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "groups"
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 5
+    details_type: ClassVar[type[Details]] = BaselineDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=5, inputs=("heldout",), passes=2
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -82,12 +104,12 @@ class DecopBaselines(Method):
             alpha=self.alpha,
             verdict="score_only",
             allowed_claim=CLAIM,
-            details={
-                "scores": {
-                    name: _as_details(one, p_adjusted)
+            details=BaselineDetails(
+                scores={
+                    name: {**comparison(one), "p_value": one.p_value, "p_value_holm": p_adjusted}
                     for (name, one), p_adjusted in zip(found.items(), adjusted, strict=True)
                 }
-            },
+            ),
         )
 
     def _compared(
@@ -97,12 +119,3 @@ class DecopBaselines(Method):
         return compare_groups(
             first, second, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
         )
-
-
-def _as_details(found: GroupComparison, p_adjusted: float) -> dict[str, Any]:
-    known = np.isfinite(found.p_value)
-    return {
-        **comparison(found),
-        "p_value": found.p_value if known else None,
-        "p_value_holm": p_adjusted if np.isfinite(p_adjusted) else None,
-    }

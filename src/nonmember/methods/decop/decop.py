@@ -11,9 +11,9 @@ control tells how often the original can be picked without any model.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import combinations
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.decop.answers import (
     AnsweredGroup,
+    Comparison,
+    Letters,
+    Works,
     blind,
     by_letter,
     comparison,
@@ -50,9 +53,12 @@ from nonmember.methods.decop.answers import (
 )
 from nonmember.methods.decop.prompts import PARAPHRASE, Exam, Length, Work
 from nonmember.methods.decop.questions import AnswerReading, MultipleChoice, RecordedChoice
+from nonmember.methods.details import INLINED, Details
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
+from nonmember.records.requirements import Requirements
+from nonmember.stats.blind_choice import BlindGuess
 from nonmember.stats.letter_choice import calibration_offsets
 from nonmember.stats.two_groups import GroupComparison, compare_groups
 
@@ -75,6 +81,53 @@ SAME_KIND = (
     "with clean works on both sides (say data.heldout and data.unseen) tells what to expect without any reading."
 )
 OPPOSITE = "The model does better on the clean works, which reading the suspect ones does not explain."
+
+
+@dataclass(frozen=True, kw_only=True)
+class AnswersAlone(Details):
+    """Of results of `Decop`.
+
+    Attributes:
+        answers: Group -> numbers of requests by what came of them (`one_question.counts`).
+    """
+
+    answers: Mapping[str, Mapping[str, int]]
+
+
+class Calibration(TypedDict):
+    """num_works: of further unread ones.   offsets: letter -> what is taken off its probability.   well_calibrated:
+    group -> share of its works before and after."""
+
+    num_works: int
+    offsets: Mapping[str, float]
+    well_calibrated: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecopDetails(Details):
+    """Of results of `Decop`.
+
+    Attributes:
+        in_words: The comparison in one sentence.
+        comparison: Of the two groups, calibrated where that was asked for.
+        uncalibrated: The same before calibration.
+        calibration: Of the letters.
+        letters: Group -> how its answers hang on the letters.
+        works: Group -> its works, one by one.
+        blind: Rule that needs no model -> how often it picks the original; None where texts are not at hand.
+        questions_per_work: Group -> mean number.
+        answers: Group -> numbers of requests by what came of them (`one_question.counts`).
+    """
+
+    in_words: str
+    comparison: Comparison = field(metadata=INLINED)
+    uncalibrated: Comparison | None
+    calibration: Calibration | None
+    letters: Mapping[str, Letters]
+    works: Mapping[str, Works]
+    blind: Mapping[str, BlindGuess] | None
+    questions_per_work: Mapping[str, float]
+    answers: Mapping[str, Mapping[str, int]]
 
 
 @dataclass(frozen=True)
@@ -120,8 +173,14 @@ class Decop(Method):
         "The target picks the original among paraphrases as often in suspect works as in clean ones."
     )
     picture: ClassVar[Picture] = "answers"
-    target_access: ClassVar[Access] = Access.TEXT
-    min_documents: ClassVar[int] = FEWEST_UNITS
+    details_type: ClassVar[type[Details]] = DecopDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.TEXT,
+        documents=FEWEST_UNITS,
+        inputs=("heldout", "works", "titles", "follows", "rephraser"),
+        questions=24,
+        answer_tokens=4,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -189,11 +248,9 @@ class Decop(Method):
             for name, group in documents.items()
         }
         reasons = self._reasons_against(groups)
-        details = {"answers": {name: counts(group.answers) for name, group in groups.items()}}
+        answers = {name: counts(group.answers) for name, group in groups.items()}
         if any(group.num_units < 2 or not len(group.choices.unit_Q) for group in groups.values()):
-            return TestOutcome(
-                np.nan, np.nan, np.nan, np.nan, self.alpha, "invalid", CLAIMS["invalid"], reasons, details
-            )
+            return TestOutcome.invalid(reasons, alpha=self.alpha, details=AnswersAlone(answers=answers))
         offsets = self._offsets(groups)
         raw = self._compared(groups, None, rng)
         found = raw if offsets is None else self._compared(groups, offsets, rng)
@@ -212,25 +269,21 @@ class Decop(Method):
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
             warnings=[*reasons, *opposite, *blind_warnings, SAME_KIND],
-            details={
-                "in_words": in_words(found, self.num_few),
-                **comparison(found),
-                "uncalibrated": None if offsets is None else comparison(raw),
-                "calibration": None if offsets is None else {
-                    "num_works": groups[CALIBRATION].num_units,
-                    "offsets": by_letter(offsets),
-                    "well_calibrated": {name: well_calibrated(groups[name], offsets) for name in (SUSPECT, CLEAN)},
-                },
-                "letters": {name: letters(group, offsets) for name, group in groups.items()},
-                "works": {name: works(group, offsets) for name, group in groups.items()},
-                "blind": without_model,
-                "questions_per_work": {
+            details=DecopDetails(
+                in_words=in_words(found, self.num_few),
+                comparison=comparison(found),
+                uncalibrated=None if offsets is None else comparison(raw),
+                calibration=None if offsets is None else _calibration(groups, offsets),
+                letters={name: letters(group, offsets) for name, group in groups.items()},
+                works={name: works(group, offsets) for name, group in groups.items()},
+                blind=without_model,
+                questions_per_work={
                     name: len(group.choices.unit_Q) / group.num_units for name, group in groups.items()
                 },
-                **details,
-            },
+                answers=answers,
+            ),
             distribution=found.distribution,
-        )  # fmt: skip
+        )
 
     def _offsets(self, groups: Mapping[str, AnsweredGroup]) -> FloatArray | None:
         if not self.calibrate:
@@ -259,6 +312,14 @@ class Decop(Method):
                     f"letters, and {self.min_valid_share:.0%} must be."
                 )
         return reasons
+
+
+def _calibration(groups: Mapping[str, AnsweredGroup], offsets: FloatArray) -> Calibration:
+    return {
+        "num_works": groups[CALIBRATION].num_units,
+        "offsets": by_letter(offsets),
+        "well_calibrated": {name: well_calibrated(groups[name], offsets) for name in (SUSPECT, CLEAN)},
+    }
 
 
 def _for_calibration(roles: Roles) -> CorpusSpec:

@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, TypedDict
 
 import numpy as np
 
 from nonmember.checks import require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
-    INVALID_CLAIM,
     Access,
     Claim,
     DocumentGroup,
@@ -33,6 +32,7 @@ from nonmember.methods.base import (
     require_resamples,
     units,
 )
+from nonmember.methods.details import Details, Gate
 from nonmember.methods.dose.controls import ControlModel, DoseControls
 from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import Panel, Scores
@@ -42,6 +42,7 @@ from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import SUSPECT, THIRD
+from nonmember.records.requirements import Requirements
 from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, dose_curve
 from nonmember.stats.partial_use import PartialUse, partial_use
 
@@ -57,6 +58,58 @@ OTHER_BASE = (
     "that was trained at a lower rate, by an adapter, on more text, or on other text afterwards has read the set "
     "more often than estimated."
 )
+
+
+class DoseControl(TypedDict):
+    """dose, related: how often it read the set, and related text.   reading: what the meter made of the others says of
+    it; None where these end at a lighter dose.   features: by name."""
+
+    role: str
+    dose: float
+    related: float
+    reading: float | None
+    features: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DoseDetails(Details):
+    """Doses are numbers of readings.
+
+    Attributes:
+        readings: The estimate in words.
+        cleared_dose: The least dose from which on all are excluded; None where none is.
+        p_value_of_no_reading: Of the target's having read nothing of the set.
+        p_value_of_exceeded: Of `exceeded_dose` or fewer.
+        p_value_of_fit: Of the target's being like some model that read so or so often.
+        related_readings: Estimated readings of related text.
+        excluded_dose: The dose of which the result's p-value is.
+        exceeded_dose: The dose above which a target is said to have read.
+        heaviest_dose: The heaviest one planted.
+        panel: Version of the panel of features.
+        own_base: Whether controls are of the target's own base.
+        separation: Between unread and heaviest, in standard deviations of single models.
+        features: Of the target, by name.
+        controls: The planted ones.
+        partial_use: Shares of the set at each dose.
+        gates: Name of a gate -> what was found.
+    """
+
+    readings: str
+    cleared_dose: float | None
+    p_value_of_no_reading: float
+    p_value_of_exceeded: float
+    p_value_of_fit: float
+    related_readings: float
+    excluded_dose: float
+    exceeded_dose: float
+    heaviest_dose: float
+    panel: str
+    own_base: bool
+    separation: float
+    features: Mapping[str, float]
+    controls: Sequence[DoseControl]
+    partial_use: Sequence[PartialUse]
+    gates: Mapping[str, Gate]
 
 
 @dataclass(frozen=True)
@@ -85,8 +138,10 @@ class Dose(Method):
         "The target is one more model that read the suspect set as often as is to be excluded, or more often."
     )
     picture: ClassVar[Picture] = "dose"
-    target_access: ClassVar[Access] = Access.FULL_LOGITS
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = DoseDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.FULL_LOGITS, documents=30, inputs=("base", "general"), passes=12, controls=10
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -141,12 +196,12 @@ class Dose(Method):
         if target is None:
             return replace(outcome, warnings=(*outcome.warnings, UNSEEN_WEIGHTS))
         finding = self.gates.of_weights(target, list(others.values()))
-        gates = {**outcome.details["gates"], **as_details([finding])}
-        changes = {role: None if math.isnan(one) else one for role, one in {TARGET: target, **others}.items()}
-        outcome = replace(outcome, details={**outcome.details, "weight_changes": changes, "gates": gates})
-        if not (reasons := failures([finding])):
-            return outcome
-        return replace(outcome, verdict="invalid", allowed_claim=INVALID_CLAIM, warnings=(*reasons, *outcome.warnings))
+        assert isinstance(outcome.details, DoseDetails)
+        gates = {**outcome.details.gates, **as_details([finding])}
+        details = replace(outcome.details, weight_changes={TARGET: target, **others}, gates=gates)
+        outcome = replace(outcome, details=details)
+        reasons = failures([finding])
+        return outcome.made_invalid([*reasons, *outcome.warnings]) if reasons else outcome
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         suspect = {document.text for document in corpora[SUSPECT].documents}
@@ -196,28 +251,28 @@ class Dose(Method):
             verdict=verdict,
             allowed_claim=claim_of(verdict, reading, self.exclude, self.exceed, curve.doses[-1]),
             warnings=tuple(filter(None, [*warnings, part_of(parts)])),
-            details={
-                "readings": readings_of(reading, curve.doses[-1]),
-                "cleared_dose": reading.cleared_dose,
-                "p_value_of_no_reading": reading.p_none,
-                "p_value_of_exceeded": reading.p_at_most,
-                "p_value_of_fit": reading.p_fit,
-                "related_readings": reading.related,
-                "excluded_dose": self.exclude,
-                "exceeded_dose": self.exceed,
-                "heaviest_dose": float(curve.doses[-1]),
-                "panel": self.panel.version,
-                "own_base": self.controls.own_base,
-                "separation": curve.separation,
-                "features": features[TARGET],
-                "controls": [
+            details=DoseDetails(
+                readings=readings_of(reading, curve.doses[-1]),
+                cleared_dose=reading.cleared_dose,
+                p_value_of_no_reading=reading.p_none,
+                p_value_of_exceeded=reading.p_at_most,
+                p_value_of_fit=reading.p_fit,
+                related_readings=reading.related,
+                excluded_dose=self.exclude,
+                exceeded_dose=self.exceed,
+                heaviest_dose=float(curve.doses[-1]),
+                panel=self.panel.version,
+                own_base=self.controls.own_base,
+                separation=curve.separation,
+                features=features[TARGET],
+                controls=[
                     {"role": role, "dose": control.dose, "related": control.related, "reading": left_out[role],
                      "features": features[role]}
                     for role, control in controls.items()
                 ],
-                "partial_use": [asdict(one) for one in parts],
-                "gates": as_details(findings),
-            },
+                partial_use=parts,
+                gates=as_details(findings),
+            ),
         )  # fmt: skip
 
     @property
@@ -288,8 +343,8 @@ class Dose(Method):
 
     def _reasons(self, num_documents: int) -> Iterator[str]:
         """Against any verdict."""
-        if num_documents < self.min_documents:
-            yield f"{num_documents} documents are left; the test needs at least {self.min_documents}."
+        if num_documents < self.requirements.documents:
+            yield f"{num_documents} documents are left; the test needs at least {self.requirements.documents}."
 
     def _verdict(self, reading: DoseReading, refused: bool, knows_related: bool) -> Verdict:
         if refused:

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,12 +37,15 @@ from nonmember.methods.base import (
     Verdict,
     units,
 )
+from nonmember.methods.decop.answers import Comparison
 from nonmember.methods.decop.answers import comparison as told_of
 from nonmember.methods.decop.decop import FEWEST_UNITS
+from nonmember.methods.details import INLINED, Details
 from nonmember.methods.extraction.name_cloze_prompts import fill_in
-from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
+from nonmember.methods.one_question import Unanswered, reads_as_refusal, share_of_readable, unanswered
 from nonmember.records import Corpus, Document, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.stats.two_groups import GroupComparison, compare_groups
 
 CLOZE, MASKED = "cloze", "masked"  # columns of scores.parquet
@@ -153,6 +156,39 @@ def plain(text: str) -> str:
 # What it means -------------------------------------------------------------------------------------------------------
 
 
+class ClozeGroup(Unanswered):
+    """Of one set. mean_of_units: of the works' shares of right names.   of_kind: kind of word -> num, num_right.
+    share_as_told: of the answers, those of one word.   num_without_a_word, num_in_the_title: documents left out."""
+
+    num_documents: int
+    num_right: int
+    num_units: int
+    mean_of_units: float
+    of_kind: Mapping[str, Mapping[str, int]]
+    share_as_told: float | None
+    num_without_a_word: int
+    num_in_the_title: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClozeDetails(Details):
+    """Of results of `NameCloze`.
+
+    Attributes:
+        comparison: Of the works of both sets, where there is clean text.
+        mean_suspect: Mean share of right names over works, where there is none.
+        suspect: The suspect set.
+        heldout: The clean set.
+        controls: Who knows nothing of the works -> the same comparison.
+    """
+
+    comparison: Comparison | None = field(metadata=INLINED, default=None)
+    mean_suspect: float | None = None
+    suspect: ClozeGroup
+    heldout: ClozeGroup | None = None
+    controls: Mapping[str, Comparison]
+
+
 @dataclass(frozen=True)
 class NameCloze(Method):
     """with_title: the question names the work; documents whose word stands in its title are then left out.
@@ -178,8 +214,10 @@ class NameCloze(Method):
     claim: ClassVar[Claim] = "membership"
     null_hypothesis: ClassVar[str] = "The target gives as many of the names in suspect works as of those in clean ones."
     picture: ClassVar[Picture] = "answers"
-    target_access: ClassVar[Access] = Access.TEXT
-    min_documents: ClassVar[int] = 2
+    details_type: ClassVar[type[Details]] = ClozeDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.TEXT, documents=2, inputs=("heldout", "works", "titles", "follows"), questions=1, answer_tokens=16
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -225,7 +263,7 @@ class NameCloze(Method):
             verdict = "evidence_of_membership" if above else "inconclusive"
         mean = told[SUSPECT]["mean_of_units"]
         return TestOutcome(
-            statistic=comparison.difference if comparison else np.nan if mean is None else mean,
+            statistic=comparison.difference if comparison else mean,
             p_value=comparison.p_value if comparison else np.nan,
             ci_low=comparison.ci_low if comparison else np.nan,
             ci_high=comparison.ci_high if comparison else np.nan,
@@ -233,20 +271,22 @@ class NameCloze(Method):
             verdict=verdict,
             allowed_claim=CLAIMS[verdict].format(found=f"{hits} of {number} names were given."),
             warnings=(*reasons, *self._warnings(comparison, controls)),
-            details={
-                **(told_of(comparison) if comparison else {"mean_suspect": mean}),
-                **told,
-                "controls": {name: told_of(one) for name, one in controls.items()},
-            },
+            details=ClozeDetails(
+                comparison=told_of(comparison) if comparison else None,
+                mean_suspect=None if comparison else mean,
+                suspect=told[SUSPECT],
+                heldout=told.get(HELDOUT),
+                controls={name: told_of(one) for name, one in controls.items()},
+            ),
             distribution=comparison.distribution if comparison else np.zeros(0),
         )
 
-    def _reasons_against(self, told: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    def _reasons_against(self, told: Mapping[str, ClozeGroup]) -> Iterator[str]:
         """Why the answers mean nothing; none where they do mean something."""
         for name, one in told.items():
             if one["num_units"] < FEWEST_UNITS:
                 yield f"The {name} set has {one['num_units']} works left; the test needs {FEWEST_UNITS}."
-            if one["num_documents"] and one["share_as_told"] < self.min_valid_share:
+            if one["share_as_told"] is not None and one["share_as_told"] < self.min_valid_share:
                 yield (
                     f"The target does not follow instructions: {one['share_as_told']:.1%} of its answers about the "
                     f"{name} set are a single word, and {self.min_valid_share:.0%} must be."
@@ -257,7 +297,7 @@ class NameCloze(Method):
             *values, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
         )
 
-    def _as_details(self, group: ScoredDocuments, name: str) -> dict[str, Any]:
+    def _as_details(self, group: ScoredDocuments, name: str) -> ClozeGroup:
         answers = [one for (one,) in group.answers[CLOZE]]
         _, values = by_unit(group, CLOZE, name)
         kinds = Counter(one.request.name.removeprefix("cloze-") for one in answers)
@@ -267,7 +307,7 @@ class NameCloze(Method):
             "num_documents": len(answers),
             "num_right": right.total(),
             "num_units": len(values),
-            "mean_of_units": float(values.mean()) if len(values) else None,
+            "mean_of_units": float(values.mean()) if len(values) else np.nan,
             "of_kind": {kind: {"num": kinds[kind], "num_right": right[kind]} for kind in sorted(kinds)},
             "share_as_told": float(np.mean([is_as_told(one.completion.text) for one in answers])) if answers else None,
             "num_without_a_word": reasons.count(NO_WORD),

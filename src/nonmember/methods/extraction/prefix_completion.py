@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from rapidfuzz import fuzz
@@ -35,11 +35,13 @@ from nonmember.methods.base import (
     Verdict,
     require_resamples,
 )
+from nonmember.methods.details import Details
 from nonmember.methods.extraction.prefix_completion_prompts import continue_text
-from nonmember.methods.one_question import reads_as_refusal, share_of_readable, unanswered
+from nonmember.methods.one_question import Unanswered, reads_as_refusal, share_of_readable, unanswered
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.records.spans import Spans, first_tokens, words
 from nonmember.stats.proportions import exact_interval, exact_upper_bound, fisher_greater, shares_greater
 
@@ -134,6 +136,43 @@ class CompletionProbe(Probe):
 # What it means -------------------------------------------------------------------------------------------------------
 
 
+class CompletedGroup(Unanswered):
+    """Of one set. upper_bound: exact one-sided bound of `share_matched`.   mean_share_of_units: of the works' shares of
+    matches.   matched_above: similarity (percent) -> matches above it.   mean_similarity, largest_similarity: percent.
+    num_too_short: documents left out."""
+
+    num_documents: int
+    num_matched: int
+    share_matched: float | None
+    upper_bound: float | None
+    num_units: int
+    num_units_with_a_match: int
+    mean_share_of_units: float
+    matched_above: Mapping[str, int]
+    mean_similarity: float | None
+    largest_similarity: float | None
+    num_too_short: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompletionDetails(Details):
+    """Of results of `PrefixCompletion`.
+
+    Attributes:
+        mean_suspect: Mean share of matches over works of the suspect set.
+        mean_heldout: The same of the clean set.
+        suspect: The suspect set.
+        heldout: The clean set.
+        fisher_p_value_of_passages: As if passages of one book were independent: told, never decided by.
+    """
+
+    mean_suspect: float
+    mean_heldout: float | None = None
+    suspect: CompletedGroup
+    heldout: CompletedGroup | None = None
+    fisher_p_value_of_passages: float | None = None
+
+
 @dataclass(frozen=True)
 class PrefixCompletion(Method):
     """k: tokens of the prefix and of the suffix; shorter documents are left out.   threshold: similarity above which a
@@ -162,8 +201,10 @@ class PrefixCompletion(Method):
         "The target completes passages of suspect works no more often than those of clean ones."
     )
     picture: ClassVar[Picture] = "answers"
-    target_access: ClassVar[Access] = Access.TEXT
-    min_documents: ClassVar[int] = 2
+    details_type: ClassVar[type[Details]] = CompletionDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.TEXT, documents=2, inputs=("heldout", "works", "titles", "follows"), questions=2, answer_tokens=60
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -208,14 +249,16 @@ class PrefixCompletion(Method):
             verdict=verdict,
             allowed_claim=CLAIMS[verdict].format(found=f"{hits} of {number} passages were reproduced."),
             warnings=(*reasons, *_warnings(documents)),
-            details={
-                **{f"mean_{name}": one["mean_share_of_units"] for name, one in told.items()},
-                **told,
-                **self._fisher(told),
-            },
+            details=CompletionDetails(
+                mean_suspect=told[SUSPECT]["mean_share_of_units"],
+                mean_heldout=told[HELDOUT]["mean_share_of_units"] if clean else None,
+                suspect=told[SUSPECT],
+                heldout=told.get(HELDOUT),
+                fisher_p_value_of_passages=self._fisher(told),
+            ),
         )
 
-    def _as_details(self, group: ScoredDocuments, name: str) -> dict[str, Any]:
+    def _as_details(self, group: ScoredDocuments, name: str) -> CompletedGroup:
         answers = group.answers[COMPLETION]
         ratios = [token_sort_ratio(one.parsed.read, one.request.expected) for (one,) in answers]
         _, shares = by_unit(group, COMPLETION, name)
@@ -227,7 +270,7 @@ class PrefixCompletion(Method):
             "upper_bound": exact_upper_bound(hits, number, self.alpha) if number else None,
             "num_units": len(shares),
             "num_units_with_a_match": int((shares > 0).sum()),
-            "mean_share_of_units": float(shares.mean()) if number else None,
+            "mean_share_of_units": float(shares.mean()) if number else np.nan,
             "matched_above": {
                 str(threshold): sum(ratio > threshold for ratio in ratios)
                 for threshold in sorted({self.threshold, *self.thresholds})
@@ -238,18 +281,18 @@ class PrefixCompletion(Method):
             **unanswered(group, COMPLETION),
         }
 
-    def _fisher(self, told: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-        """Over single passages, as if those of one book were independent: told, never decided by."""
+    def _fisher(self, told: Mapping[str, CompletedGroup]) -> float | None:
+        """Over single passages."""
         if len(told) < 2 or not all(one["num_documents"] for one in told.values()):
-            return {}
-        cells = [one[name] for one in told.values() for name in ("num_matched", "num_documents")]
-        return {"fisher_p_value_of_passages": fisher_greater(*cells)}
+            return None
+        return fisher_greater(*(n for one in told.values() for n in (one["num_matched"], one["num_documents"])))
 
     def _reasons_against(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
+        least = self.requirements.documents
         return [
-            f"{len(group.doc_ids)} documents of the {name} set have an answer; the least are {self.min_documents}."
+            f"{len(group.doc_ids)} documents of the {name} set have an answer; the least are {least}."
             for name, group in documents.items()
-            if len(group.doc_ids) < self.min_documents
+            if len(group.doc_ids) < least
         ]
 
 

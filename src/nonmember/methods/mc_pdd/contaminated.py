@@ -23,6 +23,7 @@ from nonmember.methods.base import (
 from nonmember.methods.mc_pdd.mc_pdd import McPdd
 from nonmember.models import label_of
 from nonmember.records import Corpus
+from nonmember.records.requirements import Requirements
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning
 
@@ -43,8 +44,12 @@ class McPddContaminated(Method):
     statistic_name: ClassVar[str] = McPdd.statistic_name
     statistic_bounds: ClassVar[Bounds] = McPdd.statistic_bounds
     picture: ClassVar[Picture] = McPdd.picture
-    target_access: ClassVar[Access] = Access.WEIGHTS
-    min_documents: ClassVar[int] = McPdd.min_documents
+    requirements: ClassVar[Requirements] = replace(
+        McPdd.requirements,
+        access=Access.WEIGHTS,
+        inputs=("heldout", "unseen", "titles", "follows"),
+        tuned=1,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,15 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    finite,
     require_resamples,
 )
 from nonmember.methods.blind import clusters_for_folds, kinds_of, require_folds
+from nonmember.methods.decop.answers import MeanSd
+from nonmember.methods.details import Details
 from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd, hits_of
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc
@@ -46,6 +48,40 @@ CLAIM = (
 )
 
 Places = npt.NDArray[np.int64]
+
+
+class GroupedScore(TypedDict):
+    """group_auc, group_best_balanced_acc: over groups of documents.   auc, best_balanced_acc: over single ones."""
+
+    group_auc: MeanSd
+    group_best_balanced_acc: MeanSd
+    auc: float
+    best_balanced_acc: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupDetails(Details):
+    """Of results of `McPddGroups`.
+
+    Attributes:
+        scores: Name of a score -> how it tells groups, and documents, apart.
+        decision_accuracy: Share of groups that MC-PDD's test decides rightly.
+        num_member_groups: Of one repetition.
+        num_nonmember_groups: Of one repetition.
+        auroc_blind: The largest AUC from text alone.
+        blind: Kind of features -> AUC from text alone.
+        num_members: Documents of the suspect set.
+        num_nonmembers: Documents of the held-out set.
+    """
+
+    scores: Mapping[str, GroupedScore]
+    decision_accuracy: MeanSd
+    num_member_groups: int
+    num_nonmember_groups: int
+    auroc_blind: float
+    blind: Mapping[str, float]
+    num_members: int
+    num_nonmembers: int
 
 
 @dataclass(frozen=True)
@@ -73,8 +109,12 @@ class McPddGroups(Method):
     statistic_name: ClassVar[str] = "AUC"
     statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
     picture: ClassVar[Picture] = "answers"
-    target_access: ClassVar[Access] = Access.FULL_LOGITS
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = GroupDetails
+    requirements: ClassVar[Requirements] = replace(
+        McPdd.requirements,
+        access=Access.FULL_LOGITS,
+        inputs=("heldout", "reference", "general", "titles", "follows"),
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,7 +170,7 @@ class McPddGroups(Method):
         reasons = self.mc_pdd.reasons_against(documents)
         verdict: Verdict = "invalid" if reasons else "score_only"
         aucs = {name: [one[name]["auc"] for one in repetitions] for name in names}
-        told = {
+        told: dict[str, GroupedScore] = {
             name: {
                 "group_auc": _mean_sd(aucs[name]),
                 "group_best_balanced_acc": _mean_sd([one[name]["best_balanced_acc"] for one in repetitions]),
@@ -141,23 +181,20 @@ class McPddGroups(Method):
         }
         return TestOutcome(
             statistic=float(np.mean(aucs[NAME])),
-            p_value=np.nan,
-            ci_low=np.nan,
-            ci_high=np.nan,
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=INVALID_WITHOUT_TEST if reasons else CLAIM,
             warnings=(*reasons, *_confounded(blind, largest)),
-            details={
-                "scores": told,
-                "decision_accuracy": _mean_sd([one[NAME]["decided_right"] for one in repetitions]),
-                "num_member_groups": repetitions[0][NAME]["num_member_groups"],
-                "num_nonmember_groups": repetitions[0][NAME]["num_nonmember_groups"],
-                "auroc_blind": largest,
-                "blind": {name: kind.auc for name, kind in kinds_of(blind).items()},
-                "num_members": len(members.doc_ids),
-                "num_nonmembers": len(others.doc_ids),
-            },
+            details=GroupDetails(
+                scores=told,
+                decision_accuracy=_mean_sd([one[NAME]["decided_right"] for one in repetitions]),
+                num_member_groups=int(repetitions[0][NAME]["num_member_groups"]),
+                num_nonmember_groups=int(repetitions[0][NAME]["num_nonmember_groups"]),
+                auroc_blind=largest,
+                blind={name: kind.auc for name, kind in kinds_of(blind).items()},
+                num_members=len(members.doc_ids),
+                num_nonmembers=len(others.doc_ids),
+            ),
         )
 
     def _repetition(
@@ -219,10 +256,10 @@ def _part(documents: ScoredDocuments, places: Places) -> ScoredDocuments:
     )
 
 
-def _mean_sd(values: Sequence[float]) -> dict[str, float | None]:
+def _mean_sd(values: Sequence[float]) -> MeanSd:
     """Over the repetitions."""
     found: FloatArray = np.array(values, dtype=np.float64)
-    return {"mean": float(found.mean()), "sd": finite(float(found.std(ddof=1))) if len(found) > 1 else None}
+    return {"mean": float(found.mean()), "sd": float(found.std(ddof=1)) if len(found) > 1 else None}
 
 
 def _confounded(blind: BlindBaseline, largest: float) -> list[str]:

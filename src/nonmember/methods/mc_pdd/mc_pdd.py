@@ -13,8 +13,8 @@ random are the control: they take no memory of the documents, so there must be n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 import numpy as np
 
@@ -35,14 +35,15 @@ from nonmember.methods.base import (
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    finite,
     require_resamples,
     units,
 )
+from nonmember.methods.details import INLINED, Details
 from nonmember.methods.mc_pdd.prompts import IN_NAME, MaskedWords, Match, stop_words_of
 from nonmember.methods.mc_pdd.words import Strategy
 from nonmember.records import Corpus
 from nonmember.records.groups import HELDOUT, SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.stats.hit_rates import Hits, RateDifference, difference_of_rates
 
 ReferenceKind = Literal["non_member", "member"]
@@ -83,6 +84,64 @@ HYPOTHESES: dict[str, tuple[Claim, str]] = {
 }
 
 
+class RateComparison(TypedDict):
+    """Of two corpora. difference: of their rates of hits, with its bounds.   z, z_p_value: of the normal test."""
+
+    difference: float
+    p_value: float
+    lower: float
+    upper: float
+    z: float
+    z_p_value: float
+
+
+class AskedCorpus(TypedDict):
+    """hit_rate: hits per question.   num_units: documents or clusters.   num_in_name: documents left out, whose words
+    stand in their names.   valid_share: of the answers.   answers: numbers of requests (`one_question.counts`)."""
+
+    hit_rate: float
+    num_hits: int
+    num_questions: int
+    num_documents: int
+    num_units: int
+    num_in_name: int
+    valid_share: float
+    answers: Mapping[str, int]
+
+
+class RateControl(RateComparison):
+    """The same with words drawn at random."""
+
+    suspect: AskedCorpus
+    heldout: AskedCorpus
+
+
+class SizedComparison(RateComparison):
+    """Of so many units. subset: of corpora that have no more."""
+
+    size: int
+    subset: RateComparison
+
+
+@dataclass(frozen=True, kw_only=True)
+class McPddDetails(Details):
+    """Of results of `McPdd`.
+
+    Attributes:
+        comparison: Of the corpus that should have fewer hits less the other.
+        suspect: The suspect set.
+        heldout: The reference corpus.
+        control: The same with words drawn at random; None without.
+        curve: The test for corpora of other sizes.
+    """
+
+    comparison: RateComparison = field(metadata=INLINED)
+    suspect: AskedCorpus
+    heldout: AskedCorpus
+    control: RateControl | None
+    curve: Sequence[SizedComparison]
+
+
 @dataclass(frozen=True)
 class McPdd(Method):
     """reference: what the target has to do with the held-out corpus, non_member or member.
@@ -116,8 +175,15 @@ class McPdd(Method):
     statistic_name: ClassVar[str] = "difference in hit rate"
     statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
     picture: ClassVar[Picture] = "answers"
-    target_access: ClassVar[Access] = Access.TEXT
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = McPddDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.TEXT,
+        documents=30,
+        inputs=("heldout", "titles", "follows"),
+        same_draw=True,
+        questions=2,
+        answer_tokens=60,
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -179,20 +245,22 @@ class McPdd(Method):
         return TestOutcome(
             statistic=found.difference,
             p_value=found.p_value,
-            ci_low=np.nan,
             ci_high=found.upper,
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
             warnings=(*reasons, *self._few_hits(documents)),
-            details={
-                **as_details(found),
-                **{name: self._told_of(documents[name], name) for name in (SUSPECT, HELDOUT)},
-                "control": as_details(control)
-                | {name: self._told_of(documents[name + CONTROL], name) for name in (SUSPECT, HELDOUT)}
-                if control else None,
-                "curve": self._curve(documents, rng),
-            },
+            details=McPddDetails(
+                comparison=as_details(found),
+                suspect=self._told_of(documents[SUSPECT], SUSPECT),
+                heldout=self._told_of(documents[HELDOUT], HELDOUT),
+                control=None if control is None else {
+                    **as_details(control),
+                    "suspect": self._told_of(documents[SUSPECT + CONTROL], SUSPECT),
+                    "heldout": self._told_of(documents[HELDOUT + CONTROL], HELDOUT),
+                },
+                curve=self._curve(documents, rng),
+            ),
             distribution=found.distribution,
         )  # fmt: skip
 
@@ -207,7 +275,7 @@ class McPdd(Method):
         less, more = self._sides(documents, suffix)
         return difference_of_rates(less, more, num_resamples=self.num_resamples, alpha=self.alpha, rng=rng)
 
-    def _curve(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> list[dict[str, Any]]:
+    def _curve(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> list[SizedComparison]:
         """The test for corpora of other sizes: of so many units drawn from the whole corpora, as in the paper; and of
         corpora that have no more, each part of the next larger one."""
         less, more = self._sides(documents, "")
@@ -223,9 +291,9 @@ class McPdd(Method):
         """Why the rates mean nothing."""
         reasons = []
         for name, group in documents.items():
-            if (number := len(group.doc_ids)) < self.min_documents:
+            if (number := len(group.doc_ids)) < self.requirements.documents:
                 reasons.append(
-                    f"{number} documents of the {name} set are left; at least {self.min_documents} are needed."
+                    f"{number} documents of the {name} set are left; at least {self.requirements.documents} are needed."
                 )
             if (invalid := 1 - valid_share(group.answers[HITS])) > self.max_invalid:
                 reasons.append(
@@ -251,7 +319,7 @@ class McPdd(Method):
             "the bootstrap is not reliable."
         ]
 
-    def _told_of(self, group: ScoredDocuments, name: str) -> dict[str, Any]:
+    def _told_of(self, group: ScoredDocuments, name: str) -> AskedCorpus:
         """One corpus: rate, and what it is the rate of."""
         sums = hits_of(group, name)
         return {
@@ -280,14 +348,14 @@ def hits_of(documents: ScoredDocuments, group: str) -> Hits:
     return Hits(*table.reshape(-1, 2).T)
 
 
-def as_details(found: RateDifference) -> dict[str, Any]:
+def as_details(found: RateDifference) -> RateComparison:
     return {
         "difference": found.difference,
         "p_value": found.p_value,
         "lower": found.lower,
         "upper": found.upper,
-        "z": finite(found.z),
-        "z_p_value": finite(found.z_p_value),
+        "z": found.z,
+        "z_p_value": found.z_p_value,
     }
 
 

@@ -30,10 +30,12 @@ from nonmember.methods.base import (
     TestOutcome,
     Verdict,
 )
+from nonmember.methods.details import Details
 from nonmember.methods.pacost.prompts import IS_IT_CORRECT, REPHRASE
 from nonmember.models import ModelSpec
 from nonmember.records import FloatArray, Prompt, Question
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import AnswerProbability
 from nonmember.stats.paired import paired_t_greater
 
@@ -52,6 +54,31 @@ CONTROL = (
     "negative control is compulsory: the same test, with the same rephraser, on text the target has certainly not "
     "read; publish both."
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class PacostDetails(Details):
+    """Confidence is the probability of Yes; normalised: of Yes among Yes and No.
+
+    Attributes:
+        mean_difference: Of the confidences in texts and rephrasings.
+        mean_confidence_original: In the texts.
+        mean_confidence_rephrased: In the rephrasings.
+        median_answer_mass: Probability of Yes and No together.
+        num_not_listed: Answers that an endpoint which lists the likeliest tokens alone left out, taken for 0.
+        normalised_mean_difference: None where some answer has no probability at all.
+        normalised_statistic: t of the normalised ones.
+        normalised_p_value: Of that t.
+    """
+
+    mean_difference: float
+    mean_confidence_original: float
+    mean_confidence_rephrased: float
+    median_answer_mass: float
+    num_not_listed: int
+    normalised_mean_difference: float | None
+    normalised_statistic: float | None
+    normalised_p_value: float | None
 
 
 @dataclass(frozen=True)
@@ -79,8 +106,10 @@ class Pacost(Method):
     picture: ClassVar[Picture] = "pairs"
     rephrase: ClassVar[Prompt] = REPHRASE
     question: ClassVar[Question] = IS_IT_CORRECT
-    target_access: ClassVar[Access] = Access.TOP_LOGPROBS
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = PacostDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.TOP_LOGPROBS, documents=30, inputs=("rephraser", "follows"), questions=2, answer_tokens=1
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -135,31 +164,30 @@ class Pacost(Method):
         return TestOutcome(
             statistic=test.statistic,
             p_value=test.p_value,
-            ci_low=np.nan,
-            ci_high=np.nan,
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
             warnings=(*warnings, CONTROL),
-            details={
-                "mean_difference": test.mean_difference,
-                "mean_confidence_original": float(original.mean()),
-                "mean_confidence_rephrased": float(rephrased.mean()),
-                "median_answer_mass": float(np.median(mass)),
-                # Of an endpoint that lists the likeliest tokens alone: those below, taken for 0.
-                "num_not_listed": int(sum((one == 0).sum() for one in values.values())),
-                "normalised_mean_difference": normalised.mean_difference if normalised else None,
-                "normalised_statistic": normalised.statistic if normalised else None,
-                "normalised_p_value": normalised.p_value if normalised else None,
-            },
+            details=PacostDetails(
+                mean_difference=test.mean_difference,
+                mean_confidence_original=float(original.mean()),
+                mean_confidence_rephrased=float(rephrased.mean()),
+                median_answer_mass=float(np.median(mass)),
+                num_not_listed=int(sum((one == 0).sum() for one in values.values())),
+                normalised_mean_difference=normalised.mean_difference if normalised else None,
+                normalised_statistic=normalised.statistic if normalised else None,
+                normalised_p_value=normalised.p_value if normalised else None,
+            ),
         )
 
     def _reasons_against(self, values: Mapping[str, FloatArray], median_mass: float) -> list[str]:
         """Why the confidences mean nothing; empty where they do mean something."""
         reasons = []
         n = len(values["original"])
-        if n < self.min_documents:
-            reasons.append(f"{n} documents with a rephrasing are left; the test needs at least {self.min_documents}.")
+        if n < self.requirements.documents:
+            reasons.append(
+                f"{n} documents with a rephrasing are left; the test needs at least {self.requirements.documents}."
+            )
         if median_mass < self.min_answer_mass:
             reasons.append(
                 f"The target does not answer the question: its median probability of Yes or No is {median_mass:.2g}, "

@@ -7,9 +7,8 @@ A gate compares one measured number with a bound. The same gates are put to sham
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -128,7 +127,3 @@ def _change(documents: ScoredDocuments, what: str, role: str) -> float:
     """Mean change from the reference to the model, of a loss (from its score, minus the loss) or a divergence."""
     sign = -1.0 if what == LOSS else 1.0
     return sign * float(np.mean(documents.values[f"{what}/{role}"] - documents.values[f"{what}/reference"]))
-
-
-def as_details(findings: Sequence[Finding]) -> Mapping[str, Any]:
-    return {finding.name: finding.as_details() for finding in findings}

@@ -9,10 +9,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import DocumentGroup, Roles, ScoredDocuments
+from nonmember.methods.details import LadderDetails, Rung
 from nonmember.methods.findings import Finding, as_details, failures
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.training.recipes import RuinedWeights
@@ -56,8 +57,8 @@ class LadderResult:
     tried: Mapping[float, Sequence[Finding]]
     rate: float | None
 
-    def as_details(self) -> dict[str, Any]:
-        rungs = [
+    def as_details(self) -> LadderDetails:
+        rungs: list[Rung] = [
             {"learning_rate": rate, "passed": not failures(f), "gates": as_details(f)} for rate, f in self.tried.items()
         ]
         return {"chosen": self.rate, "tried": rungs}

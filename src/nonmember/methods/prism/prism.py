@@ -32,11 +32,13 @@ from nonmember.methods.base import (
     require_resamples,
     require_score,
 )
+from nonmember.methods.details import Details, Gate
 from nonmember.methods.findings import Finding, as_details, failures
 from nonmember.methods.prism.ladder import Ladder, climb, rung, with_rate
 from nonmember.methods.prism.prism_gates import PrismGates
 from nonmember.models import ModelSpec, label_of
 from nonmember.records.groups import SUSPECT, THIRD
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_p_value, difference_of_dependent_correlations
 from nonmember.stats.correlation import RankMetric, rank_correlation
@@ -77,6 +79,29 @@ def distilled_reference(roles: Roles, distillation: Distillation) -> Trained:
     )
 
 
+@dataclass(frozen=True, kw_only=True)
+class PrismDetails(Details):
+    """Of an unfit reference only the first number and the gates are told.
+
+    Attributes:
+        rho_reference_target: Rank correlation of the scores under reference and target.
+        rho_distilled_target: Under distilled reference and target.
+        rho_distilled_reference: Under distilled reference and reference.
+        p_value_at_larger_margin: With a margin of 0.1.
+        num_undefined_resamples: Resamples of constant scores.
+        num_tied_scores: Role -> documents less different scores.
+        gates: Name of a gate -> what was found; left out where none was applied.
+    """
+
+    rho_reference_target: float
+    rho_distilled_target: float | None = None
+    rho_distilled_reference: float | None = None
+    p_value_at_larger_margin: float | None = field(metadata={"key": "p_value_at_margin_0.1"}, default=None)
+    num_undefined_resamples: int | None = None
+    num_tied_scores: Mapping[str, int] | None = None
+    gates: Mapping[str, Gate] | None = None
+
+
 @dataclass(frozen=True)
 class Prism(Method):
     """score: per-document score (the paper's is Min-K%++).   distillation: how the distilled reference is made.
@@ -104,8 +129,10 @@ class Prism(Method):
         "reference (Delta is at most the margin), as a model that read them would."
     )
     picture: ClassVar[Picture] = "ranks"
-    target_access: ClassVar[Access] = Access.FULL_LOGITS
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = PrismDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.FULL_LOGITS, documents=30, inputs=("reference", "general"), passes=3, tuned=1
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -147,7 +174,7 @@ class Prism(Method):
             return Settled(self)
         climbed = climb(self, roles, measure)
         chosen = self if climbed.rate is None else with_rate(self, climbed.rate)
-        return Settled(chosen, climbed.obstacle, {"ladder": climbed.as_details()})
+        return Settled(chosen, climbed.obstacle, climbed.as_details())
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}
@@ -182,9 +209,9 @@ class Prism(Method):
         n = difference.num_documents
         warnings: list[str] = []
         verdict: Verdict = "evidence_of_non_membership" if difference.p_value < self.alpha else "inconclusive"
-        if n < self.min_documents:
+        if n < self.requirements.documents:
             verdict = "invalid"
-            warnings.append(f"{n} documents are left; the test needs at least {self.min_documents}.")
+            warnings.append(f"{n} documents are left; the test needs at least {self.requirements.documents}.")
         elif n < FEW_DOCUMENTS:
             warnings.append(f"{n} documents: below {FEW_DOCUMENTS} the p-value is unstable (PRISM, figure 3).")
         elif n > MANY_DOCUMENTS:
@@ -198,7 +225,7 @@ class Prism(Method):
                 f"{difference.undefined_fraction:.1%} of the resamples have no rank correlation (constant scores); "
                 f"at most {MAX_UNDEFINED:.0%} may."
             )
-        gated: dict[str, Any] = {}
+        gates: Mapping[str, Gate] | None = None
         if self.gates is None:
             warnings.append(UNGATED)
         else:
@@ -211,7 +238,7 @@ class Prism(Method):
                 if failed := failures(findings):
                     verdict = "inconclusive"
                     warnings = [*failed, *warnings]
-            gated = {"gates": as_details(findings)}
+            gates = as_details(findings)
         return TestOutcome(
             statistic=difference.statistic,
             p_value=difference.p_value,
@@ -221,15 +248,15 @@ class Prism(Method):
             verdict=verdict,
             allowed_claim=CLAIMS[verdict],
             warnings=tuple(warnings),
-            details={
-                "rho_reference_target": difference.rho_reference_target,
-                "rho_distilled_target": difference.rho_distilled_target,
-                "rho_distilled_reference": rank_correlation(distilled, reference, self.rank_metric),
-                "p_value_at_margin_0.1": bootstrap_p_value(difference.distribution, SENSITIVITY_MARGIN),
-                "num_undefined_resamples": difference.num_undefined,
-                "num_tied_scores": {role: n - len(np.unique(scores.values[role])) for role in SCORED},
-                **gated,
-            },
+            details=PrismDetails(
+                rho_reference_target=difference.rho_reference_target,
+                rho_distilled_target=difference.rho_distilled_target,
+                rho_distilled_reference=rank_correlation(distilled, reference, self.rank_metric),
+                p_value_at_larger_margin=bootstrap_p_value(difference.distribution, SENSITIVITY_MARGIN),
+                num_undefined_resamples=difference.num_undefined,
+                num_tied_scores={role: n - len(np.unique(scores.values[role])) for role in SCORED},
+                gates=gates,
+            ),
             distribution=difference.distribution,
         )
 
@@ -245,14 +272,5 @@ class Prism(Method):
         """Where the reference is unfit: what can be said of it without a distilled one."""
         rho = rank_correlation(scores.values["reference"], scores.values["target"], self.rank_metric)
         findings = [] if self.gates is None else self.gates.of_scores(scores, SCORED[:2], self.rank_metric)
-        return TestOutcome(
-            statistic=np.nan,
-            p_value=np.nan,
-            ci_low=np.nan,
-            ci_high=np.nan,
-            alpha=self.alpha,
-            verdict="invalid",
-            allowed_claim=CLAIMS["invalid"],
-            warnings=tuple(failures(findings)),
-            details={"rho_reference_target": rho, "gates": as_details(findings)},
-        )
+        details = PrismDetails(rho_reference_target=rho, gates=as_details(findings))
+        return TestOutcome.invalid(failures(findings), alpha=self.alpha, details=details)

@@ -26,12 +26,25 @@ from nonmember.methods.base import (
     require_resamples,
     require_score,
 )
+from nonmember.methods.details import Details
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_correlation
 from nonmember.stats.correlation import RankMetric
 
 CLAIM = "None: a rank correlation has no decision rule of its own. Compare it between targets, on the same documents."
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgreementDetails(Details):
+    """Of results of `RankAgreement`.
+
+    Attributes:
+        rho_reference_target: The statistic.
+    """
+
+    rho_reference_target: float
 
 
 @dataclass(frozen=True)
@@ -48,8 +61,10 @@ class RankAgreement(Method):
     statistic_name: ClassVar[str] = "rho"
     statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
     picture: ClassVar[Picture] = "ranks"
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = AgreementDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=30, inputs=("reference",), passes=2
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,13 +84,12 @@ class RankAgreement(Method):
         verdict: Verdict = "score_only" if np.isfinite(agreement.statistic) else "invalid"
         return TestOutcome(
             statistic=agreement.statistic,
-            p_value=np.nan,
             ci_low=agreement.ci_low,
             ci_high=agreement.ci_high,
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=CLAIM,
             warnings=() if verdict == "score_only" else ("A constant score has no rank correlation.",),
-            details={"rho_reference_target": agreement.statistic},
+            details=AgreementDetails(rho_reference_target=agreement.statistic),
             distribution=agreement.distribution,
         )

@@ -9,9 +9,9 @@ documents is its control.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, TypedDict
 
 import numpy as np
 import scipy
@@ -31,12 +31,39 @@ from nonmember.methods.base import (
     require_resamples,
     require_score,
 )
+from nonmember.methods.details import Details
 from nonmember.records.groups import SUSPECT
+from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.bootstrap import bootstrap_correlation
 
 CLAIM = "None: the slope shows reading only in so far as it is steeper than that of two models that did not read."
 DIGITS = 6  # of the plotted numbers: enough for any picture
+
+
+class Bin(TypedDict):
+    """Documents of like surprise: its mean x, their mean shift with an interval, their number."""
+
+    x: float
+    mean: float
+    low: float
+    high: float
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShiftDetails(Details):
+    """Shifts are in ranks, surprise in units of the score.
+
+    Attributes:
+        slope_per_unit_of_surprise: Least squares; None where all documents are alike.
+        bins: By surprise, as many documents in each.
+        points: [surprise, shift] of each document.
+    """
+
+    slope_per_unit_of_surprise: float
+    bins: Sequence[Bin]
+    points: Sequence[Sequence[float]]
 
 
 @dataclass(frozen=True)
@@ -56,13 +83,15 @@ class RankShift(Method):
     statistic_name: ClassVar[str] = "rho"
     statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
     picture: ClassVar[Picture] = "ranks"
-    target_access: ClassVar[Access] = Access.PROMPT_LOGPROBS
-    min_documents: ClassVar[int] = 30
+    details_type: ClassVar[type[Details]] = ShiftDetails
+    requirements: ClassVar[Requirements] = Requirements(
+        access=Access.PROMPT_LOGPROBS, documents=30, inputs=("reference",), passes=2
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_score(self.score)
-        require_count(self.num_bins, 2, "num_bins", at_most=self.min_documents // 2)
+        require_count(self.num_bins, 2, "num_bins", at_most=self.requirements.documents // 2)
         require_resamples(self.num_resamples, self.alpha)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
@@ -79,30 +108,28 @@ class RankShift(Method):
         points = np.column_stack([np.round(surprise, DIGITS), shift])
         return TestOutcome(
             statistic=trend.statistic,
-            p_value=np.nan,
             ci_low=trend.ci_low,
             ci_high=trend.ci_high,
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=CLAIM,
             warnings=() if verdict == "score_only" else ("No rank moved: the two models rank the documents alike.",),
-            details={
-                "slope_per_unit_of_surprise": _slope(surprise, shift),
-                "bins": self._bins(surprise, shift),
-                "points": points.tolist(),
-            },
+            details=ShiftDetails(
+                slope_per_unit_of_surprise=_slope(surprise, shift),
+                bins=self._bins(surprise, shift),
+                points=points.tolist(),
+            ),
             distribution=trend.distribution,
         )
 
-    def _bins(self, surprise: np.ndarray, shift: np.ndarray) -> list[dict[str, float]]:
+    def _bins(self, surprise: np.ndarray, shift: np.ndarray) -> list[Bin]:
         """Mean shift by surprise, with the interval mean +- 1.96 standard errors."""
-        bins = []
+        bins: list[Bin] = []
         for members in np.array_split(np.argsort(surprise, kind="stable"), self.num_bins):
             mean, error = shift[members].mean(), 1.96 * shift[members].std(ddof=1) / np.sqrt(len(members))
-            numbers = {"x": surprise[members].mean(), "mean": mean, "low": mean - error, "high": mean + error}
-            bins.append(
-                {name: round(float(value), DIGITS) for name, value in numbers.items()} | {"count": len(members)}
-            )
+            numbers = (surprise[members].mean(), mean, mean - error, mean + error)
+            x, mean, low, high = (round(float(value), DIGITS) for value in numbers)
+            bins.append({"x": x, "mean": mean, "low": low, "high": high, "count": len(members)})
         return bins
 
 

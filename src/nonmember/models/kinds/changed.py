@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 from nonmember.artifacts import Builder
 from nonmember.checks import require_count, require_number, require_seed
 from nonmember.corpora import Component
-from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
+from nonmember.records.requirements import Access
 
 if TYPE_CHECKING:
     from nonmember.models.loading import LoadedModel

@@ -8,15 +8,17 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from nonmember import scores
 from nonmember.advice.contestants import CONTESTANTS, Cost
 from nonmember.advice.contestants import Contestant as Advised
 from nonmember.advice.situation import Situation
 from nonmember.methods import method_named
 from nonmember.methods.base import Claim
-from nonmember.models.access import Access
+from nonmember.records.requirements import Access, Input, Requirements
 from nonmember.reports.core.worlds import Scope, select
 from nonmember.reports.planted.audits import SIGNS, Entry, dose_of, question_of, told_apart
 from nonmember.results.load import Run
+from nonmember.scores import Score
 from nonmember.stats.clusters import ClusteredShare
 
 ARENA, SIZES = "arena", "sizes"  # of conf/report/arena.yaml
@@ -34,11 +36,11 @@ ACCESS = {
     Access.WEIGHTS: "weights",
 }
 REFERENCE, HELDOUT, UNSEEN, GENERAL = "unread reference", "held-out text", "more unread text", "general text"
-NEEDED = {  # by name of a need of `advise`
+NEEDED: Mapping[Input, str] = {
     "reference": REFERENCE, "base": "base of the target", "stand_in": "model of the target's size", "heldout": HELDOUT,
     "unseen": UNSEEN, "order": "order of the file", "works": "passages of works", "titles": "titles",
     "follows": "a model that follows instructions", "rephraser": "a model that rephrases",
-    "known_read": "text known to be read",
+    "known_read": "text known to be read", "general": GENERAL,
 }  # fmt: skip
 CLAIMS = {"non_membership": "not used", "membership": "used"}
 RANKING, NOTHING = "a number", "nothing"
@@ -46,27 +48,28 @@ RANKING, NOTHING = "a number", "nothing"
 
 @dataclass(frozen=True)
 class SingleScore:
-    """name: as printed.   access: to the target.   passes: over the documents.   beside: what it needs by itself."""
+    """name: as printed."""
 
     name: str
-    access: Access
-    passes: int = 1
-    beside: tuple[str, ...] = ()
+    score: Score
 
 
 SCORES = {  # as `levels` calls it
-    "loss": SingleScore("loss", Access.PROMPT_LOGPROBS),
-    "zlib": SingleScore("zlib", Access.PROMPT_LOGPROBS),
-    "lowercase": SingleScore("lowercase", Access.PROMPT_LOGPROBS, passes=2),
-    "top_loss(20)": SingleScore("top-20 loss", Access.TOP_LOGPROBS),
-    "top_loss(5)": SingleScore("top-5 loss", Access.TOP_LOGPROBS),
-    "mink(0.2)": SingleScore("Min-K%", Access.PROMPT_LOGPROBS),
-    "minkpp(0.2)": SingleScore("Min-K%++", Access.FULL_LOGITS),
-    "ref_ratio": SingleScore("reference ratio", Access.PROMPT_LOGPROBS, passes=2, beside=(REFERENCE,)),
-    "dcpdd(0.01)": SingleScore("DC-PDD", Access.WEIGHTS, beside=(GENERAL,)),
-    "recall(10)": SingleScore("ReCaLL", Access.WEIGHTS, passes=12, beside=(UNSEEN,)),
-    "grad_norm(max)": SingleScore("GradNorm", Access.WEIGHTS, passes=3),
-    "neighbourhood(5)": SingleScore("neighbourhood", Access.PROMPT_LOGPROBS, passes=6),
+    single.score.name: single
+    for single in (
+        SingleScore("loss", scores.Loss()),
+        SingleScore("zlib", scores.Zlib()),
+        SingleScore("lowercase", scores.Lowercase()),
+        SingleScore("top-20 loss", scores.TopLoss(20)),
+        SingleScore("top-5 loss", scores.TopLoss(5)),
+        SingleScore("Min-K%", scores.MinK(0.2)),
+        SingleScore("Min-K%++", scores.MinKPlusPlus(0.2)),
+        SingleScore("reference ratio", scores.ReferenceRatio()),
+        SingleScore("DC-PDD", scores.DcPdd(0.01)),
+        SingleScore("ReCaLL", scores.Recall(10)),
+        SingleScore("GradNorm", scores.GradNorm("max")),
+        SingleScore("neighbourhood", scores.Neighbourhood(5)),
+    )
 }
 BESIDE = {  # of a result of `levels` -> what stands beside the score
     "means": (),
@@ -107,24 +110,21 @@ def situation_of(documents: int) -> Situation:
 
 
 def needs_of(contestant: Advised, situation: Situation) -> Needs:
-    beside = [NEEDED[need.name] for need in contestant.needs] + [GENERAL] * bool(contestant.general)
-    says = " or ".join(CLAIMS[claim] for claim in contestant.says) or RANKING
-    return Needs(ACCESS[contestant.least_access], tuple(beside), says, contestant.cost(situation))
+    return _needs(contestant.requirements, contestant.says, situation)
+
+
+def _needs(needed: Requirements, says: Sequence[Claim], situation: Situation, beside: Sequence[str] = ()) -> Needs:
+    """beside: what a number stands beside. Passes go over that too."""
+    passes = (needed.passes + (REFERENCE in beside)) * (1 + (HELDOUT in beside))
+    cost = Cost.of(replace(needed, passes=passes), situation)
+    named = (*(NEEDED[name] for name in needed.inputs), *beside)
+    return Needs(ACCESS[needed.access], named, " or ".join(CLAIMS[claim] for claim in says) or RANKING, cost)
 
 
 def _needs_of_method(method: str, situation: Situation) -> Needs:
-    """The paired t, which is not advised, finds PRISM's distilled reference."""
-    if method == "paired_t":
-        cost = _needs_of_method("prism", situation).cost
-        return Needs(ACCESS[Access.FULL_LOGITS], (REFERENCE,), RANKING, cost)
-    return needs_of(next(one for one in CONTESTANTS if one.name == method), situation)
-
-
-def _needs_of_score(single: SingleScore, beside: Sequence[str], situation: Situation) -> Needs:
-    """Passes go over the documents and what stands beside them."""
-    passes = (single.passes + (REFERENCE in beside)) * (1 + (HELDOUT in beside))
-    cost = Cost(read=passes * situation.all_tokens)
-    return Needs(ACCESS[single.access], (*single.beside, *beside), RANKING, cost)
+    """Of its first form that is advised, or of one that is not."""
+    advised = next((one for one in CONTESTANTS if one.name == method), None)
+    return needs_of(advised, situation) if advised else _needs(method_named(method).requirements, (), situation)
 
 
 # ------------------------------------------------------------------------------------------- who enters
@@ -190,12 +190,13 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
         entries = _entries([(run, run.statistics.value) for run in runs], asked, sign_of(method))
         needs = _needs_of_method(method, situation)
         if tested is not None:
-            needs = replace(needs, access=ACCESS[tested.access])
+            needs = replace(needs, access=ACCESS[tested.score.requirements.access])
         entered.append(Contestant(name, method, needs, entries))
     levels = select(audited, method=LEVELS)
     for score, single in SCORES.items():
         for told, beside in BESIDE.items():
-            needs, entries = _needs_of_score(single, beside, situation), _entries(values_of(levels, told, score), asked)
+            needs = _needs(single.score.requirements, (), situation, beside)
+            entries = _entries(values_of(levels, told, score), asked)
             entered.append(Contestant(name_of_score(single, told), LEVELS, needs, entries, is_score=True))
     return tuple(one for one in entered if one.entries)
 

@@ -1,0 +1,74 @@
+"""What a method tells in a result beside its statistic: declared here and beside each method, asked for by name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any, TypedDict
+
+INLINED = {"inlined": True}  # of a field whose own names stand in the JSON in its place
+
+
+class Gate(TypedDict):
+    """A measured value against its bound: above it, or below it where `upper`. None: it could not be measured."""
+
+    value: float | None
+    bound: float
+    upper: bool
+    passed: bool
+
+
+class Rung(TypedDict):
+    """One learning rate that was tried on general text."""
+
+    learning_rate: float
+    passed: bool
+    gates: Mapping[str, Gate]
+
+
+class LadderDetails(TypedDict):
+    """The learning rate that was chosen, None for none, and those tried, from the largest down."""
+
+    chosen: float | None
+    tried: Sequence[Rung]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Details:
+    """Further numbers of a result. Each method declares its own in a subclass.
+
+    A field is left out of the JSON where it is None and that is its default: the question did not arise. NaN is null
+    there: it arose, and the number is undefined. A field's metadata may give another name for the JSON as its `key`.
+
+    Attributes:
+        ladder: Learning rates that PRISM tried before the audit.
+        layout_auc: Group -> AUC at which layout alone tells its texts from the suspect set's.
+        weight_changes: Role -> how far the model's weights moved from the base's, as a share of these.
+    """
+
+    ladder: LadderDetails | None = None
+    layout_auc: Mapping[str, float] | None = None
+    weight_changes: Mapping[str, float] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values by name: the method's own first, then what the audit found beside the test."""
+        values: dict[str, Any] = {}
+        for one in sorted(fields(self), key=lambda one: one.name in Details.__dataclass_fields__):
+            value = getattr(self, one.name)
+            if value is None and one.default is None:
+                continue
+            plain = _plain(value)
+            values |= plain if "inlined" in one.metadata else {one.metadata.get("key", one.name): plain}
+        return values
+
+
+def _plain(value: Any) -> Any:
+    """As it stands in JSON, which has no NaN."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

@@ -1,0 +1,66 @@
+"""What methods and scores need: declared on them, read by audits, explanations, advice, reports and the feasibility
+check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+
+class Access(IntEnum):
+    """What a method needs of a model; each level includes the lower ones."""
+
+    TEXT = 0
+    TOP_LOGPROBS = 1
+    PROMPT_LOGPROBS = 2
+    FULL_LOGITS = 3
+    WEIGHTS = 4
+
+
+# Models: one that has not read the texts, the target's base, one of its size, one that rephrases. Texts: unread of the
+# same kind, more of it, of any kind, known to be read. Facts: the order of a file, passages of works, titles, a target
+# that follows instructions.
+Input = Literal[
+    "reference",
+    "base",
+    "stand_in",
+    "rephraser",
+    "heldout",
+    "unseen",
+    "general",
+    "known_read",
+    "order",
+    "works",
+    "titles",
+    "follows",
+]
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """Of a method or a score with its usual settings.
+
+    Attributes:
+        access: What the target must offer; None where no model is read.
+        documents: The least number in each set.
+        inputs: What it takes beside the target and the suspect set, in the order in which it is listed.
+        same_draw: Whether held-out text must be of the same draw, and not of another date.
+        passes: Over the suspect set, and over held-out text of its size where that is compared, by all models.
+        tuned: Models that are trained on the texts alone.
+        epochs: Of their training.
+        controls: Models that are trained on general text with the texts in it.
+        questions: About each text of either set.
+        answer_tokens: Of an answer, at most.
+    """
+
+    access: Access | None
+    documents: int = 1
+    inputs: tuple[Input, ...] = ()
+    same_draw: bool = False
+    passes: int = 0
+    tuned: int = 0
+    epochs: int = 1
+    controls: int = 0
+    questions: int = 0
+    answer_tokens: int = 0

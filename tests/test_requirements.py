@@ -1,0 +1,117 @@
+"""Each place that lists methods or scores knows all of them, or the absence there is declared here."""
+
+import inspect
+from dataclasses import fields
+from pathlib import Path
+from typing import get_args
+
+import pytest
+import yaml
+
+from nonmember import scores
+from nonmember.advice.contestants import CONTESTANTS, NEEDS
+from nonmember.advice.situation import Situation
+from nonmember.config.compose import composed
+from nonmember.config.given import IncompleteQuestion, given
+from nonmember.methods.base import Method, known_methods
+from nonmember.records.requirements import Access, Input
+from nonmember.reports.planted import contestants as arena
+from nonmember.scores import Score
+from nonmember_verify.known import METHOD_SETTINGS, SCORE_SETTINGS
+
+ROOT = Path(__file__).parents[1]
+METHODS = {one.name: one for one in known_methods() if one.__module__.startswith("nonmember.")}
+SCORES = {
+    name: kind
+    for name, kind in vars(scores).items()
+    if inspect.isclass(kind) and issubclass(kind, Score) and kind is not Score
+}
+DOCS = "\n".join(path.read_text() for path in sorted((ROOT / "docs/methods").glob("*.md")))
+PRESETS = yaml.safe_load((ROOT / "conf/presets/scores.yaml").read_text())["score"]
+
+ABSENT = {
+    # They have no test of their own, or rest on the results of others.
+    ("method", "verifier"): {"auto", "blind", "levels", "mc_pdd_contaminated", "mc_pdd_groups"},
+    # They conclude nothing, are forms of others, or run others.
+    ("method", "advice"): {
+        "auto",
+        "decop_baselines",
+        "levels",
+        "mc_pdd_contaminated",
+        "mc_pdd_groups",
+        "pacost_qa",
+        "paired_t",
+        "rank_agreement",
+        "rank_shift",
+    },
+    # They need more than one pass over the texts, or answers to questions.
+    ("score", "verifier"): {"AnswerProbability", "DcPdd", "GradNorm", "Neighbourhood", "Recall"},
+    # They are parts of methods.
+    ("score", "preset"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed"},
+    # They rank as others do, or are parts of methods.
+    ("score", "arena"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed", "ReferenceDifference"},
+}
+KEYS: dict[Input, tuple[str, ...]] = {  # of a config, that give an input; of what else there is none
+    "reference": ("reference",),
+    "base": ("method.controls.base", "method.controls.stand_in", "reference"),
+    "stand_in": ("method.controls.base", "method.controls.stand_in"),
+    "rephraser": ("method.rephraser", "method.paraphraser"),
+    "heldout": ("data.heldout",),
+    "unseen": ("data.unseen",),
+    "general": ("world.general",),
+}
+# With less there is no verdict, or the general text is found without being named.
+OPTIONAL = {("name_cloze", "heldout"), ("prefix_completion", "heldout"), ("prism", "general")}
+
+
+def missing(kind: str, place: str, names: set[str], known: set[str]) -> set[str]:
+    """Those that the place does not know, less those that it need not; more that it need not fails too."""
+    return (names - known) ^ ABSENT[kind, place]
+
+
+def test_every_method_is_known_everywhere():
+    names = set(METHODS)
+    assert {name for name in names if not (ROOT / f"conf/method/{name}.yaml").is_file()} == set()
+    assert {name for name in names if f"`{name}`" not in DOCS and f"method={name}" not in DOCS} == set()
+    assert missing("method", "verifier", names, set(METHOD_SETTINGS)) == set()
+    assert missing("method", "advice", names, {one.name for one in CONTESTANTS}) == set()
+
+
+def test_every_score_is_known_everywhere():
+    names = set(SCORES)
+    presets = {one["_target_"].rpartition(".")[2]: name for name, one in PRESETS.items()}
+    assert missing("score", "preset", names, set(presets)) == set()
+    assert {name for name in presets.values() if f"`{name}`" not in DOCS} == set()
+    assert missing("score", "verifier", names, set(SCORE_SETTINGS)) == set()
+    assert missing("score", "arena", names, {type(one.score).__name__ for one in arena.SCORES.values()}) == set()
+
+
+def test_every_input_and_access_is_known_everywhere():
+    inputs = set(get_args(Input))
+    assert inputs - {"general"} == set(NEEDS) <= {field.name for field in fields(Situation)}
+    assert inputs == set(arena.NEEDED)
+    assert {None, *Access} == set(arena.ACCESS)
+    assert {name for method in METHODS.values() for name in method.requirements.inputs} <= inputs
+
+
+@pytest.mark.parametrize("method", METHODS.values(), ids=METHODS)
+def test_what_a_method_declares_is_what_an_audit_asks_for(method: type[Method]):
+    with composed("audit", [f"method={method.name}"]) as (config, _), pytest.raises(IncompleteQuestion) as error:
+        given(config)
+    asked = {key.removesuffix(".path") for key in error.value.keys}
+    needed, declared = method.requirements, {key for name in method.requirements.inputs for key in KEYS.get(name, ())}
+    assert ("target" in asked) == (needed.access is not None)
+    assert asked - {"target", "data"} <= declared
+    unasked = {name for name in needed.inputs if name in KEYS and not asked & set(KEYS[name])}
+    assert unasked == {name for of, name in OPTIONAL if of == method.name}
+
+
+def test_the_passes_of_a_score_follow_from_what_it_observes():
+    passes = {name: one.score.requirements.passes for name, one in arena.SCORES.items()}
+    assert {name: number for name, number in passes.items() if number != 1} == {
+        "lowercase": 2,
+        "ref_ratio": 2,
+        "recall(10)": 12,
+        "grad_norm(max)": 3,
+        "neighbourhood(5)": 6,
+    }
