@@ -8,7 +8,6 @@ from typing import Any, Literal
 Kind = Literal["ok", "FAILED", "not checked"]
 
 CLOSE = 1e-9  # relative: what other processors and libraries round otherwise
-ARITHMETIC = "statistic, interval, p and verdict"
 
 
 @dataclass(frozen=True)
@@ -16,6 +15,7 @@ class Line:
     kind: Kind
     what: str
     told: str
+    as_stated: bool = False  # of the answer of an audit, which was not recomputed
 
     def __str__(self) -> str:
         return f"{self.kind:12} {self.what}: {self.told}"
@@ -41,12 +41,12 @@ class Report:
     def unchecked(self, what: str, why: str) -> None:
         self._add("not checked", what, why)
 
-    def taken_as_stated(self, why: str) -> None:
-        """The answer of an audit was not recomputed at all."""
-        self.unchecked(ARITHMETIC, f"{why}; they are taken as stated")
+    def taken_as_stated(self, why: str, what: str = "statistic, interval, p and verdict") -> None:
+        """The answer of an audit was not recomputed."""
+        self._add("not checked", what, f"{why}; they are taken as stated", as_stated=True)
 
-    def _add(self, kind: Kind, what: str, told: str) -> None:
-        self.lines.append(Line(kind, f"{self.where}, {what}" if self.where else what, told))
+    def _add(self, kind: Kind, what: str, told: str, *, as_stated: bool = False) -> None:
+        self.lines.append(Line(kind, f"{self.where}, {what}" if self.where else what, told, as_stated))
 
     def require(self, what: str, holds: bool, told: str, otherwise: str) -> bool:
         if holds:
@@ -76,7 +76,7 @@ class Report:
     @property
     def num_as_stated(self) -> int:
         """Audits of which the answer was not recomputed."""
-        return sum(line.kind == "not checked" and line.what.endswith(ARITHMETIC) for line in self.lines)
+        return sum(line.as_stated for line in self.lines)
 
 
 def agree(stated: Any, found: Any, *, tolerance: float = CLOSE) -> bool:
@@ -101,3 +101,7 @@ def shown(value: Any) -> str:
         return repr(value)
     text = str(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

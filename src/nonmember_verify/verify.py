@@ -13,16 +13,16 @@ from nonmember_verify.bundle import Audit
 from nonmember_verify.certificates import SIGSTORE, Confirm, check_certificate
 from nonmember_verify.envelope import Signed, opened, sha256, unread
 from nonmember_verify.page import PAGE, check_page
-from nonmember_verify.report import Report
+from nonmember_verify.report import Report, some
 from nonmember_verify.statement import PREDICATE
 
 if TYPE_CHECKING:
-    from nonmember_verify.observations import Tables
+    from nonmember_verify.scores import Tables
 
 FORMAT = 1  # of a bundle
 SCHEMA_VERSION = 2  # of result.json
 FILES = re.compile(
-    r"statement\.(dsse|sigstore)\.json|seal\.json|observations\.json|page\.html|(tokens|embeddings)/[0-9a-f]{16}\.parquet|"
+    r"statement\.(dsse|sigstore)\.json|seal\.json|observations\.json|page\.html|tokens/[0-9a-f]{16}\.parquet|"
     r"audits/[0-9]{3,}/(audit\.json|result\.json|(scores|distribution|answers|texts)\.parquet)"
 )
 # What reading raises where values are not what a bundle holds.
@@ -68,8 +68,8 @@ def verify(path: Path, given: Given) -> Report:
             report.taken_as_stated(f"format {form!r} of a bundle is unknown to this verifier")
             return report
         audits = _audits(files, signed, report)
-        from nonmember_verify.observations import Tables
         from nonmember_verify.questions import check_seal
+        from nonmember_verify.scores import Tables
 
         seal, tables = check_seal(files, audits, signed, report), Tables(files)
         check_audits(tables, audits, report, observed=given.model is not None, retrained=given.reference is not None)
@@ -100,7 +100,7 @@ def check_audits(
             again = "training it again from them would show it"
             if any(map(is_distilled, left)):
                 again = "--reference distils the target's distilled reference again"
-            own.unchecked("training", f"that {_some(left)} came from the stated recipes; {again}")
+            own.unchecked("training", f"that {some(left)} came from the stated recipes; {again}")
         if not observed:
             own.unchecked("observation", "that the models said what is stated; --model observes documents again")
 
@@ -110,8 +110,8 @@ def _check_audit(audit: Audit, tables: Tables, report: Report) -> None:
     on it is recomputed."""
     from nonmember_verify.known import unknown_of
     from nonmember_verify.methods import METHODS
-    from nonmember_verify.observations import check_scores
     from nonmember_verify.questions import check_documents, check_question
+    from nonmember_verify.scores import check_scores
     from nonmember_verify.verdicts import check_verdict
 
     if (version := audit.result["schema_version"]) != SCHEMA_VERSION:
@@ -141,17 +141,13 @@ def is_distilled(role: str) -> bool:
     return role.split("/")[0] == "distilled"
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
 def _check_names(files: Mapping[str, bytes], report: Report) -> None:
     """Apart from the page a bundle holds data alone, and of those only what checks read."""
     opened_elsewhere = [name for name in files if not name.endswith((".json", ".parquet")) and name != PAGE]
     if opened_elsewhere:
         report.failed("files", f"a bundle holds no {opened_elsewhere[0]}, which no check reads: do not open it.")
     if strange := [name for name in files if not FILES.fullmatch(name) and name not in opened_elsewhere]:
-        report.unchecked("further files", f"{_some(strange)}, which this verifier does not know and does not read")
+        report.unchecked("further files", f"{some(strange)}, which this verifier does not know and does not read")
 
 
 def _check_statement(files: Mapping[str, bytes], given: Given, report: Report) -> Signed:
@@ -208,7 +204,7 @@ def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[
             if one[name] != value
         ]
     described = [f"{one['cell']} by {one['method']}, {one['decision']}" for one in listed]
-    those = f"of {len(audits)} audits, which are those in the files ({_some(described)})."
+    those = f"of {len(audits)} audits, which are those in the files ({some(described)})."
     report.require("statement", not wrong, those,
                    f"{'; '.join(wrong[:3])}.")  # fmt: skip
     return audits

@@ -22,8 +22,8 @@ from nonmember.evidence.redaction import Redaction, require_no_text
 from nonmember.evidence.seal import cell_of_seal
 from nonmember.records import Corpus, Document
 from nonmember.reports.audit_page.write import POLICY
+from nonmember_verify.known import INVALID
 from nonmember_verify.methods import kds
-from nonmember_verify.methods.conclusion import INVALID
 
 
 def test_the_same_audits_give_the_same_bytes(tmp_path):

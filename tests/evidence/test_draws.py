@@ -7,9 +7,10 @@ import pytest
 from made_up_audits import bundled, checked, gathered
 from made_up_questions import every
 
-from nonmember_verify.methods import draws, llm_di
-from nonmember_verify.ranks import correlation, weighted
+from nonmember_verify import resampling as draws
+from nonmember_verify.methods import llm_di
 from nonmember_verify.report import Report
+from nonmember_verify.resampling import correlation, weighted
 
 NUMBER = 2_000
 

@@ -20,10 +20,9 @@ from marks import slow
 from nonmember.methods import Method
 from nonmember.scores import Score
 from nonmember_verify import cli
-from nonmember_verify.columns import NAMES
-from nonmember_verify.known import METHOD_SETTINGS, SCORE_SETTINGS, known_of_method
+from nonmember_verify.known import METHOD_SETTINGS, known_of_method
 from nonmember_verify.methods import METHODS
-from nonmember_verify.observations import SCORES
+from nonmember_verify.scores import SCORES
 
 AUDITS = dict(every())
 WITHOUT_STATISTIC = {
@@ -195,7 +194,6 @@ def test_every_setting_of_every_method_and_score_is_known_to_the_verifier():
                 assert choices, f"{method.name} has {name}, of which nonmember_verify.known does not know"
                 assert not choices[0] or set(choices[0].split("|")) == set(values), f"{method.name}: {name}"
     for score in kinds_of(Score):
-        told = SCORE_SETTINGS.get(score.__name__)
-        if told is not None:
-            assert {one.name for one in dataclasses.fields(score)} == {one.partition("=")[0] for one in told.split()}
-    assert SCORE_SETTINGS.keys() == NAMES.keys() == SCORES.keys()
+        if (known := SCORES.get(score.__name__)) is not None:
+            told = {one.partition("=")[0] for one in known.settings.split()}
+            assert {one.name for one in dataclasses.fields(score)} == told

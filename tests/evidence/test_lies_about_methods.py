@@ -21,7 +21,7 @@ from doctored import (
     written,
 )
 
-from nonmember_verify.methods.conclusion import INVALID
+from nonmember_verify.known import INVALID
 
 NUMBERS = ("statistics",)
 

@@ -28,11 +28,11 @@ from nonmember.evidence.signing import Key
 from nonmember.methods.dose import words as meter
 from nonmember.stats import bootstrap, crossed
 from nonmember.stats.correlation import rank_correlation
-from nonmember_verify import cli, commitments, envelope, ranks, tails
+from nonmember_verify import cli, commitments, envelope, resampling, tails
 from nonmember_verify.bundle import Group
 from nonmember_verify.methods import dose
+from nonmember_verify.methods.clearance import TwoWay
 from nonmember_verify.methods.curve import Control, Curve, Reading, _cubic, _monotone
-from nonmember_verify.methods.two_way import TwoWay
 from nonmember_verify.report import agree
 
 SOURCE = Path(nonmember_verify.__file__).parent
@@ -94,20 +94,22 @@ def test_the_bootstrap_is_the_audits_to_the_last_digit(metric):
     rng = np.random.default_rng(3)
     target = np.round(rng.normal(size=37), 1)  # with ties
     others = [np.round(target + rng.normal(size=37), 1) for _ in range(2)]
-    found = ranks.resampled(others, target, metric, np.random.default_rng([5, 0]), 150)
+    found = resampling.resampled(others, target, metric, np.random.default_rng([5, 0]), 150)
     expected = bootstrap.difference_of_dependent_correlations(
         others[0], target, others[1], metric=metric, num_resamples=150, alpha=0.05, margin=0.0,
         rng=np.random.default_rng([5, 0]),
     )  # fmt: skip
     np.testing.assert_allclose(found[0] - found[1], expected.distribution, rtol=0, atol=1e-15)
-    assert ranks.p_of(found[0] - found[1], 0.0) == expected.p_value
-    assert ranks.interval_of(found[0] - found[1], 0.05) == pytest.approx((expected.ci_low, expected.ci_high), abs=1e-15)
+    assert resampling.p_of(found[0] - found[1], 0.0) == expected.p_value
+    assert resampling.interval_of(found[0] - found[1], 0.05) == pytest.approx(
+        (expected.ci_low, expected.ci_high), abs=1e-15
+    )
 
 
 def test_ranks_by_weights_are_ranks_of_the_drawn():
     rng = np.random.default_rng(4)
     x, y = np.round(rng.normal(size=(2, 25)), 1)
-    (found,) = ranks.weighted([x], y, np.random.default_rng(1), 20)
+    (found,) = resampling.weighted([x], y, np.random.default_rng(1), 20)
     weights = np.random.default_rng(1).multinomial(25, np.full(25, 1 / 25), size=20)
     for value, weight in zip(found, weights, strict=True):
         rows = np.repeat(np.arange(25), weight)

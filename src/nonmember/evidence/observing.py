@@ -20,7 +20,7 @@ from nonmember.records import Corpus, Document
 from nonmember.records.groups import SUSPECT
 from nonmember_verify.bundle import Audit
 from nonmember_verify.commitments import commitment
-from nonmember_verify.observations import Tables
+from nonmember_verify.scores import Tables
 from nonmember_verify.questions import key_hash
 from nonmember_verify.report import Report
 from nonmember_verify.verify import Given

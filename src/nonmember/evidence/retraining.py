@@ -25,7 +25,7 @@ from nonmember.training.recipes import Distillation, Optimization
 from nonmember_verify.archive import ENVELOPE
 from nonmember_verify.bundle import Audit, FloatArray
 from nonmember_verify.envelope import canonical, opened
-from nonmember_verify.observations import SCORES
+from nonmember_verify.scores import SCORES
 from nonmember_verify.questions import LEFT_OUT, key_hash
 from nonmember_verify.report import Report
 from nonmember_verify.statement import PREDICATE
@@ -196,5 +196,5 @@ def _scores(model: Trained, corpus: Chosen, score: Mapping[str, Any], audit: Aud
     for place in range(len(table.doc_ids)):
         own = table.rows(place)
         tokens = {name: getattr(table, name)[own].astype(np.float64) for name in ("log_prob", "mean", "std")}
-        values.append(SCORES[score["kind"]]([tokens], score, 0))
+        values.append(SCORES[score["kind"]].compute([tokens], score, 0))
     return np.array(values)

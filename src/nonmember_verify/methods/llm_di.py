@@ -10,20 +10,11 @@ import numpy as np
 from scipy import special, stats
 
 from nonmember_verify.bundle import Audit, FloatArray
-from nonmember_verify.methods.conclusion import MEMBERSHIP, Conclusion
-from nonmember_verify.methods.draws import generator
 from nonmember_verify.report import Report
+from nonmember_verify.resampling import generator
 from nonmember_verify.tails import t_below, welch
+from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
-CLAIMS = {
-    MEMBERSHIP: (
-        "There is statistical evidence that the suspect set as a whole was used for training, provided that suspect "
-        "and held-out text are draws from one distribution; a difference between them looks the same."
-    ),
-    "inconclusive": (
-        "The test found no evidence of membership. This is not evidence that the dataset was not used for training."
-    ),
-}
 TOLERANCE = 1e-6
 OWN_SPLITS = 20
 CHOSEN = 1e-6  # chance below which the audit's splits were not drawn as the verifier's are
@@ -55,8 +46,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     own_rng = generator(suspect[:, 0], heldout[:, 0])
     own = [_split(suspect, heldout, sizes, settings, own_rng) for _ in range(max(OWN_SPLITS, len(found)))]
     _check_by_other_splits(audit, [t for t, _ in found], own, report)
-    decision = MEMBERSHIP if combined < audit.alpha else "inconclusive"
-    return Conclusion(decision, CLAIMS[decision])
+    return Conclusion(MEMBERSHIP if combined < audit.alpha else "inconclusive")
 
 
 def _combined(p_values: list[float]) -> float:

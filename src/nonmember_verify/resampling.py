@@ -1,16 +1,25 @@
 """Rank correlations and their bootstrap, twice: ranks made anew in every resample, and from how often each document
-was drawn."""
+was drawn. And numbers that hang on draws, by draws of the verifier's own: as far as two draws of one number may lie
+apart. Who chose the seed did not choose these: they are drawn by a hash of the scores, by another kind of generator.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from nonmember_verify.bundle import FloatArray
+from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.envelope import canonical, sha256
+from nonmember_verify.report import Report
 
+OWN_RESAMPLES = 4000
+SIGMAS = 5.0  # how far two draws of one number may lie apart
+FEW = 500  # resamples below which an end lies between two of them, too far apart to be held to anything
+ROUNDING = 1e-9
 ZERO = 1e-12  # a difference of correlations that is zero may come out as that
 BLOCK = 2**21  # numbers of a block of resamples
 
@@ -33,9 +42,9 @@ def correlations(x_BN: FloatArray, y_BN: FloatArray, metric: str) -> FloatArray:
         return np.asarray(np.where(scale > 0, (x * y).sum(axis=1) / scale, np.nan))
 
 
-def drawn(rng: np.random.Generator, number: int, num_resamples: int, documents: int | None = None) -> Iterator[Indices]:
+def _drawn(rng: np.random.Generator, number: int, num_resamples: int) -> Iterator[Indices]:
     """Blocks [b, number] of places drawn with replacement, in the order of the generator."""
-    step = max(1, BLOCK // max(number, documents or 0))
+    step = max(1, BLOCK // number)
     for start in range(0, num_resamples, step):
         yield rng.integers(number, size=(min(step, num_resamples - start), number))
 
@@ -46,7 +55,7 @@ def resampled(
     """[others, B]: correlation of each with the target where the documents are drawn with replacement."""
     blocks = [
         [correlations(other[rows], target[rows], metric) for other in others]
-        for rows in drawn(rng, len(target), num_resamples)
+        for rows in _drawn(rng, len(target), num_resamples)
     ]
     return np.concatenate(blocks, axis=1)
 
@@ -97,3 +106,59 @@ def interval_of(distribution: FloatArray, alpha: float) -> tuple[float | None, f
         return None, None
     low, high = np.quantile(defined, (alpha / 2, 1 - alpha / 2))
     return float(low), float(high)
+
+
+def check_distribution(audit: Audit, found: FloatArray, report: Report) -> None:
+    stated = audit.distribution
+    same = stated is not None and stated.shape == found.shape and np.allclose(stated, found, 0, 1e-9, equal_nan=True)
+    report.require(
+        "resampled statistics", same, f"all {len(found):,} are those in the bundle.",
+        "those in the bundle are not the ones that the seed gives.",
+    )  # fmt: skip
+
+
+# By draws of the verifier's own ---------------------------------------------------------------------------------------
+
+
+def generator(*scores: FloatArray) -> np.random.Generator:
+    mark = sha256(canonical([one.tolist() for one in scores]))
+    return np.random.Generator(np.random.Philox(int(mark[:32], 16)))
+
+
+def room_of_p(p: float, number: int) -> float:
+    """By how much a p-value of `number` resamples may differ from one of the verifier's own."""
+    spread = math.sqrt(max(p * (1 - p), 1 / OWN_RESAMPLES) * (1 / number + 1 / OWN_RESAMPLES))
+    return SIGMAS * spread + 2 / number
+
+
+def ends_agree(ends: Sequence[float | None], own: FloatArray, alpha: float, number: int, grid: float = 0.0) -> bool:
+    """Whether both ends of an interval lie where those of the verifier's own resamples may. grid: distance between the
+    values that a resampled statistic can have."""
+    defined = own[~np.isnan(own)]
+    if not len(defined) or any(end is None for end in ends):
+        return not len(defined) and all(end is None for end in ends)
+    half = alpha / 2
+    reach = SIGMAS * math.sqrt(half * (1 - half) * (1 / number + 1 / len(defined)))
+    for end, place in zip(ends, (half, 1 - half), strict=True):
+        low, high = np.quantile(defined, np.clip((place - reach, place + reach), 0, 1))
+        assert end is not None
+        if not low - grid - ROUNDING <= end <= high + grid + ROUNDING:
+            return False
+    return True
+
+
+def check_interval(
+    ends: Sequence[float | None], own: FloatArray, alpha: float, number: int, report: Report, what: str = "interval"
+) -> None:  # fmt: skip
+    name = f"{what}, by other draws"
+    if number < FEW:
+        report.unchecked(name, f"{number} resamples are too few to be held to their ends")
+        return
+    low, high = np.quantile(own[~np.isnan(own)], (alpha / 2, 1 - alpha / 2)) if len(own) else (math.nan, math.nan)
+    stated = " to ".join("none" if end is None else f"{end:.4f}" for end in ends)
+    report.require(
+        name, ends_agree(ends, own, alpha, number),
+        f"{low:.4f} to {high:.4f} with draws of the verifier's own ({stated} is stated).",
+        f"{low:.4f} to {high:.4f} with draws of the verifier's own, and {stated} is stated: more than the draws "
+        "explain; the seed was chosen, or the numbers were changed.",
+    )  # fmt: skip
