@@ -18,6 +18,7 @@ from typing import Any
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE, SEAL_PREDICATE = "urn:nonmember:evidence:v1", "urn:nonmember:seal:v1"
 
 
 class Fields(dict[str, Any]):
@@ -72,9 +73,8 @@ class Signed:
     fingerprint: str
 
     @property
-    def predicate(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.statement["predicate"]
-        return found
+    def predicate(self) -> Any:
+        return self.statement["predicate"]
 
 
 def opened(content: bytes, predicate_type: str, what: str) -> Signed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -49,25 +50,24 @@ class Report:
         self.lines.append(Line(kind, f"{self.where}, {what}" if self.where else what, told, as_stated))
 
     def require(self, what: str, holds: bool, told: str, otherwise: str) -> bool:
-        if holds:
-            self.ok(what, told)
-        else:
-            self.failed(what, otherwise)
+        self._add("ok" if holds else "FAILED", what, told if holds else otherwise)
         return holds
 
-    def numbers(
-        self, what: str, pairs: dict[str, tuple[Any, Any]], told: str, *, tolerance: float = CLOSE
-    ) -> bool:  # fmt: skip
+    def require_none(self, what: str, problems: Sequence[str], told: str, before: str = "") -> bool:
+        """before: what is said before the problems."""
+        more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
+        return self.require(what, not problems, told, f"{before}{'; '.join(problems[:3])}{more}.")
+
+    def numbers(self, what: str, pairs: dict[str, tuple[Any, Any]], told: str, *, tolerance: float = CLOSE) -> None:
         """pairs: name -> (stated, found). Undefined numbers are None."""
         wrong = {name: pair for name, pair in pairs.items() if not agree(*pair, tolerance=tolerance)}
         if wrong:
             name, (stated, found) = next(iter(wrong.items()))
             self.failed(what, f"{name} is stated as {shown(stated)} and comes out as {shown(found)} ({told}).")
-            return False
+            return
         exactly = all(agree(*pair, tolerance=0.0) for pair in pairs.values())
         digits = "to the last digit" if exactly else f"within {tolerance:g} of it"
         self.ok(what, f"{', '.join(pairs)} {told}, {digits}.")
-        return True
 
     @property
     def failures(self) -> list[Line]:

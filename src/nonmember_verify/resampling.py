@@ -61,16 +61,11 @@ def resampled(
 
 
 def weighted(
-    others: list[FloatArray], target: FloatArray, rng: np.random.Generator, num_resamples: int,
-    clusters: Indices | None = None,
+    others: list[FloatArray], target: FloatArray, rng: np.random.Generator, num_resamples: int
 ) -> FloatArray:  # fmt: skip
-    """[others, B]: the same for Spearman by another way: weights drawn at once, ranks from their cumulative sums.
-    clusters: [N] of documents that are drawn together, numbered from 0."""
-    clusters = np.arange(len(target)) if clusters is None else clusters
-    number = int(clusters.max()) + 1
-    weights_BN = rng.multinomial(number, np.full(number, 1 / number), size=num_resamples).astype(np.float64)[
-        :, clusters
-    ]
+    """[others, B]: the same for Spearman by another way: weights drawn at once, ranks from their cumulative sums."""
+    number = len(target)
+    weights_BN = rng.multinomial(number, np.full(number, 1 / number), size=num_resamples).astype(np.float64)
     y = _weighted_ranks(target, weights_BN)
     return np.array([_weighted_correlation(_weighted_ranks(other, weights_BN), y, weights_BN) for other in others])
 
@@ -131,9 +126,8 @@ def room_of_p(p: float, number: int) -> float:
     return SIGMAS * spread + 2 / number
 
 
-def ends_agree(ends: Sequence[float | None], own: FloatArray, alpha: float, number: int, grid: float = 0.0) -> bool:
-    """Whether both ends of an interval lie where those of the verifier's own resamples may. grid: distance between the
-    values that a resampled statistic can have."""
+def ends_agree(ends: Sequence[float | None], own: FloatArray, alpha: float, number: int) -> bool:
+    """Whether both ends of an interval lie where those of the verifier's own resamples may."""
     defined = own[~np.isnan(own)]
     if not len(defined) or any(end is None for end in ends):
         return not len(defined) and all(end is None for end in ends)
@@ -142,23 +136,6 @@ def ends_agree(ends: Sequence[float | None], own: FloatArray, alpha: float, numb
     for end, place in zip(ends, (half, 1 - half), strict=True):
         low, high = np.quantile(defined, np.clip((place - reach, place + reach), 0, 1))
         assert end is not None
-        if not low - grid - ROUNDING <= end <= high + grid + ROUNDING:
+        if not low - ROUNDING <= end <= high + ROUNDING:
             return False
     return True
-
-
-def check_interval(
-    ends: Sequence[float | None], own: FloatArray, alpha: float, number: int, report: Report, what: str = "interval"
-) -> None:  # fmt: skip
-    name = f"{what}, by other draws"
-    if number < FEW:
-        report.unchecked(name, f"{number} resamples are too few to be held to their ends")
-        return
-    low, high = np.quantile(own[~np.isnan(own)], (alpha / 2, 1 - alpha / 2)) if len(own) else (math.nan, math.nan)
-    stated = " to ".join("none" if end is None else f"{end:.4f}" for end in ends)
-    report.require(
-        name, ends_agree(ends, own, alpha, number),
-        f"{low:.4f} to {high:.4f} with draws of the verifier's own ({stated} is stated).",
-        f"{low:.4f} to {high:.4f} with draws of the verifier's own, and {stated} is stated: more than the draws "
-        "explain; the seed was chosen, or the numbers were changed.",
-    )  # fmt: skip

@@ -118,10 +118,8 @@ def _hold(
         if (value is not None and (value < bound if upper else value > bound)) != gate["passed"]:
             wrong.append(f"{name} is {value!r} with the bound {bound!r}, and passed is {gate['passed']}")
     recomputed = [name for name in stated if name in found and name in BOUNDS]
-    if wrong:
-        report.failed(what, f"{'; '.join(wrong[:3])}.")
-    elif recomputed:
-        report.ok(what, f"{', '.join(recomputed)} from the scores, and whether they hold.")
+    if wrong or recomputed:
+        report.require_none(what, wrong, f"{', '.join(recomputed)} from the scores, and whether they hold.")
     taken = [name for name in stated if name not in recomputed]
     for name in taken:
         known = "its number is taken as stated" if name in BOUNDS else "it is unknown to this verifier"

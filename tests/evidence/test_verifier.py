@@ -30,9 +30,10 @@ from nonmember.stats import bootstrap, crossed
 from nonmember.stats.correlation import rank_correlation
 from nonmember_verify import cli, commitments, envelope, resampling, tails
 from nonmember_verify.bundle import Group
+from nonmember_verify.known import claim
 from nonmember_verify.methods import dose
 from nonmember_verify.methods.clearance import TwoWay
-from nonmember_verify.methods.curve import Control, Curve, Reading, _cubic, _monotone
+from nonmember_verify.methods.dose import Control, Curve, Reading, _cubic, _monotone
 from nonmember_verify.report import agree
 
 SOURCE = Path(nonmember_verify.__file__).parent
@@ -146,8 +147,8 @@ def test_a_reading_has_the_audits_words():
             "inconclusive",
         ):
             for exclude, exceed in ((1, 0.0), (2.0, 0.25)):
-                told = (decision, reading, exclude, exceed, heaviest)
-                assert dose.claim_of(*told) == meter.claim_of(*told)
+                told = (reading, exclude, exceed, heaviest)
+                assert claim("dose", decision, **dose.words_of(*told)) == meter.claim_of(decision, *told)
 
 
 def test_controls_that_make_no_curve_are_refused_and_two_doses_make_a_line():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
+import platform
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -73,6 +75,26 @@ def code() -> dict[str, str]:
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0")
         digest.update(hashlib.sha256(path.read_bytes()).digest())
     return {"nonmember": versions()["nonmember"], "sources": digest.hexdigest()}
+
+
+def machine() -> dict[str, Any]:
+    """As a bundle tells of it: numbers may depend on it in their last digits, and trained weights in more."""
+    return {
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "processor": _processor(),
+    }
+
+
+def _processor() -> str:
+    """Its name on Linux; elsewhere what Python knows, which may be nothing."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor())
 
 
 def differences(sealed: Any, asked: Any, where: str = "") -> Iterator[str]:

@@ -95,12 +95,8 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
 @dataclass(frozen=True)
 class TwoWay:
     """whole: [1 + S] correlations with the target, of the reference and then of each distilled reference.
-    without: [1 + S, G] the same without each cluster.   clusters: [N]."""
+    without: [1 + S, G] the same without each cluster of documents."""
 
-    scores: list[FloatArray]
-    target: FloatArray
-    clusters: np.ndarray
-    metric: str
     whole: FloatArray
     without: FloatArray
 
@@ -108,14 +104,9 @@ class TwoWay:
     def of(cls, group: Group, reference: str, target: str, distilled: list[str], metric: str) -> TwoWay:
         scores = [group.values[name] for name in (reference, *distilled)]
         aim, clusters = group.values[target], group.by_appearance
-        whole = np.array([correlation(one, aim, metric) for one in scores])
-        without = np.array(
-            [
-                [correlation(one[clusters != left_out], aim[clusters != left_out], metric) for one in scores]
-                for left_out in range(int(clusters.max()) + 1)
-            ]
-        ).T
-        return cls(scores, aim, clusters, metric, whole, without)
+        kept = [np.ones(len(aim), bool), *(clusters != left_out for left_out in range(int(clusters.max()) + 1))]
+        rho = np.array([[correlation(one[rows], aim[rows], metric) for rows in kept] for one in scores])
+        return cls(rho[:, 0], rho[:, 1:])
 
     @property
     def deltas(self) -> FloatArray:
