@@ -110,6 +110,15 @@ class Audit:
             return None
         return np.asarray(table_of(self.files, name)["statistic"], dtype=np.float64)
 
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Compressed sizes of the texts by which scores were divided; of no document where none were."""
+        name = f"{self.folder}/texts.parquet"
+        if name not in self.files:
+            return {}
+        table = table_of(self.files, name)
+        return dict(zip(table["document"], table["zlib_bytes"].tolist(), strict=True))
+
     def rng(self) -> np.random.Generator:
         """As the audit drew with."""
         return np.random.default_rng([self.question["seed"], 0])

@@ -83,7 +83,10 @@ def certified(content: bytes) -> tuple[bytes, str, str, str]:
         (signature,) = envelope["signatures"]
         signed = base64.b64decode(signature["sig"], validate=True)
         payload = base64.b64decode(envelope["payload"], validate=True)
-        certificate = x509.load_der_x509_certificate(base64.b64decode(_leaf(bundle["verificationMaterial"])))
+        material = bundle["verificationMaterial"]
+        # Since version 0.3 there is one certificate, before it was the first of a chain.
+        leaf = material.get("certificate") or material["x509CertificateChain"]["certificates"][0]
+        certificate = x509.load_der_x509_certificate(base64.b64decode(leaf["rawBytes"]))
         key = certificate.public_key()
         identity, issuer = _names(certificate)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, binascii.Error, UnsupportedAlgorithm) as error:
@@ -96,11 +99,6 @@ def certified(content: bytes) -> tuple[bytes, str, str, str]:
         raise ValueError("was changed after it was signed, or signed by another key than its certificate has") from None
     ends = (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
     return payload, identity, issuer, " to ".join(f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in ends)
-
-
-def _leaf(material: Mapping[str, Any]) -> str:
-    """Since version 0.3 there is one certificate, before it was the first of a chain."""
-    return str((material.get("certificate") or material["x509CertificateChain"]["certificates"][0])["rawBytes"])
 
 
 def _names(certificate: Any) -> tuple[str, str]:

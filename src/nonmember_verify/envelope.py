@@ -41,8 +41,7 @@ class Fields(dict[str, Any]):
         return super().items()
 
     def values(self) -> Any:
-        self.seen.update(self)
-        return super().values()
+        return [value for _, value in self.items()]
 
 
 def unread(value: Any, name: str = "") -> Iterator[str]:

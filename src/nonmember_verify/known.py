@@ -46,8 +46,8 @@ def known_of_method(method: str) -> str:
 
 def unknown_settings(settings: Mapping[str, Any], known: str) -> list[str]:
     """Names of settings, with dots, that are not among the known ones or have no known value."""
-    found = []
-    choices = {name: values.split("|") if values else None for name, _, values in map(_parts, known.split())}
+    found, parts = [], (one.partition("=") for one in known.split())
+    choices = {name: values.split("|") if values else None for name, _, values in parts}
     for name, value in _leaves(plain(settings)):
         for pattern, values in choices.items():
             nothing = value in (None, [], {}) and pattern.startswith(f"{name}.")  # of what else has settings of its own
@@ -56,10 +56,6 @@ def unknown_settings(settings: Mapping[str, Any], known: str) -> list[str]:
         else:
             found.append(name)
     return list(dict.fromkeys(found))
-
-
-def _parts(known: str) -> tuple[str, str, str]:
-    return known.partition("=")
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:

@@ -6,10 +6,9 @@ apart. Who chose the seed did not choose these: they are drawn by a hash of the 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
 from nonmember_verify.bundle import Audit, FloatArray
@@ -22,8 +21,6 @@ FEW = 500  # resamples below which an end lies between two of them, too far apar
 ROUNDING = 1e-9
 ZERO = 1e-12  # a difference of correlations that is zero may come out as that
 BLOCK = 2**21  # numbers of a block of resamples
-
-Indices = npt.NDArray[np.int64]
 
 
 def correlation(x: FloatArray, y: FloatArray, metric: str) -> float:
@@ -42,21 +39,15 @@ def correlations(x_BN: FloatArray, y_BN: FloatArray, metric: str) -> FloatArray:
         return np.asarray(np.where(scale > 0, (x * y).sum(axis=1) / scale, np.nan))
 
 
-def _drawn(rng: np.random.Generator, number: int, num_resamples: int) -> Iterator[Indices]:
-    """Blocks [b, number] of places drawn with replacement, in the order of the generator."""
-    step = max(1, BLOCK // number)
-    for start in range(0, num_resamples, step):
-        yield rng.integers(number, size=(min(step, num_resamples - start), number))
-
-
 def resampled(
     others: list[FloatArray], target: FloatArray, metric: str, rng: np.random.Generator, num_resamples: int
 ) -> FloatArray:
     """[others, B]: correlation of each with the target where the documents are drawn with replacement."""
-    blocks = [
-        [correlations(other[rows], target[rows], metric) for other in others]
-        for rows in _drawn(rng, len(target), num_resamples)
-    ]
+    number, blocks = len(target), []
+    step = max(1, BLOCK // number)
+    for start in range(0, num_resamples, step):
+        rows = rng.integers(number, size=(min(step, num_resamples - start), number))
+        blocks.append([correlations(other[rows], target[rows], metric) for other in others])
     return np.concatenate(blocks, axis=1)
 
 

@@ -42,13 +42,6 @@ class Tables:
             }
         return self._read[name]
 
-    def sizes(self, folder: str) -> dict[str, int]:
-        name = f"{folder}/texts.parquet"
-        if name not in self.files:
-            return {}
-        table = table_of(self.files, name)
-        return dict(zip(table["document"], table["zlib_bytes"].tolist(), strict=True))
-
 
 # Arithmetic -----------------------------------------------------------------------------------------------------------
 
@@ -153,7 +146,7 @@ def check_scores(audit: Audit, tables: Tables, report: Report) -> None:
     wrong += _wrongly_excluded(audit, tables)
     if wrong or done:
         report.require_none("scores", wrong, f"{done} columns follow from the token statistics, within {TOLERANCE:g}.")
-    if tables.sizes(audit.folder):
+    if audit.sizes:
         report.unchecked("compressed sizes", "of the texts, for zlib, are taken as stated; --documents shows them")
     for why, names in not_done.items():
         report.unchecked(f"scores {some(names)}", why)
@@ -172,7 +165,7 @@ def _wrongly_excluded(audit: Audit, tables: Tables) -> Iterator[str]:
         if not all(_is_arithmetic(how) and how["tables"] for how in columns):
             continue
         for document, why in reasons.items():
-            values = [_value(document, how, tables, tables.sizes(audit.folder)) for how in columns]
+            values = [_value(document, how, tables, audit.sizes) for how in columns]
             if all(map(math.isfinite, values)):
                 yield f"document {document[:12]} of the {group} set was left out ({why}) and can be scored"
 
@@ -216,7 +209,7 @@ def _problem(audit: Audit, group: str, column: str, how: Described, tables: Tabl
     own, found = audit.groups[group], [tables.tokens(name) for name in how["tables"]]
     if any(document not in table for table in found for document in own.documents):
         return f"documents of {where} have no token statistics"
-    sizes = tables.sizes(audit.folder)
+    sizes = audit.sizes
     for document, stated in zip(own.documents, own.values[column].tolist(), strict=True):
         value = score.compute([table[document] for table in found], how["score"], sizes.get(document, 0))
         if not abs(value - stated) <= TOLERANCE * max(1.0, abs(value)):

@@ -45,8 +45,9 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
     if not _layout_holds(audit, report) or (num_excluded / total if total else 1.0) > MOST_EXCLUDED:
         decision, allowed = "invalid", INVALID
     if stated["decision"] == "invalid" != decision:
-        reasons = [one for one in stated["warnings"] if one.startswith(_other_reasons(audit))]
-        if reasons:
+        ladder = audit.details.get("ladder")
+        known = (*OTHER_REASONS, *NO_RATE) if ladder and ladder["chosen"] is None else OTHER_REASONS
+        if reasons := [one for one in stated["warnings"] if one.startswith(known)]:
             report.unchecked("verdict", f"invalid, for a reason that needs text or models: {reasons[0]}")
             decision, allowed = "invalid", INVALID
     report.require(
@@ -81,11 +82,6 @@ def _layout_holds(audit: Audit, report: Report) -> bool:
     elif any(min(one, len(audit.groups["suspect"])) >= FOLDS for one in compared):
         report.failed("layout", f"it was to be looked at (at most {bound:g}), and its number is missing.")
     return True
-
-
-def _other_reasons(audit: Audit) -> tuple[str, ...]:
-    ladder = audit.details.get("ladder")
-    return (*OTHER_REASONS, *NO_RATE) if ladder and ladder["chosen"] is None else OTHER_REASONS
 
 
 # Gates ----------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Calibrated clearance: Delta against those of planted controls.
 
 The audit makes the jackknife from how often each document counts; here documents are left out one by one, and ranked
-anew each time. Its tails come from scipy's distributions, those here from integrals.
+anew each time.
 """
 
 from __future__ import annotations
@@ -9,15 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+from scipy import optimize, special, stats
 
 from nonmember_verify.bundle import Audit, FloatArray, Group
+from nonmember_verify.methods.prism import gates_of, rise
 from nonmember_verify.report import Report
 from nonmember_verify.resampling import correlation
-from nonmember_verify.tails import noncentral_t_quantile, t_above, t_below, t_quantile
 from nonmember_verify.verdicts import NON_MEMBERSHIP, Conclusion, gates_hold, shams_hold
 
 MIN_DOCUMENTS = 30
@@ -33,7 +32,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     metric, names = settings["rank_metric"], _named("distilled", len(settings["distillation_seeds"]))
     two_way = TwoWay.of(suspect, "reference", "target", names, metric)
     low, high = two_way.interval(audit.alpha)
-    controls = _controls(audit, suspect, metric, len(names))
+    controls, alike = _controls(audit, metric, len(names))
     read = {reading: deltas for reading, deltas in controls.items() if reading[1]}
     untouched = [delta for reading, deltas in controls.items() if not reading[1] for delta in deltas]
     exclude = (settings["exclude"]["share"], settings["exclude"]["exposures"])
@@ -65,7 +64,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
             "low": (stated["ci_low"], low),
             "high": (stated["ci_high"], high),
         },
-        "from the controls, by incomplete beta functions and integrals, and by leaving out each document in turn",
+        "from the controls, and by leaving out each document in turn",
         tolerance=1e-6,
     )
     report.ok("p, margin and interval, by other draws", "they are made without draws: no seed changes them.")
@@ -73,7 +72,6 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         "what no verdict rests on",
         "resampled statistics, PRISM's own test beside it and the detection curve are taken as stated",
     )
-    alike = [name for role in _control_roles(audit) for name in _named(f"{role}/distilled", len(names))]
     gates = _gates(audit, names, alike, metric)
     if len(names) > 1:
         gates["seeds"] = float(np.std(two_way.deltas, ddof=1))
@@ -151,7 +149,7 @@ class TwoWay:
         if not variance > 0:
             return math.nan
         unbiased = whole - (len(without) - 1) * float((without - whole).mean())
-        return t_above(unbiased / math.sqrt(variance), df)
+        return float(stats.t.sf(unbiased / math.sqrt(variance), df))
 
     def interval(self, alpha: float) -> tuple[float | None, float | None]:
         """The margins rejected on neither side at alpha / 2. The tail need not rise all the way, so where its ends are
@@ -188,24 +186,18 @@ def _label(reading: Reading) -> str:
     return f"{reading[1]}x" if reading[0] == 1 else f"{reading[1]}x{reading[0]:.0%}"
 
 
-def _readings(audit: Audit) -> list[Reading]:
-    return [(one["share"], one["exposures"]) for one in audit.settings["controls"]["readings"]]
-
-
-def _control_roles(audit: Audit) -> list[str]:
-    seeds = audit.settings["controls"]["seeds"]
-    return [f"control-{_label(reading)}-{seed}" for reading in _readings(audit) for seed in seeds]
-
-
-def _controls(audit: Audit, suspect: Group, metric: str, num_seeds: int) -> dict[Reading, list[float]]:
-    values = suspect.values
-
-    def delta(role: str) -> float:
-        own = [correlation(values[name], values[role], metric) for name in _named(f"{role}/distilled", num_seeds)]
-        return correlation(values["reference"], values[role], metric) - float(np.mean(own))
-
-    seeds = audit.settings["controls"]["seeds"]
-    return {reading: [delta(f"control-{_label(reading)}-{seed}") for seed in seeds] for reading in _readings(audit)}
+def _controls(audit: Audit, metric: str, num_seeds: int) -> tuple[dict[Reading, list[float]], list[str]]:
+    """Their deltas, and the roles of the models that are distilled of them."""
+    values, asked = audit.groups["suspect"].values, audit.settings["controls"]
+    deltas: dict[Reading, list[float]] = {(one["share"], one["exposures"]): [] for one in asked["readings"]}
+    alike: list[str] = []
+    for reading, own in deltas.items():
+        for role in (f"control-{_label(reading)}-{seed}" for seed in asked["seeds"]):
+            distilled = _named(f"{role}/distilled", num_seeds)
+            first, *others = (correlation(values[name], values[role], metric) for name in ("reference", *distilled))
+            own.append(first - float(np.mean(others)))
+            alike += distilled
+    return deltas, alike
 
 
 def _spread(controls: Mapping[Reading, list[float]], at: Reading) -> tuple[float, int, float, int]:
@@ -226,7 +218,7 @@ def _with_extra(variance: float, df: float, extra: tuple[float, float]) -> tuple
 def _p_value(delta: float, controls: Mapping[Reading, list[float]], at: Reading, extra: tuple[float, float]) -> float:
     mean, number, variance, df = _spread(controls, at)
     total, df_total = _with_extra(variance * (1 + 1 / number), df, extra)
-    return t_below((mean - delta) / math.sqrt(total), df_total)
+    return float(stats.t.cdf((mean - delta) / math.sqrt(total), df_total))
 
 
 def _bound(
@@ -236,42 +228,29 @@ def _bound(
     mean, number, variance, df = _spread(controls, at)
     if confidence is None:
         total, df_total = _with_extra(variance * (1 + 1 / number), df, extra)
-        return mean + t_quantile(content, df_total) * math.sqrt(total)
+        return mean + float(stats.t.ppf(content, df_total)) * math.sqrt(total)
     total, df_total = _with_extra(variance, df, extra)
-    worth = number * total / variance  # how many controls would have so exact a mean
-    root = math.sqrt(worth)
-    factor = noncentral_t_quantile(confidence, df_total, float(special.ndtri(content)) * root) / root
+    root = math.sqrt(number * total / variance)  # of how many controls would have so exact a mean
+    factor = float(stats.nct.ppf(confidence, df_total, special.ndtri(content) * root)) / root
     return mean + factor * math.sqrt(total)
 
 
 # Gates ----------------------------------------------------------------------------------------------------------------
 
 
-def _change(values: Mapping[str, FloatArray], what: str, role: str) -> float:
-    sign = -1.0 if what == "loss" else 1.0
-    return sign * float(np.mean(values[f"{what}/{role}"] - values[f"{what}/reference"]))
-
-
 def _of_model(audit: Audit, role: str, alike: list[str], metric: str) -> dict[str, float]:
-    suspect, third = (audit.groups[name].values for name in ("suspect", "third"))
-    ce = -_change(suspect, "loss", role)
-    others = float(np.mean([-_change(suspect, "loss", other) for other in alike]))
+    suspect, found = audit.groups["suspect"].values, gates_of(audit, role)
+    others = float(np.mean([rise(suspect, "loss", other) for other in alike]))
     return {
-        "ce": ce,
-        "ce_share": ce / others if others > 0 else 0.0,
-        "kl": -_change(suspect, "kl", role),
-        "kl_third": _change(third, "kl", role),
-        "nll_third": _change(third, "loss", role),
+        **found,
+        "ce_share": found["ce"] / others if others > 0 else 0.0,
         "rank_correlation": correlation(suspect[role], suspect["reference"], metric),
     }
 
 
 def _gates(audit: Audit, names: list[str], alike: list[str], metric: str) -> dict[str, float | None]:
     """Of each gate the worst over the seeds."""
-    stated: Mapping[str, Any] = audit.details["gates"]
+    stated = audit.details["gates"]
     by_seed = [_of_model(audit, name, alike, metric) for name in names]
-    return {
-        name: (max if stated[name]["upper"] else min)(one[name] for one in by_seed)
-        for name in by_seed[0]
-        if name in stated
-    }
+    named = (name for name in by_seed[0] if name in stated)
+    return {name: (max if stated[name]["upper"] else min)(one[name] for one in by_seed) for name in named}

@@ -1,8 +1,7 @@
 """The dose meter: how often was the set read?
 
-The curve of `stats.dose_curve` and a target read off it are written down a second time, in other ways where there are
-any: the isotonic regression by its max-min formula, the monotone cubic by its own formula, least squares by a singular
-value decomposition, tails by incomplete beta functions.
+The curve of `stats.dose_curve` and a target read off it are written down a second time, with least squares by a
+singular value decomposition.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import interpolate, optimize, stats
 
 from nonmember_verify.bundle import Audit, FloatArray
 from nonmember_verify.report import Report
 from nonmember_verify.resampling import correlation
-from nonmember_verify.tails import f_above, t_below
 from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion, gates_hold
 
 MIN_DOCUMENTS = 30
@@ -276,7 +275,9 @@ class Curve:
         if df < 1 or (np.abs(errors).max(axis=0) <= 1e-12).any():
             raise ValueError("too few controls")
         counts = design[:, :-1].sum(axis=0)
-        self.monotone = np.column_stack([_monotone(column, counts) for column in estimates[:-1].T])
+        rises = np.where(estimates[-2] >= estimates[0], 1.0, -1.0)
+        ordered = (optimize.isotonic_regression(column, weights=counts).x for column in (rises * estimates[:-1]).T)
+        self.monotone = rises * np.column_stack(list(ordered))
         self.effect = estimates[-1]
         self.covariance, self.df = _covariance(errors, df, shape)
         self.grid = _even(float(self.doses[-1]), DOSES)
@@ -294,14 +295,13 @@ class Curve:
     def read(
         self, features: FloatArray, wanted: float, alpha: float, between: Between | None = None, exceeded: float = 0.0
     ) -> Reading:
-        means = np.column_stack([_cubic(self.doses, column, self.grid) for column in self.monotone.T])
+        means = interpolate.PchipInterpolator(self.doses, self.monotone)(self.grid)
         squared = self._distances(features, means, between)
         by_dose = squared.min(axis=1)
         best = int(by_dose.argmin())
         df = self.df if between is None else min(self.df, between.df)
         roots = np.sign(self.grid[best] - self.grid) * np.sqrt(np.maximum(by_dose - by_dose[best], 0.0))
-        at_least = np.array([t_below(root, df) for root in roots])
-        at_most = np.array([t_below(-root, df) for root in roots])
+        at_least, at_most = stats.t.cdf(roots, df), stats.t.cdf(-roots, df)
         kept = [place for place in range(DOSES) if min(at_least[place], at_most[place]) > alpha / 2]
         cleared = [place for place in range(DOSES) if at_least[place] >= alpha]
         after = cleared[-1] + 1 if cleared else 0
@@ -324,7 +324,7 @@ class Curve:
             max([float(np.interp(wanted, self.grid, at_least)), *at_least[self.grid >= wanted].tolist()]),
             max([float(np.interp(exceeded, self.grid, at_most)), *at_most[self.grid <= exceeded].tolist()]),
             float(at_most[0]),
-            f_above((float(by_dose[best]) - beyond) / spare, spare, df),
+            float(stats.f.sf((float(by_dose[best]) - beyond) / spare, spare, df)),
         )
 
     def _distances(self, features: FloatArray, means: FloatArray, between: Between | None) -> FloatArray:
@@ -354,53 +354,6 @@ class Curve:
 
 def _even(most: float, number: int) -> FloatArray:
     return np.asarray(np.minimum(np.expm1(np.linspace(0, math.log1p(most), number)), most))
-
-
-def _monotone(means: FloatArray, counts: FloatArray) -> FloatArray:
-    """Weighted isotonic regression: greatest over where a block begins of the least over where it ends."""
-    sign = 1.0 if means[-1] >= means[0] else -1.0
-    values, number = sign * means, len(means)
-    sums = np.concatenate([[0.0], np.cumsum(values * counts)])
-    weights = np.concatenate([[0.0], np.cumsum(counts)])
-
-    def mean(start: int, end: int) -> float:
-        return float((sums[end + 1] - sums[start]) / (weights[end + 1] - weights[start]))
-
-    return sign * np.array(
-        [max(min(mean(start, end) for end in range(place, number)) for start in range(place + 1))
-         for place in range(number)]
-    )  # fmt: skip
-
-
-def _cubic(x: FloatArray, y: FloatArray, at: FloatArray) -> FloatArray:
-    """Fritsch and Carlson's monotone cubic, with the harmonic means and the ends of Fritsch and Butland."""
-    steps, slopes = np.diff(x), np.diff(y) / np.diff(x)
-    if len(x) == 2:
-        return np.asarray(y[0] + slopes[0] * (at - x[0]))
-    tangents = np.zeros(len(x))
-    for place in range(1, len(x) - 1):
-        before, after = slopes[place - 1], slopes[place]
-        if before * after > 0:
-            one, other = 2 * steps[place] + steps[place - 1], steps[place] + 2 * steps[place - 1]
-            tangents[place] = (one + other) / (one / before + other / after)
-    tangents[0] = _end(steps[0], steps[1], slopes[0], slopes[1])
-    tangents[-1] = _end(steps[-1], steps[-2], slopes[-1], slopes[-2])
-    left = np.clip(np.searchsorted(x, at, side="right") - 1, 0, len(x) - 2)
-    step = steps[left]
-    t = (at - x[left]) / step
-    return np.asarray(
-        (1 + 2 * t) * (1 - t) ** 2 * y[left] + t * (1 - t) ** 2 * step * tangents[left]
-        + t * t * (3 - 2 * t) * y[left + 1] - t * t * (1 - t) * step * tangents[left + 1]
-    )  # fmt: skip
-
-
-def _end(step: float, other_step: float, slope: float, other: float) -> float:
-    found = ((2 * step + other_step) * slope - step * other) / (step + other_step)
-    if found * slope <= 0:
-        return 0.0
-    if slope * other <= 0 and abs(found) > 3 * abs(slope):
-        return 3 * slope
-    return float(found)
 
 
 def _covariance(errors: FloatArray, df: int, shape: FloatArray | None) -> tuple[FloatArray, int]:

@@ -109,23 +109,29 @@ def _check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatA
         )
 
 
+def rise(values: Mapping[str, FloatArray], what: str, role: str) -> float:
+    """From the reference to a distilled one, of the mean of a column; columns of losses hold log-likelihoods."""
+    return float(np.mean(values[f"{what}/{role}"] - values[f"{what}/reference"]))
+
+
+def gates_of(audit: Audit, role: str) -> dict[str, float]:
+    """What a distillation changed, on the suspect documents and on third text."""
+    suspect, third = (audit.groups[name].values for name in ("suspect", "third"))
+    return {
+        "ce": rise(suspect, "loss", role),
+        "kl": -rise(suspect, "kl", role),
+        "kl_third": rise(third, "kl", role),
+        "nll_third": -rise(third, "loss", role),
+    }
+
+
 def _gates(audit: Audit, rho: float) -> dict[str, float | None]:
     suspect, third = (audit.groups[name].values for name in ("suspect", "third"))
-
-    def change(values: Mapping[str, FloatArray], what: str) -> float:
-        sign = -1.0 if what == "loss" else 1.0
-        return sign * float(np.mean(values[f"{what}/distilled"] - values[f"{what}/reference"]))
-
-    def lead(values: Mapping[str, FloatArray]) -> float:
-        return float(np.mean(values["loss/reference"] - values["loss/target"]))
-
+    lead, lead_third = (float(np.mean(one["loss/reference"] - one["loss/target"])) for one in (suspect, third))
     scores = [suspect[role] for role in ("target", "reference", "distilled")]
     return {
-        "ce": -change(suspect, "loss"),
-        "kl": -change(suspect, "kl"),
-        "kl_third": change(third, "kl"),
-        "nll_third": change(third, "loss"),
-        "reference_gain": lead(suspect) - lead(third),
+        **gates_of(audit, "distilled"),
+        "reference_gain": lead - lead_third,
         "rank_correlation": rho if math.isfinite(rho) else 1.0,
         "spread": min(float(np.std(one)) / max(abs(float(np.mean(one))), 1e-12) for one in scores),
         "delta": audit.statistics["value"],

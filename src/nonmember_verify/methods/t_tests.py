@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
+from scipy import stats
 
 from nonmember_verify.bundle import Audit, FloatArray
 from nonmember_verify.report import Report
-from nonmember_verify.tails import exact_t, t_above, t_below, t_quantile
 from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
 MIN_DOCUMENTS, MIN_CLUSTERS = 30, 10
@@ -33,7 +34,7 @@ def order(audit: Audit, report: Report) -> Conclusion:
     decision = MEMBERSHIP if p < audit.alpha else "inconclusive"
     if audit.settings["control"]:
         found = exact_t((values["control/canonical"] - values["control/mean_shuffled"]).tolist())
-        control = 1.0 if found is None else t_above(found[0] * factor, number - 1)
+        control = 1.0 if found is None else float(stats.t.sf(found[0] * factor, number - 1))
         report.numbers("control", {"p": (audit.details["control"]["p_value"], control)}, "from exact sums")
         if control < audit.alpha:
             decision = "invalid"
@@ -65,15 +66,27 @@ def _check_t(audit: Audit, differences: FloatArray, report: Report, *, larger: b
         report.unchecked("statistic and p", "all differences are equal, and t is undefined")
         return
     t, mean = found[0] * factor, found[1]
-    p = t_above(t, number - 1) if larger else t_below(t, number - 1)
+    p = float((stats.t.sf if larger else stats.t.cdf)(t, number - 1))
     report.numbers(
         "statistic and p",
         {"t": (stated["value"], t), "p": (stated["p_value"], p),
          "mean difference": (audit.details["mean_difference"], mean)},
-        "from the scores, by exact sums and the incomplete beta function",
+        "from the scores, by exact sums",
     )  # fmt: skip
     report.require("interval", stated["ci_low"] is None and stated["ci_high"] is None, "none is stated, as it should.",
                    "one is stated, and the test has none.")  # fmt: skip
+
+
+def exact_t(differences: Sequence[float]) -> tuple[float, float] | None:
+    """(t, mean) of a one-sample t-test, from sums of fractions without rounding; None where all are equal."""
+    numbers = [Fraction(float(one)) for one in differences]
+    number = len(numbers)
+    mean = sum(numbers, Fraction(0)) / number
+    squares = sum(((one - mean) ** 2 for one in numbers), Fraction(0))
+    if squares == 0:
+        return None
+    t = float(mean) / math.sqrt(float(squares / (number * (number - 1))))
+    return t, float(mean)
 
 
 # Difference in differences --------------------------------------------------------------------------------------------
@@ -81,42 +94,30 @@ def _check_t(audit: Audit, differences: FloatArray, report: Report, *, larger: b
 
 def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
     """Is the target's score less the reference's higher on suspect than on held-out text?"""
-    groups = [audit.groups[name] for name in ("suspect", "heldout")]
+    groups, stated = [audit.groups[name] for name in ("suspect", "heldout")], audit.statistics
     gains = [group.values["target"] - group.values["reference"] for group in groups]
-    stated, details = audit.statistics, audit.details
     parts = [_mean(gain, group.by_appearance) for gain, group in zip(gains, groups, strict=True)]
-    difference = parts[0][0] - parts[1][0]
-    variance = sum(share for _, share, _, _ in parts)
-    told = {
-        "difference": (stated["value"], difference),
-        "means": ([details["mean"][group.name] for group in groups], [mean for mean, *_ in parts]),
-        "clusters": ([details["num_clusters"][group.name] for group in groups], [number for *_, number in parts]),
-    }
+    (mean, *own), (mean_other, *other) = parts
+    difference, variance = mean - mean_other, own[0] + other[0]
     if math.sqrt(variance) <= ROUNDING * max(float(np.abs(gain).max()) for gain in gains):
-        report.numbers("statistic", told, "from the scores")
+        report.numbers("statistic", {"difference": (stated["value"], difference)}, "from the scores")
         report.require("p", stated["p_value"] is None, "none, as nothing varies.", "one is stated, and nothing varies.")
         return Conclusion("invalid")
-    t = difference / math.sqrt(variance)
-    df = variance**2 / sum(share**2 / free for _, share, free, _ in parts)
-    p, reach = t_above(t, df), t_quantile(1 - audit.alpha / 2, df) * math.sqrt(variance)
-    spread = math.sqrt(sum(float(gain.var(ddof=1)) for gain in gains) / 2)
+    df = variance**2 / sum(share**2 / free for share, free, _ in (own, other))
+    p = float(stats.t.sf(difference / math.sqrt(variance), df))
+    reach = float(stats.t.ppf(1 - audit.alpha / 2, df)) * math.sqrt(variance)
     report.numbers(
         "statistic, p and interval",
-        told
-        | {
-            "t": (details["t"], t),
-            "degrees of freedom": (details["degrees_of_freedom"], df),
+        {
+            "difference": (stated["value"], difference),
             "p": (stated["p_value"], p),
-            "interval": ([stated["ci_low"], stated["ci_high"]], [difference - reach, difference + reach]),
-            "effect size": (details["effect_size"], difference / spread),
+            "low": (stated["ci_low"], difference - reach),
+            "high": (stated["ci_high"], difference + reach),
         },
-        "from the scores, by exact sums over clusters and the incomplete beta function",
+        "from the scores, by exact sums over clusters",
     )
-    enough = all(
-        len(gain) >= MIN_DOCUMENTS and number >= MIN_CLUSTERS for gain, (*_, number) in zip(gains, parts, strict=True)
-    )
-    decision = MEMBERSHIP if p < audit.alpha else "inconclusive"
-    return Conclusion(decision if enough else "invalid")
+    enough = min(map(len, groups)) >= MIN_DOCUMENTS and min(own[2], other[2]) >= MIN_CLUSTERS
+    return Conclusion("invalid" if not enough else MEMBERSHIP if p < audit.alpha else "inconclusive")
 
 
 def _mean(values: FloatArray, clusters: np.ndarray) -> tuple[float, float, float, int]:
