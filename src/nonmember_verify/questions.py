@@ -97,16 +97,18 @@ def _climbed(audit: Audit) -> bool:
     return "ladder" in audit.details and bool(audit.described["identity"]["method"].get("ladder"))
 
 
-def differences(one: Any, other: Any, where: str = "") -> Iterator[str]:
+def differences(
+    one: Any, other: Any, where: str = "", words: str = "{where} is {one} in the one and {other} in the other"
+) -> Iterator[str]:
     """Places at which two JSON values differ, and how."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for name in dict.fromkeys([*one, *other]):
-            yield from differences(one.get(name), other.get(name), f"{where}.{name}" if where else str(name))
+            yield from differences(one.get(name), other.get(name), f"{where}.{name}" if where else str(name), words)
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for place, pair in enumerate(zip(one, other, strict=True)):
-            yield from differences(*pair, f"{where}[{place}]")
-    elif one != other:
-        yield f"{where} is {_short(one)} in the one and {_short(other)} in the other"
+            yield from differences(*pair, f"{where}[{place}]", words)
+    elif one != other or isinstance(one, bool) != isinstance(other, bool):
+        yield words.format(where=where, one=_short(one), other=_short(other))
 
 
 def _short(value: Any) -> str:

@@ -17,16 +17,18 @@ from typing import Any
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions
-from nonmember.evidence.question import code, commitments_of, described_documents, differences, question_of
+from nonmember.evidence.question import code, commitments_of, described_documents, question_of
 from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.signing import Key, write_private
 from nonmember.runtime.files import write_text_atomically
 from nonmember_verify.commitments import KEY_BYTES
 from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, opened, sha256
+from nonmember_verify.questions import differences
 
 SEAL, RECEIPT = "seal.json", "sealed.json"  # in the folder of an audit that was given one
 PRIVATE = ".private"  # what the name of the file with the secret of the commitments ends in
 TOLD = 3  # differences that a refusal names
+OTHERWISE = "{where}: {one} was sealed, {other} is asked"
 
 
 def now() -> str:
@@ -113,9 +115,9 @@ class Seal:
         here = {name: value for name, value in asked.items() if name not in ("cell", "audit")}
         fixed = self.signed.predicate
         found = [
-            *differences(fixed["code"], code(), "code"),
-            *differences(fixed["versions"], versions(), "versions"),
-            *differences(told, here),
+            *differences(fixed["code"], code(), "code", OTHERWISE),
+            *differences(fixed["versions"], versions(), "versions", OTHERWISE),
+            *differences(told, here, words=OTHERWISE),
         ]
         if found:
             more = f" and {len(found) - TOLD} more" if len(found) > TOLD else ""
