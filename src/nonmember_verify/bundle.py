@@ -55,12 +55,11 @@ class Audit:
     files: Mapping[str, bytes]
 
     @cached_property
-    def described(self) -> dict[str, Any]:
-        found: dict[str, Any] = json_of(self.files, f"{self.folder}/audit.json")
-        return found
+    def described(self) -> Any:
+        return json_of(self.files, f"{self.folder}/audit.json")
 
     @cached_property
-    def result(self) -> Mapping[str, Any]:
+    def result(self) -> Any:
         return json_of(self.files, f"{self.folder}/result.json")
 
     @property
@@ -69,24 +68,20 @@ class Audit:
         return str(dict.__getitem__(self.described, "cell"))
 
     @property
-    def question(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.result["question"]
-        return found
+    def question(self) -> Any:
+        return self.result["question"]
 
     @property
-    def settings(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.question["settings"]
-        return found
+    def settings(self) -> Any:
+        return self.question["settings"]
 
     @property
-    def statistics(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.result["statistics"]
-        return found
+    def statistics(self) -> Any:
+        return self.result["statistics"]
 
     @property
-    def details(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.statistics["details"]
-        return found
+    def details(self) -> Any:
+        return self.statistics["details"]
 
     @property
     def alpha(self) -> float:
@@ -95,19 +90,17 @@ class Audit:
     @cached_property
     def groups(self) -> dict[str, Group]:
         table = table_of(self.files, f"{self.folder}/scores.parquet")
-        groups = np.array(table["group"], dtype=object)
+        groups, documents = (np.array(table[name], dtype=object) for name in ("group", "document"))
+        units = np.asarray(table["unit"], dtype=np.int64)
         found = {}
         for name in dict.fromkeys([*table["group"], *self.described["documents"]]):
-            own = groups == name
+            own, known = groups == name, self.described["columns"].get(name, {})
             values = {
-                column: np.asarray(ones, dtype=np.float64)[own] for column, ones in table.items() if column not in NAMES
+                column: np.asarray(ones, dtype=np.float64)[own]
+                for column, ones in table.items()
+                if column not in NAMES and column in known
             }
-            found[name] = Group(
-                name,
-                [one for one, is_own in zip(table["document"], own, strict=True) if is_own],
-                np.asarray(table["unit"], dtype=np.int64)[own],
-                {column: ones for column, ones in values.items() if column in self.described["columns"].get(name, {})},
-            )
+            found[name] = Group(name, documents[own].tolist(), units[own], values)
         return found
 
     @cached_property
@@ -116,6 +109,15 @@ class Audit:
         if name not in self.files:
             return None
         return np.asarray(table_of(self.files, name)["statistic"], dtype=np.float64)
+
+    @cached_property
+    def sizes(self) -> dict[str, int]:
+        """Compressed sizes of the texts by which scores were divided; of no document where none were."""
+        name = f"{self.folder}/texts.parquet"
+        if name not in self.files:
+            return {}
+        table = table_of(self.files, name)
+        return dict(zip(table["document"], table["zlib_bytes"].tolist(), strict=True))
 
     def rng(self) -> np.random.Generator:
         """As the audit drew with."""
@@ -153,22 +155,20 @@ def table_of(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
         table = file.read().combine_chunks()
     except (pa.ArrowException, OSError) as error:
         raise Refused(f"{name} is no Parquet table that can be read ({error}).") from error
-    columns: dict[str, Any] = {}
-    for column in table.column_names:
-        values = table[column]
-        if pa.types.is_large_list(values.type) or pa.types.is_list(values.type):
-            flat = values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
-            flat = flat.chunk(0) if isinstance(flat, pa.ChunkedArray) else flat
-            ends = flat.offsets.to_numpy()
-            numbers = flat.values.to_numpy(zero_copy_only=False)
-            columns[column] = [numbers[a:b] for a, b in pairwise(ends)]
-        elif pa.types.is_floating(values.type) or pa.types.is_integer(values.type):
-            columns[column] = values.to_numpy()
-        elif pa.types.is_dictionary(values.type):
-            columns[column] = _names(values, name)
-        else:
-            columns[column] = values.to_pylist()
-    return columns
+    return {column: _values(table[column], name) for column in table.column_names}
+
+
+def _values(column: Any, table: str) -> Any:
+    import pyarrow as pa
+
+    kind = column.type
+    if pa.types.is_large_list(kind) or pa.types.is_list(kind):
+        (flat,) = column.chunks or [pa.array([], kind)]
+        numbers = flat.values.to_numpy(zero_copy_only=False)
+        return [numbers[start:end] for start, end in pairwise(flat.offsets.to_numpy())]
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind):
+        return column.to_numpy()
+    return _names(column, table) if pa.types.is_dictionary(kind) else column.to_pylist()
 
 
 def _names(values: Any, table: str) -> list[Any]:

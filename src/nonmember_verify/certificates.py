@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from nonmember_verify.archive import ENVELOPE
@@ -20,17 +19,6 @@ SIGSTORE = "statement.sigstore.json"
 MEDIA_TYPE = "application/vnd.dev.sigstore.bundle"  # what the type of all versions begins with
 ISSUER = "1.3.6.1.4.1.57264.1.8"  # of Fulcio's certificates: who had checked the identity
 HOW = 'the whole package with Sigstore\'s library (pip install "nonmember[sigstore]") and --identity'
-
-
-@dataclass(frozen=True)
-class Certified:
-    """identity, issuer: as the certificate has them.   payload: what was signed."""
-
-    identity: str
-    issuer: str
-    since: str
-    until: str
-    payload: bytes
 
 
 # Sigstore bundle, identity, issuer -> None, or why it does not hold. Raises OSError where it could not be looked at.
@@ -46,15 +34,15 @@ def check_certificate(
             report.failed("sigstore", f"nothing in the bundle was signed with Sigstore, by {identity} or anybody else.")
         return
     try:
-        found = certified(files[SIGSTORE])
+        payload, names, issued_by, valid = certified(files[SIGSTORE])
     except ValueError as error:
         report.failed("sigstore", f"{SIGSTORE} {error}.")
         return
     statement = base64.b64decode(strict_json(files[ENVELOPE])["payload"])
     if not report.require(
-        "sigstore", found.payload == statement,
-        f"the same statement was signed by the key of a certificate that names {found.identity}, by {found.issuer}, "
-        f"and was valid from {found.since} to {found.until}.",
+        "sigstore", payload == statement,
+        f"the same statement was signed by the key of a certificate that names {names}, by {issued_by}, and was valid "
+        f"from {valid}.",
         f"another statement was signed with Sigstore than the one in {ENVELOPE}.",
     ):  # fmt: skip
         return
@@ -62,7 +50,7 @@ def check_certificate(
         report.unchecked(
             "certificate",
             f"that Sigstore issued it (chain), that its transparency log has the signature and when, and that "
-            f"{found.identity} is who you mean; that needs {HOW}",
+            f"{names} is who you mean; that needs {HOW}",
         )
         return
     try:
@@ -76,14 +64,12 @@ def check_certificate(
         f"Sigstore's library refuses it for {by}: {problem}.",
     )  # fmt: skip
     if not issuer:
-        report.unchecked(
-            "issuer", f"any may have checked the identity; this certificate names {found.issuer} (--issuer)"
-        )
+        report.unchecked("issuer", f"any may have checked the identity; this certificate names {issued_by} (--issuer)")
 
 
-def certified(content: bytes) -> Certified:
-    """What the certificate in a Sigstore bundle signed. Raises ValueError where it is no such bundle, or the signature
-    is not of its key."""
+def certified(content: bytes) -> tuple[bytes, str, str, str]:
+    """What the certificate in a Sigstore bundle signed; whom it names, by whom, and from when to when it was valid.
+    Raises ValueError where it is no such bundle, or the signature is not of its key."""
     from cryptography import x509
     from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
     from cryptography.hazmat.primitives import hashes
@@ -97,7 +83,10 @@ def certified(content: bytes) -> Certified:
         (signature,) = envelope["signatures"]
         signed = base64.b64decode(signature["sig"], validate=True)
         payload = base64.b64decode(envelope["payload"], validate=True)
-        certificate = x509.load_der_x509_certificate(base64.b64decode(_leaf(bundle["verificationMaterial"])))
+        material = bundle["verificationMaterial"]
+        # Since version 0.3 there is one certificate, before it was the first of a chain.
+        leaf = material.get("certificate") or material["x509CertificateChain"]["certificates"][0]
+        certificate = x509.load_der_x509_certificate(base64.b64decode(leaf["rawBytes"]))
         key = certificate.public_key()
         identity, issuer = _names(certificate)
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, binascii.Error, UnsupportedAlgorithm) as error:
@@ -108,18 +97,8 @@ def certified(content: bytes) -> Certified:
         key.verify(signed, pre_authentication(payload), ec.ECDSA(hashes.SHA256()))
     except InvalidSignature:
         raise ValueError("was changed after it was signed, or signed by another key than its certificate has") from None
-    since, until = (
-        one.strftime("%Y-%m-%dT%H:%M:%SZ")
-        for one in (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
-    )
-    return Certified(identity, issuer, since, until, payload)
-
-
-def _leaf(material: Mapping[str, Any]) -> str:
-    """Since version 0.3 there is one certificate, before it was the first of a chain."""
-    one = material.get("certificate") or material["x509CertificateChain"]["certificates"][0]
-    found: str = one["rawBytes"]
-    return found
+    ends = (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
+    return payload, identity, issuer, " to ".join(f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in ends)
 
 
 def _names(certificate: Any) -> tuple[str, str]:

@@ -12,9 +12,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 KEY_BYTES = 32
+
+
+def secret_of(path: Path) -> bytes:
+    """The secret of commitments in a file. Raises ValueError where it holds none."""
+    try:
+        return bytes.fromhex(json.loads(path.read_bytes())["key"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path.name} does not hold the secret of commitments ({error}).") from error
 
 
 def commitment(key: bytes, doc_id: str, text: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any
 
 PAYLOAD_TYPE = "application/vnd.in-toto+json"
 STATEMENT_TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE, SEAL_PREDICATE = "urn:nonmember:evidence:v1", "urn:nonmember:seal:v1"
 
 
 class Fields(dict[str, Any]):
@@ -40,8 +41,7 @@ class Fields(dict[str, Any]):
         return super().items()
 
     def values(self) -> Any:
-        self.seen.update(self)
-        return super().values()
+        return [value for _, value in self.items()]
 
 
 def unread(value: Any, name: str = "") -> Iterator[str]:
@@ -72,9 +72,8 @@ class Signed:
     fingerprint: str
 
     @property
-    def predicate(self) -> Mapping[str, Any]:
-        found: Mapping[str, Any] = self.statement["predicate"]
-        return found
+    def predicate(self) -> Any:
+        return self.statement["predicate"]
 
 
 def opened(content: bytes, predicate_type: str, what: str) -> Signed:

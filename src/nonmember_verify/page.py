@@ -1,8 +1,8 @@
 """The page for people: that it runs nothing and fetches nothing. What it says in words is the signer's.
 
-It is not parsed, since a browser parses otherwise. It must begin with the bytes that all our pages begin with, of which
-the content policy is one line, so that nothing stands before that. In what follows each `<` must begin one of the
-elements that our pages are made of, as we write it: none of them runs, fetches or navigates, whatever stands around it.
+It is not parsed, since a browser parses otherwise. It must begin as all our pages do, the content policy included, so
+that nothing stands before that; from there on each `<` must begin one of the elements of our pages, as we write it:
+none of them runs, fetches or navigates, whatever stands around it.
 """
 
 from __future__ import annotations
@@ -56,12 +56,9 @@ def problem_of(content: bytes) -> str:
         return "is no UTF-8"
     if CONTROLS.search(text):
         return "holds control characters"
-    head = HEAD.match(text)
-    if head is None:
+    if (head := HEAD.match(text)) is None:
         return "does not begin as every page of a bundle does, with our content policy"
     if found := FETCHES.search(head["style"]):
         return f"holds a style sheet with {found[0]!r}"
-    left = ELEMENT.sub("", text[head.end() :])
-    if "<" in left:
-        return f"holds {left[left.index('<') :][:40]!r}, which no page of a bundle holds"
-    return ""
+    _, begins, strange = ELEMENT.sub("", text[head.end() :]).partition("<")
+    return f"holds {(begins + strange)[:40]!r}, which no page of a bundle holds" if begins else ""

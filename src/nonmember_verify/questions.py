@@ -8,11 +8,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nonmember_verify.archive import Refused
-from nonmember_verify.bundle import Audit, table_of
+from nonmember_verify.bundle import Audit
 from nonmember_verify.commitments import commitment, root
-from nonmember_verify.envelope import Signed, canonical, opened, plain, sha256
+from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, opened, plain, sha256
 from nonmember_verify.report import Report
-from nonmember_verify.statement import SEAL_PREDICATE
 
 KEY_LENGTH = 16  # hexadecimal digits of the store's hashes
 SUSPECT = "suspect"
@@ -42,35 +41,30 @@ def check_question(audit: Audit, report: Report) -> None:
     else:
         found = key_hash(identity)
         report.require(
-            "question",
-            found == keys["audit"] == described["audit"],
+            "question", found == keys["audit"] == described["audit"],
             f"models, documents, settings and seed are those of audit {found}.",
             f"the question has the hash {found}, and the result answers {keys['audit']}: question or result was "
             "exchanged, or a setting or the seed was changed.",
-        )
+        )  # fmt: skip
     _check_settings(audit, identity, report)
     own = {"distilled"} if _climbed(audit) else set[str]()  # with the learning rate that the ladder chose
-    wrong = [
-        role
-        for role, recipe in described["recipes"].items()
-        if key_hash(recipe) != (identity["parts"] if role in own else keys).get(role)
-    ]
-    wrong += [role for role in audit.question["models"] if role not in described["recipes"]]
     if own:
         report.unchecked(
             "model that a ladder led to", "its hash, provenance.keys.distilled, is of the learning rate that was chosen"
         )
+    recipes = described["recipes"]
+    wrong = [
+        role for role, one in recipes.items() if key_hash(one) != (identity["parts"] if role in own else keys).get(role)
+    ]
+    wrong += [role for role in audit.question["models"] if role not in recipes]
     if "recipes" in redacted:
         report.unchecked("models", "paths were left out of their recipes, so that the hashes cannot be made again")
     else:
         report.require(
-            "models",
-            not wrong,
-            f"the recipes of {', '.join(described['recipes'])} have the hashes in the result.",
+            "models", not wrong, f"the recipes of {', '.join(recipes)} have the hashes in the result.",
             f"the recipe of {', '.join(wrong)} is not that of the model in the result.",
-        )
-    parts = {name: one for name, one in identity["parts"].items() if name in keys}
-    changed = [name for name, one in parts.items() if one != keys[name] and name not in own]
+        )  # fmt: skip
+    changed = [name for name, one in identity["parts"].items() if name not in own and keys.get(name, one) != one]
     if changed:
         report.failed("models", f"{', '.join(changed)} of the question is another one in the result.")
 
@@ -85,20 +79,17 @@ def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -
         if ladder["chosen"] not in (*asked_rates, None) or ladder["chosen"] != (passed[0] if passed else None):
             report.failed("ladder", f"it chose {ladder['chosen']}, which is not the first of its rates that passed.")
         if ladder["chosen"] is not None:
-            asked["settings"] = _with_rate(identity["method"], ladder["chosen"])
+            asked = plain(asked)
+            asked["settings"]["distillation"]["optimization"]["learning_rate"] = ladder["chosen"]
     found = list(differences(asked, told))
-    if audit.settings.get("method") != audit.question["method"]:
-        found.append(f"the method is {audit.question['method']}, and its settings are those of another")
-    if audit.settings.get("alpha") != audit.question["alpha"]:
-        found.append(
-            f"alpha is {audit.question['alpha']} in the result and {audit.settings.get('alpha')} in its settings"
-        )
-    report.require(
-        "settings",
-        not found,
-        f"those of the question (alpha {audit.alpha:g}, seed {audit.question['seed']}).",
-        f"the result was made with others than it was asked with: {'; '.join(found[:3])}.",
-    )
+    if audit.settings.get("method") != (method := audit.question["method"]):
+        found.append(f"the method is {method}, and its settings are those of another")
+    if audit.settings.get("alpha") != (alpha := audit.question["alpha"]):
+        found.append(f"alpha is {alpha} in the result and {audit.settings.get('alpha')} in its settings")
+    report.require_none(
+        "settings", found, f"those of the question (alpha {audit.alpha:g}, seed {audit.question['seed']}).",
+        "the result was made with others than it was asked with: ",
+    )  # fmt: skip
 
 
 def _climbed(audit: Audit) -> bool:
@@ -106,24 +97,18 @@ def _climbed(audit: Audit) -> bool:
     return "ladder" in audit.details and bool(audit.described["identity"]["method"].get("ladder"))
 
 
-def _with_rate(method: Mapping[str, Any], rate: float) -> dict[str, Any]:
-    recipe = method["distillation"]
-    return {
-        **method,
-        "distillation": {**recipe, "optimization": {**recipe["optimization"], "learning_rate": rate}},
-    }
-
-
-def differences(one: Any, other: Any, where: str = "") -> Iterator[str]:
+def differences(
+    one: Any, other: Any, where: str = "", words: str = "{where} is {one} in the one and {other} in the other"
+) -> Iterator[str]:
     """Places at which two JSON values differ, and how."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         for name in dict.fromkeys([*one, *other]):
-            yield from differences(one.get(name), other.get(name), f"{where}.{name}" if where else str(name))
+            yield from differences(one.get(name), other.get(name), f"{where}.{name}" if where else str(name), words)
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         for place, pair in enumerate(zip(one, other, strict=True)):
-            yield from differences(*pair, f"{where}[{place}]")
-    elif one != other:
-        yield f"{where} is {_short(one)} in the one and {_short(other)} in the other"
+            yield from differences(*pair, f"{where}[{place}]", words)
+    elif one != other or isinstance(one, bool) != isinstance(other, bool):
+        yield words.format(where=where, one=_short(one), other=_short(other))
 
 
 def _short(value: Any) -> str:
@@ -134,14 +119,11 @@ def _short(value: Any) -> str:
 # The seal -------------------------------------------------------------------------------------------------------------
 
 
-def check_seal(
-    files: Mapping[str, bytes], audits: list[Audit], signed: Signed, report: Report
-) -> Mapping[str, Any] | None:  # fmt: skip
+def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, report: Report) -> Any:
     """Signature and date of the seal, and that every sealed cell is here and is the sealed one.
 
     Returns what it says."""
-    stated = signed.predicate["seal"]
-    if stated is None and "seal.json" not in files:
+    if signed.predicate["seal"] is None and "seal.json" not in files:
         if any(audit.result["provenance"]["keys"].get("seal") or audit.described["receipt"] for audit in audits):
             report.failed("seal", "the audits were given a seal, and the bundle leaves it out.")
         else:
@@ -149,84 +131,74 @@ def check_seal(
                 "seal", "there is none: nothing shows that the question was fixed before the answer was known"
             )
         return None
-    try:
-        seal = opened(files["seal.json"], SEAL_PREDICATE, "The seal")
-    except KeyError:
+    if "seal.json" not in files:
         report.failed("seal", "the bundle names one, and it is missing.")
         return None
+    try:
+        seal = opened(files["seal.json"], SEAL_PREDICATE, "The seal")
     except ValueError as error:
         report.failed("seal", str(error))
         return None
+    sealed, date, digest = seal.predicate["cells"], seal.predicate["date"], sha256(files["seal.json"])
     report.require(
-        "seal", seal.fingerprint == signed.fingerprint, f"of {seal.predicate['date']}, signed by the bundle's key.",
+        "seal", seal.fingerprint == signed.fingerprint, f"of {date}, signed by the bundle's key.",
         f"signed by another key ({seal.fingerprint}) than the bundle ({signed.fingerprint}).",
     )  # fmt: skip
     report.unchecked(
         "date of the seal",
-        f"{seal.predicate['date']} is the signer's word, unless you had the seal (sha256 {sha256(files['seal.json'])}) "
-        "before the audit was run",
+        f"{date} is the signer's word, unless you had the seal (sha256 {digest}) before the audit was run",
     )
-    cells = {cell["cell"]: cell for cell in seal.predicate["cells"]}
-    if len(cells) < len(seal.predicate["cells"]):
+    cells, by_key = ({cell[name]: cell for cell in sealed} for name in ("cell", "audit"))
+    if len(cells) < len(sealed):
         report.failed("seal", "it fixes several questions under one name, so that any of them could be shown.")
     stated = {one["name"]: one["digest"]["sha256"] for one in seal.statement["subject"]}
     if stated != {name: sha256(canonical(cell)) for name, cell in cells.items()}:
         report.failed("seal", "the hashes of its cells are not those of the questions in it.")
-    by_key = {cell["audit"]: cell for cell in seal.predicate["cells"]}
     # A folder may have been given another name; the question is the same.
     found = [cells.get(one.cell) or by_key.get(one.described["audit"]) for one in audits]
     here = [cell["cell"] for cell in found if cell is not None]
-    missing = [name for name in cells if name not in here]
-    twice = sorted({name for name in here if here.count(name) > 1})
+    missing, twice = [name for name in cells if name not in here], [name for name in cells if here.count(name) > 1]
     report.require(
         "cells", not missing and not twice, f"all {len(cells)} sealed audits are in the bundle.",
         f"{len(missing)} of {len(cells)} sealed audits were left out, first {missing[0]!r}." if missing
         else f"{twice[:1]} stands in the bundle more than once.",
     )  # fmt: skip
     for audit, cell in zip(audits, found, strict=True):
-        own = report.under(audit.cell)
-        _check_sealed(audit, cell, seal, sha256(files["seal.json"]), own)
+        _check_sealed(audit, cell, seal, digest, report.under(audit.cell))
     return seal.predicate
 
 
-def _check_sealed(audit: Audit, cell: Mapping[str, Any] | None, seal: Signed, digest: str, report: Report) -> None:
-    described, receipt = audit.described, audit.described["receipt"]
+def _check_sealed(audit: Audit, cell: Any, seal: Signed, digest: str, report: Report) -> None:
+    described, receipt, date = audit.described, audit.described["receipt"], seal.predicate["date"]
     if cell is None:
         report.failed("seal", "this audit was not sealed.")
-        return
-    if audit.result["provenance"]["keys"].get("seal") != digest or receipt is None or receipt["seal"] != digest:
+    elif audit.result["provenance"]["keys"].get("seal") != digest or receipt is None or receipt["seal"] != digest:
         report.failed(
             "seal",
             "the audit was not given this seal when it was run: it was answered without one, and sealed afterwards.",
         )
-        return
-    if not DATE.fullmatch(receipt["started"]) or not DATE.fullmatch(seal.predicate["date"]):
+    elif not DATE.fullmatch(receipt["started"]) or not DATE.fullmatch(date):
         report.failed("seal", "its date, or when the audit began, is no date as in 2026-01-31T12:00:00Z.")
-        return
-    if receipt["started"] < seal.predicate["date"]:
-        report.failed(
-            "seal", f"it was made on {seal.predicate['date']}, after the audit began on {receipt['started']}."
-        )
-        return
-    found = [
-        *differences(
-            {name: cell[name] for name in ("audit", "identity", "recipes", "thresholds")},
-            {name: described[name] for name in ("audit", "identity", "recipes", "thresholds")},
-        ),
-        *differences(seal.predicate["versions"], audit.result["provenance"]["versions"], "versions"),
-    ]
-    if receipt["audit"] != cell["audit"]:
-        found.append(f"what the audit left when it began is of audit {receipt['audit']}")
-    found += [f"the {group} set was not sealed" for group in described["documents"] if group not in cell["documents"]]
-    for group, told in cell["documents"].items():
-        if root(told["commitments"]) != told["root"]:
-            found.append(f"the root of the sealed documents of the {group} set is not theirs")
-        if told["commitments"] != described["documents"].get(group):
-            found.append(f"the documents of the {group} set are not the sealed ones")
-    report.require(
-        "seal", not found, "question, documents, models, settings, seed and versions are the sealed ones.",
-        f"not what was sealed: {'; '.join(found[:3])}.",
-    )  # fmt: skip
+    elif receipt["started"] < date:
+        report.failed("seal", f"it was made on {date}, after the audit began on {receipt['started']}.")
+    else:
+        parts = ("audit", "identity", "recipes", "thresholds")
+        found = [
+            *differences({name: cell[name] for name in parts}, {name: described[name] for name in parts}),
+            *differences(seal.predicate["versions"], audit.result["provenance"]["versions"], "versions"),
+        ]
+        if receipt["audit"] != cell["audit"]:
+            found.append(f"what the audit left when it began is of audit {receipt['audit']}")
+        found += [f"the {one} set was not sealed" for one in described["documents"] if one not in cell["documents"]]
+        for group, told in cell["documents"].items():
+            if root(told["commitments"]) != told["root"]:
+                found.append(f"the root of the sealed documents of the {group} set is not theirs")
+            if told["commitments"] != described["documents"].get(group):
+                found.append(f"the documents of the {group} set are not the sealed ones")
+        report.require_none(
+            "seal", found, "question, documents, models, settings, seed and versions are the sealed ones.",
+            "not what was sealed: ",
+        )  # fmt: skip
 
 
 # The documents --------------------------------------------------------------------------------------------------------
@@ -254,12 +226,8 @@ def check_documents(audit: Audit, report: Report) -> None:
     if audit.statistics["num_documents"] != number:
         wrong.append(f"the result counts {audit.statistics['num_documents']} documents, and {number} are scored")
     total = sum(map(len, excluded.values()))
-    report.require(
-        "documents", not wrong,
-        f"{', '.join(f'{len(ones)} of the {name} set' for name, ones in committed.items())} are committed to; "
-        f"{total} are excluded, with reasons.",
-        f"{'; '.join(wrong)}.",
-    )  # fmt: skip
+    sizes = ", ".join(f"{len(ones)} of the {name} set" for name, ones in committed.items())
+    report.require_none("documents", wrong, f"{sizes} are committed to; {total} are excluded, with reasons.")
 
 
 def check_opened(audit: Audit, documents: Mapping[str, str], secret: bytes, report: Report) -> None:
@@ -279,28 +247,14 @@ def check_opened(audit: Audit, documents: Mapping[str, str], secret: bytes, repo
 
 
 def _check_sizes(audit: Audit, texts: Mapping[str, str], report: Report) -> None:
-    """The compressed sizes by which scores were divided. Other makes of zlib compress a little otherwise."""
-    name = f"{audit.folder}/texts.parquet"
-    if name not in audit.files:
-        return
-    table = table_of(audit.files, name)
-    stated = dict(zip(table["document"], table["zlib_bytes"].tolist(), strict=True))
+    """Other makes of zlib compress a little otherwise."""
+    stated = audit.sizes
     found = {one: len(zlib.compress(texts[one].encode("utf-8", "surrogatepass"))) for one in stated if one in texts}
-    wrong = [one for one, size in found.items() if abs(size - stated[one]) > 4 + ZLIB_ROOM * size]
-    if wrong:
-        one = wrong[0]
-        report.failed(
-            "compressed sizes", f"of document {one[:12]}, {stated[one]} is stated and {found[one]} comes out."
-        )
-    elif found:
-        report.ok("compressed sizes", f"those of {len(found)} of {len(stated)} texts, within {ZLIB_ROOM:.0%}.")
-
-
-def secret_of(content: bytes, name: str) -> bytes:
-    import json
-
-    try:
-        secret = bytes.fromhex(json.loads(content)["key"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise Refused(f"{name} does not hold the secret of commitments ({error}).") from error
-    return secret
+    wrong = [
+        f"of document {one[:12]}, {stated[one]} is stated and {size} comes out"
+        for one, size in found.items()
+        if abs(size - stated[one]) > 4 + ZLIB_ROOM * size
+    ]
+    if found:
+        told = f"those of {len(found)} of {len(stated)} texts, within {ZLIB_ROOM:.0%}."
+        report.require_none("compressed sizes", wrong, told)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Kind = Literal["ok", "FAILED", "not checked"]
 
 CLOSE = 1e-9  # relative: what other processors and libraries round otherwise
-ARITHMETIC = "statistic, interval, p and verdict"
 
 
 @dataclass(frozen=True)
@@ -16,6 +16,7 @@ class Line:
     kind: Kind
     what: str
     told: str
+    as_stated: bool = False  # of the answer of an audit, which was not recomputed
 
     def __str__(self) -> str:
         return f"{self.kind:12} {self.what}: {self.told}"
@@ -41,33 +42,32 @@ class Report:
     def unchecked(self, what: str, why: str) -> None:
         self._add("not checked", what, why)
 
-    def taken_as_stated(self, why: str) -> None:
-        """The answer of an audit was not recomputed at all."""
-        self.unchecked(ARITHMETIC, f"{why}; they are taken as stated")
+    def taken_as_stated(self, why: str, what: str = "statistic, interval, p and verdict") -> None:
+        """The answer of an audit was not recomputed."""
+        self._add("not checked", what, f"{why}; they are taken as stated", as_stated=True)
 
-    def _add(self, kind: Kind, what: str, told: str) -> None:
-        self.lines.append(Line(kind, f"{self.where}, {what}" if self.where else what, told))
+    def _add(self, kind: Kind, what: str, told: str, *, as_stated: bool = False) -> None:
+        self.lines.append(Line(kind, f"{self.where}, {what}" if self.where else what, told, as_stated))
 
     def require(self, what: str, holds: bool, told: str, otherwise: str) -> bool:
-        if holds:
-            self.ok(what, told)
-        else:
-            self.failed(what, otherwise)
+        self._add("ok" if holds else "FAILED", what, told if holds else otherwise)
         return holds
 
-    def numbers(
-        self, what: str, pairs: dict[str, tuple[Any, Any]], told: str, *, tolerance: float = CLOSE
-    ) -> bool:  # fmt: skip
+    def require_none(self, what: str, problems: Sequence[str], told: str, before: str = "") -> bool:
+        """before: what is said before the problems."""
+        more = f"; and {len(problems) - 3} more" if len(problems) > 3 else ""
+        return self.require(what, not problems, told, f"{before}{'; '.join(problems[:3])}{more}.")
+
+    def numbers(self, what: str, pairs: dict[str, tuple[Any, Any]], told: str, *, tolerance: float = CLOSE) -> None:
         """pairs: name -> (stated, found). Undefined numbers are None."""
         wrong = {name: pair for name, pair in pairs.items() if not agree(*pair, tolerance=tolerance)}
         if wrong:
             name, (stated, found) = next(iter(wrong.items()))
             self.failed(what, f"{name} is stated as {shown(stated)} and comes out as {shown(found)} ({told}).")
-            return False
+            return
         exactly = all(agree(*pair, tolerance=0.0) for pair in pairs.values())
         digits = "to the last digit" if exactly else f"within {tolerance:g} of it"
         self.ok(what, f"{', '.join(pairs)} {told}, {digits}.")
-        return True
 
     @property
     def failures(self) -> list[Line]:
@@ -76,24 +76,21 @@ class Report:
     @property
     def num_as_stated(self) -> int:
         """Audits of which the answer was not recomputed."""
-        return sum(line.kind == "not checked" and line.what.endswith(ARITHMETIC) for line in self.lines)
+        return sum(line.as_stated for line in self.lines)
 
 
 def agree(stated: Any, found: Any, *, tolerance: float = CLOSE) -> bool:
     """Numbers within a relative tolerance (absolute below 1); None and NaN both mean undefined; else equal."""
     stated, found = (None if isinstance(one, float) and one != one else one for one in (stated, found))
-    if stated is None or found is None or isinstance(stated, str | bool) or isinstance(found, str | bool):
-        return stated is found if isinstance(stated, bool) else stated == found
     if isinstance(stated, list | tuple) and isinstance(found, list | tuple):
         pairs = zip(stated, found, strict=False)
         return len(stated) == len(found) and all(agree(*pair, tolerance=tolerance) for pair in pairs)
     if isinstance(stated, dict) and isinstance(found, dict):
-        return stated.keys() == found.keys() and all(
-            agree(stated[name], found[name], tolerance=tolerance) for name in stated
-        )
-    if not isinstance(stated, int | float) or not isinstance(found, int | float):
-        return bool(stated == found)
-    return bool(stated == found or abs(stated - found) <= tolerance * max(1.0, abs(found)))
+        names = stated.keys()
+        return names == found.keys() and all(agree(stated[name], found[name], tolerance=tolerance) for name in names)
+    if all(isinstance(one, int | float) and not isinstance(one, bool) for one in (stated, found)):
+        return bool(stated == found or abs(stated - found) <= tolerance * max(1.0, abs(found)))
+    return isinstance(stated, bool) == isinstance(found, bool) and bool(stated == found)
 
 
 def shown(value: Any) -> str:
@@ -101,3 +98,7 @@ def shown(value: Any) -> str:
         return repr(value)
     text = str(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def some(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,62 +1,141 @@
-"""The verdict and what it lets one claim, from the numbers."""
+"""What the numbers allow: gates, a verdict and its claim; and what stands against it for reasons that numbers do not
+show."""
 
 from __future__ import annotations
 
-from nonmember_verify.bundle import Audit
-from nonmember_verify.methods.conclusion import INVALID, Conclusion
-from nonmember_verify.report import Report
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
+from nonmember_verify.bundle import Audit
+from nonmember_verify.known import BOUNDS, INVALID, claim
+from nonmember_verify.report import Report, agree
+
+NON_MEMBERSHIP, MEMBERSHIP = "evidence_of_non_membership", "evidence_of_membership"
 # How the reasons begin that numbers in a bundle do not show: texts, weights, and what was found before a training.
 OTHER_REASONS = ("The reference is the target", "The health of the distilled reference was not")
 NO_RATE = ("No learning rate", "None of the learning rates")
 MOST_EXCLUDED = 0.2  # share of documents; with more, no audit is valid
 FOLDS = 5  # sets of fewer documents are not looked at for their layout
+READS_TEXT = {
+    "layout": "it looks at the layout of the documents, and the bundle holds no text",
+    "distinct": "it counts the words of the documents, and the bundle holds no text",
+    "weights": "it looks at weights, and the bundle holds none",
+}
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """decision: that the numbers allow.   words: what its claim is completed with; None where that is not known here.
+    stated_gates: gates whose numbers are taken as stated."""
+
+    decision: str
+    words: Mapping[str, Any] | None = field(default_factory=dict)
+    stated_gates: Sequence[str] = ()
 
 
 def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
-    stated = audit.result["verdict"]
-    excluded = audit.result["exclusions"]["documents"]
+    stated, decision = audit.result["verdict"], found.decision
+    allowed = None if found.words is None else claim(audit.question["method"], decision, **found.words)
     committed = audit.described["documents"]
+    num_excluded = sum(map(len, audit.result["exclusions"]["documents"].values()))
     total = sum(map(len, committed.values()))
-    share = sum(map(len, excluded.values())) / total if total else 1.0
-    decision, claim = found.decision, found.claim
     if audit.described["thresholds"]["max_excluded"] != MOST_EXCLUDED:
         report.failed("thresholds", f"more than {MOST_EXCLUDED:.0%} of documents may never be excluded.")
-    if share > MOST_EXCLUDED:
-        decision, claim = "invalid", INVALID
-    compared = [len(audit.groups[name]) for name in ("heldout", "unseen") if name in audit.groups]
-    bound = audit.described["thresholds"]["max_layout_auc"] if len(committed) > 1 else None
-    layout = audit.details.get("layout_auc")
-    if len(committed) > 1 and str(bound) != audit.described["identity"]["parts"].get("max_layout_auc", "None"):
-        report.failed("thresholds", f"the bound on layout is {bound!r}, which is not that of the question.")
-    if bound is None and audit.described["receipt"] is None and compared:
-        report.unchecked("layout", "no bound is stated for it, and no seal shows that none was asked for")
-    if bound is not None and not layout and any(min(one, len(audit.groups["suspect"])) >= FOLDS for one in compared):
-        report.failed("layout", f"it was to be looked at (at most {bound:g}), and its number is missing.")
-    if bound is not None and layout:
-        report.unchecked("layout", "how well layout alone tells the sets apart is taken as stated, since it needs text")
-        if any(auc > bound for auc in layout.values()):
-            decision, claim = "invalid", INVALID
+    if not _layout_holds(audit, report) or (num_excluded / total if total else 1.0) > MOST_EXCLUDED:
+        decision, allowed = "invalid", INVALID
     if stated["decision"] == "invalid" != decision:
-        reasons = [one for one in stated["warnings"] if one.startswith(_other_reasons(audit))]
-        if reasons:
+        ladder = audit.details.get("ladder")
+        known = (*OTHER_REASONS, *NO_RATE) if ladder and ladder["chosen"] is None else OTHER_REASONS
+        if reasons := [one for one in stated["warnings"] if one.startswith(known)]:
             report.unchecked("verdict", f"invalid, for a reason that needs text or models: {reasons[0]}")
-            decision, claim = "invalid", INVALID
+            decision, allowed = "invalid", INVALID
     report.require(
         "verdict", stated["decision"] == decision, f"{decision}, as the numbers say.",
         f"{stated['decision']} is stated, and the numbers say {decision}.",
     )  # fmt: skip
-    if claim is None:
+    if allowed is None:
         report.unchecked("claim", "its sentence is not known here")
     elif stated["decision"] == decision:
         report.require(
-            "claim", stated["allowed_claim"] == claim, f'"{claim}"',
-            f"what is claimed is more, or other, than {decision} allows, which is: {claim}",
+            "claim", stated["allowed_claim"] == allowed, f'"{allowed}"',
+            f"what is claimed is more, or other, than {decision} allows, which is: {allowed}",
         )  # fmt: skip
     if found.stated_gates:
         report.unchecked("verdict", f"as far as it hangs on {', '.join(found.stated_gates)}, taken as stated")
 
 
-def _other_reasons(audit: Audit) -> tuple[str, ...]:
-    ladder = audit.details.get("ladder")
-    return (*OTHER_REASONS, *NO_RATE) if ladder and ladder["chosen"] is None else OTHER_REASONS
+def _layout_holds(audit: Audit, report: Report) -> bool:
+    """Whether layout alone tells the sets apart no better than the question allows."""
+    committed = audit.described["documents"]
+    compared = [len(audit.groups[name]) for name in ("heldout", "unseen") if name in audit.groups]
+    bound = audit.described["thresholds"]["max_layout_auc"] if len(committed) > 1 else None
+    layout = audit.details.get("layout_auc")
+    if len(committed) > 1 and str(bound) != audit.described["identity"]["parts"].get("max_layout_auc", "None"):
+        report.failed("thresholds", f"the bound on layout is {bound!r}, which is not that of the question.")
+    if bound is None:
+        if audit.described["receipt"] is None and compared:
+            report.unchecked("layout", "no bound is stated for it, and no seal shows that none was asked for")
+    elif layout:
+        report.unchecked("layout", "how well layout alone tells the sets apart is taken as stated, since it needs text")
+        return all(auc <= bound for auc in layout.values())
+    elif any(min(one, len(audit.groups["suspect"])) >= FOLDS for one in compared):
+        report.failed("layout", f"it was to be looked at (at most {bound:g}), and its number is missing.")
+    return True
+
+
+# Gates ----------------------------------------------------------------------------------------------------------------
+
+
+def gates_hold(
+    audit: Audit, found: Mapping[str, float | None], expected: set[str], report: Report
+) -> tuple[bool, list[str]]:  # fmt: skip
+    """Whether all gates of the result hold, by the numbers found here where there are any; and which are taken as
+    stated. found: name -> number.   expected: gates that must be there."""
+    stated: Mapping[str, Any] = audit.details.get("gates", {})
+    if missing := expected - set(stated):
+        report.failed("gates", f"{', '.join(sorted(missing))} is missing, though the question has its bound.")
+    return _hold(audit, stated, found, report, "gates")
+
+
+def _hold(
+    audit: Audit, stated: Mapping[str, Any], found: Mapping[str, float | None], report: Report, what: str
+) -> tuple[bool, list[str]]:  # fmt: skip
+    wrong, bounds = [], audit.settings["gates"]
+    for name, gate in stated.items():
+        if name not in BOUNDS:  # of a later version
+            continue
+        value, bound, upper = gate["value"], gate["bound"], gate["upper"]
+        if name in found and not agree(value, found[name], tolerance=1e-7):
+            wrong.append(f"{name} is stated as {value!r} and comes out as {found[name]!r}")
+        asked = next((one for one in BOUNDS[name] if one in bounds), None)
+        if asked is None or (bound, upper) != (bounds[asked], asked.startswith("max_")):
+            wrong.append(f"{name} has the bound {bound!r}, which is not that of the question")
+        if (value is not None and (value < bound if upper else value > bound)) != gate["passed"]:
+            wrong.append(f"{name} is {value!r} with the bound {bound!r}, and passed is {gate['passed']}")
+    recomputed = [name for name in stated if name in found and name in BOUNDS]
+    if wrong or recomputed:
+        report.require_none(what, wrong, f"{', '.join(recomputed)} from the scores, and whether they hold.")
+    taken = [name for name in stated if name not in recomputed]
+    for name in taken:
+        known = "its number is taken as stated" if name in BOUNDS else "it is unknown to this verifier"
+        report.unchecked(f"gate {name}", READS_TEXT.get(name, known))
+    return all(gate["passed"] for gate in stated.values()) and not wrong, taken
+
+
+def shams_hold(
+    audit: Audit, found: Mapping[str, Mapping[str, float]], report: Report, expected: bool
+) -> bool:  # fmt: skip
+    """Whether the gates refuse every sham, by the numbers found here."""
+    stated: Mapping[str, Any] = audit.details["shams"]
+    if expected and len(stated) < 2:
+        report.failed("shams", "the gates were to be put to two shams, and they are not there.")
+        return False
+    refused = True
+    for name, told in stated.items():
+        _hold(audit, told["gates"], found[name], report, f"sham {name}")
+        by_gates = any(not gate["passed"] for gate in told["gates"].values())
+        if by_gates != told["refused"]:
+            report.failed(f"sham {name}", f"refused is {told['refused']}, and its gates say {by_gates}.")
+        refused &= by_gates
+    return refused

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 from nonmember_verify.archive import ENVELOPE, Refused, read
 from nonmember_verify.bundle import Audit
 from nonmember_verify.certificates import SIGSTORE, Confirm, check_certificate
-from nonmember_verify.envelope import Signed, opened, sha256, unread
+from nonmember_verify.envelope import PREDICATE, Signed, opened, sha256, unread
 from nonmember_verify.page import PAGE, check_page
-from nonmember_verify.report import Report
-from nonmember_verify.statement import PREDICATE
+from nonmember_verify.report import Report, some
 
 if TYPE_CHECKING:
-    from nonmember_verify.observations import Tables
+    from nonmember_verify.scores import Tables
 
 FORMAT = 1  # of a bundle
 SCHEMA_VERSION = 2  # of result.json
 FILES = re.compile(
-    r"statement\.(dsse|sigstore)\.json|seal\.json|observations\.json|page\.html|(tokens|embeddings)/[0-9a-f]{16}\.parquet|"
+    r"statement\.(dsse|sigstore)\.json|seal\.json|observations\.json|page\.html|tokens/[0-9a-f]{16}\.parquet|"
     r"audits/[0-9]{3,}/(audit\.json|result\.json|(scores|distribution|answers|texts)\.parquet)"
 )
 # What reading raises where values are not what a bundle holds.
@@ -33,23 +32,23 @@ BROKEN = (
 
 @dataclass(frozen=True)
 class Given:
-    """What the checker has beside the bundle. fingerprint: of the key that should have signed.   documents: id -> text
-    of what should be the committed documents.   secret: of the commitments.   model, reference: folders of the target
-    and of the reference.   observe: has the target read `num_documents` documents again.   retrain: distils the
-    reference again, and has it read as many.   identity, issuer: who should have signed with Sigstore, and who knows
-    them.   confirm: asks Sigstore's library."""
+    """What the checker has beside the bundle."""
 
-    fingerprint: str | None = None
-    documents: Mapping[str, str] = field(default_factory=dict)
-    secret: bytes | None = None
-    model: Path | None = None
-    num_documents: int = 8
-    observe: Again | None = None
+    fingerprint: str | None = None  # of the key that should have signed
+    documents: Mapping[str, str] = field(default_factory=dict)  # id -> text of what should be the committed documents
+    secret: bytes | None = None  # of the commitments
+    model: Path | None = None  # folder of the target
+    num_documents: int = 8  # that are read again
+    observe: Again | None = None  # has the target read documents again
     reference: Path | None = None
-    retrain: Again | None = None
-    identity: str | None = None
-    issuer: str | None = None
-    confirm: Confirm | None = None
+    retrain: Again | None = None  # distils the reference again, and has it read documents
+    identity: str | None = None  # who should have signed with Sigstore
+    issuer: str | None = None  # who knows them
+    confirm: Confirm | None = None  # asks Sigstore's library
+
+    @property
+    def has_documents(self) -> bool:
+        return bool(self.documents) and self.secret is not None
 
 
 Again = Callable[[Mapping[str, bytes], list[Audit], Given, Report], None]
@@ -57,6 +56,9 @@ Again = Callable[[Mapping[str, bytes], list[Audit], Given, Report], None]
 
 def verify(path: Path, given: Given) -> Report:
     """A line for each check. What cannot even be read is a failure, and the last one."""
+    from nonmember_verify.questions import check_seal
+    from nonmember_verify.scores import Tables
+
     report = Report()
     try:
         files = read(path)
@@ -68,9 +70,6 @@ def verify(path: Path, given: Given) -> Report:
             report.taken_as_stated(f"format {form!r} of a bundle is unknown to this verifier")
             return report
         audits = _audits(files, signed, report)
-        from nonmember_verify.observations import Tables
-        from nonmember_verify.questions import check_seal
-
         seal, tables = check_seal(files, audits, signed, report), Tables(files)
         check_audits(tables, audits, report, observed=given.model is not None, retrained=given.reference is not None)
         _check_given(files, audits, given, report)
@@ -82,6 +81,74 @@ def verify(path: Path, given: Given) -> Report:
     return report
 
 
+# The statement and its files ------------------------------------------------------------------------------------------
+
+
+def _check_statement(files: Mapping[str, bytes], given: Given, report: Report) -> Signed:
+    if ENVELOPE not in files:
+        raise Refused(f"{ENVELOPE} is missing: nothing is signed.")
+    try:
+        signed = opened(files[ENVELOPE], PREDICATE, "The statement")
+    except ValueError as error:
+        raise Refused(str(error)) from error
+    if given.fingerprint is None:
+        report.ok("signature", f"by {signed.fingerprint}.")
+        report.unchecked(
+            "signer", "whose key that is; compare its fingerprint with one that you had otherwise (--signer FILE.pub)"
+        )
+    else:
+        report.require(
+            "signature", given.fingerprint == signed.fingerprint, f"by the key you named, {signed.fingerprint}.",
+            f"by another key ({signed.fingerprint}) than you named ({given.fingerprint}).",
+        )  # fmt: skip
+    check_certificate(files, given.identity, given.issuer, given.confirm, report)
+    stated = {one["name"]: one["digest"]["sha256"] for one in signed.statement["subject"]}
+    found = {name: sha256(content) for name, content in files.items() if name not in (ENVELOPE, SIGSTORE)}
+    problems = [
+        f"{name} is missing" if name not in found else f"{name} was changed after it was signed"
+        for name in sorted(stated)
+        if found.get(name) != stated[name]
+    ] + [f"{name} is there and was not signed" for name in sorted(found.keys() - stated.keys())]
+    report.require_none("files", problems, f"all {len(stated)} have the signed hashes.")
+    return signed
+
+
+def _check_names(files: Mapping[str, bytes], report: Report) -> None:
+    """Apart from the page a bundle holds data alone, and of those only what checks read."""
+    opened_elsewhere = [name for name in files if not name.endswith((".json", ".parquet")) and name != PAGE]
+    if opened_elsewhere:
+        report.failed("files", f"a bundle holds no {opened_elsewhere[0]}, which no check reads: do not open it.")
+    if strange := [name for name in files if not FILES.fullmatch(name) and name not in opened_elsewhere]:
+        report.unchecked("further files", f"{some(strange)}, which this verifier does not know or does not read")
+
+
+def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[Audit]:
+    listed: list[Mapping[str, Any]] = list(signed.predicate["audits"])
+    folders = {name.split("/")[1] for name in files if name.startswith("audits/")}
+    audits = [Audit(one["folder"], files) for one in listed]
+    wrong = []
+    if folders != {one["folder"].removeprefix("audits/") for one in listed} or len(folders) != len(listed):
+        wrong.append("the audits in the archive are not those of the statement")
+    for one, audit in zip(listed, audits, strict=True):
+        found = {
+            "cell": audit.cell,
+            "audit": audit.described["audit"],
+            "method": audit.question["method"],
+            "decision": audit.result["verdict"]["decision"],
+        }
+        wrong += [
+            f"{name} of {one['folder']} is {value!r} in its files and {one[name]!r} in the statement"
+            for name, value in found.items()
+            if one[name] != value
+        ]
+    described = some([f"{one['cell']} by {one['method']}, {one['decision']}" for one in listed])
+    report.require_none("statement", wrong, f"of {len(audits)} audits, which are those in the files ({described}).")
+    return audits
+
+
+# Audits ---------------------------------------------------------------------------------------------------------------
+
+
 def check_audits(
     tables: Tables, audits: list[Audit], report: Report, *, observed: bool = False, retrained: bool = False
 ) -> None:
@@ -89,18 +156,18 @@ def check_audits(
     as well, and the reference distilled again."""
     for audit in audits:
         own = report.under(audit.cell if len(audits) > 1 else "")
+        trained = []
         try:
             _check_audit(audit, tables, own)
             trained = [role for role, recipe in audit.described["recipes"].items() if "teacher" in recipe]
         except BROKEN as error:
             own.failed("result", f"it lacks what a result of its method has ({type(error).__name__}: {error}).")
-            trained = []
         _tell_unread(own, {"result.json": audit.result, "audit.json": audit.described})
         if left := [role for role in trained if not (retrained and is_distilled(role))]:
             again = "training it again from them would show it"
             if any(map(is_distilled, left)):
                 again = "--reference distils the target's distilled reference again"
-            own.unchecked("training", f"that {_some(left)} came from the stated recipes; {again}")
+            own.unchecked("training", f"that {some(left)} came from the stated recipes; {again}")
         if not observed:
             own.unchecked("observation", "that the models said what is stated; --model observes documents again")
 
@@ -110,8 +177,8 @@ def _check_audit(audit: Audit, tables: Tables, report: Report) -> None:
     on it is recomputed."""
     from nonmember_verify.known import unknown_of
     from nonmember_verify.methods import METHODS
-    from nonmember_verify.observations import check_scores
     from nonmember_verify.questions import check_documents, check_question
+    from nonmember_verify.scores import check_scores
     from nonmember_verify.verdicts import check_verdict
 
     if (version := audit.result["schema_version"]) != SCHEMA_VERSION:
@@ -141,103 +208,36 @@ def is_distilled(role: str) -> bool:
     return role.split("/")[0] == "distilled"
 
 
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-def _check_names(files: Mapping[str, bytes], report: Report) -> None:
-    """Apart from the page a bundle holds data alone, and of those only what checks read."""
-    opened_elsewhere = [name for name in files if not name.endswith((".json", ".parquet")) and name != PAGE]
-    if opened_elsewhere:
-        report.failed("files", f"a bundle holds no {opened_elsewhere[0]}, which no check reads: do not open it.")
-    if strange := [name for name in files if not FILES.fullmatch(name) and name not in opened_elsewhere]:
-        report.unchecked("further files", f"{_some(strange)}, which this verifier does not know and does not read")
-
-
-def _check_statement(files: Mapping[str, bytes], given: Given, report: Report) -> Signed:
-    if ENVELOPE not in files:
-        raise Refused(f"{ENVELOPE} is missing: nothing is signed.")
-    try:
-        signed = opened(files[ENVELOPE], PREDICATE, "The statement")
-    except ValueError as error:
-        raise Refused(str(error)) from error
-    if given.fingerprint is None:
-        report.ok("signature", f"by {signed.fingerprint}.")
-        report.unchecked(
-            "signer", "whose key that is; compare its fingerprint with one that you had otherwise (--signer FILE.pub)"
-        )
-    else:
-        report.require(
-            "signature", given.fingerprint == signed.fingerprint, f"by the key you named, {signed.fingerprint}.",
-            f"by another key ({signed.fingerprint}) than you named ({given.fingerprint}).",
-        )  # fmt: skip
-    check_certificate(files, given.identity, given.issuer, given.confirm, report)
-    stated = {one["name"]: one["digest"]["sha256"] for one in signed.statement["subject"]}
-    there = {name: sha256(content) for name, content in files.items() if name not in (ENVELOPE, SIGSTORE)}
-    changed = sorted(name for name in stated.keys() & there.keys() if stated[name] != there[name])
-    missing, strange = sorted(stated.keys() - there.keys()), sorted(there.keys() - stated.keys())
-    problems = [
-        *(f"{name} was changed after it was signed" for name in changed),
-        *(f"{name} is missing" for name in missing),
-        *(f"{name} is there and was not signed" for name in strange),
-    ]
-    report.require(
-        "files", not problems, f"all {len(stated)} have the signed hashes.",
-        f"{'; '.join(problems[:3])}{f'; and {len(problems) - 3} more' if len(problems) > 3 else ''}.",
-    )  # fmt: skip
-    return signed
-
-
-def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[Audit]:
-    listed: list[Mapping[str, Any]] = list(signed.predicate["audits"])
-    folders = {name.split("/")[1] for name in files if name.startswith("audits/")}
-    audits = [Audit(one["folder"], files) for one in listed]
-    wrong = []
-    if folders != {one["folder"].removeprefix("audits/") for one in listed} or len(folders) != len(listed):
-        wrong.append("the audits in the archive are not those of the statement")
-    for one, audit in zip(listed, audits, strict=True):
-        told = {
-            "cell": audit.cell,
-            "audit": audit.described["audit"],
-            "method": audit.question["method"],
-            "decision": audit.result["verdict"]["decision"],
-        }
-        wrong += [
-            f"{name} of {one['folder']} is {value!r} in its files and {one[name]!r} in the statement"
-            for name, value in told.items()
-            if one[name] != value
-        ]
-    described = [f"{one['cell']} by {one['method']}, {one['decision']}" for one in listed]
-    those = f"of {len(audits)} audits, which are those in the files ({_some(described)})."
-    report.require("statement", not wrong, those,
-                   f"{'; '.join(wrong[:3])}.")  # fmt: skip
-    return audits
+# What the checker has -------------------------------------------------------------------------------------------------
 
 
 def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, report: Report) -> None:
     from nonmember_verify.questions import check_opened
 
-    if not given.documents and given.secret is None:
-        report.unchecked("text of the documents", "needs --documents and --secret")
-    elif not given.documents or given.secret is None:
+    if given.has_documents:
+        for audit in audits:
+            check_opened(
+                audit, given.documents, given.secret or b"", report.under(audit.cell if len(audits) > 1 else "")
+            )
+    elif given.documents or given.secret is not None:
         report.failed(
             "text of the documents", "not looked at as was asked: it needs --documents and --secret together."
         )
     else:
-        for audit in audits:
-            own = report.under(audit.cell if len(audits) > 1 else "")
-            check_opened(audit, given.documents, given.secret, own)
-    asked = (("model", given.model, given.observe), ("reference", given.reference, given.retrain))
-    for name, folder, check in asked:
+        report.unchecked("text of the documents", "needs --documents and --secret")
+    for name, folder, check in (
+        ("model", given.model, given.observe),
+        ("reference", given.reference, given.retrain),
+    ):
         if folder is None:
             continue
         if check is None:
-            report.failed(
-                name, f"not looked at: --{name} needs the whole package nonmember, which is not installed here."
-            )
-        elif not given.documents or given.secret is None:
-            report.failed(name, f"not looked at: --{name} needs --documents and --secret.")
+            needs = f"--{name} needs the whole package nonmember, which is not installed here"
+        elif not given.has_documents:
+            needs = f"--{name} needs --documents and --secret"
         elif given.model is None:
-            report.failed(name, "not looked at: --reference needs the folder of the target as well (--model).")
+            needs = "--reference needs the folder of the target as well (--model)"
         else:
             check(files, audits, given, report)
+            continue
+        report.failed(name, f"not looked at: {needs}.")

@@ -40,15 +40,13 @@ from nonmember.audits.keys import audit_keys
 from nonmember.corpora import Shuffled
 from nonmember.evidence.bundle import archived, as_json, as_table
 from nonmember.evidence.gathering import Choice, gather
-from nonmember.evidence.seal import PREDICATE as SEAL_PREDICATE
 from nonmember.evidence.seal import Seal, cell_of_seal, write_seal
 from nonmember.evidence.signing import Key
 from nonmember.methods import PairedT
 from nonmember.scores import MinKPlusPlus
 from nonmember_verify.archive import ENVELOPE
-from nonmember_verify.envelope import opened, sha256
+from nonmember_verify.envelope import PREDICATE, SEAL_PREDICATE, opened, sha256
 from nonmember_verify.questions import key_hash
-from nonmember_verify.statement import PREDICATE
 
 Files = dict[str, bytes]
 OTHER_KEY = Key(Ed25519PrivateKey.from_private_bytes(bytes(32)))

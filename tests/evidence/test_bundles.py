@@ -9,9 +9,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from doctored import RESULT, edited, plain, put, written
+from doctored import RESULT, edited, plain, put, require_found, written
 from made_up_audits import SECRET, Chat, audited, builder, bundled, checked, gathered
-from made_up_questions import CLOZE, DOSE, KDS, PRISM, audit, decop, named, texts
+from made_up_questions import CLOZE, DOSE, PRISM, audit, decop, every, named, texts
 
 import tiny
 from nonmember.audits.keys import audit_keys
@@ -22,8 +22,8 @@ from nonmember.evidence.redaction import Redaction, require_no_text
 from nonmember.evidence.seal import cell_of_seal
 from nonmember.records import Corpus, Document
 from nonmember.reports.audit_page.write import POLICY
-from nonmember_verify.methods import kds
-from nonmember_verify.methods.conclusion import INVALID
+from nonmember_verify import cli
+from nonmember_verify.known import INVALID
 
 
 def test_the_same_audits_give_the_same_bytes(tmp_path):
@@ -100,22 +100,33 @@ def test_what_cannot_be_checked_is_said_and_not_held_against_anybody(name, tmp_p
     assert any(told in one for one in said), said
 
 
-@pytest.mark.parametrize(("value", "decision"), [(-3.3, "score_only"), (1e-7, "invalid")])
-def test_a_divergence_without_its_embeddings_is_taken_as_stated(value, decision, tmp_path):
-    choice = Choice(embeddings=False)
-    files = bundled([gathered(audit(KDS), tmp_path / "run", choice)], tmp_path / "honest", choice)
-    assert not any(name.startswith("embeddings/") for name in files)
-    report = checked(written(edited(RESULT, put("statistics", "value", value))(files), tmp_path / "bundle"))
-    assert any("(--with-embeddings)" in line.told for line in report.lines if line.kind == "not checked")
-    found = [line.told for line in report.failures]
-    assert found == [] if decision == "score_only" else ["score_only is stated, and the numbers say invalid."]
+@pytest.mark.parametrize("name", ["decop baselines", "fsd", "kds", "rank agreement", "rank shift"])
+def test_numbers_that_no_verdict_rests_on_are_said_to_be_unchecked(name, tmp_path, capsys):
+    """And a verdict or a claim that such a method cannot have is found."""
+    files = bundled([gathered(dict(every())[name], tmp_path / "run")], tmp_path / "honest")
+    other = edited(RESULT, put("statistics", "value", 0.123))(files)
+    for path in (tmp_path / "honest", written(other, tmp_path / "other")):
+        report = checked(path)
+        assert not report.failures
+        (line,) = [line for line in report.lines if line.as_stated]
+        assert line.told.startswith("no verdict rests on the numbers of")
+        assert any(
+            "statistics.value" in line.told for line in report.lines if line.what == "fields that no check reads"
+        )
+        assert cli.main([str(path)]) == 3
+        assert "Verified in part" in capsys.readouterr().out
+    for place, value, sentence in (
+        ("decision", "evidence_of_membership", "evidence_of_membership is stated, and the numbers say score_only"),
+        ("decision", "evidence_of_non_membership", "and the numbers say score_only"),
+        ("allowed_claim", "It was read.", "what is claimed is more, or other"),
+    ):
+        require_found(written(edited(RESULT, put("verdict", place, value))(files), tmp_path / "lie"), sentence)
 
 
-def test_distances_of_too_many_documents_are_taken_as_stated(tmp_path, monkeypatch):
-    monkeypatch.setattr(kds, "MOST_DOCUMENTS", 39)
+def test_embeddings_are_said_to_be_unread(tmp_path):
     report = checked(written(plain("kds"), tmp_path / "bundle"))
     assert not report.failures
-    assert any(line.told.startswith("40 documents are more than fit") for line in report.lines)
+    assert any("embeddings/" in line.told for line in report.lines if line.what == "further files")
 
 
 def test_which_sets_of_documents_were_not_given_is_said(tmp_path):

@@ -46,11 +46,9 @@ from made_up_questions import texts
 import nonmember_verify.verify
 from marks import slow
 from nonmember.evidence.bundle import as_json
-from nonmember.evidence.seal import PREDICATE as SEAL_PREDICATE
 from nonmember_verify.archive import ENVELOPE
-from nonmember_verify.envelope import opened
+from nonmember_verify.envelope import PREDICATE, SEAL_PREDICATE, opened
 from nonmember_verify.report import Report
-from nonmember_verify.statement import PREDICATE
 from nonmember_verify.verify import Given
 
 TELLS = "allowed_claim"
@@ -312,7 +310,6 @@ def declared(report: Report, file: str) -> set[str]:
     return {
         *(f"columns.{column.replace('/', '.', 1)}.tables" for names in scores for column in names.split(", ")),
         *(("provenance.keys.distilled",) if ladder else ()),
-        *(("tables",) if any("comes from are not in the bundle" in line.told for line in report.lines) else ()),
         *(name for where, _, names in parts if where == file for name in names.split(", ")),
         *(f"statistics.details.gates.{name}" for name in gates),
         *(("schema_version", "verdict.decision") if report.num_as_stated else ()),

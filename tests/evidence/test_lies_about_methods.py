@@ -21,7 +21,7 @@ from doctored import (
     written,
 )
 
-from nonmember_verify.methods.conclusion import INVALID
+from nonmember_verify.known import INVALID
 
 NUMBERS = ("statistics",)
 
@@ -174,7 +174,6 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         rows(SCORES, lambda one: one.update({f"{name}_no": one[name] for name in ("original", "rephrased")})),
         "evidence_of_membership is stated, and the numbers say invalid",
     ),
-    "a divergence score": ("kds", edited(RESULT, put(*NUMBERS, "value", -1.0)), "KDS is stated as -1.0"),
     "a rate that no gate let pass": (
         "ladder",
         edited(RESULT, put(*NUMBERS, "details", "ladder", "chosen", 0.001)),

@@ -37,8 +37,8 @@ import nonmember_verify.bundle
 from nonmember.evidence.bundle import as_json, as_table
 from nonmember.reports.audit_page.write import POLICY as OURS
 from nonmember_verify import page
-from nonmember_verify.observations import SCORES as ARITHMETIC
-from nonmember_verify.observations import Tables
+from nonmember_verify.scores import SCORES as ARITHMETIC
+from nonmember_verify.scores import Tables
 
 COLUMNS = ("columns", "suspect")
 LADDER = {"chosen": 0.1, "tried": [{"learning_rate": 0.1, "passed": True, "gates": {}}]}
@@ -54,7 +54,7 @@ def rescored(change: Callable[[dict[str, Any]], None]) -> Callable[[Files], File
         for column, how in told["columns"]["suspect"].items():
             read = [tables.tokens(name) for name in how["tables"]]
             table[column] = [
-                ARITHMETIC[how["score"]["kind"]]([one[document] for one in read], how["score"], 0)
+                ARITHMETIC[how["score"]["kind"]].compute([one[document] for one in read], how["score"], 0)
                 for document in table["document"]
             ]
         return signed({**files, TOLD: as_json(told), SCORES: as_table(table)})

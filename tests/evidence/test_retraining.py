@@ -17,8 +17,7 @@ from nonmember.audits.keys import audit_keys
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.evidence.gathering import Choice, Gathered, gather
-from nonmember.evidence.observing import observer
-from nonmember.evidence.retraining import trainer
+from nonmember.evidence.repeating import observer, trainer
 from nonmember.methods import PairedT
 from nonmember.methods.prism.ladder import Ladder
 from nonmember.models import Pretrained

@@ -67,7 +67,7 @@ def main() -> None:
     )  # fmt: skip
     given = parser.parse_args()
     if given.sigstore:  # before anything is written
-        from nonmember.evidence.sigstored import PUBLISHES, require_library, signed_online
+        from nonmember.evidence.signing import PUBLISHES, require_library, signed_online
 
         require_library()
         sys.stderr.write(f"{PUBLISHES}\n")

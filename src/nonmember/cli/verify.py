@@ -11,19 +11,16 @@ from nonmember_verify.cli import main as verify
 
 def main() -> None:
     """Exit with 0 where nothing failed, 1 where something did, 2 where the words made no sense."""
-    observe: Any = None
-    retrain: Any = None
-    confirm: Any = None
+    helpers: dict[str, Any] = {}
     if any(word.startswith(("--model", "--reference")) for word in sys.argv[1:]):  # needs torch
-        from nonmember.evidence.observing import observer
-        from nonmember.evidence.retraining import trainer
+        from nonmember.evidence.repeating import observer, trainer
 
-        observe, retrain = observer(_builder), trainer(_builder)
+        helpers |= {"observe": observer(_builder), "retrain": trainer(_builder)}
     if any(word.startswith("--identity") for word in sys.argv[1:]):  # asks Sigstore's servers
-        from nonmember.evidence import sigstored
+        from nonmember.evidence.signing import confirm
 
-        confirm = sigstored.confirm
-    if status := verify(observe=observe, retrain=retrain, confirm=confirm):
+        helpers["confirm"] = confirm
+    if status := verify(**helpers):
         raise SystemExit(status)
 
 

@@ -27,16 +27,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nonmember.evidence.gathering import Choice, Gathered
-from nonmember.evidence.machine import machine
-from nonmember.evidence.question import code
+from nonmember.evidence.question import code, machine
 from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.seal import SEAL
 from nonmember.evidence.signing import Key
 from nonmember.runtime.files import replacing
 from nonmember_verify.archive import ENVELOPE
 from nonmember_verify.certificates import SIGSTORE
-from nonmember_verify.envelope import sha256
-from nonmember_verify.statement import PREDICATE
+from nonmember_verify.envelope import PREDICATE, sha256
 
 PAGE = "page.html"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every file in the archive

@@ -14,8 +14,7 @@ from nonmember.evidence.seal import SEAL
 from nonmember_verify.archive import ENVELOPE
 from nonmember_verify.bundle import Audit
 from nonmember_verify.commitments import root
-from nonmember_verify.envelope import Signed, opened, sha256
-from nonmember_verify.statement import PREDICATE, SEAL_PREDICATE
+from nonmember_verify.envelope import PREDICATE, SEAL_PREDICATE, Signed, opened, sha256
 
 METADATA = "ro-crate-metadata.json"
 FORMATS = {".json": "application/json", ".html": "text/html", ".parquet": "application/vnd.apache.parquet"}

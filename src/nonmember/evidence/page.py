@@ -20,8 +20,8 @@ from nonmember.reports.audit_page.write import POLICY
 from nonmember.reports.render.html import rendered
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult
 from nonmember_verify.bundle import NAMES, Audit
-from nonmember_verify.observations import Tables
 from nonmember_verify.report import Line, Report
+from nonmember_verify.scores import Tables
 from nonmember_verify.verify import check_audits
 
 HERE = Path(__file__).parent

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+import os
+import platform
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -75,18 +77,21 @@ def code() -> dict[str, str]:
     return {"nonmember": versions()["nonmember"], "sources": digest.hexdigest()}
 
 
-def differences(sealed: Any, asked: Any, where: str = "") -> Iterator[str]:
-    """What was sealed and is asked otherwise, by its place: "method.alpha: 0.05 was sealed, 0.1 is asked"."""
-    if isinstance(sealed, Mapping) and isinstance(asked, Mapping):
-        for name in dict.fromkeys([*sealed, *asked]):
-            yield from differences(sealed.get(name), asked.get(name), f"{where}.{name}" if where else str(name))
-    elif isinstance(sealed, list) and isinstance(asked, list) and len(sealed) == len(asked):
-        for place, (one, other) in enumerate(zip(sealed, asked, strict=True)):
-            yield from differences(one, other, f"{where}[{place}]")
-    elif sealed != asked or type(sealed) is bool is not type(asked):
-        yield f"{where}: {_short(sealed)} was sealed, {_short(asked)} is asked"
+def machine() -> dict[str, Any]:
+    """As a bundle tells of it: numbers may depend on it in their last digits, and trained weights in more."""
+    return {
+        "system": platform.system(),
+        "architecture": platform.machine(),
+        "cores": os.cpu_count(),
+        "processor": _processor(),
+    }
 
 
-def _short(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def _processor() -> str:
+    """Its name on Linux; elsewhere what Python knows, which may be nothing."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return platform.processor()
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, platform.processor())

@@ -17,17 +17,18 @@ from typing import Any
 from nonmember.artifacts import Builder
 from nonmember.audits.question import Audit
 from nonmember.audits.record import versions
-from nonmember.evidence.question import code, commitments_of, described_documents, differences, question_of
+from nonmember.evidence.question import code, commitments_of, described_documents, question_of
 from nonmember.evidence.redaction import require_no_text
 from nonmember.evidence.signing import Key, write_private
 from nonmember.runtime.files import write_text_atomically
 from nonmember_verify.commitments import KEY_BYTES
-from nonmember_verify.envelope import Signed, canonical, opened, sha256
+from nonmember_verify.envelope import SEAL_PREDICATE, Signed, canonical, opened, sha256
+from nonmember_verify.questions import differences
 
-PREDICATE = "urn:nonmember:seal:v1"
 SEAL, RECEIPT = "seal.json", "sealed.json"  # in the folder of an audit that was given one
 PRIVATE = ".private"  # what the name of the file with the secret of the commitments ends in
 TOLD = 3  # differences that a refusal names
+OTHERWISE = "{where}: {one} was sealed, {other} is asked"
 
 
 def now() -> str:
@@ -51,7 +52,7 @@ def write_seal(cells: Sequence[Mapping[str, Any]], key: Key, path: Path) -> str:
     """The seal of all these audits, none of which may be left out of a bundle. Returns the hash of the file."""
     predicate = {"date": now(), "code": code(), "versions": versions(), "cells": list(cells)}
     subject = [{"name": cell["cell"], "digest": {"sha256": sha256(canonical(cell))}} for cell in cells]
-    content = key.sign(PREDICATE, subject, predicate)
+    content = key.sign(SEAL_PREDICATE, subject, predicate)
     write_text_atomically(path, content.decode())
     return sha256(content)
 
@@ -95,7 +96,7 @@ class Seal:
         if not path.is_file():
             raise ValueError(f"There is no seal at {path}. Make one with: nonmember seal --out {path} ...")
         content = path.read_bytes()
-        return cls(path, content, opened(content, PREDICATE, f"The seal {path}"))
+        return cls(path, content, opened(content, SEAL_PREDICATE, f"The seal {path}"))
 
     @property
     def hash(self) -> str:
@@ -119,9 +120,9 @@ class Seal:
         here = {name: value for name, value in asked.items() if name not in ("cell", "audit")}
         fixed = self.signed.predicate
         found = [
-            *differences(fixed["code"], code(), "code"),
-            *differences(fixed["versions"], versions(), "versions"),
-            *differences(told, here),
+            *differences(fixed["code"], code(), "code", OTHERWISE),
+            *differences(fixed["versions"], versions(), "versions", OTHERWISE),
+            *differences(told, here, words=OTHERWISE),
         ]
         if found:
             more = f" and {len(found) - TOLD} more" if len(found) > TOLD else ""

@@ -1,4 +1,4 @@
-"""The arithmetic of each method a second time, from the scores of its documents.
+"""The arithmetic of each method a second time, from the scores of its documents, where a verdict rests on it.
 
 A method's function adds lines to a report and says what the numbers allow; what it does not look at it says as well.
 """
@@ -8,41 +8,37 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from nonmember_verify.bundle import Audit
-from nonmember_verify.methods import (
-    clearance,
-    difference_in_differences,
-    dose,
-    fsd,
-    kds,
-    llm_di,
-    mc_pdd,
-    paired_t,
-    prism,
-    simple,
-    works,
-)
-from nonmember_verify.methods.conclusion import Conclusion
+from nonmember_verify.methods import answers, clearance, dose, llm_di, prism, t_tests
 from nonmember_verify.report import Report
+from nonmember_verify.verdicts import Conclusion
 
-Recompute = Callable[[Audit, Report], Conclusion]
 
-METHODS: Mapping[str, Recompute] = {
+def only_scores(audit: Audit, report: Report) -> Conclusion:
+    """Of a method that finds evidence of nothing: its verdict and claim are checked, and not its numbers."""
+    report.taken_as_stated(
+        f"no verdict rests on the numbers of {audit.question['method']}, which are not computed here a second time",
+        "statistic, interval and p",
+    )
+    return Conclusion("invalid" if audit.result["verdict"]["decision"] == "invalid" else "score_only")
+
+
+METHODS: Mapping[str, Callable[[Audit, Report], Conclusion]] = {
     "clearance": clearance.recompute,
-    "decop": works.decop,
-    "decop_baselines": works.decop_baselines,
-    "difference_in_differences": difference_in_differences.recompute,
+    "decop": answers.decop,
+    "decop_baselines": only_scores,
+    "difference_in_differences": t_tests.difference_in_differences,
     "dose": dose.recompute,
-    "fsd": fsd.recompute,
-    "kds": kds.recompute,
+    "fsd": only_scores,
+    "kds": only_scores,
     "llm_di": llm_di.recompute,
-    "mc_pdd": mc_pdd.recompute,
-    "name_cloze": works.name_cloze,
-    "order": simple.order,
-    "pacost": simple.pacost,
-    "pacost_qa": simple.pacost,
-    "paired_t": paired_t.recompute,
-    "prefix_completion": works.prefix_completion,
+    "mc_pdd": answers.mc_pdd,
+    "name_cloze": answers.name_cloze,
+    "order": t_tests.order,
+    "pacost": t_tests.pacost,
+    "pacost_qa": t_tests.pacost,
+    "paired_t": t_tests.paired_t,
+    "prefix_completion": answers.prefix_completion,
     "prism": prism.recompute,
-    "rank_agreement": simple.rank_agreement,
-    "rank_shift": simple.rank_shift,
+    "rank_agreement": only_scores,
+    "rank_shift": only_scores,
 }

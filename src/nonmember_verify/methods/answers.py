@@ -1,22 +1,27 @@
-"""Answers of models about documents, without their text: what each was judged to be."""
+"""Methods that compare answers, or what was made of them, about suspect documents with those about clean ones: MC-PDD,
+DE-COP, name cloze, prefix completion."""
 
 from __future__ import annotations
 
 import math
 
-from nonmember_verify.bundle import Audit, table_of
+import numpy as np
+from scipy import special, stats
 
-PRECONDITION = "A precondition failed; nothing may be concluded."
+from nonmember_verify.bundle import Audit, FloatArray, table_of
+from nonmember_verify.report import Report
+from nonmember_verify.resampling import OWN_RESAMPLES, check_distribution, interval_of, room_of_p
+from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion
 
-Answers = dict[str, list[tuple[str, bool]]]
+MIN_DOCUMENTS, MIN_WORKS, MIN_PREFIX = 30, 5, 2
 
 
-def answers_of(audit: Audit, group: str, measurement: str) -> Answers:
+def _answers_of(audit: Audit, group: str, measurement: str) -> dict[str, list[tuple[str, bool]]]:
     """Scored document -> kind of each of its answers, and whether it is right."""
     if not audit.groups[group].documents:
         return {}
     table = table_of(audit.files, f"{audit.folder}/answers.parquet")
-    found: Answers = {name: [] for name in audit.groups[group].documents}
+    found: dict[str, list[tuple[str, bool]]] = {name: [] for name in audit.groups[group].documents}
     rows = zip(table["group"], table["document"], table["measurement"], table["kind"], table["correct"], strict=True)
     for of_group, document, of_measurement, kind, correct in rows:
         if of_group == group and of_measurement == measurement and document in found:
@@ -24,6 +29,185 @@ def answers_of(audit: Audit, group: str, measurement: str) -> Answers:
     return found
 
 
-def valid_share(answers: Answers) -> float:
+def _valid_share(answers: dict[str, list[tuple[str, bool]]]) -> float:
     kinds = [kind for ones in answers.values() for kind, _ in ones]
     return sum(kind in ("right", "wrong") for kind in kinds) / len(kinds) if kinds else math.nan
+
+
+def _by_unit(audit: Audit, name: str, measurement: str) -> list[list[bool]]:
+    """Of each unit whether its answers are right."""
+    answers, group = _answers_of(audit, name, measurement), audit.groups[name]
+    units: dict[int, list[bool]] = {}
+    for unit, document in zip(group.units.tolist(), group.documents, strict=True):
+        units.setdefault(unit, []).extend(correct for _, correct in answers[document])
+    return list(units.values())
+
+
+# MC-PDD ---------------------------------------------------------------------------------------------------------------
+
+
+def mc_pdd(audit: Audit, report: Report) -> Conclusion:
+    """Does the target guess specific words of one set more often than those of another?"""
+    settings, stated, rng = audit.settings, audit.statistics, audit.rng()
+    number, alpha = settings["num_resamples"], audit.alpha
+    sides = ("heldout", "suspect") if settings["reference"] == "non_member" else ("suspect", "heldout")
+    less, more = (_hits(audit, name) for name in sides)
+    p, distribution = _rates(less, more, number, rng)
+    low, high = np.quantile(distribution, (alpha, 1 - alpha))
+    difference = float(less[:, 0].sum() / less[:, 1].sum()) - float(more[:, 0].sum() / more[:, 1].sum())
+    report.numbers(
+        "statistic, interval and p",
+        {"difference": (stated["value"], difference), "p": (stated["p_value"], p),
+         "upper bound": (stated["ci_high"], float(high)), "lower bound": (audit.details["lower"], float(low))},
+        f"from {number:,} resamples with the seed",
+    )  # fmt: skip
+    check_distribution(audit, distribution, report)
+    own = np.random.Generator(np.random.Philox(len(distribution)))
+    other = _drawn_one_by_one(less, own) - _drawn_one_by_one(more, own)
+    _check_p(stated["p_value"], (1 + int((other >= -1e-12).sum())) / (OWN_RESAMPLES + 1), p, number, report)
+    invalid = False
+    for name in audit.groups:
+        asked = _answers_of(audit, name, "hits")
+        invalid |= len(asked) < MIN_DOCUMENTS or 1 - _valid_share(asked) > settings["max_invalid"]
+    if settings["control"]:
+        p_control, _ = _rates(_hits(audit, f"{sides[0]}_control"), _hits(audit, f"{sides[1]}_control"), number, rng)
+        report.numbers("control", {"p": (audit.details["control"]["p_value"], p_control)}, "with the seed")
+        invalid |= p_control < alpha
+    evidence = MEMBERSHIP if settings["reference"] == "non_member" else NON_MEMBERSHIP
+    return Conclusion("invalid" if invalid else evidence if p < alpha else "inconclusive")
+
+
+def _hits(audit: Audit, name: str) -> np.ndarray:
+    """[units, 2] hits and questions."""
+    return np.array([[sum(ones), len(ones)] for ones in _by_unit(audit, name, "hits")], dtype=np.int64)
+
+
+def _rates(less: np.ndarray, more: np.ndarray, number: int, rng: np.random.Generator) -> tuple[float, FloatArray]:
+    """p and the resampled differences, units of a kind drawn together."""
+    sums = []
+    for side in (less, more):
+        kinds, counts = np.unique(side, axis=0, return_counts=True)
+        sums.append((rng.multinomial(len(side), counts / counts.sum(), size=number) @ kinds).T)
+    (hits, asked), (other_hits, other_asked) = sums
+    reached = int((hits * other_asked >= other_hits * asked).sum())
+    return (1 + reached) / (number + 1), np.asarray(hits / asked - other_hits / other_asked)
+
+
+def _drawn_one_by_one(side: np.ndarray, rng: np.random.Generator) -> FloatArray:
+    rows = side[rng.integers(len(side), size=(OWN_RESAMPLES, len(side)))].sum(axis=1)
+    return np.asarray(rows[:, 0] / rows[:, 1])
+
+
+def _check_p(stated: float, own: float, p: float, number: int, report: Report) -> None:
+    """own: p by draws of the verifier's own.   p: with the seed, from `number` draws."""
+    report.require(
+        "p, by other draws", abs(own - stated) <= room_of_p(p, number), f"p is {own:.4f} with the verifier's own.",
+        f"p is {own:.4f} with the verifier's own draws, and {stated:.4f} is stated.",
+    )  # fmt: skip
+
+
+# Works ----------------------------------------------------------------------------------------------------------------
+
+
+def decop(audit: Audit, report: Report) -> Conclusion:
+    settings = audit.settings
+    if settings["calibrate"]:
+        report.unchecked(
+            "statistic, interval and p", "calibration needs the letters' probabilities, which are not here"
+        )
+        return Conclusion(audit.result["verdict"]["decision"], None)
+    works, invalid = [], False
+    for name in ("suspect", "heldout"):
+        units = _by_unit(audit, name, "decop")
+        invalid |= _valid_share(_answers_of(audit, name, "decop")) < settings["min_valid_share"]
+        invalid |= len(units) < MIN_WORKS
+        works.append(np.array([float(np.mean(ones)) for ones in units if ones]))
+    if any(len(one) < 2 for one in works):
+        return Conclusion("invalid")
+    decision = _compared(audit, works[0], works[1], report)
+    return Conclusion("invalid" if invalid else decision)
+
+
+def name_cloze(audit: Audit, report: Report) -> Conclusion:
+    groups = {name: one for name, one in audit.groups.items() if name in ("suspect", "heldout")}
+    works = [one.by_unit(one.values["cloze"]) if len(one) else np.zeros(0) for one in groups.values()]
+    hits = round(float(groups["suspect"].values["cloze"].sum()))
+    report.unchecked("share of answers as told", "whether answers are single words needs their text")
+    invalid = any(len(one) < MIN_WORKS for one in works) or any(
+        audit.details[name]["num_documents"]
+        and audit.details[name]["share_as_told"] < audit.settings["min_valid_share"]
+        for name in groups
+    )
+    decision = "score_only"
+    if len(works) == 2 and min(map(len, works)) >= 2:
+        found = _compared(audit, works[0], works[1], report)
+        decision = "inconclusive" if found == "invalid" else found
+    else:
+        report.numbers("statistic", {"share": (audit.statistics["value"], float(works[0].mean()))}, "from the answers")
+    told = f"{hits} of {len(groups['suspect'])} names were given."
+    return Conclusion("invalid" if invalid else decision, {"found": told})
+
+
+def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Report) -> str:
+    """The verdict of Welch's two-sided test on the means of works; invalid where nothing varies."""
+    stated, number = audit.statistics, audit.settings["num_resamples"]
+    rng = audit.rng()
+    drawn = [one[rng.integers(len(one), size=(number, len(one)))].mean(axis=1) for one in (first, second)]
+    distribution = drawn[0] - drawn[1]
+    low, high = interval_of(distribution, audit.alpha)
+    difference, p = float(first.mean() - second.mean()), None
+    if max(np.ptp(first), np.ptp(second)) > 1e-15:
+        p = float(stats.ttest_ind(first, second, equal_var=False).pvalue)
+    report.numbers(
+        "statistic, interval and p",
+        {"difference": (stated["value"], difference), "p": (stated["p_value"], p),
+         "low": (stated["ci_low"], low), "high": (stated["ci_high"], high)},
+        f"from the answers, {number:,} resamples with the seed",
+    )  # fmt: skip
+    check_distribution(audit, distribution, report)
+    report.unchecked("interval, by other draws", "no verdict rests on it; only a seal shows that no seed was chosen")
+    if p is None:
+        return "invalid"
+    return MEMBERSHIP if p < audit.alpha and difference > 0 else "inconclusive"
+
+
+def prefix_completion(audit: Audit, report: Report) -> Conclusion:
+    groups, stated = audit.groups, audit.statistics
+    values = groups["suspect"].values["completion"]
+    hits, number, alpha = round(float(values.sum())), len(values), audit.alpha
+    # Clopper and Pearson's bounds, from the incomplete beta function.
+    low = float(special.betaincinv(hits, number - hits + 1, alpha / 2)) if hits else 0.0
+    high = float(special.betaincinv(hits + 1, number - hits, 1 - alpha / 2)) if hits < number else 1.0
+    report.numbers(
+        "statistic and interval",
+        {"share": (stated["value"], hits / number), "low": (stated["ci_low"], low), "high": (stated["ci_high"], high)},
+        "from the answers", tolerance=1e-8,
+    )  # fmt: skip
+    decision = "score_only"
+    if "heldout" in groups:
+        works = [one.by_unit(one.values["completion"]) for one in groups.values()]
+        decision = MEMBERSHIP if _permuted(audit, works[0], works[1], report) < alpha else "inconclusive"
+    if any(len(one) < MIN_PREFIX for one in groups.values()):
+        decision = "invalid"
+    return Conclusion(decision, {"found": f"{hits} of {number} passages were reproduced."})
+
+
+def _permuted(audit: Audit, first: FloatArray, second: FloatArray, report: Report) -> float:
+    stated, number = audit.statistics["p_value"], audit.settings["num_permutations"]
+    both = np.concatenate([first, second])
+    if np.isin(both, (0, 1)).all():
+        p = float(stats.hypergeom.sf(int(first.sum()) - 1, len(both), int(both.sum()), len(first)))
+        report.numbers("p", {"p": (stated, p)}, "by the hypergeometric distribution", tolerance=1e-8)
+        return p
+    p = float(
+        stats.permutation_test(
+            (first, second), lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis), vectorized=True,
+            n_resamples=number, alternative="greater", rng=audit.rng(),
+        ).pvalue
+    )  # fmt: skip
+    report.numbers("p", {"p": (stated, p)}, "by permutations with the seed")
+    rng = np.random.Generator(np.random.Philox(len(both)))
+    orders = np.argsort(rng.random((OWN_RESAMPLES, len(both))), axis=1)[:, : len(first)]
+    reached = int((both[orders].sum(axis=1) >= first.sum() - 1e-12).sum())
+    _check_p(stated, (1 + reached) / (OWN_RESAMPLES + 1), p, number, report)
+    return p

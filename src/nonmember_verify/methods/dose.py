@@ -1,33 +1,32 @@
-"""The dose meter: how often was the set read?"""
+"""The dose meter: how often was the set read?
+
+The curve of `stats.dose_curve` and a target read off it are written down a second time, with least squares by a
+singular value decomposition.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import interpolate, optimize, stats
 
 from nonmember_verify.bundle import Audit, FloatArray
-from nonmember_verify.methods.conclusion import INVALID, MEMBERSHIP, NON_MEMBERSHIP, Conclusion, gates_hold
-from nonmember_verify.methods.curve import Between, Control, Curve, Reading
-from nonmember_verify.methods.draws import FEW, OWN_RESAMPLES, ends_agree, generator
-from nonmember_verify.ranks import correlation
 from nonmember_verify.report import Report
+from nonmember_verify.resampling import correlation
+from nonmember_verify.verdicts import MEMBERSHIP, NON_MEMBERSHIP, Conclusion, gates_hold
 
 MIN_DOCUMENTS = 30
-TAIL, WITHIN = 0.1, 1.92
-GRID = 0.01  # of the shares of partial use
+TAIL = 0.1
 TOLERANCE = 1e-6
-TAKEN = {
-    "layout": "it looks at the layout of the documents, and the bundle holds no text",
-    "weights": "it looks at weights, and the bundle holds none",
-}
+DOSES, RELATED = 241, 13  # places of the curve
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
-    settings, details, stated = audit.settings, audit.details, audit.statistics
-    panel, wanted, alpha = settings["panel"], settings["exclude"], audit.alpha
+    settings, details, alpha = audit.settings, audit.details, audit.alpha
     told = {one["role"]: one for one in details["controls"]}
     _check_exposures(audit, told, report)
     features = {role: _features(audit, role) for role in ("target", *told)}
@@ -35,75 +34,75 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         role: Control(one["dose"], one["related"], np.array(list(features[role].values())))
         for role, one in told.items()
     }
-    shape = None if panel["shape"] is None else np.array(panel["shape"])
+    shape = None if settings["panel"]["shape"] is None else np.array(settings["panel"]["shape"])
     curve = Curve(list(controls.values()), shape)
-    between = None
-    if not settings["controls"]["own_base"] and panel["between"]:
-        other = panel["between"]
-        between = Between(np.array(other["covariance"]), other["relative"], other["df"])
     # Of audits before there was such a dose, membership was claimed against no reading at all.
-    exceed = settings.get("exceed", 0.0)
-    reading = curve.read(np.array(list(features["target"].values())), wanted, alpha, between, exceed)
-    heaviest = float(curve.doses[-1])
+    wanted, exceed, heaviest = settings["exclude"], settings.get("exceed", 0.0), float(curve.doses[-1])
+    reading = curve.read(np.array(list(features["target"].values())), wanted, alpha, _between(settings), exceed)
     left_out = {role: _left_out(role, controls, shape, alpha) for role in controls}
     report.numbers(
         "features",
-        {"of the target": (details["features"], features["target"]),
-         "of the controls": ([one["features"] for one in told.values()], [features[role] for role in told])},
-        "from the scores",
-    )  # fmt: skip
-    report.numbers(
-        "statistic, interval and p",
         {
-            "readings": (stated["value"], reading.estimate),
-            "low": (stated["ci_low"], reading.low),
-            "high": (stated["ci_high"], reading.high),
-            "p": (stated["p_value"], reading.p_at_least),
-            "p of no reading": (details["p_value_of_no_reading"], reading.p_none),
-            "p of fit": (details["p_value_of_fit"], reading.p_fit),
-            "cleared dose": (details["cleared_dose"], reading.cleared),
-            "separation": (details["separation"], curve.separation),
-            "in words": (details["readings"], readings_of(reading, heaviest)),
-            "doses": (
-                [details["excluded_dose"], details.get("exceeded_dose", exceed), details["heaviest_dose"]],
-                [wanted, exceed, heaviest],
-            ),
+            "of the target": (details["features"], features["target"]),
+            "of the controls": ([one["features"] for one in told.values()], [features[role] for role in told]),
         },
-        "from the features, by a second implementation of the curve",
-        tolerance=TOLERANCE,
+        "from the scores",
     )
+    _check_reading(audit, curve, reading, exceed, report)
     report.numbers(
         "controls left out in turn",
         {"readings": ([one["reading"] for one in told.values()], [left_out[role] for role in told])},
-        "by a second implementation",
-        tolerance=TOLERANCE,
-    )
-    _check_partial_use(audit, {role: one.dose for role, one in controls.items()}, report)
-    gates: dict[str, float | None] = {"separation": curve.separation, "fit": reading.p_fit}
-    said = left_out
+        "by a second implementation", tolerance=TOLERANCE,
+    )  # fmt: skip
+    report.ok("p and interval, by other draws", "they are made without draws: no seed changes them.")
+    report.unchecked("partial use", "the shares that may have been read are taken as stated; no verdict rests on them")
+    orders = left_out
     if "exceed" in settings:  # since then the order is that of the meter made of all controls
-        said = {role: curve.read(one.features, wanted, alpha).estimate for role, one in controls.items()}
-        report.numbers(
-            "p of the exceeded dose", {"p": (details["p_value_of_exceeded"], reading.p_at_most)}, "from the features",
-            tolerance=TOLERANCE,
-        )  # fmt: skip
-    known = [(told[role]["dose"], one) for role, one in said.items() if one is not None]
-    if known:
-        gates["order"] = correlation(
-            np.array([a for a, _ in known], float), np.array([b for _, b in known]), "spearman"
-        )
+        orders = {role: curve.read(one.features, wanted, alpha).estimate for role, one in controls.items()}
+    gates: dict[str, float | None] = {"separation": curve.separation, "fit": reading.p_fit}
+    if known := [(told[role]["dose"], one) for role, one in orders.items() if one is not None]:
+        doses, estimates = np.array(known, dtype=np.float64).T
+        gates["order"] = correlation(doses, estimates, "spearman")
     if settings["controls"]["own_base"]:
         gates |= _of_base(audit, list(told))
-    holds, taken = gates_hold(audit, gates, report, TAKEN)
-    expected = _expected(settings) - set(details["gates"])
-    if expected:
-        report.failed("gates", f"{', '.join(sorted(expected))} is missing, though the question has its bound.")
-    asks_weights = settings["controls"]["own_base"] and settings["gates"].get("max_weight_ratio") is not None
-    if asks_weights and "weights" not in details["gates"]:
-        report.unchecked("gate weights", "the target's weights were not at hand, so it was not asked")
+        if settings["gates"].get("max_weight_ratio") is not None and "weights" not in details["gates"]:
+            report.unchecked("gate weights", "the target's weights were not at hand, so it was not asked")
+    holds, taken = gates_hold(audit, gates, _expected(settings), report)
     knows_related = any(one.related and not one.dose for one in controls.values())
     decision = _decision(audit, reading, holds, knows_related)
-    return Conclusion(decision, claim_of(decision, reading, wanted, exceed, heaviest), taken)
+    return Conclusion(decision, words_of(reading, wanted, exceed, heaviest), taken)
+
+
+def _between(settings: Mapping[str, Any]) -> Between | None:
+    other = settings["panel"]["between"]
+    if settings["controls"]["own_base"] or not other:
+        return None
+    return Between(np.array(other["covariance"]), other["relative"], other["df"])
+
+
+def _check_reading(audit: Audit, curve: Curve, reading: Reading, exceed: float, report: Report) -> None:
+    details, stated, heaviest = audit.details, audit.statistics, float(curve.doses[-1])
+    pairs = {
+        "readings": (stated["value"], reading.estimate),
+        "low": (stated["ci_low"], reading.low),
+        "high": (stated["ci_high"], reading.high),
+        "p": (stated["p_value"], reading.p_at_least),
+        "p of no reading": (details["p_value_of_no_reading"], reading.p_none),
+        "p of fit": (details["p_value_of_fit"], reading.p_fit),
+        "cleared dose": (details["cleared_dose"], reading.cleared),
+        "separation": (details["separation"], curve.separation),
+        "in words": (details["readings"], readings_of(reading, heaviest)),
+        "doses": (
+            [details["excluded_dose"], details.get("exceeded_dose", exceed), details["heaviest_dose"]],
+            [audit.settings["exclude"], exceed, heaviest],
+        ),
+    }
+    if "exceed" in audit.settings:
+        pairs["p of the exceeded dose"] = (details["p_value_of_exceeded"], reading.p_at_most)
+    report.numbers(
+        "statistic, interval and p", pairs, "from the features, by a second implementation of the curve",
+        tolerance=TOLERANCE,
+    )  # fmt: skip
 
 
 def _expected(settings: Mapping[str, Any]) -> set[str]:
@@ -198,72 +197,6 @@ def _of_base(audit: Audit, roles: list[str]) -> dict[str, float | None]:
     return {"base": distance("target", roles) / among, "shift": abs(means["target"] - float(np.mean(own))) / spread}
 
 
-# Partial use ----------------------------------------------------------------------------------------------------------
-
-
-def _check_partial_use(audit: Audit, doses: Mapping[str, float], report: Report) -> None:
-    """doses: by role of the controls."""
-    number, stated = audit.settings["num_resamples"], audit.details["partial_use"]
-    report.numbers(
-        "partial use", {"shares and doses": (stated, partial_use(audit, doses, audit.rng(), number)[0])},
-        f"from the scores, {number:,} resamples with the seed", tolerance=TOLERANCE,
-    )  # fmt: skip
-    target = audit.groups["suspect"].values
-    _, own = partial_use(audit, doses, generator(*target.values()), OWN_RESAMPLES)
-    agree = all(
-        ends_agree((one["low"], one["high"]), own[one["dose"]], audit.alpha, number, GRID) for one in stated
-    )  # fmt: skip
-    report.require(
-        "partial use, by other draws", agree or number < FEW,
-        "the intervals of the shares are those of draws of the verifier's own.",
-        "the intervals of the shares are not those of draws of the verifier's own: the seed was chosen, or the numbers "
-        "were changed.",
-    )  # fmt: skip
-    report.ok("p and interval, by other draws", "they are made without draws: no seed changes them.")
-
-
-def partial_use(
-    audit: Audit, doses: Mapping[str, float], rng: np.random.Generator, num_resamples: int
-) -> tuple[list[dict[str, Any]], dict[float, FloatArray]]:  # fmt: skip
-    """For each planted dose the share of documents that were read so often, by maximum likelihood, and the share in
-    each resample. doses: by role of the controls."""
-    suspect, third = audit.groups["suspect"], audit.groups["third"].values
-    score = next(iter(audit.settings["panel"]["features"].values()))["score"]
-    gains = {
-        role: suspect.values[f"{role}/{score}"] - third[f"{role}/{score}"].mean() for role in ("target", *doses)
-    }  # fmt: skip
-    by_dose = {dose: [gains[role] for role in doses if doses[role] == dose] for dose in sorted(set(doses.values()))}
-    means = {dose: np.mean(ones, axis=0) for dose, ones in by_dose.items()}
-    squares = sum(float(((one - means[dose]) ** 2).sum()) for dose, ones in by_dose.items() for one in ones)
-    df = sum(len(ones) - 1 for ones in by_dose.values()) * len(suspect)
-    scatter = math.sqrt(squares / df * (1 + 1 / len(by_dose[0])))
-    own, shares = gains["target"] - means[0], np.linspace(0, 1, round(1 / GRID) + 1)
-    units = np.unique(suspect.units, return_inverse=True)[1]
-    number = int(units.max()) + 1
-    draws = rng.multinomial(number, [1 / number] * number, size=num_resamples)
-    tables = {}
-    for dose in [one for one in by_dose if one]:
-        read = -0.5 * ((own - means[dose] + means[0]) / scatter) ** 2
-        unread = -0.5 * (own / scatter) ** 2
-        with np.errstate(divide="ignore"):
-            parts = np.logaddexp(np.log(shares) + read[:, None], np.log1p(-shares) + unread[:, None])
-        tables[dose] = parts - math.log(scatter)
-    best = max(float(table.sum(axis=0).max()) for table in tables.values())
-    found, shares_drawn = [], {}
-    for dose, table in tables.items():
-        by_unit = np.zeros((number, len(shares)))
-        np.add.at(by_unit, units, table)
-        shares_drawn[float(dose)] = drawn = shares[(draws @ by_unit).argmax(axis=1)]
-        low, high = np.quantile(drawn, [audit.alpha / 2, 1 - audit.alpha / 2])
-        sums = table.sum(axis=0)
-        place = int(sums.argmax())
-        found.append({
-            "dose": float(dose), "share": float(shares[place]), "low": float(low), "high": float(high),
-            "log_likelihood": float(sums[place]), "compatible": bool(best - sums[place] <= WITHIN),
-        })  # fmt: skip
-    return found, shares_drawn
-
-
 # Words ----------------------------------------------------------------------------------------------------------------
 
 
@@ -277,27 +210,158 @@ def readings_of(reading: Reading, heaviest: float) -> str:
     return f"about {_told(reading.estimate)} {unit} ({_told(reading.low)} {end})"
 
 
-def claim_of(decision: str, reading: Reading, exclude: float, exceed: float, heaviest: float) -> str:
-    fewest = f"{exceed:g} readings or fewer" if exceed else "none"
-    said, times = readings_of(reading, heaviest), "once" if exclude == 1 else f"{exclude:g} times"
+def words_of(reading: Reading, exclude: float, exceed: float, heaviest: float) -> dict[str, Any]:
+    """What a claim is completed with."""
     return {
-        "invalid": INVALID,
-        NON_MEMBERSHIP: (
-            f"There is statistical evidence that the target did not read this dataset {times} or more, in the way the "
-            f"planted controls did: {said} (p = {reading.p_at_least:.2g} for {times} or more). A small part of it may "
-            "have been read. It says nothing about single documents."
-        ),
-        MEMBERSHIP: (
-            "There is statistical evidence that the target read this dataset, or text that is more closely related to "
-            f"it than the related text the controls read, or such text more often: {said} "
-            f"(p = {reading.p_at_most:.2g} for {fewest}). It says nothing about single documents."
-        ),
-        "score_only": f"None beyond the number: {said}.",
-        "inconclusive": (
-            f"The audit does not tell whether the dataset was read ({said}). This is not evidence either way."
-        ),
-    }[decision]
+        "said": readings_of(reading, heaviest),
+        "times": "once" if exclude == 1 else f"{exclude:g} times",
+        "fewest": f"{exceed:g} readings or fewer" if exceed else "none",
+        "p_at_least": reading.p_at_least,
+        "p_at_most": reading.p_at_most,
+    }
 
 
 def _told(dose: float) -> str:
     return f"{dose:.2g}" if dose < 10 else f"{dose:.0f}"
+
+
+# The curve ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Control:
+    dose: float
+    related: float
+    features: FloatArray
+
+
+@dataclass(frozen=True)
+class Between:
+    covariance: FloatArray
+    relative: float
+    df: float
+
+
+@dataclass(frozen=True)
+class Reading:
+    estimate: float
+    related: float
+    low: float
+    high: float | None
+    cleared: float | None
+    p_at_least: float
+    p_at_most: float
+    p_none: float
+    p_fit: float
+
+
+class Curve:
+    """Raises ValueError where the controls do not make one."""
+
+    def __init__(self, controls: list[Control], shape: FloatArray | None):
+        dose = np.array([one.dose for one in controls], dtype=np.float64)
+        related = np.array([one.related for one in controls], dtype=np.float64)
+        features = np.array([one.features for one in controls], dtype=np.float64)
+        self.doses = np.unique(dose)
+        self.most_related = float(related.max())
+        design = np.column_stack([dose[:, None] == self.doses, self.share(dose, related)]).astype(np.float64)
+        left, singular, right = np.linalg.svd(design, full_matrices=False)
+        kept = singular > singular.max() * max(design.shape) * np.finfo(np.float64).eps
+        inverse = (right[kept].T / singular[kept]) @ left[:, kept].T
+        self.inverse = (right[kept].T / singular[kept] ** 2) @ right[kept]
+        estimates = inverse @ features
+        errors = features - design @ estimates
+        df = len(features) - int(kept.sum())
+        if df < 1 or (np.abs(errors).max(axis=0) <= 1e-12).any():
+            raise ValueError("too few controls")
+        counts = design[:, :-1].sum(axis=0)
+        rises = np.where(estimates[-2] >= estimates[0], 1.0, -1.0)
+        ordered = (optimize.isotonic_regression(column, weights=counts).x for column in (rises * estimates[:-1]).T)
+        self.monotone = rises * np.column_stack(list(ordered))
+        self.effect = estimates[-1]
+        self.covariance, self.df = _covariance(errors, df, shape)
+        self.grid = _even(float(self.doses[-1]), DOSES)
+        self.related_grid = _even(self.most_related, RELATED) if self.most_related else np.zeros(1)
+
+    def share(self, dose: FloatArray, related: FloatArray) -> FloatArray:
+        most = math.log1p(self.most_related) or 1.0
+        return np.asarray((np.log1p(dose + related) - np.log1p(dose)) / most)
+
+    @property
+    def separation(self) -> float:
+        rise = self.monotone[-1] - self.monotone[0]
+        return math.sqrt(float(rise @ np.linalg.inv(self.covariance) @ rise))
+
+    def read(
+        self, features: FloatArray, wanted: float, alpha: float, between: Between | None = None, exceeded: float = 0.0
+    ) -> Reading:
+        means = interpolate.PchipInterpolator(self.doses, self.monotone)(self.grid)
+        squared = self._distances(features, means, between)
+        by_dose = squared.min(axis=1)
+        best = int(by_dose.argmin())
+        df = self.df if between is None else min(self.df, between.df)
+        roots = np.sign(self.grid[best] - self.grid) * np.sqrt(np.maximum(by_dose - by_dose[best], 0.0))
+        at_least, at_most = stats.t.cdf(roots, df), stats.t.cdf(-roots, df)
+        kept = [place for place in range(DOSES) if min(at_least[place], at_most[place]) > alpha / 2]
+        cleared = [place for place in range(DOSES) if at_least[place] >= alpha]
+        after = cleared[-1] + 1 if cleared else 0
+        place = int(squared[best].argmin())
+        free = (0 < best < DOSES - 1) + (0 < place < len(self.related_grid) - 1)
+        beyond = 0.0
+        if best == DOSES - 1:
+            error = features - means[-1] - float(self.share(self.grid[-1:], self.related_grid[place])[0]) * self.effect
+            rise = self.monotone[-1] - self.monotone[-2]
+            inverse = np.linalg.inv(self._covariances(means, between)[-1, place])
+            along = float(rise @ inverse @ error)
+            beyond = along**2 / float(rise @ inverse @ rise) if along > 0 else 0.0
+        spare = max(1, len(features) - free - (beyond > 0))
+        return Reading(
+            float(self.grid[best]),
+            float(self.related_grid[place]),
+            float(self.grid[kept[0]]),
+            None if kept[-1] == DOSES - 1 else float(self.grid[kept[-1]]),
+            float(self.grid[after]) if after < DOSES else None,
+            max([float(np.interp(wanted, self.grid, at_least)), *at_least[self.grid >= wanted].tolist()]),
+            max([float(np.interp(exceeded, self.grid, at_most)), *at_most[self.grid <= exceeded].tolist()]),
+            float(at_most[0]),
+            float(stats.f.sf((float(by_dose[best]) - beyond) / spare, spare, df)),
+        )
+
+    def _distances(self, features: FloatArray, means: FloatArray, between: Between | None) -> FloatArray:
+        """[doses, related]"""
+        share = self.share(self.grid[:, None], self.related_grid[None])
+        errors = features - means[:, None] - share[..., None] * self.effect
+        inverse = np.linalg.inv(self._covariances(means, between))
+        return np.asarray((errors[..., None, :] @ inverse @ errors[..., None])[..., 0, 0])
+
+    def _covariances(self, means: FloatArray, between: Between | None) -> FloatArray:
+        """[doses, related, F, F] of one more model."""
+        share = self.share(self.grid[:, None], self.related_grid[None])
+        right = np.clip(np.searchsorted(self.doses, self.grid, side="right"), 1, len(self.doses) - 1)
+        part = (self.grid - self.doses[right - 1]) / (self.doses[right] - self.doses[right - 1])
+        weights = np.zeros((*share.shape, len(self.doses) + 1))
+        for place, (after, of_after) in enumerate(zip(right, part, strict=True)):
+            weights[place, :, after - 1], weights[place, :, after] = 1 - of_after, of_after
+        weights[..., -1] = share
+        leverage = ((weights @ self.inverse) * weights).sum(axis=-1)
+        covariance = self.covariance * (1 + leverage)[..., None, None]
+        if between is not None:
+            rise = means - means[0]
+            more = between.covariance + between.relative**2 * rise[:, :, None] * rise[:, None, :]
+            covariance = covariance + more[:, None]
+        return np.asarray(covariance)
+
+
+def _even(most: float, number: int) -> FloatArray:
+    return np.asarray(np.minimum(np.expm1(np.linspace(0, math.log1p(most), number)), most))
+
+
+def _covariance(errors: FloatArray, df: int, shape: FloatArray | None) -> tuple[FloatArray, int]:
+    number = errors.shape[1]
+    products = errors.T @ errors
+    if shape is None:
+        spread = np.sqrt(np.diag(products) / df)
+        correlation = products / df / np.outer(spread, spread)
+        shape = (df * correlation + number * np.eye(number)) / (df + number) * np.outer(spread, spread)
+    scale = float(np.trace(np.linalg.inv(shape) @ products)) / (number * df)
+    return np.asarray(shape * scale), number * df

@@ -10,20 +10,10 @@ import numpy as np
 from scipy import special, stats
 
 from nonmember_verify.bundle import Audit, FloatArray
-from nonmember_verify.methods.conclusion import MEMBERSHIP, Conclusion
-from nonmember_verify.methods.draws import generator
 from nonmember_verify.report import Report
-from nonmember_verify.tails import t_below, welch
+from nonmember_verify.resampling import generator
+from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
 
-CLAIMS = {
-    MEMBERSHIP: (
-        "There is statistical evidence that the suspect set as a whole was used for training, provided that suspect "
-        "and held-out text are draws from one distribution; a difference between them looks the same."
-    ),
-    "inconclusive": (
-        "The test found no evidence of membership. This is not evidence that the dataset was not used for training."
-    ),
-}
 TOLERANCE = 1e-6
 OWN_SPLITS = 20
 CHOSEN = 1e-6  # chance below which the audit's splits were not drawn as the verifier's are
@@ -55,8 +45,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     own_rng = generator(suspect[:, 0], heldout[:, 0])
     own = [_split(suspect, heldout, sizes, settings, own_rng) for _ in range(max(OWN_SPLITS, len(found)))]
     _check_by_other_splits(audit, [t for t, _ in found], own, report)
-    decision = MEMBERSHIP if combined < audit.alpha else "inconclusive"
-    return Conclusion(decision, CLAIMS[decision])
+    return Conclusion(MEMBERSHIP if combined < audit.alpha else "inconclusive")
 
 
 def _combined(p_values: list[float]) -> float:
@@ -110,7 +99,8 @@ def _split(
     logits = [scaled(one) @ weights for one in rest]
     if settings["trim_predictions"]:
         logits = [_trimmed(one, settings["tail_fraction"]) for one in logits]
-    return _t_less(logits[0], logits[1], settings["equal_variances"])
+    test = stats.ttest_ind(*logits, equal_var=settings["equal_variances"], alternative="less")
+    return float(test.statistic), float(test.pvalue)
 
 
 def _treated(features: FloatArray, of: FloatArray, settings: Mapping[str, Any]) -> FloatArray:
@@ -138,13 +128,3 @@ def _logistic(design: FloatArray, labels: FloatArray, rate: float, steps: int) -
 def _trimmed(logits: FloatArray, tail_fraction: float) -> FloatArray:
     tail = int(len(logits) * tail_fraction / 2)
     return np.sort(logits)[tail : len(logits) - tail]
-
-
-def _t_less(x: FloatArray, y: FloatArray, equal: bool) -> tuple[float, float]:
-    if not equal:
-        t, df = welch(x.tolist(), y.tolist())
-        return t, t_below(t, df)
-    df = len(x) + len(y) - 2
-    pooled = (((x - x.mean()) ** 2).sum() + ((y - y.mean()) ** 2).sum()) / df
-    t = float((x.mean() - y.mean()) / math.sqrt(pooled * (1 / len(x) + 1 / len(y))))
-    return t, t_below(t, df)

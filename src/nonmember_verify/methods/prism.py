@@ -8,74 +8,60 @@ from typing import Any
 
 import numpy as np
 
+from nonmember_verify import resampling
 from nonmember_verify.bundle import Audit, FloatArray
-from nonmember_verify.methods.conclusion import INVALID, NON_MEMBERSHIP, Conclusion, gates_hold
-from nonmember_verify.methods.draws import FEW, OWN_RESAMPLES, ends_agree, generator, room_of_p
-from nonmember_verify.ranks import correlation, interval_of, p_of, resampled, weighted
 from nonmember_verify.report import Report
+from nonmember_verify.resampling import correlation, interval_of, p_of
+from nonmember_verify.verdicts import NON_MEMBERSHIP, Conclusion, gates_hold
 
 MIN_DOCUMENTS = 30
 MAX_UNDEFINED = 0.01
 SENSITIVITY_MARGIN = 0.1
-CLAIMS = {
-    NON_MEMBERSHIP: (
-        "There is statistical evidence that the target was not trained on this dataset as a whole. Sets that were read "
-        "once or twice often pass as well: the test's error on read sets is measured, not guaranteed. It says nothing "
-        "about single documents, and partial inclusion is outside the test's model."
-    ),
-    "inconclusive": (
-        "The test found no evidence of non-membership. This is not evidence that the dataset was used for training."
-    ),
-    "invalid": INVALID,
-}
-READS_TEXT = {"distinct": "it counts the words of the documents, and the bundle holds no text"}
+GATES = {"ce", "kl", "kl_third", "nll_third", "reference_gain", "rank_correlation", "distinct", "spread"}
 
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
     suspect, settings = audit.groups["suspect"], audit.settings
     if "distilled" not in suspect.values:
         _check_why_none_was_distilled(audit, report)
-        return Conclusion("invalid", INVALID)
+        return Conclusion("invalid")
     reference, target, distilled = (suspect.values[role] for role in ("reference", "target", "distilled"))
-    metric, alpha, margin = settings["rank_metric"], audit.alpha, settings["margin"]
+    metric, number = settings["rank_metric"], settings["num_resamples"]
+    stated, details = audit.statistics, audit.details
     rho = [correlation(one, target, metric) for one in (reference, distilled)]
-    from_reference, from_distilled = resampled(
-        [reference, distilled], target, metric, audit.rng(), settings["num_resamples"]
-    )
-    distribution = from_reference - from_distilled
-    low, high = interval_of(distribution, alpha)
-    p = p_of(distribution, margin)
-    check_numbers(audit, rho, p, low, high, report)
-    details = audit.details
+    first, second = resampling.resampled([reference, distilled], target, metric, audit.rng(), number)
+    distribution = first - second
+    low, high = interval_of(distribution, audit.alpha)
+    p = p_of(distribution, settings["margin"])
+    report.numbers("p", {"p": (stated["p_value"], p)}, f"from {number:,} resamples with the seed", tolerance=0.0)
     report.numbers(
-        "further numbers",
+        "statistic, interval and further numbers",
         {
+            "Delta": (stated["value"], rho[0] - rho[1]),
+            "low": (stated["ci_low"], low),
+            "high": (stated["ci_high"], high),
             "rho_reference_target": (details["rho_reference_target"], rho[0]),
             "rho_distilled_target": (details["rho_distilled_target"], rho[1]),
-            "rho_distilled_reference": (
-                details["rho_distilled_reference"], correlation(distilled, reference, metric)
-            ),
+            "rho_distilled_reference": (details["rho_distilled_reference"], correlation(distilled, reference, metric)),
             "p_value_at_margin_0.1": (details["p_value_at_margin_0.1"], p_of(distribution, SENSITIVITY_MARGIN)),
         },
-        "from the scores",
-    )  # fmt: skip
-    check_distribution(audit, distribution, report)
-    check_by_other_draws(audit, [reference, distilled], target, report)
-    decision = NON_MEMBERSHIP if p < alpha else "inconclusive"
+        f"from the scores, {number:,} resamples with the seed",
+    )
+    resampling.check_distribution(audit, distribution, report)
+    _check_by_other_draws(audit, [reference, distilled], target, report)
+    decision = NON_MEMBERSHIP if p < audit.alpha else "inconclusive"
     if len(suspect) < MIN_DOCUMENTS or np.isnan(distribution).mean() > MAX_UNDEFINED:
         decision = "invalid"
     taken: list[str] = []
     if settings.get("gates"):
-        _, taken = gates_hold(audit, _gates(audit, rho[0]), report, READS_TEXT)
-        failed = [name for name, gate in details.get("gates", {}).items() if not gate["passed"]]
-        if [name for name in failed if name != "delta"]:
+        failed = {name for name, gate in details.get("gates", {}).items() if not gate["passed"]}
+        if failed - {"delta"}:
             decision = "invalid"
-        elif "delta" in failed and decision == NON_MEMBERSHIP:
+        elif failed and decision == NON_MEMBERSHIP:
             decision = "inconclusive"
-        missing = _expected_gates(settings["gates"], decision) - set(details.get("gates", {}))
-        if missing:
-            report.failed("gates", f"{', '.join(sorted(missing))} is missing, though the question has its bound.")
-    return Conclusion(decision, CLAIMS[decision], taken)
+        expected = GATES | ({"delta"} if decision == NON_MEMBERSHIP else set())
+        _, taken = gates_hold(audit, _gates(audit, rho[0]), expected, report)
+    return Conclusion(decision, stated_gates=taken)
 
 
 def _check_why_none_was_distilled(audit: Audit, report: Report) -> None:
@@ -97,44 +83,20 @@ def _weights(recipe: Mapping[str, Any]) -> dict[str, Any]:
     return {"pretrained": {name: one for name, one in pretrained.items() if name not in of_reading}}
 
 
-def _expected_gates(gates: dict[str, float], decision: str) -> set[str]:
-    names = {"ce", "kl", "kl_third", "nll_third", "reference_gain", "rank_correlation", "distinct", "spread"}
-    return names | ({"delta"} if decision == NON_MEMBERSHIP else set())
-
-
-def check_numbers(
-    audit: Audit, rho: list[float], p: float, low: float | None, high: float | None, report: Report
-) -> None:  # fmt: skip
-    stated, number = audit.statistics, audit.settings["num_resamples"]
-    report.numbers("statistic", {"Delta": (stated["value"], rho[0] - rho[1])}, "from the scores")
-    report.numbers("p", {"p": (stated["p_value"], p)}, f"from {number:,} resamples with the seed", tolerance=0.0)
-    report.numbers(
-        "interval", {"low": (stated["ci_low"], low), "high": (stated["ci_high"], high)},
-        f"from {number:,} resamples with the seed",
-    )  # fmt: skip
-
-
-def check_distribution(audit: Audit, found: FloatArray, report: Report) -> None:
-    stated = audit.distribution
-    same = stated is not None and stated.shape == found.shape and np.allclose(stated, found, 0, 1e-9, equal_nan=True)
-    report.require(
-        "resampled statistics", same, f"all {len(found):,} are those in the bundle.",
-        "those in the bundle are not the ones that the seed gives.",
-    )  # fmt: skip
-
-
-def check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatArray, report: Report) -> None:
+def _check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatArray, report: Report) -> None:
     """p and interval by another algorithm and other draws, as far as draws allow."""
     settings, stated = audit.settings, audit.statistics
     if settings["rank_metric"] != "spearman":
         report.unchecked("p and interval, by other draws", "only for Spearman's correlation there is a second way")
         return
-    first, second = weighted(others, target, generator(*others, target), OWN_RESAMPLES)
+    own = resampling.generator(*others, target)
+    first, second = resampling.weighted(others, target, own, resampling.OWN_RESAMPLES)
     distribution, number = first - second, settings["num_resamples"]
     found, p = p_of(distribution, settings["margin"]), stated["p_value"]
-    inside = ends_agree((stated["ci_low"], stated["ci_high"]), distribution, audit.alpha, number)
+    inside = resampling.ends_agree((stated["ci_low"], stated["ci_high"]), distribution, audit.alpha, number)
+    agrees = abs(found - p) <= resampling.room_of_p(p, number) and (inside or number < resampling.FEW)
     report.require(
-        "p and interval, by other draws", abs(found - p) <= room_of_p(p, number) and (inside or number < FEW),
+        "p and interval, by other draws", agrees,
         f"p is {found:.4f} with draws of the verifier's own and another algorithm ({p:.4f} is stated).",
         f"p is {found:.4f} with draws of the verifier's own, and {p:.4f} is stated: more than the draws explain; the "
         "seed was chosen, or the numbers were changed.",
@@ -147,23 +109,29 @@ def check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatAr
         )
 
 
+def rise(values: Mapping[str, FloatArray], what: str, role: str) -> float:
+    """From the reference to a distilled one, of the mean of a column; columns of losses hold log-likelihoods."""
+    return float(np.mean(values[f"{what}/{role}"] - values[f"{what}/reference"]))
+
+
+def gates_of(audit: Audit, role: str) -> dict[str, float]:
+    """What a distillation changed, on the suspect documents and on third text."""
+    suspect, third = (audit.groups[name].values for name in ("suspect", "third"))
+    return {
+        "ce": rise(suspect, "loss", role),
+        "kl": -rise(suspect, "kl", role),
+        "kl_third": rise(third, "kl", role),
+        "nll_third": -rise(third, "loss", role),
+    }
+
+
 def _gates(audit: Audit, rho: float) -> dict[str, float | None]:
     suspect, third = (audit.groups[name].values for name in ("suspect", "third"))
-
-    def change(values: Mapping[str, FloatArray], what: str) -> float:
-        sign = -1.0 if what == "loss" else 1.0
-        return sign * float(np.mean(values[f"{what}/distilled"] - values[f"{what}/reference"]))
-
-    def lead(values: Mapping[str, FloatArray]) -> float:
-        return float(np.mean(values["loss/reference"] - values["loss/target"]))
-
+    lead, lead_third = (float(np.mean(one["loss/reference"] - one["loss/target"])) for one in (suspect, third))
     scores = [suspect[role] for role in ("target", "reference", "distilled")]
     return {
-        "ce": -change(suspect, "loss"),
-        "kl": -change(suspect, "kl"),
-        "kl_third": change(third, "kl"),
-        "nll_third": change(third, "loss"),
-        "reference_gain": lead(suspect) - lead(third),
+        **gates_of(audit, "distilled"),
+        "reference_gain": lead - lead_third,
         "rank_correlation": rho if math.isfinite(rho) else 1.0,
         "spread": min(float(np.std(one)) / max(abs(float(np.mean(one))), 1e-12) for one in scores),
         "delta": audit.statistics["value"],

@@ -1,20 +1,26 @@
 """Rank correlations and their bootstrap, twice: ranks made anew in every resample, and from how often each document
-was drawn."""
+was drawn. And numbers that hang on draws, by draws of the verifier's own: as far as two draws of one number may lie
+apart. Who chose the seed did not choose these: they are drawn by a hash of the scores, by another kind of generator.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 
-from nonmember_verify.bundle import FloatArray
+from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.envelope import canonical, sha256
+from nonmember_verify.report import Report
 
+OWN_RESAMPLES = 4000
+SIGMAS = 5.0  # how far two draws of one number may lie apart
+FEW = 500  # resamples below which an end lies between two of them, too far apart to be held to anything
+ROUNDING = 1e-9
 ZERO = 1e-12  # a difference of correlations that is zero may come out as that
 BLOCK = 2**21  # numbers of a block of resamples
-
-Indices = npt.NDArray[np.int64]
 
 
 def correlation(x: FloatArray, y: FloatArray, metric: str) -> float:
@@ -33,35 +39,24 @@ def correlations(x_BN: FloatArray, y_BN: FloatArray, metric: str) -> FloatArray:
         return np.asarray(np.where(scale > 0, (x * y).sum(axis=1) / scale, np.nan))
 
 
-def drawn(rng: np.random.Generator, number: int, num_resamples: int, documents: int | None = None) -> Iterator[Indices]:
-    """Blocks [b, number] of places drawn with replacement, in the order of the generator."""
-    step = max(1, BLOCK // max(number, documents or 0))
-    for start in range(0, num_resamples, step):
-        yield rng.integers(number, size=(min(step, num_resamples - start), number))
-
-
 def resampled(
     others: list[FloatArray], target: FloatArray, metric: str, rng: np.random.Generator, num_resamples: int
 ) -> FloatArray:
     """[others, B]: correlation of each with the target where the documents are drawn with replacement."""
-    blocks = [
-        [correlations(other[rows], target[rows], metric) for other in others]
-        for rows in drawn(rng, len(target), num_resamples)
-    ]
+    number, blocks = len(target), []
+    step = max(1, BLOCK // number)
+    for start in range(0, num_resamples, step):
+        rows = rng.integers(number, size=(min(step, num_resamples - start), number))
+        blocks.append([correlations(other[rows], target[rows], metric) for other in others])
     return np.concatenate(blocks, axis=1)
 
 
 def weighted(
-    others: list[FloatArray], target: FloatArray, rng: np.random.Generator, num_resamples: int,
-    clusters: Indices | None = None,
+    others: list[FloatArray], target: FloatArray, rng: np.random.Generator, num_resamples: int
 ) -> FloatArray:  # fmt: skip
-    """[others, B]: the same for Spearman by another way: weights drawn at once, ranks from their cumulative sums.
-    clusters: [N] of documents that are drawn together, numbered from 0."""
-    clusters = np.arange(len(target)) if clusters is None else clusters
-    number = int(clusters.max()) + 1
-    weights_BN = rng.multinomial(number, np.full(number, 1 / number), size=num_resamples).astype(np.float64)[
-        :, clusters
-    ]
+    """[others, B]: the same for Spearman by another way: weights drawn at once, ranks from their cumulative sums."""
+    number = len(target)
+    weights_BN = rng.multinomial(number, np.full(number, 1 / number), size=num_resamples).astype(np.float64)
     y = _weighted_ranks(target, weights_BN)
     return np.array([_weighted_correlation(_weighted_ranks(other, weights_BN), y, weights_BN) for other in others])
 
@@ -97,3 +92,41 @@ def interval_of(distribution: FloatArray, alpha: float) -> tuple[float | None, f
         return None, None
     low, high = np.quantile(defined, (alpha / 2, 1 - alpha / 2))
     return float(low), float(high)
+
+
+def check_distribution(audit: Audit, found: FloatArray, report: Report) -> None:
+    stated = audit.distribution
+    same = stated is not None and stated.shape == found.shape and np.allclose(stated, found, 0, 1e-9, equal_nan=True)
+    report.require(
+        "resampled statistics", same, f"all {len(found):,} are those in the bundle.",
+        "those in the bundle are not the ones that the seed gives.",
+    )  # fmt: skip
+
+
+# By draws of the verifier's own ---------------------------------------------------------------------------------------
+
+
+def generator(*scores: FloatArray) -> np.random.Generator:
+    mark = sha256(canonical([one.tolist() for one in scores]))
+    return np.random.Generator(np.random.Philox(int(mark[:32], 16)))
+
+
+def room_of_p(p: float, number: int) -> float:
+    """By how much a p-value of `number` resamples may differ from one of the verifier's own."""
+    spread = math.sqrt(max(p * (1 - p), 1 / OWN_RESAMPLES) * (1 / number + 1 / OWN_RESAMPLES))
+    return SIGMAS * spread + 2 / number
+
+
+def ends_agree(ends: Sequence[float | None], own: FloatArray, alpha: float, number: int) -> bool:
+    """Whether both ends of an interval lie where those of the verifier's own resamples may."""
+    defined = own[~np.isnan(own)]
+    if not len(defined) or any(end is None for end in ends):
+        return not len(defined) and all(end is None for end in ends)
+    half = alpha / 2
+    reach = SIGMAS * math.sqrt(half * (1 - half) * (1 / number + 1 / len(defined)))
+    for end, place in zip(ends, (half, 1 - half), strict=True):
+        low, high = np.quantile(defined, np.clip((place - reach, place + reach), 0, 1))
+        assert end is not None
+        if not low - ROUNDING <= end <= high + ROUNDING:
+            return False
+    return True

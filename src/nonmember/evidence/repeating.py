@@ -1,59 +1,153 @@
-"""Distils the reference of an audit again, from the recipe in the bundle: does it score as the bundle states?"""
+"""Does again what a bundle tells of: has its models read documents, and distils its references from their recipes."""
 
 from __future__ import annotations
 
+import hashlib
 import json
+import secrets
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from nonmember.artifacts import Builder
 from nonmember.audits.record import versions
-from nonmember.evidence.machine import machine
-from nonmember.evidence.observing import Chosen, by_commitment, drawn, model_of
-from nonmember.models import ModelSpec
+from nonmember.corpora import CorpusSpec
+from nonmember.evidence.question import machine
+from nonmember.models import ModelSpec, Pretrained
 from nonmember.observations.tokens import TokenStatistics
-from nonmember.records import Document
+from nonmember.records import Corpus, Document
 from nonmember.records.groups import SUSPECT
 from nonmember.stats.correlation import rank_correlation
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation, Optimization
 from nonmember_verify.archive import ENVELOPE
 from nonmember_verify.bundle import Audit, FloatArray
-from nonmember_verify.envelope import canonical, opened
-from nonmember_verify.observations import SCORES
+from nonmember_verify.commitments import commitment
+from nonmember_verify.envelope import PREDICATE, canonical, opened
 from nonmember_verify.questions import LEFT_OUT, key_hash
 from nonmember_verify.report import Report
-from nonmember_verify.statement import PREDICATE
+from nonmember_verify.scores import SCORES, Tables
 from nonmember_verify.verify import Given, is_distilled
 
+CLOSE = 0.01  # nats, of the mean absolute difference of log-probabilities: other machines round otherwise
+TARGET = "target"
 METHODS = ("prism", "paired_t", "clearance")  # which distil the reference
 TOLERANCE = 1e-4  # of scores, relative (absolute below 1): the same processor and libraries give the same weights
 PLAIN = ("Loss", "Perplexity", "MinK", "MaxK", "MinKPlusPlus")  # scores of the text as it is, under one model
 WHAT = "reference"
 
 
+@dataclass(frozen=True)
+class Chosen(CorpusSpec):
+    """The documents themselves."""
+
+    documents: tuple[Document, ...]
+
+    stored: ClassVar[bool] = False
+
+    def build(self, builder: Builder) -> Corpus:
+        return Corpus(self.documents)
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "chosen", "fingerprint": Corpus(self.documents).fingerprint}
+
+
+def observer(make_builder: Any) -> Any:
+    """The function that the verifier calls. make_builder: folder of a store -> builder."""
+
+    def observe(files: Mapping[str, bytes], audits: list[Audit], given: Given, report: Report) -> None:
+        tables, named = Tables(files), by_commitment(given)
+        with tempfile.TemporaryDirectory(prefix="nonmember-verify-") as folder:
+            builder = make_builder(Path(folder))
+            for audit in audits:
+                own = report.under(audit.cell if len(audits) > 1 else "")
+                try:
+                    _observe(audit, tables, given, named, builder, own)
+                except ValueError as error:  # of the folder, and not of the bundle
+                    own.failed("model", f"not looked at as was asked: it could not be observed ({error})")
+
+    return observe
+
+
+def by_commitment(given: Given) -> dict[str, Document]:
+    """The documents that the checker has."""
+    assert given.secret is not None
+    return {commitment(given.secret, name, text): Document(name, text) for name, text in given.documents.items()}
+
+
+def model_of(path: Path | None, key: Mapping[str, Any]) -> Pretrained:
+    """The model in a folder, read in the precision in which the audit read it. key: of the audited model."""
+    read = key.get("pretrained", key)
+    defaults = {"dtype": "float32", "quantization": "none", "bos": "auto"}
+    return Pretrained(str(path), **{name: read.get(name, default) for name, default in defaults.items()})
+
+
+def drawn(documents: Sequence[str], number: int) -> tuple[str, list[str]]:
+    """So many of the documents, drawn now, so that nobody knew which; and what they were drawn by."""
+    draw = secrets.token_hex(4)
+    order = sorted(documents, key=lambda one: hashlib.sha256(f"{draw}{one}".encode()).digest())
+    return draw, order[:number]
+
+
+def _observe(
+    audit: Audit, tables: Tables, given: Given, named: Mapping[str, Document], builder: Builder, report: Report
+) -> None:
+    stated = [
+        how["tables"][0]
+        for how in audit.described["columns"][SUSPECT].values()
+        if how["role"] == TARGET and how["tables"] and tables.keys[how["tables"][0]].get("view") == "original"
+    ]
+    if not stated:
+        report.unchecked("model", "the bundle holds no token statistics of the target on the documents as they are")
+        return
+    key, told = tables.keys[stated[0]], tables.tokens(stated[0])
+    known = [one for one in audit.groups[SUSPECT].documents if one in named and len(told[one]["log_prob"])]
+    if not known:
+        report.unchecked("model", "none of the given documents is a committed one")
+        return
+    model = model_of(given.model, key["model"])
+    same = key_hash(model.key(builder)) == key_hash(key["model"])
+    draw, order = drawn(known, given.num_documents)
+    corpus = Chosen(tuple(named[one] for one in order))
+    table = builder.get(TokenStatistics(model, corpus, "original", key["max_tokens"]))
+    worst = 0.0
+    for place, document in enumerate(order):
+        found = np.sort(table.log_prob[table.rows(place)].astype(np.float64))
+        expected = np.sort(told[document]["log_prob"])
+        if len(found) != len(expected):
+            report.failed("model", f"document {document[:12]} has {len(found)} tokens, and {len(expected)} are stated.")
+            return
+        worst = max(worst, float(np.abs(found - expected).mean()))
+    report.require(
+        "model", worst <= CLOSE,
+        f"{len(order)} documents drawn now (draw {draw}) were observed again: log-probabilities agree within "
+        f"{worst:.2g} nats on average; {CLOSE:g} may be.",
+        f"of {len(order)} documents observed again, log-probabilities of one differ by {worst:.2g} nats on average; at "
+        f"most {CLOSE:g} may be. This is another model, or the statistics are not its own.",
+    )  # fmt: skip
+    if not same and "pretrained" in key["model"]:
+        report.failed("files of the model", "the folder holds other files than the audited model has.")
+    elif not same:
+        report.unchecked("files of the model", "the audited model is known by how it was trained, and not by its files")
+
+
+# Distilling again -----------------------------------------------------------------------------------------------------
+
+
 class CannotTrain(ValueError):
     """Why the reference cannot be distilled again."""
 
 
-@dataclass(frozen=True)
-class Setting:
-    """Where the audit was made, and where it is checked. differences: of what weights depend on."""
-
-    differences: list[str]
-
-    @classmethod
-    def of(cls, audit: Audit, files: Mapping[str, bytes]) -> Setting:
-        stated = opened(files[ENVELOPE], PREDICATE, "The statement").predicate["machine"]
-        there = {**audit.result["provenance"]["versions"], **stated}
-        here = {**versions(), **machine()}
-        return cls([f"{name} {there.get(name)} there, {one} here" for name, one in here.items()
-                    if there.get(name) != one])  # fmt: skip
+def _differences(audit: Audit, files: Mapping[str, bytes]) -> list[str]:
+    """Of what weights depend on, between where the audit was made and where it is checked."""
+    stated = opened(files[ENVELOPE], PREDICATE, "The statement").predicate["machine"]
+    there = {**audit.result["provenance"]["versions"], **stated}
+    here = {**versions(), **machine()}
+    return [f"{name} {there.get(name)} there, {one} here" for name, one in here.items() if there.get(name) != one]
 
 
 def trainer(make_builder: Any) -> Any:
@@ -65,13 +159,13 @@ def trainer(make_builder: Any) -> Any:
             builder = make_builder(Path(folder))
             for audit in audits:
                 own = report.under(audit.cell if len(audits) > 1 else "")
-                _retrain_all(audit, given, named, builder, Setting.of(audit, files), own)
+                _retrain_all(audit, given, named, builder, _differences(audit, files), own)
 
     return retrain
 
 
 def _retrain_all(
-    audit: Audit, given: Given, named: Mapping[str, Document], builder: Builder, setting: Setting, report: Report
+    audit: Audit, given: Given, named: Mapping[str, Document], builder: Builder, elsewhere: list[str], report: Report
 ) -> None:
     method = audit.question["method"]
     if method not in METHODS:
@@ -83,14 +177,14 @@ def _retrain_all(
     for role in roles:
         what = role.replace("distilled", WHAT, 1)
         try:
-            _retrain(audit, role, what, given, named, builder, setting, report)
+            _retrain(audit, role, what, given, named, builder, elsewhere, report)
         except CannotTrain as reason:
             report.unchecked(what, str(reason))
 
 
 def _retrain(
     audit: Audit, role: str, what: str, given: Given, named: Mapping[str, Document], builder: Builder,
-    setting: Setting, report: Report,
+    elsewhere: list[str], report: Report,
 ) -> None:  # fmt: skip
     recipe = _recipe(audit, role)
     how = audit.described["columns"][SUSPECT].get(role)
@@ -117,11 +211,11 @@ def _retrain(
     place = {one: number for number, one in enumerate(audit.groups[SUSPECT].documents)}
     stated = audit.groups[SUSPECT].values[role][[place[one] for one in order]]
     found = _scores(model, Chosen(tuple(named[one] for one in order)), how["score"], audit, own)
-    _compare(what, stated, found, f"{len(order)} documents drawn now (draw {draw})", setting, report)
+    _compare(what, stated, found, f"{len(order)} documents drawn now (draw {draw})", elsewhere, report)
 
 
 def _compare(
-    what: str, stated: FloatArray, found: FloatArray, documents: str, setting: Setting, report: Report
+    what: str, stated: FloatArray, found: FloatArray, documents: str, elsewhere: list[str], report: Report
 ) -> None:  # fmt: skip
     worst = float(np.max(np.abs(found - stated) / np.maximum(1.0, np.abs(stated))))
     if worst <= TOLERANCE:
@@ -134,11 +228,11 @@ def _compare(
     rho = rank_correlation(found, stated, "spearman") if len(found) > 1 else float("nan")
     differs = f"distilled again from its recipe, it scores {documents} differently, by up to {worst:.2g}"
     ranks = f"rank correlation with the stated scores {rho:.3f}"
-    if setting.differences:
+    if elsewhere:
         report.unchecked(
             what,
             f"{differs} ({ranks}). That is no sign of a lie: training depends on processor and libraries, which are "
-            f"others here ({'; '.join(setting.differences[:3])})",
+            f"others here ({'; '.join(elsewhere[:3])})",
         )
         return
     report.failed(
@@ -196,5 +290,5 @@ def _scores(model: Trained, corpus: Chosen, score: Mapping[str, Any], audit: Aud
     for place in range(len(table.doc_ids)):
         own = table.rows(place)
         tokens = {name: getattr(table, name)[own].astype(np.float64) for name in ("log_prob", "mean", "std")}
-        values.append(SCORES[score["kind"]]([tokens], score, 0))
+        values.append(SCORES[score["kind"]].compute([tokens], score, 0))
     return np.array(values)

@@ -1,0 +1,136 @@
+"""Methods whose test is one t: paired t-test, order test, PaCoST, difference in differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from scipy import stats
+
+from nonmember_verify.bundle import Audit, FloatArray
+from nonmember_verify.report import Report
+from nonmember_verify.verdicts import MEMBERSHIP, Conclusion
+
+MIN_DOCUMENTS, MIN_CLUSTERS = 30, 10
+ROUNDING = 1e-15  # of scores near 1: standard errors below this many times the largest are none
+
+
+def paired_t(audit: Audit, report: Report) -> Conclusion:
+    values = audit.groups["suspect"].values
+    _check_t(audit, values["target"] - values["distilled"], report, larger=False)
+    return Conclusion("score_only")
+
+
+def order(audit: Audit, report: Report) -> Conclusion:
+    values = audit.groups["suspect"].values
+    number = len(values["canonical"])
+    factor = math.sqrt(number / (number - 1)) if audit.settings["compat"] else 1.0
+    _check_t(audit, values["canonical"] - values["mean_shuffled"], report, larger=True, factor=factor)
+    p = audit.statistics["p_value"]
+    if audit.statistics["value"] is None or p is None:
+        return Conclusion("invalid")
+    decision = MEMBERSHIP if p < audit.alpha else "inconclusive"
+    if audit.settings["control"]:
+        found = exact_t((values["control/canonical"] - values["control/mean_shuffled"]).tolist())
+        control = 1.0 if found is None else float(stats.t.sf(found[0] * factor, number - 1))
+        report.numbers("control", {"p": (audit.details["control"]["p_value"], control)}, "from exact sums")
+        if control < audit.alpha:
+            decision = "invalid"
+    return Conclusion(decision)
+
+
+def pacost(audit: Audit, report: Report) -> Conclusion:
+    values = audit.groups["suspect"].values
+    names = ("original", "rephrased")
+    _check_t(audit, values["original"] - values["rephrased"], report, larger=True)
+    mass = float(np.median(np.concatenate([values[name] + values[f"{name}_no"] for name in names])))
+    report.numbers("answers", {"median_answer_mass": (audit.details["median_answer_mass"], mass)}, "from the scores")
+    decision = MEMBERSHIP if audit.statistics["p_value"] < audit.alpha else "inconclusive"
+    if (
+        len(values["original"]) < MIN_DOCUMENTS
+        or mass < audit.settings["min_answer_mass"]
+        or all(np.ptp(values[name]) == 0 for name in names)
+        or all(np.array_equal(values[name], values[f"{name}_no"]) for name in names)
+    ):
+        decision = "invalid"
+    return Conclusion(decision)
+
+
+def _check_t(audit: Audit, differences: FloatArray, report: Report, *, larger: bool, factor: float = 1.0) -> None:
+    """t and p of the result. larger: whether large differences are evidence.   factor: on t."""
+    number, stated = len(differences), audit.statistics
+    found = exact_t(differences.tolist())
+    if found is None or differences.std(ddof=1) == 0:
+        report.unchecked("statistic and p", "all differences are equal, and t is undefined")
+        return
+    t, mean = found[0] * factor, found[1]
+    p = float((stats.t.sf if larger else stats.t.cdf)(t, number - 1))
+    report.numbers(
+        "statistic and p",
+        {"t": (stated["value"], t), "p": (stated["p_value"], p),
+         "mean difference": (audit.details["mean_difference"], mean)},
+        "from the scores, by exact sums",
+    )  # fmt: skip
+    report.require("interval", stated["ci_low"] is None and stated["ci_high"] is None, "none is stated, as it should.",
+                   "one is stated, and the test has none.")  # fmt: skip
+
+
+def exact_t(differences: Sequence[float]) -> tuple[float, float] | None:
+    """(t, mean) of a one-sample t-test, from sums of fractions without rounding; None where all are equal."""
+    numbers = [Fraction(float(one)) for one in differences]
+    number = len(numbers)
+    mean = sum(numbers, Fraction(0)) / number
+    squares = sum(((one - mean) ** 2 for one in numbers), Fraction(0))
+    if squares == 0:
+        return None
+    t = float(mean) / math.sqrt(float(squares / (number * (number - 1))))
+    return t, float(mean)
+
+
+# Difference in differences --------------------------------------------------------------------------------------------
+
+
+def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
+    """Is the target's score less the reference's higher on suspect than on held-out text?"""
+    groups, stated = [audit.groups[name] for name in ("suspect", "heldout")], audit.statistics
+    gains = [group.values["target"] - group.values["reference"] for group in groups]
+    parts = [_mean(gain, group.by_appearance) for gain, group in zip(gains, groups, strict=True)]
+    (mean, *own), (mean_other, *other) = parts
+    difference, variance = mean - mean_other, own[0] + other[0]
+    if math.sqrt(variance) <= ROUNDING * max(float(np.abs(gain).max()) for gain in gains):
+        report.numbers("statistic", {"difference": (stated["value"], difference)}, "from the scores")
+        report.require("p", stated["p_value"] is None, "none, as nothing varies.", "one is stated, and nothing varies.")
+        return Conclusion("invalid")
+    df = variance**2 / sum(share**2 / free for share, free, _ in (own, other))
+    p = float(stats.t.sf(difference / math.sqrt(variance), df))
+    reach = float(stats.t.ppf(1 - audit.alpha / 2, df)) * math.sqrt(variance)
+    report.numbers(
+        "statistic, p and interval",
+        {
+            "difference": (stated["value"], difference),
+            "p": (stated["p_value"], p),
+            "low": (stated["ci_low"], difference - reach),
+            "high": (stated["ci_high"], difference + reach),
+        },
+        "from the scores, by exact sums over clusters",
+    )
+    enough = min(map(len, groups)) >= MIN_DOCUMENTS and min(own[2], other[2]) >= MIN_CLUSTERS
+    return Conclusion("invalid" if not enough else MEMBERSHIP if p < audit.alpha else "inconclusive")
+
+
+def _mean(values: FloatArray, clusters: np.ndarray) -> tuple[float, float, float, int]:
+    """Mean of the documents, its variance by leaving out each cluster in turn, that one's degrees of freedom, and the
+    number of clusters; without rounding."""
+    numbers = [Fraction(one) for one in values.tolist()]
+    whole = sum(numbers, Fraction(0))
+    mean = whole / len(numbers)
+    members: dict[int, list[Fraction]] = {}
+    for number, cluster in zip(numbers, clusters.tolist(), strict=True):
+        members.setdefault(cluster, []).append(number)
+    without = [(whole - sum(one, Fraction(0))) / (len(numbers) - len(one)) for one in members.values()]
+    squares = sum(((one - mean) ** 2 for one in without), Fraction(0))
+    count = len(members)
+    free = Fraction(len(numbers) ** 2, sum(len(one) ** 2 for one in members.values())) - 1
+    return float(mean), float(squares * (count - 1) / count), float(free), count

@@ -1,0 +1,314 @@
+"""Scores of documents from the statistics of their tokens: whose statistics they are, and whether each column is what
+the question asks for."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nonmember_verify.bundle import Audit, FloatArray, json_of, table_of
+from nonmember_verify.envelope import plain
+from nonmember_verify.known import unknown_settings
+from nonmember_verify.questions import SUSPECT, key_hash
+from nonmember_verify.report import Report, some
+
+TOLERANCE = 1e-9  # relative; tokens may stand in another order, and sums are rounded otherwise
+SIGMA_EPS = 1e-6
+
+Tokens = Mapping[str, FloatArray]  # log_prob, mean, std of one document
+Described = Mapping[str, Any]
+
+
+class Tables:
+    """Tables of observations of a bundle by their hash: document -> its tokens. Each is read once."""
+
+    def __init__(self, files: Mapping[str, bytes]):
+        self.files = files
+        self.keys: Mapping[str, Any] = json_of(files, "observations.json")
+        self._read: dict[str, dict[str, Tokens]] = {}
+
+    def tokens(self, name: str) -> dict[str, Tokens]:
+        if name not in self._read:
+            table = table_of(self.files, f"tokens/{name}.parquet")
+            columns = [column for column in table if column != "document"]
+            self._read[name] = {
+                document: {column: np.asarray(table[column][place], dtype=np.float64) for column in columns}
+                for place, document in enumerate(table["document"])
+            }
+        return self._read[name]
+
+
+# Arithmetic -----------------------------------------------------------------------------------------------------------
+
+
+def _nll(tokens: Tokens) -> float:
+    return -math.fsum(tokens["log_prob"].tolist()) / len(tokens["log_prob"])
+
+
+def _mean_of_least(values: FloatArray, score: Described) -> float:
+    if score["compat"] == "official":
+        number = math.floor(len(values) * score["k"])
+    else:
+        number = min(max(math.floor(len(values) * score["k"] + 1e-9), 1), len(values))
+    return math.fsum(sorted(values.tolist())[:number]) / number
+
+
+def _standardised(tokens: Tokens, compat: str) -> FloatArray:
+    deviation, std = tokens["log_prob"] - tokens["mean"], tokens["std"]
+    if compat == "official":
+        return np.asarray(deviation / std)
+    z = deviation / np.maximum(std, SIGMA_EPS)
+    return np.asarray(np.where((std < SIGMA_EPS) & (np.abs(deviation) < SIGMA_EPS), 0.0, z))
+
+
+def _perturbed(tables: list[Tokens], score: Described) -> float:
+    loss, other = _nll(tables[0]), _nll(tables[1])
+    match score["quantity"]:
+        case "ppl_ratio":
+            return -math.exp(loss - other)
+        case "ppl_difference":
+            return math.exp(other) - math.exp(loss)
+        case "loss_ratio":
+            return other / loss if loss > 0 else math.nan
+        case _:
+            return other - loss
+
+
+@dataclass(frozen=True)
+class Score:
+    """name: of its columns.   compute: its value, from the tables of one document, its settings and the compressed size
+    of the text.   settings: that are taken into account, as in methods.toml.   second: what its second table is a view
+    of, or the setting that names it; "reference": the same text under the reference."""
+
+    name: str
+    compute: Callable[[list[Tokens], Described, int], float]
+    settings: str = ""
+    second: str = ""
+
+    def views(self, score: Described) -> list[str]:
+        """Of the text, in the order of the tables."""
+        second = "original" if self.second == "reference" else score.get(self.second, self.second)
+        return ["original", second] if self.second else ["original"]
+
+
+_K = "k compat=none|official"
+_PERTURBED = "perturbation quantity=ppl_ratio|ppl_difference|loss_ratio|loss_difference"
+SCORES: Mapping[str, Score] = {  # t: tables, s: settings, z: compressed size
+    "Loss": Score("loss", lambda t, s, z: -_nll(t[0])),
+    "Perplexity": Score("perplexity", lambda t, s, z: -math.exp(_nll(t[0]))),
+    "TopLoss": Score(
+        "top_loss({number})",
+        lambda t, s, z: float(np.maximum(t[0]["log_prob"], -math.log1p(s["number"])).mean()),
+        "number",
+    ),
+    "Zlib": Score("zlib", lambda t, s, z: -_nll(t[0]) / z if z else math.nan),
+    "MinK": Score("mink({k:g})", lambda t, s, z: _mean_of_least(t[0]["log_prob"], s), _K),
+    "MaxK": Score("maxk({k:g})", lambda t, s, z: -_mean_of_least(-t[0]["log_prob"], s), _K),
+    "MinKPlusPlus": Score("minkpp({k:g})", lambda t, s, z: _mean_of_least(_standardised(t[0], s["compat"]), s), _K),
+    "Lowercase": Score("lowercase", lambda t, s, z: _nll(t[1]) / _nll(t[0]), second="lowercase"),
+    "Perturbed": Score("{perturbation}_{quantity}", lambda t, s, z: _perturbed(t, s), _PERTURBED, "perturbation"),
+    "ReferenceDifference": Score("ref_diff", lambda t, s, z: _nll(t[1]) - _nll(t[0]), second="reference"),
+    "ReferenceRatio": Score("ref_ratio", lambda t, s, z: _nll(t[1]) / _nll(t[0]), second="reference"),
+}
+
+
+def is_known(score: Described) -> bool:
+    """Whether a score is recomputed here, with all of its settings."""
+    kind = plain(score)["kind"]
+    return kind in SCORES and not unknown_settings(score, f"kind name {SCORES[kind].settings}")
+
+
+# Columns of scores ----------------------------------------------------------------------------------------------------
+
+
+def check_scores(audit: Audit, tables: Tables, report: Report) -> None:
+    """Every column of scores that has token statistics: whose they are, and that the scores follow from them."""
+    done, wrong = 0, list(_problems_of_names(audit))
+    not_done: dict[str, list[str]] = {}
+    for group, columns in audit.described["columns"].items():
+        for column, how in columns.items():
+            own = audit.groups.get(group)
+            if how["kind"] == "Embedded":
+                continue
+            if own is None or column not in own.values:
+                wrong.append(f"{column} of the {group} set is missing")
+            elif not _is_arithmetic(how) or not how["tables"]:
+                not_done.setdefault(_why_not(how), []).append(f"{group}/{column}")
+            elif problem := _problem(audit, group, column, how, tables):
+                wrong.append(problem)
+            else:
+                done += 1
+    wrong += _wrongly_excluded(audit, tables)
+    if wrong or done:
+        report.require_none("scores", wrong, f"{done} columns follow from the token statistics, within {TOLERANCE:g}.")
+    if audit.sizes:
+        report.unchecked("compressed sizes", "of the texts, for zlib, are taken as stated; --documents shows them")
+    for why, names in not_done.items():
+        report.unchecked(f"scores {some(names)}", why)
+
+
+def _is_arithmetic(how: Described) -> bool:
+    """Whether the column is a score that is computed here."""
+    return how["kind"] == "Scored" and is_known(how["score"])
+
+
+def _wrongly_excluded(audit: Audit, tables: Tables) -> Iterator[str]:
+    """Documents that were left out though each of their scores follows from the token statistics. Where a column has
+    none, the reason may lie there."""
+    for group, reasons in audit.result["exclusions"]["documents"].items():
+        columns = audit.described["columns"][group].values()
+        if not all(_is_arithmetic(how) and how["tables"] for how in columns):
+            continue
+        for document, why in reasons.items():
+            values = [_value(document, how, tables, audit.sizes) for how in columns]
+            if all(map(math.isfinite, values)):
+                yield f"document {document[:12]} of the {group} set was left out ({why}) and can be scored"
+
+
+def _value(document: str, how: Described, tables: Tables, sizes: Mapping[str, int]) -> float:
+    """NaN where there is none."""
+    found = [tables.tokens(name).get(document, {}) for name in how["tables"]]
+    if any(len(one.get("log_prob", ())) == 0 for one in found):
+        return math.nan
+    try:
+        return SCORES[how["score"]["kind"]].compute(found, how["score"], sizes.get(document, 0))
+    except ZeroDivisionError:
+        return math.nan
+
+
+def _why_not(how: Described) -> str:
+    if how["kind"] not in KINDS:
+        return f"measurements of the kind {how['kind']} are unknown to this verifier"
+    if how["kind"] == "Diverged":
+        return "a divergence needs the whole distributions of two models, which no bundle holds"
+    if how["kind"] == "Reordered":
+        return "log-likelihoods of an ordered file are taken as stated"
+    if how["kind"] == "Asked" or how.get("score", {}).get("kind") == "AnswerProbability":
+        return "what a model answered is taken as stated; the answers are not in the bundle"
+    if not is_known(how["score"]):
+        told = ", ".join(f"{name} {value}" for name, value in plain(how["score"]).items())
+        return f"the score ({told}) or one of its settings is unknown to this verifier"
+    return "the bundle holds no token statistics for them"
+
+
+def _problem(audit: Audit, group: str, column: str, how: Described, tables: Tables) -> str:
+    """Empty where all is well."""
+    where, score = f"{column} of the {group} set", SCORES[how["score"]["kind"]]
+    views = score.views(how["score"])
+    if len(how["tables"]) != len(views):
+        return f"{where} is made from {len(views)} tables of token statistics, and {len(how['tables'])} are named"
+    roles = (how["role"], "reference" if score.second == "reference" else how["role"])
+    for name, view, role in zip(how["tables"], views, roles, strict=False):
+        if problem := _problem_of_table(audit, group, name, role, view, tables, where):
+            return problem
+    own, found = audit.groups[group], [tables.tokens(name) for name in how["tables"]]
+    if any(document not in table for table in found for document in own.documents):
+        return f"documents of {where} have no token statistics"
+    sizes = audit.sizes
+    for document, stated in zip(own.documents, own.values[column].tolist(), strict=True):
+        value = score.compute([table[document] for table in found], how["score"], sizes.get(document, 0))
+        if not abs(value - stated) <= TOLERANCE * max(1.0, abs(value)):
+            return f"{where} is stated as {stated!r} for document {document[:12]}, and its tokens give {value!r}"
+    return ""
+
+
+def _problem_of_table(
+    audit: Audit, group: str, name: str, role: str, view: str, tables: Tables, where: str
+) -> str:  # fmt: skip
+    """Whether these token statistics are of that model, of the group's documents, read as the question asks for."""
+    keys, key = audit.result["provenance"]["keys"], tables.keys.get(name)
+    if key is None or f"tokens/{name}.parquet" not in tables.files:
+        return f"the token statistics of {where} are missing"
+    if key_hash(plain(key)) != name:
+        return f"the token statistics of {where} are not those that their hash names"
+    if key_hash(key["model"]) != keys.get(role):
+        return f"{where} was scored under another model than {role}"
+    if key["corpus"] != keys.get("corpus" if group == SUSPECT else group):
+        return f"{where} was scored on other documents"
+    read, asked = (
+        f"the {view} text to {most} tokens"
+        for view, most in ((key["view"], key["max_tokens"]), (view, audit.settings["max_tokens"]))
+    )
+    return f"{where} was read as {read}, and the question asks for {asked}" if read != asked else ""
+
+
+# What a column is said to be ------------------------------------------------------------------------------------------
+
+KINDS = ("Scored", "Diverged", "Reordered", "Asked", "Embedded")
+NOT_SCORED = {  # how columns begin (x/) or end that are no scores by themselves -> their kind
+    "kl/": "Diverged", "embedding": "Embedded", "canonical": "Reordered", "mean_shuffled": "Reordered",
+    "num_tokens": "Reordered", "num_read": "Reordered", "hits": "Asked", "decop": "Asked", "cloze": "Asked",
+    "completion": "Asked",
+}  # fmt: skip
+NAME_OF_KNOWN = re.compile(r"(loss|perplexity|zlib|lowercase|ref_diff|ref_ratio|(top_loss|mink|maxk|minkpp)\(.*\))")
+
+
+def _problems_of_names(audit: Audit) -> Iterator[str]:
+    """What is told of columns that cannot be: each is found by its name, so the name binds kind, role and score."""
+    for group, columns in audit.described["columns"].items():
+        has = {column: bool(how["tables"]) for column, how in columns.items() if _is_arithmetic(how)}
+        for column, how in columns.items():
+            where = f"{column} of the {group} set"
+            if problem := _problem_of_name(audit, column, how):
+                yield f"{where} {problem}"
+            elif any(has.values()) and not has.get(column, True):
+                yield f"the token statistics of {where} are left out, and those beside it are there"
+
+
+def _problem_of_name(audit: Audit, column: str, how: Described) -> str:
+    kind = next((one for mark, one in NOT_SCORED.items() if _has_mark(column, mark)), "Scored")
+    if how["kind"] != kind and how["kind"] in KINDS:
+        return f"is told to be of the kind {how['kind']}, and its name is that of a {kind} one"
+    if how["kind"] != "Scored":
+        return ""
+    told, asked = plain(how["score"]), audit.settings.get("score")
+
+    def differs() -> bool:
+        return isinstance(asked, Mapping) and _settings(how["score"]) != dict(asked.items())
+
+    if not is_known(how["score"]):  # it must be the one that the question asks for, and have no name of another
+        if column in audit.question["models"] and differs():
+            return f"was scored by {_told(told)}, and the question asks for {_told(asked)}"
+        named = any(NAME_OF_KNOWN.fullmatch(one) for one in (told["name"], *column.split("/")))
+        return f"has the name of another score than {told['kind']}" if named and told["kind"] not in SCORES else ""
+    score = _settings(how["score"])
+    name = SCORES[score["kind"]].name.format(**score)
+    if told["name"] != name:
+        return f"has the score {name}, and is told to have {told['name']}"
+    role = "target" if column == name else column.removeprefix(f"{name}/").removesuffix(f"/{name}")
+    if how["role"] != role:
+        return f"is told to be of the role {how['role']}, and its name is that of {role}"
+    if column == role and differs():
+        return f"was scored by {_told(score)}, and the question asks for {_told(asked)}"
+    odd = score.get("compat", "none") != "none" and not audit.settings.get("compat")
+    if odd and score not in list(_mappings(audit.settings)):
+        return f"was scored by {_told(score)}, which the question does not ask for"
+    return ""
+
+
+def _has_mark(column: str, mark: str) -> bool:
+    if mark.endswith("/"):
+        return column.startswith(mark)
+    return column == mark or column.endswith(f"/{mark}")
+
+
+def _settings(score: Described) -> dict[str, Any]:
+    return {setting: value for setting, value in score.items() if setting != "name"}
+
+
+def _told(score: Described) -> str:
+    rest = ", ".join(f"{name} {value}" for name, value in score.items() if name not in ("kind", "name"))
+    return f"{score['kind']} ({rest})" if rest else str(score["kind"])
+
+
+def _mappings(value: Any) -> Iterator[Any]:
+    if isinstance(value, Mapping):
+        yield value
+    if isinstance(value, Mapping | list):
+        for one in value.values() if isinstance(value, Mapping) else value:
+            yield from _mappings(one)
