@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_args
 
@@ -74,14 +74,18 @@ class Scoring:
 
     def wanted(self) -> dict[str, family.Score]:
         """By column. With one K the columns of Min-K% are min_k and min_k_plus_plus, else they end in K."""
-        simple = {
+        simple: dict[str, Callable[[], family.Score]] = {
             "loss": family.Loss,
             "perplexity": family.Perplexity,
             "zlib": family.Zlib,
             "lowercase": family.Lowercase,
         }
         wanted: dict[str, family.Score] = {name: score() for name, score in simple.items() if name in self.scores}
-        of_k = {"min_k": family.MinK, "min_k_plus_plus": family.MinKPlusPlus, "max_k": family.MaxK}
+        of_k: dict[str, Callable[[float], family.Score]] = {
+            "min_k": family.MinK,
+            "min_k_plus_plus": family.MinKPlusPlus,
+            "max_k": family.MaxK,
+        }
         for k in self.ks:
             end = "" if len(self.ks) == 1 else f"_{k:g}"
             wanted |= {name + end: score(k) for name, score in of_k.items() if name in self.scores}
