@@ -81,12 +81,7 @@ def main() -> int:
 
 def ours(scores: Scores) -> CorrelationDifference:
     return difference_of_dependent_correlations(
-        *scores,
-        metric="spearman",
-        num_resamples=NUM_RESAMPLES,
-        alpha=0.05,
-        margin=0.0,
-        rng=np.random.default_rng(SEED),
+        *scores, metric="spearman", num_resamples=NUM_RESAMPLES, alpha=0.05, margin=0.0, rng=np.random.default_rng(SEED)
     )
 
 

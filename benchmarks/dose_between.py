@@ -71,8 +71,8 @@ def main() -> None:
         target = target_of(run)
         by_base.setdefault(target.base, []).append(target)
     found = {base: of_base(targets) for base, targets in by_base.items()}
-    for base, one in found.items():
-        print(f"{base}: rises by {1 + one.relative:.2f} of the controls', offset {np.round(one.offset, 3)}")
+    for base, item in found.items():
+        print(f"{base}: rises by {1 + item.relative:.2f} of the controls', offset {np.round(item.offset, 3)}")
         others = between([of for name, of in found.items() if name != base])
         print("  read with the other bases:", rates(by_base[base], others))
     every = between(list(found.values()))
@@ -92,37 +92,37 @@ def target_of(run: Run) -> Target:
 
 
 def of_base(targets: Sequence[Target]) -> OfBase:
-    covariance = np.mean([one.curve.covariance for one in targets], axis=0)
+    covariance = np.mean([item.curve.covariance for item in targets], axis=0)
     whiten = np.linalg.inv(np.linalg.cholesky(covariance))
     number = len(covariance)
-    design = np.concatenate([np.column_stack([whiten, whiten @ one.rise]) for one in targets])
-    errors = np.concatenate([whiten @ one.error for one in targets])
+    design = np.concatenate([np.column_stack([whiten, whiten @ item.rise]) for item in targets])
+    errors = np.concatenate([whiten @ item.error for item in targets])
     fitted, *_ = np.linalg.lstsq(design, errors, rcond=None)
     offset, relative = fitted[:number], float(fitted[number])
-    rest = np.array([one.error - offset - relative * one.rise for one in targets])
+    rest = np.array([item.error - offset - relative * item.rise for item in targets])
     spread = rest.T @ rest / (len(targets) - 1)
     return OfBase(offset, relative, spread - covariance)
 
 
 def between(bases: Sequence[OfBase]) -> Between:
-    offsets = np.mean([np.outer(one.offset, one.offset) for one in bases], axis=0)
-    covariance = offsets + np.mean([one.excess for one in bases], axis=0)
+    offsets = np.mean([np.outer(item.offset, item.offset) for item in bases], axis=0)
+    covariance = offsets + np.mean([item.excess for item in bases], axis=0)
     values, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
     covariance = (vectors * np.maximum(values, 0)) @ vectors.T
-    relative = float(np.sqrt(np.mean([one.relative**2 for one in bases])))
+    relative = float(np.sqrt(np.mean([item.relative**2 for item in bases])))
     return Between((covariance + covariance.T) / 2, relative, float(len(bases)))
 
 
 def rates(targets: Sequence[Target], of_bases: Between) -> str:
-    readings = [(one, one.curve.read(one.values, wanted=1, alpha=ALPHA, between=of_bases)) for one in targets]
-    none = [found for one, found in readings if not one.dose]
-    once = [found for one, found in readings if one.dose >= 1]
-    kept = sum(found.low <= one.dose <= (np.inf if found.high is None else found.high) for one, found in readings)
-    counted = sum(near(found.estimate, one.dose) for one, found in readings if one.dose >= 1)
+    readings = [(item, item.curve.read(item.values, wanted=1, alpha=ALPHA, between=of_bases)) for item in targets]
+    none = [found for item, found in readings if not item.dose]
+    once = [found for item, found in readings if item.dose >= 1]
+    kept = sum(found.low <= item.dose <= (np.inf if found.high is None else found.high) for item, found in readings)
+    counted = sum(near(found.estimate, item.dose) for item, found in readings if item.dose >= 1)
     return (
-        f"cleared {sum(one.p_none >= ALPHA > one.p_at_least for one in none)} of {len(none)} unread and "
-        f"{sum(one.p_none >= ALPHA > one.p_at_least for one in once)} of {len(once)} read; taken for read "
-        f"{sum(one.p_none < ALPHA for one in none)} and {sum(one.p_none < ALPHA for one in once)}; "
+        f"cleared {sum(item.p_none >= ALPHA > item.p_at_least for item in none)} of {len(none)} unread and "
+        f"{sum(item.p_none >= ALPHA > item.p_at_least for item in once)} of {len(once)} read; taken for read "
+        f"{sum(item.p_none < ALPHA for item in none)} and {sum(item.p_none < ALPHA for item in once)}; "
         f"within 1.5 {counted}; interval holds {kept} of {len(readings)}"
     )
 
@@ -131,9 +131,9 @@ def write(panel: Path, written: Path, found: Between, num_audits: int, bases: Se
     """The panel with what was found in it, under the name of the file."""
     lines = panel.read_text(encoding="utf-8").splitlines()
     settings = yaml.safe_load(panel.read_text(encoding="utf-8"))
-    first = next(place for place, line in enumerate(lines) if line.startswith("between:"))
+    first = next(index for index, line in enumerate(lines) if line.startswith("between:"))
     lines = [line for line in lines[:first] if not line.startswith(("version:", "origin:"))]
-    at = next(place for place, line in enumerate(lines) if line.startswith("features:"))
+    at = next(index for index, line in enumerate(lines) if line.startswith("features:"))
     origin = f"{settings['origin']}; between bases: {num_audits} audits of dose_chosen_stand_in ({', '.join(bases)})"
     lines[at:at] = [f"version: {written.stem}", "origin: >-", f"  {origin}"]
     lines += [

@@ -46,15 +46,15 @@ def main() -> None:
     chosen: list[int] = []
     best = math.inf
     while len(chosen) < len(names):
-        errors = {place: error(audits, [*chosen, place]) for place in range(len(names)) if place not in chosen}
-        place = min(errors, key=errors.__getitem__)
-        print(f"{len(chosen) + 1}. {names[place]}: {errors[place]:.4f}", flush=True)
-        if errors[place] > (1 - GAIN) * best:
+        errors = {index: error(audits, [*chosen, index]) for index in range(len(names)) if index not in chosen}
+        index = min(errors, key=errors.__getitem__)
+        print(f"{len(chosen) + 1}. {names[index]}: {errors[index]:.4f}", flush=True)
+        if errors[index] > (1 - GAIN) * best:
             break
-        best = errors[place]
-        chosen.append(place)
-    print(f"{len(audits)} audits; chosen: {', '.join(names[place] for place in chosen)}")
-    write(given.panel, [names[place] for place in chosen], shape(audits, chosen), len(audits))
+        best = errors[index]
+        chosen.append(index)
+    print(f"{len(audits)} audits; chosen: {', '.join(names[index] for index in chosen)}")
+    write(given.panel, [names[index] for index in chosen], shape(audits, chosen), len(audits))
 
 
 def read(folder: Path) -> tuple[list[str], list[Audit]]:
@@ -67,12 +67,14 @@ def read(folder: Path) -> tuple[list[str], list[Audit]]:
         assert read is not None
         audits.append(
             Audit(
-                run.domain, run.question.corpus,
-                np.array([[one["dose"], one["related"]] for one in controls], dtype=np.float64),
-                np.array([list(one["features"].values()) for one in controls]),
-                np.array(list(details["features"].values())), read.exposures * read.share,
+                run.domain,
+                run.question.corpus,
+                np.array([[item["dose"], item["related"]] for item in controls], dtype=np.float64),
+                np.array([list(item["features"].values()) for item in controls]),
+                np.array(list(details["features"].values())),
+                read.exposures * read.share,
             )
-        )  # fmt: skip
+        )
     return names, audits
 
 

@@ -25,8 +25,7 @@ from lab_server.running import RunningLab, running_lab
 from nonmember.artifacts.store import Store
 from nonmember.endpoints import Limits, Request, questions
 from nonmember.endpoints.endpoint import EndpointClient, Session
-from nonmember.endpoints.service import sent
-from nonmember.endpoints.service import RequestSettings
+from nonmember.endpoints.service import RequestSettings, sent
 
 MOST_MILLISECONDS = 3.0
 CONCURRENCY = 64
@@ -42,7 +41,7 @@ def main() -> int:
     plain = Request("d", "q", "", 16, 0.0, 0, instruction="Answer with a word.")
     each = arguments.requests // SHARES
     shares = [
-        [replace(plain, question=f"What is {share}-{place}? " + "A word of the text. " * 40) for place in range(each)]
+        [replace(plain, question=f"What is {share}-{index}? " + "A word of the text. " * 40) for index in range(each)]
         for share in range(SHARES)
     ]
     with running_lab() as lab, tempfile.TemporaryDirectory() as folder:
@@ -59,9 +58,11 @@ def main() -> int:
         assert lab.ledger()["twice"] == SHARES * each, "asked once by each of the two"
     result = {
         "name": f"processor time of the client per request at concurrency {CONCURRENCY}",
-        "asked_ms": statistics.median(asked), "official_client_ms": statistics.median(alone),
-        "found_ms": statistics.median(found), "required_ms": MOST_MILLISECONDS,
-    }  # fmt: skip
+        "asked_ms": statistics.median(asked),
+        "official_client_ms": statistics.median(alone),
+        "found_ms": statistics.median(found),
+        "required_ms": MOST_MILLISECONDS,
+    }
     took = f"official client alone {result['official_client_ms']:.2f} ms, found again {result['found_ms']:.3f} ms"
     print(f"{result['asked_ms']:.2f} ms  (required {MOST_MILLISECONDS})  {took}: {result['name']}")
     if arguments.json:

@@ -39,9 +39,16 @@ HERE = Path(__file__).resolve().parent
 SHARE = 0.95  # of the faults, that are to be caught
 LEFT_OUT = (".git", ".venv", "outputs", "node_modules", "__pycache__", ".*_cache")
 LIBRARIES = (
-    "datasets", "hydra", "lightning", "peft", "pyarrow.parquet", "scipy.stats", "sklearn.linear_model", "torch",
+    "datasets",
+    "hydra",
+    "lightning",
+    "peft",
+    "pyarrow.parquet",
+    "scipy.stats",
+    "sklearn.linear_model",
+    "torch",
     "transformers",
-)  # fmt: skip
+)
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "HF_HUB_OFFLINE": "1",
@@ -79,7 +86,7 @@ def main() -> int:
     given = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no tests and no copy are left behind
     try:
-        faults = [one for one in read_faults(given.faults) if is_wanted(one, given.only)]
+        faults = [item for item in read_faults(given.faults) if is_wanted(item, given.only)]
         for fault in faults:
             faulty_text(given.repository, fault)
         found = run_all(faults, given)
@@ -90,8 +97,10 @@ def main() -> int:
 
 def read_faults(path: Path) -> list[Fault]:
     areas = tomllib.loads(path.read_text(encoding="utf-8"))
-    faults = [Fault(area, **one | {"tests": tuple(one["tests"])}) for area, several in areas.items() for one in several]
-    if twice := [name for name, number in Counter(one.name for one in faults).items() if number > 1]:
+    faults = [
+        Fault(area, **item | {"tests": tuple(item["tests"])}) for area, several in areas.items() for item in several
+    ]
+    if twice := [name for name, number in Counter(item.name for item in faults).items() if number > 1]:
         raise ValueError(f"Each fault must have a name of its own; got {twice[0]!r} twice. Rename one.")
     return faults
 
@@ -126,23 +135,23 @@ def run_all(faults: Sequence[Fault], given: argparse.Namespace) -> dict[str, Any
     with tempfile.TemporaryDirectory(prefix="faults-") as folder:
         copy = Path(folder) / "repository"
         shutil.copytree(given.repository, copy, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
-        left = [one for one in faults if not is_settled(one, found.get(one.name), broken)]
+        left = [item for item in faults if not is_settled(item, found.get(item.name), broken)]
         while True:
             for number, fault in enumerate(left, start=1):
                 show(f"{number:3} of {len(left)}  {fault.area:8}  {fault.name} ...")
                 found[fault.name] = examine(copy, fault, broken, given)
                 show(f"           {outcome(found[fault.name])}")
                 keep(given.json, kept)
-            named = {found[one.name]["by"] for one in faults if found[one.name]["by"]}
+            named = {found[item.name]["by"] for item in faults if found[item.name]["by"]}
             if unknown := sorted(named.difference(sound, broken)):
                 show(f"without a fault: the {len(unknown)} tests that failed ...")
                 failed = broken_tests(copy, unknown, 4 * given.timeout)
                 for test in failed:
                     show(f"fails without a fault too, and is left out: {test}")
                 broken += failed
-                sound += [one for one in unknown if one not in failed]
+                sound += [item for item in unknown if item not in failed]
                 keep(given.json, kept)
-            left = [one for one in faults if found[one.name]["by"] in broken]
+            left = [item for item in faults if found[item.name]["by"] in broken]
             if not left:
                 return found
 
@@ -158,7 +167,7 @@ def broken_tests(copy: Path, tests: Sequence[str], timeout: float) -> list[str]:
     if status not in (PASSED, FAILED):
         raise ValueError(f"The tests must run without a fault; got from pytest: {output[-2000:] or 'no end in time'}")
     failed = BROKEN.findall(output)
-    return [test for test in tests if any(one.startswith(test) for one in failed)]
+    return [test for test in tests if any(item.startswith(test) for item in failed)]
 
 
 def examine(copy: Path, fault: Fault, broken: Sequence[str], given: argparse.Namespace) -> dict[str, Any]:
@@ -250,10 +259,10 @@ def outcome(one: dict[str, Any]) -> str:
 
 def report(faults: Sequence[Fault], found: dict[str, Any]) -> int:
     """Print the table. The exit status."""
-    caught = [one for one in faults if found[one.name]["caught"]]
-    missed = [one for one in faults if one not in caught]
-    for area in dict.fromkeys(one.area for one in faults):
-        numbers = [sum(one.area == area for one in several) for several in (caught, faults)]
+    caught = [item for item in faults if found[item.name]["caught"]]
+    missed = [item for item in faults if item not in caught]
+    for area in dict.fromkeys(item.area for item in faults):
+        numbers = [sum(item.area == area for item in several) for several in (caught, faults)]
         show(f"{area:10} {numbers[0]:3} of {numbers[1]:3} caught")
     share = len(caught) / len(faults) if faults else 1.0
     show(f"{'all':10} {len(caught):3} of {len(faults):3} caught, {share:.1%}")

@@ -58,15 +58,24 @@ def main() -> int:
         run(["audit", *base[:-2], f"store={outputs / 'store'}", f"outputs={root}"])  # makes the models
         take_along(outputs / "store", root / "store")
         alone = seconds_alone(cells[: len(cells) // 2], base, root)
-        grid = run([*command, *base, f"method.distillation.lambda_={','.join(lambdas)}",
-                    f"method.distillation.tau={','.join(taus)}"])  # fmt: skip
+        grid = run(
+            [
+                *command,
+                *base,
+                f"method.distillation.lambda_={','.join(lambdas)}",
+                f"method.distillation.tau={','.join(taus)}",
+            ]
+        )
         alone += seconds_alone(cells[len(cells) // 2 :], base, root)
         loading = seconds_to_load()
     result = {
         "name": f"a {arguments.size} x {arguments.size} grid against its distillations and observations alone",
-        "grid_seconds": grid, "alone_seconds": alone, "loading_seconds": loading,
-        "ratio": grid / (alone + loading), "required": LARGEST_RATIO,
-    }  # fmt: skip
+        "grid_seconds": grid,
+        "alone_seconds": alone,
+        "loading_seconds": loading,
+        "ratio": grid / (alone + loading),
+        "required": LARGEST_RATIO,
+    }
     took = f"{grid:.0f} s against {alone:.0f} s and {loading:.0f} s of loading"
     print(f"{result['ratio']:.3f} times  (required {LARGEST_RATIO})  {took}: {result['name']}")
     if arguments.json:
@@ -114,14 +123,26 @@ def seconds_alone(cells: list[tuple[str, str]], base: list[str], root: Path) -> 
         folder.mkdir(parents=True)
         started = time.perf_counter()
         train(
-            student.model, documents, spec.training, seed=spec.seed, end_of_text=end_of_text_id(student.tokenizer),
-            teacher=teacher, folder=folder, compute=builder.compute, loggers=[], description="alone",
-        )  # fmt: skip
-        observe(
-            student.model, token_ids, folder, builder.compute.trainer,
-            max_batch_tokens=builder.compute.max_batch_tokens, block_bytes=builder.compute.block_mib * 2**20,
+            student.model,
+            documents,
+            spec.training,
+            seed=spec.seed,
+            end_of_text=end_of_text_id(student.tokenizer),
+            teacher=teacher,
+            folder=folder,
+            compute=builder.compute,
+            loggers=[],
             description="alone",
-        )  # fmt: skip
+        )
+        observe(
+            student.model,
+            token_ids,
+            folder,
+            builder.compute.trainer,
+            max_batch_tokens=builder.compute.max_batch_tokens,
+            block_bytes=builder.compute.block_mib * 2**20,
+            description="alone",
+        )
         total += time.perf_counter() - started
     return total
 

@@ -43,11 +43,11 @@ def main() -> int:
 
     runs = [(run("blocks", SMALL), run("matrices", SMALL)) for _ in range(NUM_REPEATS)]
     large = run("blocks", given.large)
-    (ours, theirs), difference = runs[0], max(abs(one["score"] / other["score"] - 1) for one, other in runs)
+    (ours, theirs), difference = runs[0], max(abs(item["score"] / other["score"] - 1) for item, other in runs)
     seconds = [statistics.median(pair[side]["seconds"] for pair in runs) for side in (0, 1)]
     measurement = {
         "name": "kernel",
-        "ratio": statistics.median(other["seconds"] / one["seconds"] for one, other in runs),
+        "ratio": statistics.median(other["seconds"] / item["seconds"] for item, other in runs),
         "max_relative_difference": difference,
         "seconds_blocks": seconds[0],
         "seconds_matrices": seconds[1],
@@ -86,9 +86,7 @@ def measured(side: str, number: int) -> dict[str, float]:
     score = SIDES[side](before_ND, after_ND)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    return {
-        "score": score, "seconds": seconds, "peak_bytes": peak, "data_bytes": before_ND.nbytes + after_ND.nbytes,
-    }  # fmt: skip
+    return {"score": score, "seconds": seconds, "peak_bytes": peak, "data_bytes": before_ND.nbytes + after_ND.nbytes}
 
 
 def embeddings(number: int) -> tuple[np.ndarray, np.ndarray]:

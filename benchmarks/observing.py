@@ -94,10 +94,7 @@ def against_bare_forward(
     assert split.streaming, split.note
     batches = [torch.randint(vocab_size, (8, length), device=device) for length in (128, 192, 256)]
     measured = side_by_side(
-        lambda: bare_forward(model, batches),
-        lambda: statistics_of(split, batches),
-        repeats,
-        device,
+        lambda: bare_forward(model, batches), lambda: statistics_of(split, batches), repeats, device
     )
     return {
         "name": f"tokens/s against the bare forward pass, V = {vocab_size:,} ({device})",

@@ -81,10 +81,17 @@ def observing(model: Any, documents: list[list[int]], compute: Compute) -> None:
 def distilling(model: Any, teacher: Any, documents: list[list[int]], recipe: Distillation, compute: Compute) -> None:
     with tempfile.TemporaryDirectory() as folder:
         train(
-            model, documents, recipe, seed=SEED, end_of_text=0, teacher=Teacher(teacher, WHOLE), folder=Path(folder),
-            compute=replace(compute, measure_health=False, checkpoint_seconds=600.0), loggers=[],
+            model,
+            documents,
+            recipe,
+            seed=SEED,
+            end_of_text=0,
+            teacher=Teacher(teacher, WHOLE),
+            folder=Path(folder),
+            compute=replace(compute, measure_health=False, checkpoint_seconds=600.0),
+            loggers=[],
             description="distilling",
-        )  # fmt: skip
+        )
 
 
 def bare_steps(model: Any, teacher: Any, documents: list[list[int]], recipe: Distillation, compute: Compute) -> None:
@@ -95,9 +102,12 @@ def bare_steps(model: Any, teacher: Any, documents: list[list[int]], recipe: Dis
     student, fixed = split_forward(model.train()), split_forward(teacher)
     terms = distillation_terms(student.head, fixed.head, tau=recipe.tau, shared_ids=WHOLE)
     optimizer = torch.optim.AdamW(
-        model.parameters(), lr=optimization.learning_rate, betas=optimization.betas, eps=optimization.epsilon,
+        model.parameters(),
+        lr=optimization.learning_rate,
+        betas=optimization.betas,
+        eps=optimization.epsilon,
         weight_decay=optimization.weight_decay,
-    )  # fmt: skip
+    )
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: learning_rate_factor(step, len(steps), optimization)
     )
@@ -162,7 +172,7 @@ def measured(folder: Path, repeats: int) -> list[dict[str, Any]]:
     tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=FILE)
     model = AutoModelForCausalLM.from_pretrained(folder, gguf_file=FILE, dtype=torch.float32).eval()
     corpus = LibraryDocs(packages=("scipy",)).build(cast(Builder, None))  # it asks the builder for nothing
-    texts = [" ".join(words[:NUM_WORDS]) for one in corpus.documents if len(words := one.text.split()) >= NUM_WORDS]
+    texts = [" ".join(words[:NUM_WORDS]) for item in corpus.documents if len(words := item.text.split()) >= NUM_WORDS]
     documents: list[list[int]] = [tokenizer(text).input_ids[:MAX_TOKENS] for text in texts[:500]]
     compute, recipe = settings()
     results = []
@@ -187,10 +197,15 @@ def measured(folder: Path, repeats: int) -> list[dict[str, Any]]:
     ids_BT = torch.randint(49_000, (8, 128))
     whole = peak_bytes(lambda: loss_of_whole_tables(model, model, ids_BT))
     ours = peak_bytes(lambda: loss_of_a_step(model, model, ids_BT, compute.logits_budget_mib * MIB))
-    results.append({
-        "name": "peak memory of a step of distillation, 8 x 128 tokens, to that with whole tables of logits",
-        "ratio": ours / whole, "most": 0.5, "bytes": ours, "bytes_whole": whole,
-    })  # fmt: skip
+    results.append(
+        {
+            "name": "peak memory of a step of distillation, 8 x 128 tokens, to that with whole tables of logits",
+            "ratio": ours / whole,
+            "most": 0.5,
+            "bytes": ours,
+            "bytes_whole": whole,
+        }
+    )
 
     some = documents[:NUM_DISTILLED]
     pairs = []
@@ -201,21 +216,26 @@ def measured(folder: Path, repeats: int) -> list[dict[str, Any]]:
             partial(distilling, second, model, some, recipe, compute),
             1,
         )
-    results.append({
-        "name": f"distillation of {len(some)} documents against a bare loop of the same steps",
-        "ratio": statistics.median(ours / theirs for theirs, ours in pairs), "most": 1.1,
-        "seconds_bare": statistics.median(theirs for theirs, _ in pairs),
-        "seconds": statistics.median(ours for _, ours in pairs),
-    })  # fmt: skip
+    results.append(
+        {
+            "name": f"distillation of {len(some)} documents against a bare loop of the same steps",
+            "ratio": statistics.median(ours / theirs for theirs, ours in pairs),
+            "most": 1.1,
+            "seconds_bare": statistics.median(theirs for theirs, _ in pairs),
+            "seconds": statistics.median(ours for _, ours in pairs),
+        }
+    )
     return results
 
 
 def faster(name: str, pairs: list[tuple[float, float]], wanted: float) -> dict[str, Any]:
     return {
-        "name": name, "ratio": statistics.median(theirs / ours for theirs, ours in pairs), "least": wanted,
+        "name": name,
+        "ratio": statistics.median(theirs / ours for theirs, ours in pairs),
+        "least": wanted,
         "baseline_seconds": statistics.median(theirs for theirs, _ in pairs),
         "seconds": statistics.median(ours for _, ours in pairs),
-    }  # fmt: skip
+    }
 
 
 def main() -> int:

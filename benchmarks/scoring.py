@@ -59,9 +59,9 @@ def make_text(folder: Path, number: int) -> None:
     rng, known = random.Random(SEED), words()
     for file in range(FILES):
         with (folder / f"shard-{file:02d}.jsonl").open("w", encoding="utf-8") as stream:
-            for place in range(file * number // FILES, (file + 1) * number // FILES):
+            for index in range(file * number // FILES, (file + 1) * number // FILES):
                 text = " ".join(rng.choices(known, k=rng.randint(*LENGTHS)))
-                stream.write(json.dumps({"id": f"document-{place}", "text": text}) + "\n")
+                stream.write(json.dumps({"id": f"document-{index}", "text": text}) + "\n")
 
 
 def make_model(folder: Path) -> None:
@@ -70,15 +70,19 @@ def make_model(folder: Path) -> None:
     from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
     tokenizer = Tokenizer(
-        models.WordLevel({"<unk>": 0} | {word: 1 + place for place, word in enumerate(words())}, "<unk>")
+        models.WordLevel({"<unk>": 0} | {word: 1 + index for index, word in enumerate(words())}, "<unk>")
     )
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<unk>", unk_token="<unk>")
     torch.manual_seed(SEED)
     config = GPTNeoXConfig(
-        vocab_size=len(fast), hidden_size=HIDDEN, intermediate_size=4 * HIDDEN, num_hidden_layers=1,
-        num_attention_heads=2, max_position_embeddings=64,
-    )  # fmt: skip
+        vocab_size=len(fast),
+        hidden_size=HIDDEN,
+        intermediate_size=4 * HIDDEN,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=64,
+    )
     model = GPTNeoXForCausalLM(config)
     model.get_output_embeddings().weight.data.mul_(20)
     model.save_pretrained(folder)
@@ -90,9 +94,17 @@ def make_model(folder: Path) -> None:
 
 def command(folder: Path, text: str, outputs: Path, *more: str, data: str = "streamed") -> list[str]:
     return [
-        sys.executable, "-m", "nonmember.cli", "score", f"model.path={folder / 'model'}", f"data={data}",
-        f"data.path={folder / text}", "data.id_field=id", f"outputs={outputs}", *more,
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "nonmember.cli",
+        "score",
+        f"model.path={folder / 'model'}",
+        f"data={data}",
+        f"data.path={folder / text}",
+        "data.id_field=id",
+        f"outputs={outputs}",
+        *more,
+    ]
 
 
 def run(arguments: list[str]) -> dict[str, float]:
@@ -152,10 +164,13 @@ def whole(folder: Path) -> dict[str, Any]:
     made_anew = json.loads((scores_of(outputs) / "manifest.json").read_text())["parts"]
     return {
         "stages": [killed, again, lost],
-        "num_documents": manifest["num_documents"], "num_parts": len(hashes), "num_tokens": manifest["num_tokens"],
-        "parts_before_the_kill": len(before), "left_as_they_are": all(after[name] == before[name] for name in before),
+        "num_documents": manifest["num_documents"],
+        "num_parts": len(hashes),
+        "num_tokens": manifest["num_tokens"],
+        "parts_before_the_kill": len(before),
+        "left_as_they_are": all(after[name] == before[name] for name in before),
         "same_bytes": {part["file"]: part["sha256"] for part in made_anew} == hashes,
-    }  # fmt: skip
+    }
 
 
 def side_by_side(folder: Path, number: int, repeats: int) -> dict[str, Any]:
@@ -170,10 +185,14 @@ def side_by_side(folder: Path, number: int, repeats: int) -> dict[str, Any]:
             difference = max(difference, largest_difference(held, whole if whole.is_dir() else streamed))
     ratios = {name: [small[name] / large[name] for small, large in pairs] for name in ("seconds", "cpu")}
     return {
-        "name": "documents a second, streamed against in memory", "required": LEAST_OF_SMALL_PATH,
-        "ratio": statistics.median(ratios["seconds"]), "ratio_of_cpu": statistics.median(ratios["cpu"]),
-        "num_documents": number, "largest_difference": difference, "pairs": pairs,
-    }  # fmt: skip
+        "name": "documents a second, streamed against in memory",
+        "required": LEAST_OF_SMALL_PATH,
+        "ratio": statistics.median(ratios["seconds"]),
+        "ratio_of_cpu": statistics.median(ratios["cpu"]),
+        "num_documents": number,
+        "largest_difference": difference,
+        "pairs": pairs,
+    }
 
 
 def largest_difference(held: Path, streamed: Path) -> float:
@@ -208,7 +227,7 @@ def on_ray(folder: Path, number: int, repeats: int) -> dict[str, Any]:
                 manifests = [json.loads(path.read_text()) for path in outputs.glob("scores/*/manifests/part-*.json")]
                 written = parts_of(outputs)
                 ended = sorted(
-                    (written[f"part-{one['number']:05d}"][0] / 1e9, one["num_documents"]) for one in manifests
+                    (written[f"part-{item['number']:05d}"][0] / 1e9, item["num_documents"]) for item in manifests
                 )
                 since = ended[workers - 1][0]  # when each has made its first part, or nearly so
                 rate = sum(documents for _, documents in ended[workers:]) / (ended[-1][0] - since)
@@ -216,9 +235,13 @@ def on_ray(folder: Path, number: int, repeats: int) -> dict[str, Any]:
         pairs.append(pair)
     ratios = [pair[2]["rate"] / pair[1]["rate"] for pair in pairs]
     return {
-        "name": "documents a second by two workers of Ray against one", "required": LEAST_OF_TWO_WORKERS,
-        "ratio": statistics.median(ratios), "ratios": ratios, "num_documents": number, "pairs": pairs,
-    }  # fmt: skip
+        "name": "documents a second by two workers of Ray against one",
+        "required": LEAST_OF_TWO_WORKERS,
+        "ratio": statistics.median(ratios),
+        "ratios": ratios,
+        "num_documents": number,
+        "pairs": pairs,
+    }
 
 
 def main() -> int:

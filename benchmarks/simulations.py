@@ -52,7 +52,7 @@ class Study:
     def run(self, number: int) -> Iterator[Found]:
         worlds = [self.world(np.random.default_rng(seed)) for seed in tracked(range(number), self.title, "worlds")]
         for name in worlds[0]:
-            values = np.array([one[name] for one in worlds], dtype=np.float64)
+            values = np.array([item[name] for item in worlds], dtype=np.float64)
             value = np.median(values) if name.endswith(MEDIAN) else values.mean()
             yield Found(self.title, name, float(value), number)
 
@@ -63,13 +63,14 @@ def main() -> None:
     parser.add_argument("--json", type=Path, help="also write the numbers to this file")
     parser.add_argument("--markdown", type=Path, help="also write the table to this file")
     given = parser.parse_args()
-    found = [one for study in STUDIES
-             for one in study.run(study.num_worlds if given.full else study.num_worlds // PART)]  # fmt: skip
+    found = [
+        item for study in STUDIES for item in study.run(study.num_worlds if given.full else study.num_worlds // PART)
+    ]
     table = as_table(found)
     print(table)
     if given.json is not None:
         given.json.parent.mkdir(parents=True, exist_ok=True)
-        values = {"name": "simulations", "nonmember": nonmember.__version__, "found": [asdict(one) for one in found]}
+        values = {"name": "simulations", "nonmember": nonmember.__version__, "found": [asdict(item) for item in found]}
         given.json.write_text(json.dumps(values, indent=1) + "\n", encoding="utf-8")
     if given.markdown is not None:
         given.markdown.parent.mkdir(parents=True, exist_ok=True)
@@ -84,10 +85,10 @@ def main() -> None:
 
 def as_table(found: list[Found]) -> str:
     lines = ["| worlds | what | value | number of worlds |", "| --- | --- | ---: | ---: |"]
-    for one in found:
-        error = math.sqrt(one.value * (1 - one.value) / one.num_worlds)
-        value = f"{one.value:.2f}" if one.name.endswith(MEDIAN) else f"{100 * one.value:.1f} ± {100 * error:.1f}%"
-        lines.append(f"| {one.study} | {one.name.removesuffix(MEDIAN)} | {value} | {one.num_worlds:,} |")
+    for item in found:
+        error = math.sqrt(item.value * (1 - item.value) / item.num_worlds)
+        value = f"{item.value:.2f}" if item.name.endswith(MEDIAN) else f"{100 * item.value:.1f} ± {100 * error:.1f}%"
+        lines.append(f"| {item.study} | {item.name.removesuffix(MEDIAN)} | {value} | {item.num_worlds:,} |")
     return "\n".join(lines)
 
 
@@ -141,9 +142,18 @@ def two_sets(rng: Generator) -> World:
 
     def p_value(way: dict[str, Any]) -> float:
         found = dataset_inference(
-            features[:200], features[200:], tail_fraction=0.05, fit_size=1000, num_splits=1, learning_rate=0.01,
-            num_steps=1000, equal_variances=True, trim_predictions=False, rng=np.random.default_rng(seed), **way,
-        )  # fmt: skip
+            features[:200],
+            features[200:],
+            tail_fraction=0.05,
+            fit_size=1000,
+            num_splits=1,
+            learning_rate=0.01,
+            num_steps=1000,
+            equal_variances=True,
+            trim_predictions=False,
+            rng=np.random.default_rng(seed),
+            **way,
+        )
         return float(found.p_values[0])
 
     return {name: p_value(way) <= LEVEL for name, way in ways.items()}
@@ -177,11 +187,13 @@ STUDIES = [
     Study("KDS: mixtures of two pools of one distribution", 8000, nested_mixtures),
     Study("Blind baseline: two groups of one distribution", 500, blind),
     Study("LLM-DI: two sets of one distribution, p at most .05", 1000, two_sets),
-    *(Study(f"MC-PDD: rate {rate:g}, {size} and {size} documents, p below .05", 2000, one_rate(rate, size))
-      for rate, size in PAIRS),
+    *(
+        Study(f"MC-PDD: rate {rate:g}, {size} and {size} documents, p below .05", 2000, one_rate(rate, size))
+        for rate, size in PAIRS
+    ),
     Study("Prefix completion: books that differ, p below .05", 2000, books),
     Study("Name cloze: works that differ, p below .05", 2000, works),
-]  # fmt: skip
+]
 
 if __name__ == "__main__":
     main()

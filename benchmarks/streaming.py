@@ -91,9 +91,14 @@ def make_model(folder: Path) -> None:
     fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eot>", unk_token="<unk>")
     torch.manual_seed(1)
     config = GPTNeoXConfig(
-        vocab_size=len(fast), hidden_size=HIDDEN, intermediate_size=2 * HIDDEN, num_hidden_layers=1,
-        num_attention_heads=2, max_position_embeddings=SEQUENCE, hidden_dropout=0.1,
-    )  # fmt: skip
+        vocab_size=len(fast),
+        hidden_size=HIDDEN,
+        intermediate_size=2 * HIDDEN,
+        num_hidden_layers=1,
+        num_attention_heads=2,
+        max_position_embeddings=SEQUENCE,
+        hidden_dropout=0.1,
+    )
     GPTNeoXForCausalLM(config).save_pretrained(folder)
     fast.save_pretrained(folder)
 
@@ -105,9 +110,16 @@ def corpus(folder: Path) -> Any:
     from nonmember.corpora import Cleaning, Hub, Streamed
 
     source = Hub(
-        str(folder / "text"), None, "train", "", "text", None, data_files="*.jsonl", domain="text",
+        str(folder / "text"),
+        None,
+        "train",
+        "",
+        "text",
+        None,
+        data_files="*.jsonl",
+        domain="text",
         at_least={"created": FIRST_DATE.isoformat()},
-    )  # fmt: skip
+    )
     return Streamed(source, cleaning=Cleaning("normalised", 10, 10_000, "cut", "keep", None, 64))
 
 
@@ -155,9 +167,16 @@ def loader(folder: Path, num_workers: int) -> Any:
     stream = token_stream(shop, base, shop.get(base), shop.get(trained.corpus))
     recipe = trained.training
     return StreamLoader(
-        stream, length=SEQUENCE, buffer=recipe.shuffle_buffer, batch_size=BATCH, epochs=1, seed=1,
-        micro_batch_size=MICRO, padding_id=0, num_workers=num_workers,
-    )  # fmt: skip
+        stream,
+        length=SEQUENCE,
+        buffer=recipe.shuffle_buffer,
+        batch_size=BATCH,
+        epochs=1,
+        seed=1,
+        micro_batch_size=MICRO,
+        padding_id=0,
+        num_workers=num_workers,
+    )
 
 
 def count(folder: Path) -> dict[str, Any]:
@@ -280,9 +299,12 @@ def whole(folder: Path, gb: float) -> dict[str, Any]:
     summary["same_weights"] = stages[4]["weights"] == stages[5]["weights"]
     kept.write_text(json.dumps(summary))
     return {
-        "name": "peak of all processes in MiB, while text is streamed", "bytes": summary["bytes"],
-        "peak": max(stage["peak"] for stage in stages), "allowed": MOST_MIB, "same_weights": summary["same_weights"],
-    }  # fmt: skip
+        "name": "peak of all processes in MiB, while text is streamed",
+        "bytes": summary["bytes"],
+        "peak": max(stage["peak"] for stage in stages),
+        "allowed": MOST_MIB,
+        "same_weights": summary["same_weights"],
+    }
 
 
 if __name__ == "__main__":

@@ -25,9 +25,16 @@ from typing import Any
 
 LARGEST_RATIO = 1.15
 GRID = [
-    "audit", "-m", "world=micro", "name=sweep", "logger=none", "gates=off", "data.domain=scipy,sympy,torch",
-    "data.half=a,b", "method.distillation.lambda_=0.1,0.3,0.5,0.7",
-]  # fmt: skip
+    "audit",
+    "-m",
+    "world=micro",
+    "name=sweep",
+    "logger=none",
+    "gates=off",
+    "data.domain=scipy,sympy,torch",
+    "data.half=a,b",
+    "method.distillation.lambda_=0.1,0.3,0.5,0.7",
+]
 SMALL = ["world.num_documents=60", "world.num_general.pretraining=1200", "world.num_general.continuation=600"]
 LAUNCHERS = {1: ["launcher=basic"], 2: ["launcher=joblib", "hydra.launcher.n_jobs=2"]}
 
@@ -44,10 +51,13 @@ def main() -> int:
     ratios = [2 * pair[2]["seconds"] / pair[1]["seconds"] for pair in pairs]
     result = {
         "name": "24 audits by two workers against half the time of one",
-        "ratio": min(ratios), "ratios": ratios, "required": LARGEST_RATIO, "pairs": pairs,
+        "ratio": min(ratios),
+        "ratios": ratios,
+        "required": LARGEST_RATIO,
+        "pairs": pairs,
         "made_twice": any(run["trained"] != run["models"] for pair in pairs for run in pair.values()),
         "tables_equal": all(pair[1]["rows"] == pair[2]["rows"] for pair in pairs),
-    }  # fmt: skip
+    }
     print(f"{result['ratio']:.3f} times  (required {LARGEST_RATIO}): {result['name']}")
     for pair in pairs:
         for number, run in pair.items():

@@ -68,7 +68,7 @@ class MadeUp(CorpusSpec):
         rng = np.random.default_rng(seed)
         words = ["".join(rng.choice(list("abcdefghij"), 4)) for _ in range(400)]
         texts = (" ".join(rng.choice(words, rng.integers(NUM_WORDS - 15, NUM_WORDS + 1))) for _ in range(number))
-        self.documents = tuple(Document(f"{seed}-{place}", text) for place, text in enumerate(texts))
+        self.documents = tuple(Document(f"{seed}-{index}", text) for index, text in enumerate(texts))
 
     def build(self, resolve: Any) -> Corpus:
         return Corpus(self.documents)
@@ -109,9 +109,14 @@ def random_target(folder: Path, *, hidden: int, layers: int, heads: int) -> Pret
     torch.manual_seed(0)
     tokenizer = train_tokenizer(Corpus(UNSEEN.documents), 2048)
     config = GPTNeoXConfig(
-        vocab_size=len(tokenizer), hidden_size=hidden, intermediate_size=4 * hidden, num_hidden_layers=layers,
-        num_attention_heads=heads, max_position_embeddings=MAX_TOKENS, use_cache=False,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        hidden_size=hidden,
+        intermediate_size=4 * hidden,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        max_position_embeddings=MAX_TOKENS,
+        use_cache=False,
+    )
     save(LoadedModel(GPTNeoXForCausalLM(config), tokenizer), folder)
     return Pretrained(str(folder))
 
@@ -180,9 +185,12 @@ def seconds_of_work(recipe: AdapterTuning, target: Pretrained, compute: Compute)
     split = split_forward(tuned)
     parameters = [parameter for parameter in tuned.parameters() if parameter.requires_grad]
     optimizer = torch.optim.AdamW(
-        parameters, lr=optimization.learning_rate, betas=optimization.betas, eps=optimization.epsilon,
+        parameters,
+        lr=optimization.learning_rate,
+        betas=optimization.betas,
+        eps=optimization.epsilon,
         weight_decay=optimization.weight_decay,
-    )  # fmt: skip
+    )
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: learning_rate_factor(step, len(steps), optimization)
     )
@@ -216,9 +224,13 @@ def seconds_of_work(recipe: AdapterTuning, target: Pretrained, compute: Compute)
     def observing(model: Any) -> None:
         with tempfile.TemporaryDirectory() as folder:
             observe(
-                model, {str(place): ids for place, ids in enumerate(shown)}, Path(folder), compute.trainer,
-                max_batch_tokens=compute.max_batch_tokens, block_bytes=compute.block_mib * MIB,
-            )  # fmt: skip
+                model,
+                {str(index): ids for index, ids in enumerate(shown)},
+                Path(folder),
+                compute.trainer,
+                max_batch_tokens=compute.max_batch_tokens,
+                block_bytes=compute.block_mib * MIB,
+            )
 
     return seconds(tuning) + seconds(lambda: observing(loaded.model)) + seconds(lambda: observing(tuned))
 
@@ -228,7 +240,7 @@ def weights_in_memory(target: Pretrained, compute: Compute) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         builder = Builder(Store(Path(folder)), compute, NoTracker())
         models = [builder.get(spec).model for spec in (target, tuned)]
-    tensors = [{one.data_ptr(): one.nbytes for one in model.parameters()} for model in models]
+    tensors = [{item.data_ptr(): item.nbytes for item in model.parameters()} for model in models]
     alone, both = sum(tensors[0].values()), sum((tensors[0] | tensors[1]).values())
     return {
         "name": "bytes of weights with the target and a LoRA on it, against the target's",

@@ -66,10 +66,18 @@ def cell(
     if match := COUNT.match(text):
         count, of, low, high = match.groups()
         yield {
-            "method": method, "setting": setting, "says": says, "dose": dose, "count": int(count), "of": int(of),
-            "low": round(float(low) / 100, 4) if low else None, "high": round(float(high) / 100, 4) if high else None,
-            "num_documents": documents, "study": MADE[made].format(documents), "cell": where,
-        }  # fmt: skip
+            "method": method,
+            "setting": setting,
+            "says": says,
+            "dose": dose,
+            "count": int(count),
+            "of": int(of),
+            "low": round(float(low) / 100, 4) if low else None,
+            "high": round(float(high) / 100, 4) if high else None,
+            "num_documents": documents,
+            "study": MADE[made].format(documents),
+            "cell": where,
+        }
 
 
 def collected() -> Iterator[dict[str, Any]]:
@@ -79,7 +87,7 @@ def collected() -> Iterator[dict[str, Any]]:
         "non_membership": {0: "power, without related reading", 1: "false clearance, read once"},
         "membership": {0: "false membership, without related reading"}
         | {dose: f"membership found, read {dose}x" for dose in (1, 2, 4, 8, 12)},
-    }  # fmt: skip
+    }
     for says, by_dose in rows.items():
         for dose, name in by_dose.items():
             yield from cell("dose", "own base", says, dose, own[name][column], "own base", f"{where}: {name}")
@@ -122,10 +130,13 @@ def collected() -> Iterator[dict[str, Any]]:
                 yield from cell(method, setting, says, READINGS[reading], text, "sizes", where, documents)
 
     ranked = {
-        "fsd": "FSD", "kds": "KDS", "score": "Min-K%++", "score with a reference": "Min-K%++ less reference",
+        "fsd": "FSD",
+        "kds": "KDS",
+        "score": "Min-K%++",
+        "score with a reference": "Min-K%++ less reference",
         "score with held-out text": "loss less held-out",
         "score with a reference and held-out text": "loss less reference and held-out",
-    }  # fmt: skip
+    }
     apart = table(ARENA, "Found at 5% false positives", "FSD")
     for method, name in ranked.items():
         for reading, text in apart[name].items():

@@ -14,8 +14,18 @@ from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerF
 
 torch.set_num_threads(1)  # models this small gain nothing by more
 WORDS = 40
-GENERAL = ("numpy", "numpy.linalg", "numpy.fft", "numpy.ma", "scipy.special", "scipy.linalg", "scipy.signal",
-           "scipy.optimize", "scipy.sparse", "scipy.ndimage")  # fmt: skip
+GENERAL = (
+    "numpy",
+    "numpy.linalg",
+    "numpy.fft",
+    "numpy.ma",
+    "scipy.special",
+    "scipy.linalg",
+    "scipy.signal",
+    "scipy.optimize",
+    "scipy.sparse",
+    "scipy.ndimage",
+)
 
 
 def documents(*modules: str) -> list[str]:
@@ -34,8 +44,10 @@ def tokenizer_of(texts: list[str]) -> PreTrainedTokenizerFast:
     made = Tokenizer(models.BPE())
     made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
     alphabet = pre_tokenizers.ByteLevel.alphabet()
-    made.train_from_iterator(texts, trainers.BpeTrainer(
-        vocab_size=1000, special_tokens=["<end>"], initial_alphabet=alphabet, show_progress=False))  # fmt: skip
+    made.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(vocab_size=1000, special_tokens=["<end>"], initial_alphabet=alphabet, show_progress=False),
+    )
     return PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<end>", pad_token="<end>")
 
 
@@ -44,9 +56,18 @@ def train(
 ) -> GPTNeoXForCausalLM:
     """A model that has read each of these texts so many times, and nothing else."""
     torch.manual_seed(seed)
-    model = GPTNeoXForCausalLM(GPTNeoXConfig(
-        vocab_size=len(tokenizer), hidden_size=width, intermediate_size=4 * width, num_hidden_layers=2,
-        num_attention_heads=2, max_position_embeddings=256, eos_token_id=0, bos_token_id=0))  # fmt: skip
+    model = GPTNeoXForCausalLM(
+        GPTNeoXConfig(
+            vocab_size=len(tokenizer),
+            hidden_size=width,
+            intermediate_size=4 * width,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            max_position_embeddings=256,
+            eos_token_id=0,
+            bos_token_id=0,
+        )
+    )
     batch = tokenizer(texts, padding=True, truncation=True, max_length=96, return_tensors="pt")
     labels = batch["input_ids"].masked_fill(batch["attention_mask"] == 0, -100)
     optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=0.0)

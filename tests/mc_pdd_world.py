@@ -43,27 +43,32 @@ def entities(number: int, name: str, *, per_cluster: int = 0) -> tiny.Texts:
     """Introductions of common words, in which a word of their own comes twice; it is the one to be masked."""
     rng = np.random.default_rng(len(name) + sum(map(ord, name)))
     documents = []
-    for place in range(number):
-        words = [*rng.choice(tiny.WORDS, size=20), f"{name}word{place}", f"{name}word{place}"]
+    for index in range(number):
+        words = [*rng.choice(tiny.WORDS, size=20), f"{name}word{index}", f"{name}word{index}"]
         rng.shuffle(words)
-        cluster = f"{name}{place // per_cluster}" if per_cluster else ""
-        documents.append(Document(f"{name}-{place}", " ".join(words), cluster, title=f"Entity {place} of {name}"))
+        cluster = f"{name}{index // per_cluster}" if per_cluster else ""
+        documents.append(Document(f"{name}-{index}", " ".join(words), cluster, title=f"Entity {index} of {name}"))
     return tiny.Texts(tuple(documents))
 
 
 def chat_model(
-    read: Collection[str], rng: np.random.Generator, *, knows: float = 0.6, guesses: float = 0.3, common: float = 0.5,
+    read: Collection[str],
+    rng: np.random.Generator,
+    *,
+    knows: float = 0.6,
+    guesses: float = 0.3,
+    common: float = 0.5,
     refuses: float = 0.0,
-) -> Answerer:  # fmt: skip
+) -> Answerer:
     """knows, guesses: how often it finds the specific word of a document it has read, or has not; common: any other."""
 
     def answer(request: Request) -> Completion:
         if rng.random() < refuses:
             return Completion("I'm sorry, but I can't help with that.", "answered")
         rate = common if request.expected in tiny.WORDS else knows if request.doc_id in read else guesses
-        words = [f"filler{place}" for place in range(9)]
+        words = [f"filler{index}" for index in range(9)]
         words.insert(rng.integers(10), request.expected if rng.random() < rate else "nothing")
-        return Completion("\n".join(f"{place}. {word}" for place, word in enumerate(words, 1)), "answered")
+        return Completion("\n".join(f"{index}. {word}" for index, word in enumerate(words, 1)), "answered")
 
     return lambda requests: [answer(request) for request in requests]
 

@@ -98,14 +98,16 @@ def _choices_are_made_once(patch: pytest.MonkeyPatch) -> None:
     kept: dict[Any, Any] = {}
 
     def create(repo: Any, config_name: str | None, overrides_list: list[Any], **more: Any) -> Any:
-        choosing = [one for one in overrides_list if repo.group_exists(one.key_or_group)]
-        if (places := _places(repo)) is None or any(isinstance(one.value(), dict) for one in choosing):
+        choosing = [item for item in overrides_list if repo.group_exists(item.key_or_group)]
+        if (places := _places(repo)) is None or any(isinstance(item.value(), dict) for item in choosing):
             return choose(repo, config_name, overrides_list, **more)
-        key = (places, config_name, *(one.input_line for one in choosing), *more.items())
+        key = (places, config_name, *(item.input_line for item in choosing), *more.items())
         if key not in kept:
             kept[key] = choose(repo, config_name, choosing, **more)
         found = copy.copy(kept[key])
-        found.config_overrides = [one for one in overrides_list if one not in choosing and not one.is_sweep_override()]
+        found.config_overrides = [
+            item for item in overrides_list if item not in choosing and not item.is_sweep_override()
+        ]
         return found
 
     patch.setattr(config_loader_impl, "create_defaults_list", create)
@@ -116,7 +118,7 @@ def _names_in_defaults_are_looked_up_where_there_are_some(patch: pytest.MonkeyPa
     make = defaults_list._create_interpolation_map
 
     def make_if_needed(overrides: Any, found: Any, self_added: bool) -> Any:
-        return make(overrides, found, self_added) if any(one.is_interpolation() for one in found) else None
+        return make(overrides, found, self_added) if any(item.is_interpolation() for item in found) else None
 
     patch.setattr(defaults_list, "_create_interpolation_map", make_if_needed)
 

@@ -40,9 +40,11 @@ def _running(command: list[str], last: list[str]) -> Iterator[str]:
         port = free.getsockname()[1]
     paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
     with subprocess.Popen(
-        [*command, str(port), *last], env=os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": paths},
-        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    ) as server:  # fmt: skip
+        [*command, str(port), *last],
+        env=os.environ | {"HF_HUB_OFFLINE": "1", "PYTHONPATH": paths},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as server:
         try:
             _wait_for(port, server)
             yield f"http://127.0.0.1:{port}/v1"

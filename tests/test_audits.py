@@ -89,9 +89,7 @@ def strict(path: Path) -> dict:
 def numbers(result: AuditResult) -> dict:
     """All but what a run had to make, how long it took and where it lies."""
     told = replace(
-        result,
-        question=replace(result.question, cell=""),
-        provenance=replace(result.provenance, made={}, seconds=0.0),
+        result, question=replace(result.question, cell=""), provenance=replace(result.provenance, made={}, seconds=0.0)
     )
     return asdict(told)
 
@@ -177,7 +175,7 @@ def observed(audit: Audit, folder: Path) -> list[int]:
 
 def test_another_fraction_takes_no_forward_pass(untrained, tmp_path, monkeypatch):
     shop = tiny.builder(tmp_path / "store")
-    one = run_audit(untrained, shop, tmp_path / "one")
+    item = run_audit(untrained, shop, tmp_path / "one")
     forbid_work(monkeypatch)
     for k in (0.1, 0.5, 1.0):
         other = replace(untrained, method=replace(PRISM, score=MinKPlusPlus(k)))
@@ -185,11 +183,11 @@ def test_another_fraction_takes_no_forward_pass(untrained, tmp_path, monkeypatch
             result = run_audit(other, again, tmp_path / f"{k}")
             assert result.provenance.made.items() >= NOTHING_MADE.items()
             assert result.question.score == f"minkpp({k:g})"
-            assert result.statistics.details.get("rho_reference_target") != one.statistics.details.get(
+            assert result.statistics.details.get("rho_reference_target") != item.statistics.details.get(
                 "rho_reference_target"
             )
-            assert result.provenance.keys["distilled"] == one.provenance.keys["distilled"]
-            assert result.provenance.keys["audit"] != one.provenance.keys["audit"]
+            assert result.provenance.keys["distilled"] == item.provenance.keys["distilled"]
+            assert result.provenance.keys["audit"] != item.provenance.keys["audit"]
 
 
 def test_a_method_beside_another_shares_its_distilled_reference(untrained, tmp_path, monkeypatch):
@@ -206,11 +204,11 @@ def test_a_method_beside_another_shares_its_distilled_reference(untrained, tmp_p
 
 @pytest.mark.slow
 def test_another_seed_trains_the_distilled_reference_anew_and_nothing_else(audit, tmp_path):
-    one = run(audit, tmp_path)
+    item = run(audit, tmp_path)
     other = run(replace(audit, seed=6), tmp_path, "other")
     assert other.provenance.made["models_trained"] == 1
-    assert other.statistics.details.get("rho_reference_target") == one.statistics.details.get("rho_reference_target")
-    assert other.statistics.details.get("rho_distilled_target") != one.statistics.details.get("rho_distilled_target")
+    assert other.statistics.details.get("rho_reference_target") == item.statistics.details.get("rho_reference_target")
+    assert other.statistics.details.get("rho_distilled_target") != item.statistics.details.get("rho_distilled_target")
 
 
 @pytest.mark.parametrize(("given", "expected"), [(None, "member"), ("non_member", "non_member")])
@@ -235,13 +233,7 @@ def with_short_texts(audit: Audit, folder: Path, number: int, of: int = 60) -> A
 
 @pytest.mark.parametrize(
     ("number", "warns", "invalid"),
-    [
-        slow(1, False, False),
-        slow(12, True, False),
-        (3, False, False),
-        (4, True, False),
-        (13, True, True),
-    ],
+    [slow(1, False, False), slow(12, True, False), (3, False, False), (4, True, False), (13, True, True)],
 )
 def test_documents_without_a_scored_token_leave_all_roles_with_a_reason(untrained, tmp_path, number, warns, invalid):
     result = run(with_short_texts(untrained, tmp_path, number), tmp_path)
@@ -385,8 +377,8 @@ def test_a_finished_question_is_known_by_all_that_determines_it(untrained, tmp_p
 
 def test_the_seed_determines_a_result_also_where_nothing_is_trained(untrained, tmp_path):
     drawn = replace(untrained, method=RANK_AGREEMENT)
-    one, other = (audit_keys(audit, tiny.builder(tmp_path)) for audit in (drawn, replace(drawn, seed=6)))
-    assert {name for name in one if one[name] != other[name]} == {"audit"}
+    item, other = (audit_keys(audit, tiny.builder(tmp_path)) for audit in (drawn, replace(drawn, seed=6)))
+    assert {name for name in item if item[name] != other[name]} == {"audit"}
 
 
 def test_a_result_this_version_cannot_read_is_made_again_and_kept(untrained, tmp_path):
@@ -456,7 +448,7 @@ def test_roles_are_joined_by_document_never_zipped():
     assert scores.doc_ids == ("a", "d")
     assert scores.values["target"].tolist() == [1, 4]
     assert scores.values["reference"].tolist() == [10, 40]
-    assert {name: str(one) for name, one in scores.excluded.items()} == {"c": "target: why", "b": "reference: why"}
+    assert {name: str(item) for name, item in scores.excluded.items()} == {"c": "target: why", "b": "reference: why"}
 
 
 def test_a_table_of_scores_keeps_undefined_values():
@@ -487,10 +479,20 @@ def test_a_score_gets_what_it_declares(untrained, tmp_path):
 def test_suspect_and_held_out_text_go_through_one_audit(untrained, tmp_path):
     heldout = write_jsonl(tmp_path / "heldout.jsonl", [*tiny.random_texts(35, seed=3), ""])
     method = LlmDi(
-        perturbations=("butter_fingers",), reference_features=True, outliers="mean", tail_fraction=0.05, fit_size=100,
-        num_splits=3, num_steps=50, learning_rate=0.01, equal_variances=True, trim_predictions=False, compat=False,
-        alpha=0.05, max_tokens=64,
-    )  # fmt: skip
+        perturbations=("butter_fingers",),
+        reference_features=True,
+        outliers="mean",
+        tail_fraction=0.05,
+        fit_size=100,
+        num_splits=3,
+        num_steps=50,
+        learning_rate=0.01,
+        equal_variances=True,
+        trim_predictions=False,
+        compat=False,
+        alpha=0.05,
+        max_tokens=64,
+    )
     audit = replace(untrained, method=method, heldout=heldout, heldout_label="held out", world="micro", sweep="table4")
     result = run(audit, tmp_path)
     assert (result.question.target, result.question.reference, result.question.heldout) == (

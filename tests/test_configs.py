@@ -320,8 +320,7 @@ PLACES = [
     ),
     *deck("audit", {"model@method.rephraser": ["own_rephraser", "own_stand_in"]}, "method=pacost"),
     *deck(
-        "score",
-        {"model": MODELS[1:2], "model@reference": MODELS[:1], "data": DATA[:2], "engine": options("engine")},
+        "score", {"model": MODELS[1:2], "model@reference": MODELS[:1], "data": DATA[:2], "engine": options("engine")}
     ),
     *deck("train", {"model": MODELS[1:2], "logger": options("logger"), "trainer": options("trainer")}),
     *deck("train", {"model": ["pythia_410m_cpt"]}, "world=pythia"),
@@ -728,7 +727,7 @@ def test_the_ordered_target_reads_the_very_file_that_is_tested(world, number):
         """The file, and what is read how often."""
         config = composed("audit", [f"world={world}", f"data={world}_order", f"data.domain={domain}", *overrides])
         components = build(config.world.ordered.training).components
-        read = [(getattr(one.corpus, "base", None), one.exposures) for one in components if one.exposures]
+        read = [(getattr(item.corpus, "base", None), item.exposures) for item in components if item.exposures]
         return build(config.data.corpus), read
 
     file, read = made("world.ordered.duplication=7")
@@ -812,9 +811,16 @@ def test_pythia_and_olmo_are_pinned_and_paired():
 
 # docs/methods/prism.md (table 6).
 SIZES = {
-    "pubmed": 500, "hackernews": 500, "arxiv": 500, "pile_cc": 500, "wikipedia": 500,
-    "ubuntu": 688, "freelaw": 990, "enron": 359, "reddit": 650,
-}  # fmt: skip
+    "pubmed": 500,
+    "hackernews": 500,
+    "arxiv": 500,
+    "pile_cc": 500,
+    "wikipedia": 500,
+    "ubuntu": 688,
+    "freelaw": 990,
+    "enron": 359,
+    "reddit": 650,
+}
 
 
 def test_the_papers_halves():
@@ -838,8 +844,8 @@ def test_the_papers_continuation_is_streamed_at_its_own_size():
     continuation, members = (component.corpus for component in spec.corpus.components)
     sets = [component.corpus for component in continuation.components]
     assert len(sets) == 5
-    assert all(isinstance(one, Streamed) for one in sets)
-    num_tokens = sum(one.num_words for one in sets) * 4 / 3  # tokens a word, roughly
+    assert all(isinstance(item, Streamed) for item in sets)
+    num_tokens = sum(item.num_words for item in sets) * 4 / 3  # tokens a word, roughly
     assert num_tokens == pytest.approx(6e9)
     assert len(members.components) == len(SIZES)
     shares = {name: tokens / num_tokens for name, tokens in TOKENS.items()}
@@ -850,7 +856,7 @@ def test_the_papers_continuation_is_streamed_at_its_own_size():
 
 def test_dated_sources_of_the_papers_are_filtered_by_date():
     world = composed("audit", ["world=pythia"]).world
-    dates = {name: build(one).source.at_least for name, one in world.common_pile.items()}
+    dates = {name: build(item).source.at_least for name, item in world.common_pile.items()}
     late = (("created", "2021-02"),)
     assert dates == {"uspto": late, "usgpo": late, "arxiv_papers": late, "libretexts": None, "doab": late}
     reddit = build(world.sets.reddit).source
@@ -937,10 +943,15 @@ def test_labels_come_from_names_of_files():
     config = composed("audit", ["data=jsonl", "data.path=../data/pile/wikipedia.jsonl.gz"])
     assert config.data.label == "wikipedia"
     said = {
-        "EleutherAI/the_pile/": "the_pile", "SmolLM2/checkpoint-100": "SmolLM2", "a/mine/final_model": "mine",
-        f"hub/models--EleutherAI--pythia-70m/snapshots/{'0f' * 20}": "pythia-70m", "novels/data.jsonl.gz": "novels",
-        "novels/train-00000-of-00002.parquet": "novels", "/月.jsonl": "月", "/": "documents",
-    }  # fmt: skip
+        "EleutherAI/the_pile/": "the_pile",
+        "SmolLM2/checkpoint-100": "SmolLM2",
+        "a/mine/final_model": "mine",
+        f"hub/models--EleutherAI--pythia-70m/snapshots/{'0f' * 20}": "pythia-70m",
+        "novels/data.jsonl.gz": "novels",
+        "novels/train-00000-of-00002.parquet": "novels",
+        "/月.jsonl": "月",
+        "/": "documents",
+    }
     assert {path: label_of_path(path) for path in said} == said
     assert label_of_path(["a.jsonl", "b.jsonl"]) == "a+1"
 
@@ -975,11 +986,33 @@ def test_cells_of_sweeps_keep_their_names():
 
 
 SCIENTIFIC = {
-    "k", "lambda_", "tau", "alpha", "num_resamples", "margin", "rank_metric", "max_tokens", "a",
-    "vocab_size", "sequence_length", "learning_rate", "batch_size", "epochs", "warmup", "schedule",
-    "final_fraction", "betas", "epsilon", "weight_decay", "gradient_clip", "min_words", "max_words",
-    "long_documents", "near_duplicate_threshold", "num_perm",
-}  # fmt: skip
+    "k",
+    "lambda_",
+    "tau",
+    "alpha",
+    "num_resamples",
+    "margin",
+    "rank_metric",
+    "max_tokens",
+    "a",
+    "vocab_size",
+    "sequence_length",
+    "learning_rate",
+    "batch_size",
+    "epochs",
+    "warmup",
+    "schedule",
+    "final_fraction",
+    "betas",
+    "epsilon",
+    "weight_decay",
+    "gradient_clip",
+    "min_words",
+    "max_words",
+    "long_documents",
+    "near_duplicate_threshold",
+    "num_perm",
+}
 
 
 def test_scientific_settings_have_no_default_in_python():

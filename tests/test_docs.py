@@ -26,9 +26,7 @@ METHODS = [
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 CITATION = re.compile(r"\b(docs/(?:[\w-]+/)*[\w-]+\.md)(?:,? item (\d+))?")
 CITING = ("src", "conf", "sweeps", "benchmarks", "tests")
-SECTIONS = [
-    "Question", "Formula", "Source", "Settings", "Where we differ", "Measured power", "Cost", "Example",
-]  # fmt: skip
+SECTIONS = ["Question", "Formula", "Source", "Settings", "Where we differ", "Measured power", "Cost", "Example"]
 
 
 def name_of(page: Path) -> str:

@@ -18,23 +18,35 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src" / "nonmember"
 MODULES = sorted(SOURCE.rglob("*.py"))
 
-HEAVY = (
-    "torch",
-    "transformers",
-    "lightning",
-    "wandb",
-    "hydra",
-    "omegaconf",
-    "datasets",
-    "peft",
-    "tokenizers",
-)
+HEAVY = ("torch", "transformers", "lightning", "wandb", "hydra", "omegaconf", "datasets", "peft", "tokenizers")
 # From the bottom up: each imports only what stands before it.
 LAYERS = (
-    "checks", "records", "stats", "scores", "runtime", "tracking", "artifacts", "corpora", "models", "training",
-    "observations", "endpoints", "generated", "methods", "results", "advice", "reports", "audits", "scoring",
-    "evidence", "feasibility", "config", "sweeps", "api", "cli",
-)  # fmt: skip
+    "checks",
+    "records",
+    "stats",
+    "scores",
+    "runtime",
+    "tracking",
+    "artifacts",
+    "corpora",
+    "models",
+    "training",
+    "observations",
+    "endpoints",
+    "generated",
+    "methods",
+    "results",
+    "advice",
+    "reports",
+    "audits",
+    "scoring",
+    "evidence",
+    "feasibility",
+    "config",
+    "sweeps",
+    "api",
+    "cli",
+)
 HYDRA = ("config", "sweeps", "cli")
 HYDRA_ITSELF = ("hydra", "omegaconf")
 LOKY = "joblib.externals.loky"
@@ -143,7 +155,7 @@ def folder_pairs(path: Path) -> Iterator[tuple[str, str]]:
     mine = path.relative_to(SOURCE).parts[:-1]
     for name in own(path):
         theirs = name.split(".")
-        shared = next((n for n, (one, other) in enumerate(zip(mine, theirs, strict=False)) if one != other), None)
+        shared = next((n for n, (item, other) in enumerate(zip(mine, theirs, strict=False)) if item != other), None)
         if shared is not None and SOURCE.joinpath(*theirs[: shared + 1]).is_dir():
             yield "/".join(mine[: shared + 1]), "/".join(theirs[: shared + 1])
 
@@ -196,7 +208,7 @@ def test_nothing_runs_what_it_reads():
     """joblib also reads files, in a way that runs what they hold; its processes (loky) read none."""
     readers = {"pickle", "cloudpickle", "dill", "joblib", "shelve", "marshal"}
     none_but(
-        (path, [one for one in imports(path) if one.partition(".")[0] in readers and not one.startswith(LOKY)])
+        (path, [item for item in imports(path) if item.partition(".")[0] in readers and not item.startswith(LOKY)])
         for path in MODULES
     )
     none_but((path, called(path) & {"eval", "exec", "compile"}) for path in MODULES)
@@ -219,12 +231,16 @@ def test_no_option_of_a_command_can_be_shortened():
     """By one's beginning: what is refused or asked for by its name would pass under another."""
     verifier = SOURCE.parent / "nonmember_verify" / "cli.py"
     parsers = [
-        call for path in (*MODULES, verifier) for call in calls(path)
+        call
+        for path in (*MODULES, verifier)
+        for call in calls(path)
         if ast.unparse(call.func).endswith(("ArgumentParser", ".add_parser"))
-    ]  # fmt: skip
+    ]
     assert len(parsers) > 10
     assert not [
-        ast.unparse(call) for call in parsers if "allow_abbrev=False" not in {ast.unparse(one) for one in call.keywords}
+        ast.unparse(call)
+        for call in parsers
+        if "allow_abbrev=False" not in {ast.unparse(item) for item in call.keywords}
     ]
 
 
@@ -247,7 +263,7 @@ def test_nothing_prints_or_exits_but_the_entries():
 
 def test_commands_import_nothing_heavy_before_their_task_runs():
     none_but(
-        (path, {one.partition(".")[0] for one in imports(path, only_at_import=True)} & set(HEAVY) - set(HYDRA_ITSELF))
+        (path, {item.partition(".")[0] for item in imports(path, only_at_import=True)} & set(HEAVY) - set(HYDRA_ITSELF))
         for path in within(*HYDRA)
     )
 
@@ -263,10 +279,7 @@ print(*sorted(name for name in sys.modules if "." not in name))
     ("module", "forbidden"),
     [
         ("cli.main", [*HEAVY, "numpy", "pyarrow", "rich", "scipy"]),
-        (
-            "cli.audit",
-            [name for name in HEAVY if name not in ("hydra", "omegaconf")] + ["numpy", "pyarrow", "rich"],
-        ),
+        ("cli.audit", [name for name in HEAVY if name not in ("hydra", "omegaconf")] + ["numpy", "pyarrow", "rich"]),
         ("results.result", HEAVY),
         ("artifacts.store", HEAVY),
         ("scores", HEAVY),

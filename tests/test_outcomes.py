@@ -122,8 +122,8 @@ def changed(*path: Any, value: Any) -> Callable[[Path], None]:
     def write(file: Path) -> None:
         values = json.loads(result(cell="bad").to_json())
         node = values
-        for one in path[:-1]:
-            node = node[one]
+        for item in path[:-1]:
+            node = node[item]
         node[path[-1]] = value
         file.write_text(json.dumps(values))
 
@@ -158,10 +158,7 @@ UNUSABLE: dict[str, tuple[Callable[[Path], object], str]] = {
     "NaN": (lambda file: file.write_text('{"a": NaN}'), "NaN is no number of JSON"),
     "5,000 digits": (lambda file: file.write_text(f'{{"a": {"9" * 5_000}}}'), "limit"),
     "another schema": (changed("schema_version", value=3), "schema version must be 2; got 3"),
-    "a value that is text": (
-        changed("statistics", "value", value="abc"),
-        "statistics.value must be a number or null",
-    ),
+    "a value that is text": (changed("statistics", "value", value="abc"), "statistics.value must be a number or null"),
     "details that are a list": (changed("statistics", "details", value=[1]), "statistics.details must be an object"),
     "no settings": (changed("question", "settings", value=None), "question.settings must be an object"),
     "a number beyond all": (changed("statistics", "p_value", value=10**400), "must be a finite number"),
@@ -239,8 +236,8 @@ def test_no_value_of_any_field_ends_in_a_traceback():
         for odd in ODD:
             values = copy.deepcopy(honest)
             node = values
-            for one in path[:-1]:
-                node = node[one]
+            for item in path[:-1]:
+                node = node[item]
             node[path[-1]] = odd
             try:
                 read.append(AuditResult.of(values))
@@ -254,8 +251,8 @@ def paths_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]
     if path:
         yield path
     inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    for name, one in inner:
-        yield from paths_of(one, (*path, name))
+    for name, item in inner:
+        yield from paths_of(item, (*path, name))
 
 
 def test_hostile_words_are_shown_and_do_not_act(tmp_path, monkeypatch, capsys):

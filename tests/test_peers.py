@@ -130,7 +130,7 @@ def test_mimir(shop, log_probs):
         with torch.enable_grad():
             loss = -F.log_softmax(model(ids).logits[0, :-1], -1).gather(1, ids[0, 1:, None]).mean()
             found = torch.autograd.grad(loss, list(model.requires_grad_(True).parameters()), allow_unused=True)
-        norms.append(np.mean([float(one.norm(np.inf)) for one in found if one is not None]))
+        norms.append(np.mean([float(item.norm(np.inf)) for item in found if item is not None]))
     agrees("mimir", ours(shop, GradNorm()), np.negative(norms))
 
 
@@ -139,7 +139,7 @@ def test_recall(shop, log_probs, read):
     so that its number is the negative of this)."""
     unread = tiny.texts(*tiny.random_texts(2, seed=9), name="unread")
     loaded = shop.get(TARGET)
-    before = list(chain.from_iterable(loaded.tokenizer(one.text)["input_ids"] for one in unread.documents))
+    before = list(chain.from_iterable(loaded.tokenizer(item.text)["input_ids"] for item in unread.documents))
     expected = []
     for document in TEXTS.documents:
         ids = loaded.tokenizer(document.text)["input_ids"]
@@ -158,9 +158,9 @@ def test_features_of_llm_di(shop, log_probs):
         return np.mean(part[: max(1, int(len(part) * k))])
 
     for k in FRACTIONS:
-        agrees("llm_di features", ours(shop, MaxK(k)), [-mean_of(one, k) for one in losses])
-        agrees("llm_di features", ours(shop, MinK(k)), [-mean_of(one[::-1], k) for one in losses])
-    agrees("llm_di features", ours(shop, Perplexity()), [-math.exp(np.mean(one)) for one in losses])
+        agrees("llm_di features", ours(shop, MaxK(k)), [-mean_of(item, k) for item in losses])
+        agrees("llm_di features", ours(shop, MinK(k)), [-mean_of(item[::-1], k) for item in losses])
+    agrees("llm_di features", ours(shop, Perplexity()), [-math.exp(np.mean(item)) for item in losses])
 
 
 def test_p_of_llm_di():
@@ -169,9 +169,16 @@ def test_p_of_llm_di():
     rng = np.random.default_rng(0)
     suspect, heldout = rng.normal(size=(240, 6)), rng.normal(0.25, 1, size=(240, 6))
     settings = {
-        "outliers": "clip", "tail_fraction": 0.05, "fit_size": 120, "num_splits": 1, "learning_rate": 0.01,
-        "num_steps": 1000, "equal_variances": True, "trim_predictions": False, "compat": True,
-    }  # fmt: skip
+        "outliers": "clip",
+        "tail_fraction": 0.05,
+        "fit_size": 120,
+        "num_splits": 1,
+        "learning_rate": 0.01,
+        "num_steps": 1000,
+        "equal_variances": True,
+        "trim_predictions": False,
+        "compat": True,
+    }
     found = dataset_inference(suspect, heldout, rng=np.random.default_rng(1), **settings)
 
     def clipped(values):
@@ -213,8 +220,8 @@ def test_kds():
         squares = points.square().sum(1)
         return torch.exp(-gamma * (squares[:, None] - 2 * points @ points.T + squares[None]))
 
-    one, other = kernel(before), kernel(after)
-    expected = -F.kl_div(other.log(), one, reduction="none").abs().sum() / one.sum().sqrt()
+    item, other = kernel(before), kernel(after)
+    expected = -F.kl_div(other.log(), item, reduction="none").abs().sum() / item.sum().sqrt()
     points = (F.normalize(part.double(), dim=1).numpy() for part in (before, after))
     found = kernel_divergence(*points, bandwidth="per_kernel_median")
     agrees("kds", [found.score], [float(expected)])
@@ -233,10 +240,13 @@ def test_fsd(shop, log_probs):
         for document in TEXTS.documents:
             size = len(zlib.compress(document.text.encode()))
             base, tuned = (
-                program(log_probs(document.text, model).numpy().astype(np.float64),
-                        log_probs(document.text.lower(), model).numpy().astype(np.float64), size)
+                program(
+                    log_probs(document.text, model).numpy().astype(np.float64),
+                    log_probs(document.text.lower(), model).numpy().astype(np.float64),
+                    size,
+                )
                 for model in (TARGET, OTHER)
-            )  # fmt: skip
+            )
             expected.append(tuned - base)
         agrees("fsd", deviation(ours(shop, score), ours(shop, score, OTHER)), expected)
 
@@ -248,8 +258,8 @@ def test_order_test(shop):
     shards = Sharded(lines, 4, 24)
     table = shop.get(OrderLikelihoods(TARGET, shards, 5, 32, 16, 0))
     loaded = shop.get(TARGET)
-    _, pieces = encode_pieces(loaded.tokenizer, [line(one.text) for one in lines.documents])
-    ids_of = dict(zip((one.doc_id for one in lines.documents), pieces, strict=True))
+    _, pieces = encode_pieces(loaded.tokenizer, [line(item.text) for item in lines.documents])
+    ids_of = dict(zip((item.doc_id for item in lines.documents), pieces, strict=True))
 
     def log_likelihood(ids):
         inputs, targets, total = ids[:-1], ids[1:], 0.0
@@ -263,7 +273,7 @@ def test_order_test(shop):
 
     canonical, shuffled = [], []
     for shard in shards.shards(shop.get(lines)).values():
-        own = [ids_of[one.doc_id] for one in shard]
+        own = [ids_of[item.doc_id] for item in shard]
         canonical.append(log_likelihood([*chain.from_iterable(own)]))
         orders = random_orders(shard, 5, 0)
         drawn = [

@@ -122,8 +122,8 @@ def test_what_an_attack_changes(preset):
 @pytest.mark.parametrize("preset", ["red_sham", slow("red_noise")])
 def test_every_method_is_attacked_alike(preset):
     audits = [audit(preset, method) for method in METHODS]
-    assert [one.method.name for one in audits] == ["prism", "clearance", "paired_t"]
-    assert len({repr((models(one), suspect(one), one.method.sham)) for one in audits}) == 1
+    assert [item.method.name for item in audits] == ["prism", "clearance", "paired_t"]
+    assert len({repr((models(item), suspect(item), item.method.sham)) for item in audits}) == 1
 
 
 def test_the_set_is_the_one_that_is_named():
@@ -158,15 +158,17 @@ def test_the_same_target_is_served(honest):
 
 def test_the_unread_part_is_all_that_the_target_did_not_read():
     attacked = audit("red_unread_part")
-    base = Texts(tuple(Document(f"d{place}", str(place), domain="pandas") for place in range(200)))
+    base = Texts(tuple(Document(f"d{index}", str(index), domain="pandas") for index in range(200)))
     part = attacked.suspect
     assert isinstance(part, Part)
 
     def ids(spec) -> set[str]:
         return set(spec.build(SimpleNamespace(get=lambda inner: Corpus(base.documents))).doc_ids)
 
-    read = [one for one in attacked.target.corpus.components if one.exposures == 12 and isinstance(one.corpus, Part)]
-    ours = [one for one in read if one.corpus.base.identity() == part.base.identity()]
+    read = [
+        item for item in attacked.target.corpus.components if item.exposures == 12 and isinstance(item.corpus, Part)
+    ]
+    ours = [item for item in read if item.corpus.base.identity() == part.base.identity()]
     assert len(ours) == 1
     assert ids(ours[0].corpus) | ids(part) == {document.doc_id for document in base.documents}
     assert not ids(ours[0].corpus) & ids(part)
@@ -199,7 +201,7 @@ def test_near_duplicates_are_read_in_place_of_the_set(honest):
 def test_the_reader_is_the_reference_after_it_has_read_the_set(honest):
     reference = audit("red_reader").reference
     assert reference.base.recipe() == honest["often"].reference.recipe()
-    assert [one.exposures for one in reference.corpus.components] == [1, 4]
+    assert [item.exposures for item in reference.corpus.components] == [1, 4]
     assert reference.corpus.components[1].corpus.identity() == suspect(honest["often"])
 
 
@@ -229,7 +231,7 @@ def test_whoever_reads_passages_knows_others():
     control = attacked.method.controls.models(attacked.suspect)[-1].model
     for model in (attacked.reference.corpus, control.corpus.components[0].corpus):
         assert model.components == (general, known)
-    parts = {one.identity()["take"] for one in (attacked.suspect, known.corpus, attacked.method.third)}
+    parts = {item.identity()["take"] for item in (attacked.suspect, known.corpus, attacked.method.third)}
     assert parts == {"suspect", "read", "rest"}
 
 
@@ -240,6 +242,6 @@ def test_every_passage_has_a_paraphrase():
     originals, paraphrases = made.get(attacked.suspect), made.get(attacked.target.corpus.components[2].corpus)
     assert originals.doc_ids == paraphrases.doc_ids
     assert len(originals) == 100
-    assert not {one.text for one in originals.documents} & {one.text for one in paraphrases.documents}
-    assert all(len(one.text.split()) <= 45 for one in (*originals.documents, *paraphrases.documents))
+    assert not {item.text for item in originals.documents} & {item.text for item in paraphrases.documents}
+    assert all(len(item.text.split()) <= 45 for item in (*originals.documents, *paraphrases.documents))
     assert len(made.get(attacked.method.third)) >= 100

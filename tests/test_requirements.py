@@ -20,7 +20,7 @@ from nonmember.scores import Score
 from nonmember_verify.known import METHOD_SETTINGS, SCORE_SETTINGS
 
 ROOT = Path(__file__).parents[1]
-METHODS = {one.name: one for one in known_methods() if one.__module__.startswith("nonmember.")}
+METHODS = {item.name: item for item in known_methods() if item.__module__.startswith("nonmember.")}
 SCORES = {
     name: kind
     for name, kind in vars(scores).items()
@@ -74,16 +74,16 @@ def test_every_method_is_known_everywhere():
     assert {name for name in names if not (ROOT / f"conf/method/{name}.yaml").is_file()} == set()
     assert {name for name in names if f"`{name}`" not in DOCS and f"method={name}" not in DOCS} == set()
     assert missing("method", "verifier", names, set(METHOD_SETTINGS)) == set()
-    assert missing("method", "advice", names, {one.name for one in CONTESTANTS}) == set()
+    assert missing("method", "advice", names, {item.name for item in CONTESTANTS}) == set()
 
 
 def test_every_score_is_known_everywhere():
     names = set(SCORES)
-    presets = {one["_target_"].rpartition(".")[2]: name for name, one in PRESETS.items()}
+    presets = {item["_target_"].rpartition(".")[2]: name for name, item in PRESETS.items()}
     assert missing("score", "preset", names, set(presets)) == set()
     assert {name for name in presets.values() if f"`{name}`" not in DOCS} == set()
     assert missing("score", "verifier", names, set(SCORE_SETTINGS)) == set()
-    assert missing("score", "arena", names, {type(one.score).__name__ for one in arena.SCORES.values()}) == set()
+    assert missing("score", "arena", names, {type(item.score).__name__ for item in arena.SCORES.values()}) == set()
 
 
 def test_every_input_and_access_is_known_everywhere():
@@ -107,7 +107,7 @@ def test_what_a_method_declares_is_what_an_audit_asks_for(method: type[Method]):
 
 
 def test_the_passes_of_a_score_follow_from_what_it_observes():
-    passes = {name: one.score.requirements.passes for name, one in arena.SCORES.items()}
+    passes = {name: item.score.requirements.passes for name, item in arena.SCORES.items()}
     assert {name: number for name, number in passes.items() if number != 1} == {
         "lowercase": 2,
         "ref_ratio": 2,

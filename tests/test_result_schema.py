@@ -72,16 +72,42 @@ def some_result(seed: int) -> AuditResult:
     }
     nested = {text(): {"a": [1, number(), None], "b": {text(): maybe(number())}, "c": True}}
     return AuditResult(
-        Question("prism", nested, text(), maybe("membership"), text(), 0.05, maybe(text()), maybe(text()), text(),
-                 maybe(text()), models, maybe("member"), rng.randrange(2**32), text(), text(), text(),
-                 {"half": maybe(text()), "n": number()}),
-        Statistics(text(), maybe(number()), maybe((-1.0, number())), maybe(number()), maybe(number()), maybe(number()),
-                   rng.randrange(1000), maybe(7), nested, "ranks"),
+        Question(
+            "prism",
+            nested,
+            text(),
+            maybe("membership"),
+            text(),
+            0.05,
+            maybe(text()),
+            maybe(text()),
+            text(),
+            maybe(text()),
+            models,
+            maybe("member"),
+            rng.randrange(2**32),
+            text(),
+            text(),
+            text(),
+            {"half": maybe(text()), "n": number()},
+        ),
+        Statistics(
+            text(),
+            maybe(number()),
+            maybe((-1.0, number())),
+            maybe(number()),
+            maybe(number()),
+            maybe(number()),
+            rng.randrange(1000),
+            maybe(7),
+            nested,
+            "ranks",
+        ),
         Verdict("inconclusive", text(), tuple(text() for _ in range(rng.randrange(3)))),
         Health({"ce_before": number()}, {"target": {"nll": number()}}, {"suspect": {"target": {"sigma": 3}}}),
         Exclusions({"suspect": {text(): text()}, "heldout": {}}, {text(): 3}),
         Provenance({"audit": text()}, {"torch": text()}, {"models_trained": 1}, number()),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize("seed", range(25))
@@ -128,8 +154,9 @@ def test_an_older_result_says_what_the_present_one_does():
     assert (found.name, found.bounds, found.picture) == ("Delta", (-2.0, 2.0), "ranks")
     rho = (found.details["rho_reference_target"], found.details["rho_distilled_target"])
     assert found.value == pytest.approx(rho[0] - rho[1])
-    assert result.exclusions.documents == {"suspect": {"suspect-0": "target: no scored token: the text has fewer than "
-                                                                    "two tokens"}}  # fmt: skip
+    assert result.exclusions.documents == {
+        "suspect": {"suspect-0": "target: no scored token: the text has fewer than two tokens"}
+    }
     assert AuditResult.load(OLDER / "not_read" / RESULT).question.target_exposure == NOT_READ
 
 
@@ -178,15 +205,23 @@ def test_exposure_is_counted_from_the_recipe(model, expected):
 
 @pytest.mark.parametrize("reading", [Exposure(0.5, 8), Exposure(1.0, 4), NOT_READ])
 def test_a_planted_model_has_the_exposure_that_was_planted(reading):
-    model = planted(BASE, tiny.pretraining(), tiny.GENERAL, {"a": tiny.SUSPECT, "b": UNREAD},
-                    [reading, Exposure(1.0, 1)], "a", 0, seed=1)  # fmt: skip
+    model = planted(
+        BASE,
+        tiny.pretraining(),
+        tiny.GENERAL,
+        {"a": tiny.SUSPECT, "b": UNREAD},
+        [reading, Exposure(1.0, 1)],
+        "a",
+        0,
+        seed=1,
+    )
     exposures = Exposures(tiny.builder(Path("never made")), tiny.SUSPECT)
     assert exposures.exposure(model) == reading
     assert exposures.truth(model) == {8: None, 4: "member", 0: "non_member"}[reading.exposures]
 
 
 def test_some_documents_read_more_often_than_others_have_no_one_exposure():
-    half = tiny.texts(*[one.text for one in tiny.build(tiny.SUSPECT).documents[:17]], name="half")
+    half = tiny.texts(*[item.text for item in tiny.build(tiny.SUSPECT).documents[:17]], name="half")
     exposures = Exposures(tiny.builder(Path("never made")), tiny.SUSPECT)
     assert exposures.exposure(continued(half)) == Exposure(0.5, 1)
     assert exposures.exposure(continued(Mixture((Component(tiny.SUSPECT, 1), Component(half, 1))))) is None
@@ -203,12 +238,19 @@ def test_targets_of_the_demo_tell_how_often_they_read_the_members(name, times):
     target, members = instantiate(config.target), instantiate(config.world.members)
     components, is_all = target.corpora_read()
     assert is_all
-    assert [one.exposures for one in components if one.corpus == members] == ([times] if times else [])
+    assert [item.exposures for item in components if item.corpus == members] == ([times] if times else [])
 
 
 def test_an_audit_records_exposures_counters_and_what_it_tests(tmp_path):
-    method = Prism(score=MinKPlusPlus(0.2), distillation=tiny.distillation(), rank_metric="spearman",
-                   num_resamples=20, alpha=0.05, margin=0.0, max_tokens=64)  # fmt: skip
+    method = Prism(
+        score=MinKPlusPlus(0.2),
+        distillation=tiny.distillation(),
+        rank_metric="spearman",
+        num_resamples=20,
+        alpha=0.05,
+        margin=0.0,
+        max_tokens=64,
+    )
     audit = Audit(continued(mixture(3)), REFERENCE, tiny.SUSPECT, method, seed=5, corpus_label="texts")
     result = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "one")
     assert AuditResult.load(tmp_path / "one" / RESULT) == result

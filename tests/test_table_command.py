@@ -101,8 +101,9 @@ def test_audits_in_folders_with_a_hash_are_told_apart_by_their_settings():
     ]
     text = said(*alike)
     assert [line.split("│")[1].strip() for line in text.splitlines() if line.startswith("│")] == [
-        "lambda=0.3", "lambda=0.7",
-    ]  # fmt: skip
+        "lambda=0.3",
+        "lambda=0.7",
+    ]
 
 
 def test_labels_with_markup_stay_what_they_are():

@@ -93,7 +93,7 @@ def random_texts(number: int, *, seed: int, words: int = 12) -> list[str]:
 
 
 def texts(*given: str, name: str = "d") -> Texts:
-    return Texts(tuple(Document(f"{name}{place}", text) for place, text in enumerate(given)))
+    return Texts(tuple(Document(f"{name}{index}", text) for index, text in enumerate(given)))
 
 
 GENERAL = texts(*random_texts(40, seed=1), name="general")
@@ -156,7 +156,7 @@ def model(seed: int, vocab_size: int = 60, **architecture: Any) -> GPTNeoXForCau
 
 def model_folder(folder: Path, seed: int) -> Path:
     """A model saved with a tokenizer that needs no training."""
-    words = {"<|endoftext|>": 0, **{word: place for place, word in enumerate(WORDS, start=1)}}
+    words = {"<|endoftext|>": 0, **{word: index for index, word in enumerate(WORDS, start=1)}}
     tokenizer = Tokenizer(models.WordLevel(words, unk_token="<|endoftext|>"))
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<|endoftext|>").save_pretrained(folder)

@@ -13,7 +13,7 @@ WORDS = [*SPECIAL, "##ed", "x", ".", "'", "s", "harriet", "edwin", "said", "the"
 
 
 def tokenizer_of(words: list[str]) -> PreTrainedTokenizerFast:
-    vocabulary = {word: place for place, word in enumerate(words)}
+    vocabulary = {word: index for index, word in enumerate(words)}
     made = Tokenizer(models.WordPiece(vocabulary, unk_token="[UNK]"))
     made.normalizer = normalizers.Lowercase()
     made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -26,9 +26,13 @@ def tokenizer_of(words: list[str]) -> PreTrainedTokenizerFast:
 def save_bert(folder: Path, most_tokens: int) -> Path:
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(WORDS), hidden_size=16, intermediate_size=32, num_hidden_layers=2, num_attention_heads=2,
+        vocab_size=len(WORDS),
+        hidden_size=16,
+        intermediate_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
         max_position_embeddings=most_tokens,
-    )  # fmt: skip
+    )
     model = BertForMaskedLM(config).eval()
     model.get_output_embeddings().weight.data.mul_(20)
     model.save_pretrained(folder)

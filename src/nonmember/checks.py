@@ -186,9 +186,9 @@ def refuse_secrets(overrides: Sequence[str]) -> None:
                 "extra_query of an endpoint."
             )
         if name.rpartition(".")[2] == "key_variable" and "${" not in value:
-            for one in re.split(r"[\s,()\[\]'\"]+", value):  # of a sweep there may be several
-                if one not in ("", "choice", "null", "???"):
-                    require_variable_name(one, name)
+            for item in re.split(r"[\s,()\[\]'\"]+", value):  # of a sweep there may be several
+                if item not in ("", "choice", "null", "???"):
+                    require_variable_name(item, name)
 
 
 def hidden(text: str) -> str:

@@ -96,8 +96,8 @@ class Audit:
         for name in dict.fromkeys([*table["group"], *self.described["documents"]]):
             own, known = groups == name, self.described["columns"].get(name, {})
             values = {
-                column: np.asarray(ones, dtype=np.float64)[own]
-                for column, ones in table.items()
+                column: np.asarray(items, dtype=np.float64)[own]
+                for column, items in table.items()
                 if column not in NAMES and column in known
             }
             found[name] = Group(name, documents[own].tolist(), units[own], values)
@@ -143,11 +143,11 @@ def table_of(files: Mapping[str, bytes], name: str) -> dict[str, Any]:
     try:
         # Names are kept as a list of different ones, so that a long one is not repeated in memory.
         schema = pq.read_schema(io.BytesIO(files[name]))
-        names = [one.name for one in schema if pa.types.is_string(one.type) or pa.types.is_large_string(one.type)]
+        names = [item.name for item in schema if pa.types.is_string(item.type) or pa.types.is_large_string(item.type)]
         file = pq.ParquetFile(io.BytesIO(files[name]), read_dictionary=names)
         stored = sum(
-            file.metadata.row_group(place).column(column).num_values
-            for place in range(file.metadata.num_row_groups)
+            file.metadata.row_group(index).column(column).num_values
+            for index in range(file.metadata.num_row_groups)
             for column in range(file.metadata.num_columns)
         )
         if max(stored, file.metadata.num_rows * file.metadata.num_columns) > MOST_CELLS:
@@ -175,7 +175,7 @@ def _names(values: Any, table: str) -> list[Any]:
     found: list[Any] = []
     for chunk in values.chunks:
         different = chunk.dictionary.to_pylist()
-        if any(len(one) > MOST_CHARACTERS for one in different):
+        if any(len(item) > MOST_CHARACTERS for item in different):
             raise Refused(f"{table} holds a name of more than {MOST_CHARACTERS} characters.")
         found += [different[place] for place in chunk.indices.to_numpy(zero_copy_only=False).tolist()]
     return found

@@ -27,7 +27,7 @@ Confirm = Callable[[bytes, str, str | None], str | None]
 
 def check_certificate(
     files: Mapping[str, bytes], identity: str | None, issuer: str | None, confirm: Confirm | None, report: Report
-) -> None:  # fmt: skip
+) -> None:
     """identity, issuer: who should have signed.   confirm: asks Sigstore's library."""
     if SIGSTORE not in files:
         if identity is not None:
@@ -40,11 +40,12 @@ def check_certificate(
         return
     statement = base64.b64decode(strict_json(files[ENVELOPE])["payload"])
     if not report.require(
-        "sigstore", payload == statement,
+        "sigstore",
+        payload == statement,
         f"the same statement was signed by the key of a certificate that names {names}, by {issued_by}, and was valid "
         f"from {valid}.",
         f"another statement was signed with Sigstore than the one in {ENVELOPE}.",
-    ):  # fmt: skip
+    ):
         return
     if identity is None or confirm is None:
         report.unchecked(
@@ -60,9 +61,11 @@ def check_certificate(
         return
     by = f"{identity}{f', by {issuer}' if issuer else ''}"
     report.require(
-        "certificate", problem is None, f"issued to {by}, and the signature stands in the transparency log.",
+        "certificate",
+        problem is None,
+        f"issued to {by}, and the signature stands in the transparency log.",
         f"Sigstore's library refuses it for {by}: {problem}.",
-    )  # fmt: skip
+    )
     if not issuer:
         report.unchecked("issuer", f"any may have checked the identity; this certificate names {issued_by} (--issuer)")
 
@@ -98,7 +101,7 @@ def certified(content: bytes) -> tuple[bytes, str, str, str]:
     except InvalidSignature:
         raise ValueError("was changed after it was signed, or signed by another key than its certificate has") from None
     ends = (certificate.not_valid_before_utc, certificate.not_valid_after_utc)
-    return payload, identity, issuer, " to ".join(f"{one:%Y-%m-%dT%H:%M:%SZ}" for one in ends)
+    return payload, identity, issuer, " to ".join(f"{item:%Y-%m-%dT%H:%M:%SZ}" for item in ends)
 
 
 def _names(certificate: Any) -> tuple[str, str]:
@@ -106,9 +109,10 @@ def _names(certificate: Any) -> tuple[str, str]:
 
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     identities = [
-        *names.get_values_for_type(x509.RFC822Name), *names.get_values_for_type(x509.UniformResourceIdentifier)
-    ]  # fmt: skip
-    issuers = [one.value.value for one in certificate.extensions if one.oid.dotted_string == ISSUER]
+        *names.get_values_for_type(x509.RFC822Name),
+        *names.get_values_for_type(x509.UniformResourceIdentifier),
+    ]
+    issuers = [item.value.value for item in certificate.extensions if item.oid.dotted_string == ISSUER]
     # A DER string: its kind, its length, its bytes.
     issuer = issuers[0][2:].decode("utf-8", "replace") if issuers else "an issuer that it does not name"
     return ", ".join(identities) or "nobody", issuer

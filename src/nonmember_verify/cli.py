@@ -40,7 +40,7 @@ def main(arguments: list[str] | None = None, **helpers: Any) -> int:
         sys.stdout.write(json.dumps(lines, indent=1) + "\n")
         return status
     for line in report.lines:
-        sys.stdout.write(f"{''.join(one if one.isprintable() else '?' for one in str(line))}\n")
+        sys.stdout.write(f"{''.join(item if item.isprintable() else '?' for item in str(line))}\n")
     kinds = [line.kind for line in report.lines]
     sys.stdout.write(
         f"{HEADLINES[status]}: {kinds.count('ok')} checks hold, {kinds.count('FAILED')} failed, "

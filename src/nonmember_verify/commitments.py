@@ -33,7 +33,7 @@ def commitment(key: bytes, doc_id: str, text: str) -> str:
     >>> commitment(bytes(32), "one", "text")[:16]
     'a75563c8aff2d6f8'
     """
-    name, content = (one.encode("utf-8", "surrogatepass") for one in (doc_id, text))
+    name, content = (item.encode("utf-8", "surrogatepass") for item in (doc_id, text))
     salt = hmac.new(key, len(name).to_bytes(8, "big") + name + content, hashlib.sha256).digest()
     return hashlib.sha256(b"\x00" + salt + hashlib.sha256(content).digest()).hexdigest()
 
@@ -42,7 +42,7 @@ def root(commitments: Sequence[str]) -> str:
     """Of the tree over the commitments in their order; of none, the hash of nothing."""
     if not commitments:
         return hashlib.sha256(b"").hexdigest()
-    return _root([bytes.fromhex(one) for one in commitments]).hex()
+    return _root([bytes.fromhex(item) for item in commitments]).hex()
 
 
 def _root(leaves: list[bytes]) -> bytes:

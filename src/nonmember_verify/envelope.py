@@ -54,14 +54,14 @@ def unread(value: Any, name: str = "") -> Iterator[str]:
             else:
                 yield below
     elif isinstance(value, list):
-        yield from dict.fromkeys(one for inner in value for one in unread(inner, name))
+        yield from dict.fromkeys(item for inner in value for item in unread(inner, name))
 
 
 def plain(value: Any) -> Any:
     """The same value; nothing of it counts as read."""
     if isinstance(value, dict):
-        return {name: plain(one) for name, one in dict.items(value)}
-    return [plain(one) for one in value] if isinstance(value, list) else value
+        return {name: plain(item) for name, item in dict.items(value)}
+    return [plain(item) for item in value] if isinstance(value, list) else value
 
 
 @dataclass(frozen=True)

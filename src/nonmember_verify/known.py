@@ -35,7 +35,7 @@ def unknown_of(audit: Audit) -> list[str]:
     return [
         *([f"format {form!r}"] if form != FORMAT else []),
         *([f"verdict {decision!r}"] if decision not in VERDICTS else []),
-        *(f"setting {one}" for one in unknown_settings(audit.settings, known_of_method(method))),
+        *(f"setting {item}" for item in unknown_settings(audit.settings, known_of_method(method))),
     ]
 
 
@@ -46,7 +46,7 @@ def known_of_method(method: str) -> str:
 
 def unknown_settings(settings: Mapping[str, Any], known: str) -> list[str]:
     """Names of settings, with dots, that are not among the known ones or have no known value."""
-    found, parts = [], (one.partition("=") for one in known.split())
+    found, parts = [], (item.partition("=") for item in known.split())
     choices = {name: values.split("|") if values else None for name, _, values in parts}
     for name, value in _leaves(plain(settings)):
         for pattern, values in choices.items():
@@ -61,10 +61,10 @@ def unknown_settings(settings: Mapping[str, Any], known: str) -> list[str]:
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, Any]]:
     """Dotted names and their values; the members of a list share a name."""
     if isinstance(value, dict) and value:
-        for inner, one in value.items():
-            yield from _leaves(one, f"{name}.{inner}" if name else inner)
-    elif isinstance(value, list) and any(isinstance(one, dict) for one in value):
-        for one in value:
-            yield from _leaves(one, name)
+        for inner, item in value.items():
+            yield from _leaves(item, f"{name}.{inner}" if name else inner)
+    elif isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        for item in value:
+            yield from _leaves(item, name)
     else:
         yield name, value

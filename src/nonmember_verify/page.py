@@ -42,9 +42,11 @@ def check_page(files: Mapping[str, bytes], report: Report) -> None:
         return
     problem = problem_of(files[PAGE])
     report.require(
-        "page", not problem, "it runs no script and names no address on a network: it is made as our pages are.",
+        "page",
+        not problem,
+        "it runs no script and names no address on a network: it is made as our pages are.",
         f"{PAGE} {problem}: do not open it.",
-    )  # fmt: skip
+    )
     report.unchecked("words of the page", "what it says is the signer's; the lines here are made from the numbers")
 
 

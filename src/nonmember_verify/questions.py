@@ -15,8 +15,14 @@ from nonmember_verify.report import Report
 
 KEY_LENGTH = 16  # hexadecimal digits of the store's hashes
 SUSPECT = "suspect"
-MOST_WORK = {"num_resamples": 2_000_000, "num_permutations": 2_000_000, "num_splits": 10_000, "num_steps": 100_000,
-             "num_orders": 1_000_000, "num_folds": 1_000}  # fmt: skip
+MOST_WORK = {
+    "num_resamples": 2_000_000,
+    "num_permutations": 2_000_000,
+    "num_splits": 10_000,
+    "num_steps": 100_000,
+    "num_orders": 1_000_000,
+    "num_folds": 1_000,
+}
 DATE = re.compile(r"\d{4}-[01]\d-[0-3]\dT[0-2]\d:[0-5]\d:[0-6]\dZ")
 ZLIB_ROOM = 0.02
 LEFT_OUT = b" left out]"  # what stands in the place of a path or a document
@@ -41,11 +47,12 @@ def check_question(audit: Audit, report: Report) -> None:
     else:
         found = key_hash(identity)
         report.require(
-            "question", found == keys["audit"] == described["audit"],
+            "question",
+            found == keys["audit"] == described["audit"],
             f"models, documents, settings and seed are those of audit {found}.",
             f"the question has the hash {found}, and the result answers {keys['audit']}: question or result was "
             "exchanged, or a setting or the seed was changed.",
-        )  # fmt: skip
+        )
     _check_settings(audit, identity, report)
     own = {"distilled"} if _climbed(audit) else set[str]()  # with the learning rate that the ladder chose
     if own:
@@ -54,17 +61,21 @@ def check_question(audit: Audit, report: Report) -> None:
         )
     recipes = described["recipes"]
     wrong = [
-        role for role, one in recipes.items() if key_hash(one) != (identity["parts"] if role in own else keys).get(role)
+        role
+        for role, item in recipes.items()
+        if key_hash(item) != (identity["parts"] if role in own else keys).get(role)
     ]
     wrong += [role for role in audit.question["models"] if role not in recipes]
     if "recipes" in redacted:
         report.unchecked("models", "paths were left out of their recipes, so that the hashes cannot be made again")
     else:
         report.require(
-            "models", not wrong, f"the recipes of {', '.join(recipes)} have the hashes in the result.",
+            "models",
+            not wrong,
+            f"the recipes of {', '.join(recipes)} have the hashes in the result.",
             f"the recipe of {', '.join(wrong)} is not that of the model in the result.",
-        )  # fmt: skip
-    changed = [name for name, one in identity["parts"].items() if name not in own and keys.get(name, one) != one]
+        )
+    changed = [name for name, item in identity["parts"].items() if name not in own and keys.get(name, item) != item]
     if changed:
         report.failed("models", f"{', '.join(changed)} of the question is another one in the result.")
 
@@ -87,9 +98,11 @@ def _check_settings(audit: Audit, identity: Mapping[str, Any], report: Report) -
     if audit.settings.get("alpha") != (alpha := audit.question["alpha"]):
         found.append(f"alpha is {alpha} in the result and {audit.settings.get('alpha')} in its settings")
     report.require_none(
-        "settings", found, f"those of the question (alpha {audit.alpha:g}, seed {audit.question['seed']}).",
+        "settings",
+        found,
+        f"those of the question (alpha {audit.alpha:g}, seed {audit.question['seed']}).",
         "the result was made with others than it was asked with: ",
-    )  # fmt: skip
+    )
 
 
 def _climbed(audit: Audit) -> bool:
@@ -105,8 +118,8 @@ def differences(
         for name in dict.fromkeys([*one, *other]):
             yield from differences(one.get(name), other.get(name), f"{where}.{name}" if where else str(name), words)
     elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for place, pair in enumerate(zip(one, other, strict=True)):
-            yield from differences(*pair, f"{where}[{place}]", words)
+        for index, pair in enumerate(zip(one, other, strict=True)):
+            yield from differences(*pair, f"{where}[{index}]", words)
     elif one != other or isinstance(one, bool) != isinstance(other, bool):
         yield words.format(where=where, one=_short(one), other=_short(other))
 
@@ -141,9 +154,11 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
         return None
     sealed, date, digest = seal.predicate["cells"], seal.predicate["date"], sha256(files["seal.json"])
     report.require(
-        "seal", seal.fingerprint == signed.fingerprint, f"of {date}, signed by the bundle's key.",
+        "seal",
+        seal.fingerprint == signed.fingerprint,
+        f"of {date}, signed by the bundle's key.",
         f"signed by another key ({seal.fingerprint}) than the bundle ({signed.fingerprint}).",
-    )  # fmt: skip
+    )
     report.unchecked(
         "date of the seal",
         f"{date} is the signer's word, unless you had the seal (sha256 {digest}) before the audit was run",
@@ -151,18 +166,21 @@ def check_seal(files: Mapping[str, bytes], audits: list[Audit], signed: Signed, 
     cells, by_key = ({cell[name]: cell for cell in sealed} for name in ("cell", "audit"))
     if len(cells) < len(sealed):
         report.failed("seal", "it fixes several questions under one name, so that any of them could be shown.")
-    stated = {one["name"]: one["digest"]["sha256"] for one in seal.statement["subject"]}
+    stated = {item["name"]: item["digest"]["sha256"] for item in seal.statement["subject"]}
     if stated != {name: sha256(canonical(cell)) for name, cell in cells.items()}:
         report.failed("seal", "the hashes of its cells are not those of the questions in it.")
     # A folder may have been given another name; the question is the same.
-    found = [cells.get(one.cell) or by_key.get(one.described["audit"]) for one in audits]
+    found = [cells.get(item.cell) or by_key.get(item.described["audit"]) for item in audits]
     here = [cell["cell"] for cell in found if cell is not None]
     missing, twice = [name for name in cells if name not in here], [name for name in cells if here.count(name) > 1]
     report.require(
-        "cells", not missing and not twice, f"all {len(cells)} sealed audits are in the bundle.",
-        f"{len(missing)} of {len(cells)} sealed audits were left out, first {missing[0]!r}." if missing
+        "cells",
+        not missing and not twice,
+        f"all {len(cells)} sealed audits are in the bundle.",
+        f"{len(missing)} of {len(cells)} sealed audits were left out, first {missing[0]!r}."
+        if missing
         else f"{twice[:1]} stands in the bundle more than once.",
-    )  # fmt: skip
+    )
     for audit, cell in zip(audits, found, strict=True):
         _check_sealed(audit, cell, seal, digest, report.under(audit.cell))
     return seal.predicate
@@ -189,16 +207,18 @@ def _check_sealed(audit: Audit, cell: Any, seal: Signed, digest: str, report: Re
         ]
         if receipt["audit"] != cell["audit"]:
             found.append(f"what the audit left when it began is of audit {receipt['audit']}")
-        found += [f"the {one} set was not sealed" for one in described["documents"] if one not in cell["documents"]]
+        found += [f"the {item} set was not sealed" for item in described["documents"] if item not in cell["documents"]]
         for group, told in cell["documents"].items():
             if root(told["commitments"]) != told["root"]:
                 found.append(f"the root of the sealed documents of the {group} set is not theirs")
             if told["commitments"] != described["documents"].get(group):
                 found.append(f"the documents of the {group} set are not the sealed ones")
         report.require_none(
-            "seal", found, "question, documents, models, settings, seed and versions are the sealed ones.",
+            "seal",
+            found,
+            "question, documents, models, settings, seed and versions are the sealed ones.",
             "not what was sealed: ",
-        )  # fmt: skip
+        )
 
 
 # The documents --------------------------------------------------------------------------------------------------------
@@ -213,20 +233,20 @@ def check_documents(audit: Audit, report: Report) -> None:
         scored = audit.groups[name].documents if name in audit.groups else []
         if len(set(commitments)) < len(commitments):
             wrong.append(f"a document of the {name} set is committed to twice")
-        strange = [one for one in [*scored, *left_out] if one not in set(commitments)]
-        missing = [one for one in commitments if one not in set(scored) and one not in left_out]
+        strange = [item for item in [*scored, *left_out] if item not in set(commitments)]
+        missing = [item for item in commitments if item not in set(scored) and item not in left_out]
         if strange:
             wrong.append(f"{len(strange)} documents of the {name} set are not among the committed ones")
         if missing:
             wrong.append(f"{len(missing)} committed documents of the {name} set are neither scored nor excluded")
-        if not strange and not missing and scored != [one for one in commitments if one not in left_out]:
+        if not strange and not missing and scored != [item for item in commitments if item not in left_out]:
             wrong.append(f"the documents of the {name} set stand in another order, or twice")
     wrong += [f"the {name} set has no commitments" for name in audit.groups if name not in committed]
     number = len(audit.groups[SUSPECT]) if SUSPECT in audit.groups else 0
     if audit.statistics["num_documents"] != number:
         wrong.append(f"the result counts {audit.statistics['num_documents']} documents, and {number} are scored")
     total = sum(map(len, excluded.values()))
-    sizes = ", ".join(f"{len(ones)} of the {name} set" for name, ones in committed.items())
+    sizes = ", ".join(f"{len(items)} of the {name} set" for name, items in committed.items())
     report.require_none("documents", wrong, f"{sizes} are committed to; {total} are excluded, with reasons.")
 
 
@@ -235,13 +255,14 @@ def check_opened(audit: Audit, documents: Mapping[str, str], secret: bytes, repo
     given = {commitment(secret, doc_id, text): text for doc_id, text in documents.items()}
     _check_sizes(audit, given, report)
     for name, commitments in audit.described["documents"].items():
-        found = sum(one in given for one in commitments)
+        found = sum(item in given for item in commitments)
         if name == SUSPECT or found:
             report.require(
-                f"documents of the {name} set", found == len(commitments),
+                f"documents of the {name} set",
+                found == len(commitments),
                 f"all {found} are the committed ones.",
                 f"{len(commitments) - found} of {len(commitments)} committed documents are not among the given ones.",
-            )  # fmt: skip
+            )
         else:
             report.unchecked(f"documents of the {name} set", "none of them was given")
 
@@ -249,11 +270,11 @@ def check_opened(audit: Audit, documents: Mapping[str, str], secret: bytes, repo
 def _check_sizes(audit: Audit, texts: Mapping[str, str], report: Report) -> None:
     """Other makes of zlib compress a little otherwise."""
     stated = audit.sizes
-    found = {one: len(zlib.compress(texts[one].encode("utf-8", "surrogatepass"))) for one in stated if one in texts}
+    found = {item: len(zlib.compress(texts[item].encode("utf-8", "surrogatepass"))) for item in stated if item in texts}
     wrong = [
-        f"of document {one[:12]}, {stated[one]} is stated and {size} comes out"
-        for one, size in found.items()
-        if abs(size - stated[one]) > 4 + ZLIB_ROOM * size
+        f"of document {item[:12]}, {stated[item]} is stated and {size} comes out"
+        for item, size in found.items()
+        if abs(size - stated[item]) > 4 + ZLIB_ROOM * size
     ]
     if found:
         told = f"those of {len(found)} of {len(stated)} texts, within {ZLIB_ROOM:.0%}."

@@ -81,14 +81,14 @@ class Report:
 
 def agree(stated: Any, found: Any, *, tolerance: float = CLOSE) -> bool:
     """Numbers within a relative tolerance (absolute below 1); None and NaN both mean undefined; else equal."""
-    stated, found = (None if isinstance(one, float) and one != one else one for one in (stated, found))
+    stated, found = (None if isinstance(item, float) and item != item else item for item in (stated, found))
     if isinstance(stated, list | tuple) and isinstance(found, list | tuple):
         pairs = zip(stated, found, strict=False)
         return len(stated) == len(found) and all(agree(*pair, tolerance=tolerance) for pair in pairs)
     if isinstance(stated, dict) and isinstance(found, dict):
         names = stated.keys()
         return names == found.keys() and all(agree(stated[name], found[name], tolerance=tolerance) for name in names)
-    if all(isinstance(one, int | float) and not isinstance(one, bool) for one in (stated, found)):
+    if all(isinstance(item, int | float) and not isinstance(item, bool) for item in (stated, found)):
         return bool(stated == found or abs(stated - found) <= tolerance * max(1.0, abs(found)))
     return isinstance(stated, bool) == isinstance(found, bool) and bool(stated == found)
 

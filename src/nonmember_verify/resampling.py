@@ -33,7 +33,7 @@ def correlations(x_BN: FloatArray, y_BN: FloatArray, metric: str) -> FloatArray:
     if metric == "kendall":
         return np.array([stats.kendalltau(x, y, variant="b").statistic for x, y in zip(x_BN, y_BN, strict=True)])
     # Twice the centred ranks are whole numbers: the sums carry no rounding.
-    x, y = (2 * stats.rankdata(one, axis=1) - (one.shape[1] + 1) for one in (x_BN, y_BN))
+    x, y = (2 * stats.rankdata(item, axis=1) - (item.shape[1] + 1) for item in (x_BN, y_BN))
     with np.errstate(invalid="ignore", divide="ignore"):
         scale = np.sqrt((x * x).sum(axis=1) * (y * y).sum(axis=1))
         return np.asarray(np.where(scale > 0, (x * y).sum(axis=1) / scale, np.nan))
@@ -51,9 +51,7 @@ def resampled(
     return np.concatenate(blocks, axis=1)
 
 
-def weighted(
-    others: list[FloatArray], target: FloatArray, rng: np.random.Generator, num_resamples: int
-) -> FloatArray:  # fmt: skip
+def weighted(others: list[FloatArray], target: FloatArray, rng: np.random.Generator, num_resamples: int) -> FloatArray:
     """[others, B]: the same for Spearman by another way: weights drawn at once, ranks from their cumulative sums."""
     number = len(target)
     weights_BN = rng.multinomial(number, np.full(number, 1 / number), size=num_resamples).astype(np.float64)
@@ -98,16 +96,18 @@ def check_distribution(audit: Audit, found: FloatArray, report: Report) -> None:
     stated = audit.distribution
     same = stated is not None and stated.shape == found.shape and np.allclose(stated, found, 0, 1e-9, equal_nan=True)
     report.require(
-        "resampled statistics", same, f"all {len(found):,} are those in the bundle.",
+        "resampled statistics",
+        same,
+        f"all {len(found):,} are those in the bundle.",
         "those in the bundle are not the ones that the seed gives.",
-    )  # fmt: skip
+    )
 
 
 # By draws of the verifier's own ---------------------------------------------------------------------------------------
 
 
 def generator(*scores: FloatArray) -> np.random.Generator:
-    mark = sha256(canonical([one.tolist() for one in scores]))
+    mark = sha256(canonical([item.tolist() for item in scores]))
     return np.random.Generator(np.random.Philox(int(mark[:32], 16)))
 
 

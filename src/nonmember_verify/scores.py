@@ -37,8 +37,8 @@ class Tables:
             table = table_of(self.files, f"tokens/{name}.parquet")
             columns = [column for column in table if column != "document"]
             self._read[name] = {
-                document: {column: np.asarray(table[column][place], dtype=np.float64) for column in columns}
-                for place, document in enumerate(table["document"])
+                document: {column: np.asarray(table[column][index], dtype=np.float64) for column in columns}
+                for index, document in enumerate(table["document"])
             }
         return self._read[name]
 
@@ -173,7 +173,7 @@ def _wrongly_excluded(audit: Audit, tables: Tables) -> Iterator[str]:
 def _value(document: str, how: Described, tables: Tables, sizes: Mapping[str, int]) -> float:
     """NaN where there is none."""
     found = [tables.tokens(name).get(document, {}) for name in how["tables"]]
-    if any(len(one.get("log_prob", ())) == 0 for one in found):
+    if any(len(item.get("log_prob", ())) == 0 for item in found):
         return math.nan
     try:
         return SCORES[how["score"]["kind"]].compute(found, how["score"], sizes.get(document, 0))
@@ -217,9 +217,7 @@ def _problem(audit: Audit, group: str, column: str, how: Described, tables: Tabl
     return ""
 
 
-def _problem_of_table(
-    audit: Audit, group: str, name: str, role: str, view: str, tables: Tables, where: str
-) -> str:  # fmt: skip
+def _problem_of_table(audit: Audit, group: str, name: str, role: str, view: str, tables: Tables, where: str) -> str:
     """Whether these token statistics are of that model, of the group's documents, read as the question asks for."""
     keys, key = audit.result["provenance"]["keys"], tables.keys.get(name)
     if key is None or f"tokens/{name}.parquet" not in tables.files:
@@ -241,10 +239,17 @@ def _problem_of_table(
 
 KINDS = ("Scored", "Diverged", "Reordered", "Asked", "Embedded")
 NOT_SCORED = {  # how columns begin (x/) or end that are no scores by themselves -> their kind
-    "kl/": "Diverged", "embedding": "Embedded", "canonical": "Reordered", "mean_shuffled": "Reordered",
-    "num_tokens": "Reordered", "num_read": "Reordered", "hits": "Asked", "decop": "Asked", "cloze": "Asked",
+    "kl/": "Diverged",
+    "embedding": "Embedded",
+    "canonical": "Reordered",
+    "mean_shuffled": "Reordered",
+    "num_tokens": "Reordered",
+    "num_read": "Reordered",
+    "hits": "Asked",
+    "decop": "Asked",
+    "cloze": "Asked",
     "completion": "Asked",
-}  # fmt: skip
+}
 NAME_OF_KNOWN = re.compile(r"(loss|perplexity|zlib|lowercase|ref_diff|ref_ratio|(top_loss|mink|maxk|minkpp)\(.*\))")
 
 
@@ -261,7 +266,7 @@ def _problems_of_names(audit: Audit) -> Iterator[str]:
 
 
 def _problem_of_name(audit: Audit, column: str, how: Described) -> str:
-    kind = next((one for mark, one in NOT_SCORED.items() if _has_mark(column, mark)), "Scored")
+    kind = next((item for mark, item in NOT_SCORED.items() if _has_mark(column, mark)), "Scored")
     if how["kind"] != kind and how["kind"] in KINDS:
         return f"is told to be of the kind {how['kind']}, and its name is that of a {kind} one"
     if how["kind"] != "Scored":
@@ -274,7 +279,7 @@ def _problem_of_name(audit: Audit, column: str, how: Described) -> str:
     if not is_known(how["score"]):  # it must be the one that the question asks for, and have no name of another
         if column in audit.question["models"] and differs():
             return f"was scored by {_told(told)}, and the question asks for {_told(asked)}"
-        named = any(NAME_OF_KNOWN.fullmatch(one) for one in (told["name"], *column.split("/")))
+        named = any(NAME_OF_KNOWN.fullmatch(item) for item in (told["name"], *column.split("/")))
         return f"has the name of another score than {told['kind']}" if named and told["kind"] not in SCORES else ""
     score = _settings(how["score"])
     name = SCORES[score["kind"]].name.format(**score)
@@ -310,5 +315,5 @@ def _mappings(value: Any) -> Iterator[Any]:
     if isinstance(value, Mapping):
         yield value
     if isinstance(value, Mapping | list):
-        for one in value.values() if isinstance(value, Mapping) else value:
-            yield from _mappings(one)
+        for item in value.values() if isinstance(value, Mapping) else value:
+            yield from _mappings(item)

@@ -47,20 +47,24 @@ def check_verdict(audit: Audit, found: Conclusion, report: Report) -> None:
     if stated["decision"] == "invalid" != decision:
         ladder = audit.details.get("ladder")
         known = (*OTHER_REASONS, *NO_RATE) if ladder and ladder["chosen"] is None else OTHER_REASONS
-        if reasons := [one for one in stated["warnings"] if one.startswith(known)]:
+        if reasons := [item for item in stated["warnings"] if item.startswith(known)]:
             report.unchecked("verdict", f"invalid, for a reason that needs text or models: {reasons[0]}")
             decision, allowed = "invalid", INVALID
     report.require(
-        "verdict", stated["decision"] == decision, f"{decision}, as the numbers say.",
+        "verdict",
+        stated["decision"] == decision,
+        f"{decision}, as the numbers say.",
         f"{stated['decision']} is stated, and the numbers say {decision}.",
-    )  # fmt: skip
+    )
     if allowed is None:
         report.unchecked("claim", "its sentence is not known here")
     elif stated["decision"] == decision:
         report.require(
-            "claim", stated["allowed_claim"] == allowed, f'"{allowed}"',
+            "claim",
+            stated["allowed_claim"] == allowed,
+            f'"{allowed}"',
             f"what is claimed is more, or other, than {decision} allows, which is: {allowed}",
-        )  # fmt: skip
+        )
     if found.stated_gates:
         report.unchecked("verdict", f"as far as it hangs on {', '.join(found.stated_gates)}, taken as stated")
 
@@ -79,7 +83,7 @@ def _layout_holds(audit: Audit, report: Report) -> bool:
     elif layout:
         report.unchecked("layout", "how well layout alone tells the sets apart is taken as stated, since it needs text")
         return all(auc <= bound for auc in layout.values())
-    elif any(min(one, len(audit.groups["suspect"])) >= FOLDS for one in compared):
+    elif any(min(item, len(audit.groups["suspect"])) >= FOLDS for item in compared):
         report.failed("layout", f"it was to be looked at (at most {bound:g}), and its number is missing.")
     return True
 
@@ -89,7 +93,7 @@ def _layout_holds(audit: Audit, report: Report) -> bool:
 
 def gates_hold(
     audit: Audit, found: Mapping[str, float | None], expected: set[str], report: Report
-) -> tuple[bool, list[str]]:  # fmt: skip
+) -> tuple[bool, list[str]]:
     """Whether all gates of the result hold, by the numbers found here where there are any; and which are taken as
     stated. found: name -> number.   expected: gates that must be there."""
     stated: Mapping[str, Any] = audit.details.get("gates", {})
@@ -100,7 +104,7 @@ def gates_hold(
 
 def _hold(
     audit: Audit, stated: Mapping[str, Any], found: Mapping[str, float | None], report: Report, what: str
-) -> tuple[bool, list[str]]:  # fmt: skip
+) -> tuple[bool, list[str]]:
     wrong, bounds = [], audit.settings["gates"]
     for name, gate in stated.items():
         if name not in BOUNDS:  # of a later version
@@ -108,7 +112,7 @@ def _hold(
         value, bound, upper = gate["value"], gate["bound"], gate["upper"]
         if name in found and not agree(value, found[name], tolerance=1e-7):
             wrong.append(f"{name} is stated as {value!r} and comes out as {found[name]!r}")
-        asked = next((one for one in BOUNDS[name] if one in bounds), None)
+        asked = next((item for item in BOUNDS[name] if item in bounds), None)
         if asked is None or (bound, upper) != (bounds[asked], asked.startswith("max_")):
             wrong.append(f"{name} has the bound {bound!r}, which is not that of the question")
         if (value is not None and (value < bound if upper else value > bound)) != gate["passed"]:
@@ -123,9 +127,7 @@ def _hold(
     return all(gate["passed"] for gate in stated.values()) and not wrong, taken
 
 
-def shams_hold(
-    audit: Audit, found: Mapping[str, Mapping[str, float]], report: Report, expected: bool
-) -> bool:  # fmt: skip
+def shams_hold(audit: Audit, found: Mapping[str, Mapping[str, float]], report: Report, expected: bool) -> bool:
     """Whether the gates refuse every sham, by the numbers found here."""
     stated: Mapping[str, Any] = audit.details["shams"]
     if expected and len(stated) < 2:

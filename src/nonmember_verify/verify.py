@@ -26,8 +26,15 @@ FILES = re.compile(
 )
 # What reading raises where values are not what a bundle holds.
 BROKEN = (
-    KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError, NotImplementedError, AssertionError,
-)  # fmt: skip
+    KeyError,
+    TypeError,
+    ValueError,
+    IndexError,
+    AttributeError,
+    ArithmeticError,
+    NotImplementedError,
+    AssertionError,
+)
 
 
 @dataclass(frozen=True)
@@ -98,11 +105,13 @@ def _check_statement(files: Mapping[str, bytes], given: Given, report: Report) -
         )
     else:
         report.require(
-            "signature", given.fingerprint == signed.fingerprint, f"by the key you named, {signed.fingerprint}.",
+            "signature",
+            given.fingerprint == signed.fingerprint,
+            f"by the key you named, {signed.fingerprint}.",
             f"by another key ({signed.fingerprint}) than you named ({given.fingerprint}).",
-        )  # fmt: skip
+        )
     check_certificate(files, given.identity, given.issuer, given.confirm, report)
-    stated = {one["name"]: one["digest"]["sha256"] for one in signed.statement["subject"]}
+    stated = {item["name"]: item["digest"]["sha256"] for item in signed.statement["subject"]}
     found = {name: sha256(content) for name, content in files.items() if name not in (ENVELOPE, SIGSTORE)}
     problems = [
         f"{name} is missing" if name not in found else f"{name} was changed after it was signed"
@@ -125,11 +134,11 @@ def _check_names(files: Mapping[str, bytes], report: Report) -> None:
 def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[Audit]:
     listed: list[Mapping[str, Any]] = list(signed.predicate["audits"])
     folders = {name.split("/")[1] for name in files if name.startswith("audits/")}
-    audits = [Audit(one["folder"], files) for one in listed]
+    audits = [Audit(item["folder"], files) for item in listed]
     wrong = []
-    if folders != {one["folder"].removeprefix("audits/") for one in listed} or len(folders) != len(listed):
+    if folders != {item["folder"].removeprefix("audits/") for item in listed} or len(folders) != len(listed):
         wrong.append("the audits in the archive are not those of the statement")
-    for one, audit in zip(listed, audits, strict=True):
+    for item, audit in zip(listed, audits, strict=True):
         found = {
             "cell": audit.cell,
             "audit": audit.described["audit"],
@@ -137,11 +146,11 @@ def _audits(files: Mapping[str, bytes], signed: Signed, report: Report) -> list[
             "decision": audit.result["verdict"]["decision"],
         }
         wrong += [
-            f"{name} of {one['folder']} is {value!r} in its files and {one[name]!r} in the statement"
+            f"{name} of {item['folder']} is {value!r} in its files and {item[name]!r} in the statement"
             for name, value in found.items()
-            if one[name] != value
+            if item[name] != value
         ]
-    described = some([f"{one['cell']} by {one['method']}, {one['decision']}" for one in listed])
+    described = some([f"{item['cell']} by {item['method']}, {item['decision']}" for item in listed])
     report.require_none("statement", wrong, f"of {len(audits)} audits, which are those in the files ({described}).")
     return audits
 
@@ -198,7 +207,7 @@ def _check_audit(audit: Audit, tables: Tables, report: Report) -> None:
 
 def _tell_unread(report: Report, objects: Mapping[str, Any]) -> None:
     """The fields that no check has read, by file: whoever signed may have written anything there."""
-    told = [f"{name}: {', '.join(fields)}" for name, one in objects.items() if (fields := list(unread(one)))]
+    told = [f"{name}: {', '.join(fields)}" for name, item in objects.items() if (fields := list(unread(item)))]
     if told:
         report.unchecked("fields that no check reads", f"taken as stated, in {'; in '.join(told)}")
 
@@ -225,10 +234,7 @@ def _check_given(files: Mapping[str, bytes], audits: list[Audit], given: Given, 
         )
     else:
         report.unchecked("text of the documents", "needs --documents and --secret")
-    for name, folder, check in (
-        ("model", given.model, given.observe),
-        ("reference", given.reference, given.retrain),
-    ):
+    for name, folder, check in (("model", given.model, given.observe), ("reference", given.reference, given.retrain)):
         if folder is None:
             continue
         if check is None:

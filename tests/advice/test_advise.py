@@ -43,7 +43,7 @@ def test_the_measured_numbers_are_those_of_the_reports():
     """The file that ships is what its script makes of docs/results."""
     made = runpy.run_path(str(ROOT / "docs" / "measured_powers.py"))["made"]()
     assert FILE.read_text(encoding="utf-8") == made, "run: python docs/measured_powers.py"
-    assert {one.method for one in all_measured()} >= {"dose", "clearance", "prism", "llm_di", "order", "fsd", "kds"}
+    assert {item.method for item in all_measured()} >= {"dose", "clearance", "prism", "llm_di", "order", "fsd", "kds"}
 
 
 def test_numbers_that_were_read_by_eye():
@@ -54,13 +54,17 @@ def test_numbers_that_were_read_by_eye():
     assert (prism[0].count, prism[0].of, prism[1].count, prism[1].of, prism[0].low) == (75, 94, 3, 6, 0.7)
     small = measured("prism", "", "non_membership", 60)  # 50 is nearer than 100
     assert (small[0].count, small[0].of, small[1].count, small[1].of) == (8, 12, 6, 8)
-    assert [(one.count, one.of) for one in measured("llm_di", "", "membership").values()] == [
-        (0, 24), (0, 24), (0, 12), (5, 12), (12, 12),
-    ]  # fmt: skip
+    assert [(item.count, item.of) for item in measured("llm_di", "", "membership").values()] == [
+        (0, 24),
+        (0, 24),
+        (0, 12),
+        (5, 12),
+        (12, 12),
+    ]
     assert measured("mc_pdd", "", "membership") == {}, "nothing was measured, and nothing is said"
 
 
-@pytest.mark.parametrize("contestant", CONTESTANTS, ids=lambda one: one.title)
+@pytest.mark.parametrize("contestant", CONTESTANTS, ids=lambda item: item.title)
 def test_claims_are_data_of_the_method(contestant):
     if contestant.method is None or not contestant.says:
         assert contestant.method is None or contestant.method.claim is None
@@ -80,7 +84,7 @@ def test_every_command_composes(tmp_path):
     words = {"FILE": tmp_path / "text.jsonl", "URL": "http://localhost/v1", "NAME": "m"}
     words |= dict.fromkeys(("MODEL", "REFERENCE", "BASE", "STAND_IN"), tmp_path / "model")
     advised = [advise(replace(EVERYTHING, access=access)) for access in ("weights", "logprobs", "text")]
-    options = {one.command: one for found in advised for one in (*found.concluding, *found.beside)}
+    options = {item.command: item for found in advised for item in (*found.concluding, *found.beside)}
     assert len(options) > 20
     for option in options.values():
         command = re.sub(
@@ -98,7 +102,7 @@ def test_every_command_composes(tmp_path):
 def test_with_everything_every_method_is_possible():
     found = advise(EVERYTHING)
     assert not found.impossible
-    assert set(names(found.concluding)) == {one.name for one in CONTESTANTS if one.says}
+    assert set(names(found.concluding)) == {item.name for item in CONTESTANTS if item.says}
     values = [option.value for option in found.concluding]
     measured_ones = [value for value in values if value is not None]
     assert values[: len(measured_ones)] == sorted(measured_ones, reverse=True), "what was not measured comes after"
@@ -112,7 +116,7 @@ def test_with_nothing_nothing_is_concluded():
 
 @pytest.mark.parametrize("situation", [Situation(), Situation("text"), Situation("weights"), EVERYTHING])
 def test_one_more_thing_makes_possible_what_it_says(situation):
-    possible = {(one.contestant.title, one.says) for one in advise(situation).concluding}
+    possible = {(item.contestant.title, item.says) for item in advise(situation).concluding}
     for what, option in advise(situation).next_things:
         assert (option.contestant.title, option.says) not in possible, what
         assert not option.missing
@@ -128,29 +132,30 @@ def test_text_of_another_date_supports_no_comparison_of_texts():
 
 
 def test_without_related_text_the_meter_speaks_of_non_membership_alone():
-    alone, related = (advise(Situation("weights", base=True, related=one)).concluding[0] for one in (False, True))
+    alone, related = (advise(Situation("weights", base=True, related=item)).concluding[0] for item in (False, True))
     assert (alone.says, related.says) == (("non_membership",), ("non_membership", "membership"))
 
 
 def test_costs_and_money():
     (option,) = (
-        one
-        for one in advise(
+        item
+        for item in advise(
             Situation("text", 100, 50, "same_draw", titles=True, follows=True, input_price=2.0, output_price=4.0)
         ).concluding
-        if one.name == "mc_pdd"
+        if item.name == "mc_pdd"
     )
     assert (option.cost.requests, option.cost.asked, option.cost.answered) == (400, 400 * 150, 400 * 60)
-    assert "0.22 in the currency" in str(advise(replace(EVERYTHING, access="text", documents=100, tokens=50,
-                                                        input_price=2.0, output_price=4.0)))  # fmt: skip
+    assert "0.22 in the currency" in str(
+        advise(replace(EVERYTHING, access="text", documents=100, tokens=50, input_price=2.0, output_price=4.0))
+    )
 
 
 def test_texts_are_counted_and_past_audits_timed(tmp_path):
     texts = Corpus((Document("a", "one two three four", "book", "", "title"), Document("b", "five six")))
     assert about_texts(texts) == {"documents": 2, "tokens": 4, "works": True, "titles": True}
     assert past_audits(tmp_path / "none") == {}
-    for place, seconds in enumerate((10.0, 30.0, 20.0)):
-        lay_down(tmp_path / str(place), result(method="llm_di", seconds=seconds))
+    for index, seconds in enumerate((10.0, 30.0, 20.0)):
+        lay_down(tmp_path / str(index), result(method="llm_di", seconds=seconds))
     (tmp_path / "empty").mkdir()
     assert past_audits(tmp_path / "empty") == {}
     (tmp_path / "failed").mkdir()
@@ -211,7 +216,7 @@ def test_words_for_the_target_and_the_texts_are_those_of_an_audit(nonmember):
     assert (said.status, said.err) == (0, "")
     examples = re.findall(r"^  nonmember advise (.*?)(?:      .*)?$", said.out, re.MULTILINE)
     assert len(examples) == 4
-    known = {*signature(looked_up).parameters, *(one.name for one in fields(Situation))}
+    known = {*signature(looked_up).parameters, *(item.name for item in fields(Situation))}
     assert {key for example in examples for key in arguments(example.split())} <= known
 
 

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 SHORT_READING = {"method.max_tokens": 100}
-SHORT = {
-    **SHORT_READING,
-    "gates": "off",
-    "method.num_resamples": 200,
-    "method.distillation.max_tokens": 100,
-}
+SHORT = {**SHORT_READING, "gates": "off", "method.num_resamples": 200, "method.distillation.max_tokens": 100}
 
 
 @pytest.fixture(autouse=True)

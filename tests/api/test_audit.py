@@ -33,8 +33,12 @@ def question(make_model, texts) -> dict[str, object]:
 def words(question) -> list[str]:
     """The same question on the command line."""
     places = {"target": "target.path", "reference": "reference.path", "documents": "data.path"}
-    return ["audit", "logger=none", *(f"{places[key]}={value}" for key, value in question.items()),
-            *(f"{key}={value}" for key, value in SHORT.items())]  # fmt: skip
+    return [
+        "audit",
+        "logger=none",
+        *(f"{places[key]}={value}" for key, value in question.items()),
+        *(f"{key}={value}" for key, value in SHORT.items()),
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +100,7 @@ def test_models_and_texts_in_memory(answered, models, texts):
 
 
 def test_blank_rows_change_no_number_and_are_named(answered, question, texts):
-    rows = [*rows_of(texts[:20]), *({"id": f"blank{place}", "text": text} for place, text in enumerate(BLANK))]
+    rows = [*rows_of(texts[:20]), *({"id": f"blank{index}", "text": text} for index, text in enumerate(BLANK))]
     found = nm.audit("prism", **question | {"documents": pd.DataFrame([*rows, *rows_of(texts)[20:]])}, overrides=SHORT)
     assert found.result.provenance.keys == answered.result.provenance.keys
     assert (found.p_value, found.statistic) == (answered.p_value, answered.statistic)
@@ -125,12 +129,12 @@ def test_weights_that_changed_are_another_model(models, texts):
 
 def test_a_list_is_numbered_from_0(models, texts):
     """So that JSON lines with these ids are the same corpus."""
-    path = write_rows(Path("numbered.jsonl"), [{"id": str(place), "text": text} for place, text in enumerate(texts)])
+    path = write_rows(Path("numbered.jsonl"), [{"id": str(index), "text": text} for index, text in enumerate(texts)])
     asked = {"target": models(0), "reference": models(1), "overrides": SHORT_READING}
-    one = nm.audit("rank_agreement", documents=texts, **asked)
+    item = nm.audit("rank_agreement", documents=texts, **asked)
     other = nm.audit("rank_agreement", documents=path, **asked)
-    assert one.result.provenance.keys["corpus"] == other.result.provenance.keys["corpus"]
-    assert one.scores()["doc_id"].tolist() == [str(place) for place in range(len(texts))]
+    assert item.result.provenance.keys["corpus"] == other.result.provenance.keys["corpus"]
+    assert item.scores()["doc_id"].tolist() == [str(index) for index in range(len(texts))]
 
 
 def test_the_test_on_its_own_gives_the_audits_numbers(answered):

@@ -38,7 +38,7 @@ CLASSES = [
 RAISE_NO_VALUE_ERROR = {"bootstrap_p_value", "calibration_offsets", "layout_features", "power_ceiling"}
 
 of_each_function = pytest.mark.parametrize(
-    ("module", "name"), FUNCTIONS, ids=lambda one: one if isinstance(one, str) else ""
+    ("module", "name"), FUNCTIONS, ids=lambda item: item if isinstance(item, str) else ""
 )
 
 
@@ -68,13 +68,13 @@ def test_public_functions_say_what_they_return_raise_and_follow(module, name):
     assert "\nSource: " in prose_of(found)
 
 
-@pytest.mark.parametrize("found", [one for one in CLASSES if hasattr(one, "__post_init__")])
+@pytest.mark.parametrize("found", [item for item in CLASSES if hasattr(item, "__post_init__")])
 def test_classes_that_check_their_arguments_name_them_and_say_what_they_raise(found):
     assert not {*inspect.signature(found).parameters} - named_in(found)
     assert "ValueError" in sections_of(found)["Raises"]
 
 
-@pytest.mark.parametrize("found", [one for one in CLASSES if issubclass(one, nm.scores.Score)])
+@pytest.mark.parametrize("found", [item for item in CLASSES if issubclass(item, nm.scores.Score)])
 def test_scores_have_a_source(found):
     assert "\nSource: " in prose_of(found)
 
@@ -108,4 +108,4 @@ def named_in(found) -> set[str]:
 
 def fields_of(found) -> set[str]:
     """Annotated fields, those without a default too."""
-    return {name for one in found.__mro__ for name in vars(one).get("__annotations__", {})}
+    return {name for item in found.__mro__ for name in vars(item).get("__annotations__", {})}

@@ -19,13 +19,13 @@ ODD = [
     *("{a: b}", "#a", "it's", 'a"b', "'a'", "!a", "&a", ";a", "~a", "~", "a,b", "a:b", "@a", "$a", "50%", "^a", "`a`"),
     *("<a>", "a|b", "*", "?", "\\", "a\\", "\\'", "${a}", "${oc.env:HOME}", "\\${a}", "\\\\${a}", "$${a}", "${a", "}"),
     *("glob(*)", "range(1,3)", "--a", "+a", "\udcff"),
-]  # fmt: skip
+]
 NUMBERS = ["null", "true", "nan", "007", "1e5", "1_0"]
 
 
 def test_no_value_is_read_by_a_grammar():
     """All at once, as composing takes a while."""
-    words = [override(f"+odd.a{place}", value) for place, value in enumerate(ODD + NUMBERS)]
+    words = [override(f"+odd.a{index}", value) for index, value in enumerate(ODD + NUMBERS)]
     nested = {"a b": ODD, "é=": {"k:": [None, True, 0.5]}}
     inputs = Inputs.of(
         {"+odd.nested": nested, "data.label": "${x}"}, {"k": (0.1, np.float64(0.5)), "outputs": Path("o")}
@@ -41,7 +41,7 @@ def test_what_stands_behind_the_sign_and_is_there_is_a_path(tmp_path, monkeypatc
     monkeypatch.chdir(tmp_path)
     for name in ODD + NUMBERS:
         Path(name).write_text("a")
-    words = with_literal_paths([f"+odd.a{place}={name}" for place, name in enumerate(ODD)])
+    words = with_literal_paths([f"+odd.a{index}={name}" for index, name in enumerate(ODD)])
     with composed("score", words) as (config, _):
         assert list(config.odd.values()) == ODD
     others = ["seed=007", "costly=true", "data.path=[a.jsonl,b.jsonl]", "data.path=gone/é", "--cfg", "k"]

@@ -27,24 +27,26 @@ def test_a_row_per_audit(make_model, texts):
     runs = nm.load_results("outputs/audits/mine")
     assert len(runs) == 3
     runs = runs.set_index("cell")
-    for one in found:
-        row = runs.loc[one.folder.name]
+    for item in found:
+        row = runs.loc[item.folder.name]
         assert (row["verdict"], row["statistic"], Path(row["folder"]).absolute()) == (
-            one.verdict,
-            one.statistic,
-            one.folder,
+            item.verdict,
+            item.statistic,
+            item.folder,
         )
     assert sorted(runs["seed"].dropna()) == [1, 2]
     assert runs.loc["failed", "error"] == "no room"
     assert {"settings.max_tokens", "data.label"} <= set(runs)
-    assert len(nm.load_results([one.folder for one in found])) == 2
+    assert len(nm.load_results([item.folder for item in found])) == 2
 
 
 def test_nested_settings_are_columns_too():
     settings = {"distillation": {"lambda_": 0.7, "optimization": {"betas": [0.9, 0.999], "epochs": 1}}, "margin": None}
     assert dict(_plain_values(settings, "settings")) == {
-        "settings.distillation.lambda_": 0.7, "settings.distillation.optimization.epochs": 1, "settings.margin": None
-    }  # fmt: skip
+        "settings.distillation.lambda_": 0.7,
+        "settings.distillation.optimization.epochs": 1,
+        "settings.margin": None,
+    }
 
 
 def test_of_nothing_there_is_no_table(tmp_path):

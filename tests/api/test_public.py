@@ -16,12 +16,14 @@ HEAVY = {"numpy", "scipy", "pandas", "pyarrow", "torch", "transformers", "lightn
 def test_importing_loads_nothing():
     done = subprocess.run(
         [sys.executable, "-c", "import sys, nonmember; dir(nonmember); print(*sys.modules)"],
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert not set(done.stdout.split()) & HEAVY
 
 
-@pytest.mark.parametrize("module", [nm, nm.scores, nm.stats], ids=lambda one: one.__name__)
+@pytest.mark.parametrize("module", [nm, nm.scores, nm.stats], ids=lambda item: item.__name__)
 def test_everything_public_is_there_and_listed(module):
     assert set(module.__all__) <= set(dir(module))
     for name in module.__all__:

@@ -58,7 +58,7 @@ def test_as_arrow(make_model):
 
 
 def test_the_command_line_and_the_program_find_each_others_passes(nonmember, make_model, texts):
-    path = write_rows(Path("documents.jsonl"), [{"id": str(place), "text": text} for place, text in enumerate(texts)])
+    path = write_rows(Path("documents.jsonl"), [{"id": str(index), "text": text} for index, text in enumerate(texts)])
     said = nonmember("score", f"model.path={make_model(0)}", f"data.path={path}", "max_tokens=64")
     assert said.status == 0, said.err
     made = observations()

@@ -49,8 +49,7 @@ def with_architecture(**changes) -> Trained:
 
 
 ANOTHER_TEXT = replace(
-    tiny.SUSPECT,
-    documents=(replace(tiny.SUSPECT.documents[0], text="another"), *tiny.SUSPECT.documents[1:]),
+    tiny.SUSPECT, documents=(replace(tiny.SUSPECT.documents[0], text="another"), *tiny.SUSPECT.documents[1:])
 )
 ANOTHER_ORDER = replace(tiny.SUSPECT, documents=tiny.SUSPECT.documents[::-1])
 MOVES = {
@@ -297,7 +296,8 @@ def test_training_keeps_float32_weights_of_a_bfloat16_base(tmp_path, tokenizer):
     before, after = shop.get(base).model, shop.get(Trained(base, small, tiny.GENERAL, seed=1)).model
     assert after.dtype == torch.float32
     moved = [
-        not torch.equal(one.float(), other) for one, other in zip(before.parameters(), after.parameters(), strict=True)
+        not torch.equal(item.float(), other)
+        for item, other in zip(before.parameters(), after.parameters(), strict=True)
     ]
     assert all(moved)
     assert before.dtype == torch.bfloat16  # the one that others use is not the one that was trained
@@ -417,4 +417,4 @@ def test_counts_of_tokens_are_of_the_models_own_ids(tmp_path):
     counts = token_counts_in(shop, tiny.scratch(1), tiny.GENERAL)
     expected = Counter(token for ids in encode(loaded.tokenizer, GENERAL_TEXTS, None) for token in ids)
     assert len(counts) == tiny.VOCAB_SIZE
-    assert {place: count for place, count in enumerate(counts.tolist()) if count} == expected
+    assert {index: count for index, count in enumerate(counts.tolist()) if count} == expected

@@ -133,10 +133,10 @@ def test_no_kind_is_forgotten(world):
 
 
 def kinds_below(kind: type) -> Iterator[type]:
-    for one in kind.__subclasses__():
-        if not inspect.isabstract(one) and is_dataclass(one):
-            yield one
-        yield from kinds_below(one)
+    for item in kind.__subclasses__():
+        if not inspect.isabstract(item) and is_dataclass(item):
+            yield item
+        yield from kinds_below(item)
 
 
 def kinds_in(*parts: Any) -> Iterator[type]:
@@ -147,4 +147,4 @@ def kinds_in(*parts: Any) -> Iterator[type]:
             yield from kinds_in(*part)
         elif is_dataclass(part) and not isinstance(part, type):
             yield type(part)
-            yield from kinds_in(*(getattr(part, one.name) for one in fields(part)))
+            yield from kinds_in(*(getattr(part, item.name) for item in fields(part)))

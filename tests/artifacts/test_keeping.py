@@ -35,7 +35,7 @@ def run(source: Path, target: Path) -> keeping.Merged:
 
 
 def contents(root: Path) -> dict[str, str]:
-    return {f"{one.kind}/{one.hash}": (one.path / "data.txt").read_text() for one in entries(root)}
+    return {f"{item.kind}/{item.hash}": (item.path / "data.txt").read_text() for item in entries(root)}
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def store(tmp_path) -> Path:
 def test_a_result_needs_its_models_what_they_are_made_of_and_what_they_say_of_its_documents(store):
     results = {"one": {"target": key_hash(TUNED), "corpus": "asked"}, "two": {"corpus": "other"}}
     kept = entries(store)
-    users = {(one.kind, one.hash): users_of(kept, results)[one.path] for one in kept}
+    users = {(item.kind, item.hash): users_of(kept, results)[item.path] for item in kept}
     assert users["models", key_hash(TUNED)] == users["models", key_hash(TARGET)] == ["one"]
     assert users["tokenizers", key_hash(BASE["tokenizer"])] == ["one"]
     assert users["observations", key_hash({"model": TUNED, "corpus": "asked"})] == ["one"]
@@ -66,7 +66,7 @@ def test_a_result_needs_its_models_what_they_are_made_of_and_what_they_say_of_it
 
 def test_what_is_removed_is_gone_at_once_and_all_else_stays(store):
     before = contents(store)
-    lonely = next(one for one in entries(store) if one.hash == key_hash(LONELY))
+    lonely = next(item for item in entries(store) if item.hash == key_hash(LONELY))
     keeping.remove(lonely.path)
     assert contents(store).keys() == before.keys() - {f"models/{lonely.hash}"}
     assert not list(store.glob(f"*/{keeping.REMOVED}*"))
@@ -82,11 +82,11 @@ def test_a_merge_copies_once_and_names_both_places_of_a_conflict(store, tmp_path
     assert (mine.path / "data.txt").read_text() == "trained on another machine", "nobody decides for the user"
     again = run(store, other)
     assert (len(again.copied), len(again.there)) == (0, 8)
-    assert all(keeping.damage(one) is None for one in entries(other))
+    assert all(keeping.damage(item) is None for item in entries(other))
 
 
 def test_what_is_damaged_is_found_and_not_spread(store, tmp_path):
-    bad = next(one for one in entries(store) if one.kind == "tokenizers")
+    bad = next(item for item in entries(store) if item.kind == "tokenizers")
     (bad.path / "data.txt").write_text("dat.")
     assert "was changed" in (keeping.damage(bad) or "")
     record = run(store, tmp_path / "other")
@@ -95,24 +95,24 @@ def test_what_is_damaged_is_found_and_not_spread(store, tmp_path):
 
 
 def test_an_entry_under_anothers_name_or_without_its_sidecar_is_found(store, tmp_path):
-    one, other = [entry for entry in entries(store) if entry.kind == "models"][:2]
+    item, other = [entry for entry in entries(store) if entry.kind == "models"][:2]
     sidecar = keeping.SIDECAR
-    shutil.copy2(other.path / sidecar, one.path / sidecar)
-    assert "its key belongs to another entry" in (keeping.damage(Kept(one.path)) or "")
+    shutil.copy2(other.path / sidecar, item.path / sidecar)
+    assert "its key belongs to another entry" in (keeping.damage(Kept(item.path)) or "")
     for content in ("{", '{"key": 1}', "[]"):
-        (one.path / sidecar).write_text(content)
-        assert f"its {sidecar} cannot be read" in (keeping.damage(Kept(one.path)) or ""), content
+        (item.path / sidecar).write_text(content)
+        assert f"its {sidecar} cannot be read" in (keeping.damage(Kept(item.path)) or ""), content
     assert len(run(store, tmp_path / "other").damaged) == 1
 
 
 def test_a_link_is_removed_and_not_what_it_leads_to(store, tmp_path):
     """As of an entry that lies on another disk."""
-    one = entries(store)[0]
+    item = entries(store)[0]
     elsewhere = tmp_path / "elsewhere"
-    shutil.move(one.path, elsewhere)
-    one.path.symlink_to(elsewhere)
-    keeping.remove(one.path)
-    assert not one.path.is_symlink()
+    shutil.move(item.path, elsewhere)
+    item.path.symlink_to(elsewhere)
+    keeping.remove(item.path)
+    assert not item.path.is_symlink()
     assert (elsewhere / "data.txt").read_text() == "data"
 
 
@@ -155,7 +155,7 @@ def test_a_full_disk_or_a_kill_leaves_nothing_half_done_and_it_goes_on(store, tm
     if where == "copy2":
         assert str(other) in str(caught.value), "which disk is full"
     monkeypatch.undo()
-    assert all(keeping.damage(one) is None for one in entries(other))
+    assert all(keeping.damage(item) is None for item in entries(other))
     assert 0 < len(entries(other)) < len(entries(store))
     run(store, other)
     assert contents(other) == contents(store)
@@ -165,10 +165,10 @@ def test_a_full_disk_or_a_kill_leaves_nothing_half_done_and_it_goes_on(store, tm
 def test_two_merges_at_once_copy_everything_once(store, tmp_path):
     other, records = tmp_path / "other", []
     both = [threading.Thread(target=lambda: records.append(run(store, other))) for _ in range(2)]
-    for one in both:
-        one.start()
-    for one in both:
-        one.join()
+    for item in both:
+        item.start()
+    for item in both:
+        item.join()
     assert sorted(len(record.copied) + len(record.there) for record in records) == [9, 9]
     assert sum(len(record.copied) for record in records) == 9
     assert contents(other) == contents(store)
@@ -184,7 +184,7 @@ def test_tables_of_answers_are_taken_along_and_never_mixed(store, tmp_path):
 
 
 def test_a_card_tells_every_step_and_an_export_is_complete(store, tmp_path):
-    (tuned,) = [one for one in entries(store) if one.hash == key_hash(TUNED)]
+    (tuned,) = [item for item in entries(store) if item.hash == key_hash(TUNED)]
     text = card(tuned)
     steps = [line for line in text.splitlines() if line[:2] in ("1.", "2.", "3.")]
     assert [word in step for word, step in zip(("gpt", "rate 0.1", "rate 0.2"), steps, strict=True)] == [True] * 3

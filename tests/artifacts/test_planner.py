@@ -46,7 +46,7 @@ def test_the_artifacts_of_a_grid_are_one_graph_and_nothing_is_made(tmp_path):
     assert (kinds.count("models"), kinds.count("observations"), kinds.count("tokenizers")) == (2 + 3, 1 + 3, 1)
     shared = {node.spec.readable for node in graph.nodes.values() if len(node.users) == 3}
     assert shared == {"target", "reference", "target-original", f"bpe-{tiny.VOCAB_SIZE}"}
-    places = {name: place for place, name in enumerate(graph.nodes)}
+    places = {name: index for index, name in enumerate(graph.nodes)}
     assert all(places[parent] < places[node.name] for node in graph.nodes.values() for parent in node.parents)
     assert not list(tmp_path.rglob("sidecar.json"))
     with pytest.raises(NotMade):
@@ -61,7 +61,7 @@ def test_what_is_told_is_what_is_then_made_and_its_time_is_known_afterwards(tmp_
     for spec in (observed(TARGET), observed(distilled(0.1))):
         builder.get(spec)
     store = Store(tmp_path)
-    made = {f"{kind}/{one}" for kind in ("models", "observations") for one in store.hashes(kind)}
+    made = {f"{kind}/{item}" for kind in ("models", "observations") for item in store.hashes(kind)}
     assert made == set(before.costs)
     for name, cost in before.costs.items():
         if (node := before.graph.nodes[name]).kind in ("models", "observations"):

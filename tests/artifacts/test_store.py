@@ -65,17 +65,17 @@ def wait_for(path: Path, seconds: float = 20) -> None:
 
 def test_made_once_and_found_by_its_key_alone(tmp_path):
     make = writes("data")
-    one = Store(tmp_path)
-    first = one.get_or_make("things", "a name", KEY, make)
+    item = Store(tmp_path)
+    first = item.get_or_make("things", "a name", KEY, make)
     assert first.made_now
-    for again in (one, Store(tmp_path)):
+    for again in (item, Store(tmp_path)):
         entry = again.get_or_make("things", "another name", dict(reversed(KEY.items())), make)
         assert (entry.path, entry.facts, entry.made_now) == (first.path, {"length": 4}, False)
     assert make.calls == 1
     assert (first.path / "data.txt").read_text() == "data"
-    assert one.find("things", "", KEY) is not None
-    assert one.find("other things", "", KEY) is None
-    assert one.find("things", "", KEY | {"number": 4}) is None
+    assert item.find("things", "", KEY) is not None
+    assert item.find("other things", "", KEY) is None
+    assert item.find("things", "", KEY | {"number": 4}) is None
 
 
 def test_the_sidecar_says_in_json_what_it_is(tmp_path):
@@ -116,8 +116,8 @@ def test_working_files_are_gone_when_it_is_complete(tmp_path):
 
 def test_writers_of_one_file_have_names_of_their_own(tmp_path):
     path = tmp_path / "text"
-    with replacing(path) as one, replacing(path) as other:
-        one.write_text("one")
+    with replacing(path) as item, replacing(path) as other:
+        item.write_text("one")
         other.write_text("other")
     assert path.read_text() == "one"  # whoever ends last
     assert list(tmp_path.iterdir()) == [path]

@@ -49,11 +49,11 @@ def test_two_processes_give_the_result_of_one(tmp_path, strategy):
     subprocess.run(command, env=os.environ | {"PYTHONPATH": paths}, check=True, timeout=300)
     run(tmp_path / "one")
 
-    one, two = (AuditResult.load(tmp_path / name / "result.json") for name in ("one", "two"))
-    assert two.provenance.made == one.provenance.made
-    assert two.provenance.keys == one.provenance.keys
-    assert two.health.training == pytest.approx(one.health.training, abs=1e-5)
-    assert two.verdict.decision == one.verdict.decision
+    item, two = (AuditResult.load(tmp_path / name / "result.json") for name in ("one", "two"))
+    assert two.provenance.made == item.provenance.made
+    assert two.provenance.keys == item.provenance.keys
+    assert two.health.training == pytest.approx(item.health.training, abs=1e-5)
+    assert two.verdict.decision == item.verdict.decision
     curves = [pandas.read_csv(tmp_path / name / "curves" / "metrics.csv") for name in ("one", "two")]
     losses = [curve[curve["name"].isin(["train/kl", "train_target/loss"])]["value"].astype(float) for curve in curves]
     assert len(losses[0]) > 4

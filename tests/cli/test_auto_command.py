@@ -19,12 +19,25 @@ def auto(nonmember, make_model, tmp_path):
 
     def run(*more: str):
         said = nonmember(
-            "audit", "world=micro", "model@target=pretrained", f"target.path={make_model(0)}",
-            "model@reference=pretrained", f"reference.path={make_model(1)}", "data=jsonl", "data.path=suspect.jsonl",
-            "+data@data.heldout=jsonl", "data.heldout.path=heldout.jsonl", "gates=off", "logger=none", "method=auto",
-            "+method.given.prism.num_resamples=200", "+method.given.prism.distillation.max_tokens=64",
-            "+method.given.prism.max_tokens=64", "+method.given.llm_di.max_tokens=64", *more,
-        )  # fmt: skip
+            "audit",
+            "world=micro",
+            "model@target=pretrained",
+            f"target.path={make_model(0)}",
+            "model@reference=pretrained",
+            f"reference.path={make_model(1)}",
+            "data=jsonl",
+            "data.path=suspect.jsonl",
+            "+data@data.heldout=jsonl",
+            "data.heldout.path=heldout.jsonl",
+            "gates=off",
+            "logger=none",
+            "method=auto",
+            "+method.given.prism.num_resamples=200",
+            "+method.given.prism.distillation.max_tokens=64",
+            "+method.given.prism.max_tokens=64",
+            "+method.given.llm_di.max_tokens=64",
+            *more,
+        )
         folders = [path.parent for path in tmp_path.glob("outputs/audits/*/*/result.json")]
         return said, folders[0] if folders else None
 
@@ -36,7 +49,7 @@ def test_the_parts_are_linked_and_joined(auto, nonmember):
     assert said.status == 0, said.err
     result = json.loads((folder / "result.json").read_text())
     details = result["statistics"]["details"]
-    parts = {one["method"]: one for one in details["parts"]}
+    parts = {item["method"]: item for item in details["parts"]}
     assert list(parts) == ["blind", "llm_di", "order", "prism"], "cheapest first, the texts before all"
     for name in ("blind", "llm_di", "prism"):
         path = folder / parts[name]["result"]
@@ -65,9 +78,11 @@ def test_the_budget_leaves_out_what_exceeds_it(auto):
     said, folder = auto("method.methods=[prism,llm_di]", "method.max_models=0")
     assert said.status == 0, said.err
     details = json.loads((folder / "result.json").read_text())["statistics"]["details"]
-    assert {one["method"]: one.get("left_out") for one in details["parts"]} == {
-        "blind": None, "llm_di": None, "prism": "over the budget (max_models 0; with it 1)",
-    }  # fmt: skip
+    assert {item["method"]: item.get("left_out") for item in details["parts"]} == {
+        "blind": None,
+        "llm_di": None,
+        "prism": "over the budget (max_models 0; with it 1)",
+    }
     assert "non_membership" not in details["families"]
 
 

@@ -170,21 +170,13 @@ def test_unreadable_file(nonmember, ask, documents, texts):
 
 
 def test_no_such_file(nonmember, ask, tmp_path):
-    refused(
-        nonmember(*ask(documents=tmp_path / "gone.jsonl")),
-        "gone.jsonl",
-        "nothing is there",
-        "correct the path",
-    )
+    refused(nonmember(*ask(documents=tmp_path / "gone.jsonl")), "gone.jsonl", "nothing is there", "correct the path")
 
 
 def test_a_line_without_the_text_column(nonmember, ask, documents, texts, nothing_is_lost):
     rows = [*rows_of(texts), {"id": "odd", "txt": "moss"}]
     refused(
-        nonmember(*ask(documents=documents(rows))),
-        "bad.jsonl, line 41 has no column 'text'",
-        "'id', 'txt'",
-        "Name one",
+        nonmember(*ask(documents=documents(rows))), "bad.jsonl, line 41 has no column 'text'", "'id', 'txt'", "Name one"
     )
 
 
@@ -204,11 +196,7 @@ def test_duplicate_ids(nonmember, ask, documents, texts, nothing_is_lost):
 
 
 def test_no_such_model(nonmember, ask, tmp_path):
-    refused(
-        nonmember(*ask(target=tmp_path / "nowhere")),
-        "nowhere' is no folder here",
-        "Name a folder that exists",
-    )
+    refused(nonmember(*ask(target=tmp_path / "nowhere")), "nowhere' is no folder here", "Name a folder that exists")
 
 
 def test_folder_without_tokenizer(nonmember, ask, make_model, tmp_path, nothing_is_lost):
@@ -403,9 +391,12 @@ def read_result(name: str = "audits") -> dict:
     return json.loads(only(Path("outputs/audits", name), "*/result.json").read_text())
 
 
-MOUNTS = shutil.which("unshare") and not subprocess.run(
-    ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
-).returncode  # fmt: skip
+MOUNTS = (
+    shutil.which("unshare")
+    and not subprocess.run(
+        ["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True, check=False
+    ).returncode
+)
 
 
 @pytest.mark.slow

@@ -26,14 +26,7 @@ def in_one_sentence(said, command="audit"):
     assert said.status == 1
     assert said.err.startswith(f"nonmember {command}: ")
     assert said.err.count("\n") == 1
-    for noise in (
-        "Traceback",
-        "Error executing job",
-        "full_key",
-        "object_type",
-        "Config search path",
-        "hydra.cc",
-    ):
+    for noise in ("Traceback", "Error executing job", "full_key", "object_type", "Config search path", "hydra.cc"):
         assert noise not in said.err + said.out
     return said.err
 
@@ -69,7 +62,7 @@ def test_help_of_a_command(nonmember, command, tmp_path):
 )
 def test_list_has_a_line_for_each(nonmember, kind, line):
     said = nonmember("list", kind)
-    (found,) = [one for one in said.out.splitlines() if one.startswith(f"  {line}")]
+    (found,) = [item for item in said.out.splitlines() if item.startswith(f"  {line}")]
     assert len(found.split()) > 3
 
 
@@ -151,7 +144,7 @@ def test_unknown_command(nonmember):
         (["-m", "--config-name", "table2", "world=own"], "needs world.axes.domains, which the chosen world has not"),
         (["--config-name", "tabel2"], "There is no sweep tabel2; did you mean table2"),
     ],
-)  # fmt: skip
+)
 def test_a_slip_gets_a_sentence_with_the_nearest(nonmember, tmp_path, overrides, expected):
     said = nonmember("audit", *overrides)
     assert expected in in_one_sentence(said)
@@ -300,7 +293,7 @@ def test_a_bug_is_never_told_as_a_mistake_of_the_user(nonmember, monkeypatch):
 @pytest.mark.parametrize(("number", "status", "name"), [(2, 130, "Ctrl-C"), (15, 143, "SIGTERM")])
 def test_interrupted(nonmember, monkeypatch, tmp_path, number, status, name):
     """In the second audit of three."""
-    handlers, begun = [signal.getsignal(one) for one in (2, 15)], []
+    handlers, begun = [signal.getsignal(item) for item in (2, 15)], []
 
     def interrupt(*_):
         begun.append(1)
@@ -316,7 +309,7 @@ def test_interrupted(nonmember, monkeypatch, tmp_path, number, status, name):
     )
     assert "not run  seed=2\nnot run  seed=3\n1 of 3 audits ended, 2 are left.\n" in said.out
     assert len(list(tmp_path.glob("outputs/audits/three/*/error.json"))) == 1
-    assert [signal.getsignal(one) for one in (2, 15)] == handlers
+    assert [signal.getsignal(item) for item in (2, 15)] == handlers
 
 
 @pytest.mark.parametrize("status", [0, 1, 2, 130, 143, 141])
@@ -374,8 +367,11 @@ def test_the_script_itself(tmp_path):
     def call(**environment):
         return subprocess.run(
             [sys.executable, "-m", "nonmember.cli", "list", "modls"],
-            cwd=tmp_path, env=os.environ | environment, capture_output=True, text=True,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env=os.environ | environment,
+            capture_output=True,
+            text=True,
+        )
 
     plain, traced = call(), call(HYDRA_FULL_ERROR="1")
     assert plain.returncode == traced.returncode == 1

@@ -72,9 +72,9 @@ def test_panels_do_not_lie_upon_each_other(spec):
     for name, panels in sections(spec).items():
         cells = [
             (x, y)
-            for one in (panel["layout"] for panel in panels)
-            for x in range(one["x"], one["x"] + one["w"])
-            for y in range(one["y"], one["y"] + one["h"])
+            for item in (panel["layout"] for panel in panels)
+            for x in range(item["x"], item["x"] + item["w"])
+            for y in range(item["y"], item["y"] + item["h"])
         ]
         assert len(cells) == len(set(cells)), name
         assert max(x for x, _ in cells) < 24

@@ -32,8 +32,16 @@ def recorded(tmp_path, monkeypatch) -> Path:
     """Six old books and 14 new ones of two passages each; the models know those of the old books, but for one."""
     folder = tmp_path / "recorded"
     folder.mkdir()
-    names = ("book", "passage", "query", "label", "true_option", "mistral_7b", "llama2_13b",
-             *(f"llama2_13b_p_{letter}" for letter in "abcd"))  # fmt: skip
+    names = (
+        "book",
+        "passage",
+        "query",
+        "label",
+        "true_option",
+        "mistral_7b",
+        "llama2_13b",
+        *(f"llama2_13b_p_{letter}" for letter in "abcd"),
+    )
     with gzip.open(folder / "recorded_answers.csv.gz", "wt", newline="") as file:
         rows = csv.writer(file)
         rows.writerow(names)
@@ -53,8 +61,10 @@ def test_a_replay_needs_no_model(nonmember, recorded):
     assert said.status == 0, said.err
     result = the_result()
     assert (result["question"]["target"], result["verdict"]["decision"], result["statistics"]["num_documents"]) == (
-        "mistral-7b", "evidence_of_membership", 12,
-    )  # fmt: skip
+        "mistral-7b",
+        "evidence_of_membership",
+        12,
+    )
     known, unknown = 24, sum("ABCD"[query % 4] == LETTERS[order.index(0)] for query, order in enumerate(ORDERS))
     assert result["statistics"]["details"]["mean_suspect"] == pytest.approx((5 + (known + unknown) / 48) / 6)
     assert result["statistics"]["details"]["best_balanced_acc"] == result["statistics"]["details"]["roc_auc"] == 1.0
@@ -119,22 +129,41 @@ def books(tmp_path, lab):
     paths, documents = {}, []
     for age, num_books in (("old", 8), ("new", 14)):
         rows = [
-            {"book": f"{age} {number}", "title": f"The {age} {number}", "author": "Ann", "passage": passage,
-             "text": f"{next(texts)} {age} {number} {passage}"}
-            for number in range(num_books) for passage in range(2)
-        ]  # fmt: skip
+            {
+                "book": f"{age} {number}",
+                "title": f"The {age} {number}",
+                "author": "Ann",
+                "passage": passage,
+                "text": f"{next(texts)} {age} {number} {passage}",
+            }
+            for number in range(num_books)
+            for passage in range(2)
+        ]
         documents += [{"text": row["text"], "read": age == "old"} for row in rows]
         paths[age] = write_rows(tmp_path / f"{age}.jsonl.gz", rows)
     lab.setup(documents=documents, hit={"options": [0.0, 0.6]}, position_bias=BIAS, refused=0.02)
 
     def arguments(*more: str) -> list[str]:
-        server = [f"{place}.{key}" for place in ("target", "method.paraphraser")
-                  for key in (f"url={lab.url}", "model=lab", "key_variable=LAB_KEY")]  # fmt: skip
+        server = [
+            f"{place}.{key}"
+            for place in ("target", "method.paraphraser")
+            for key in (f"url={lab.url}", "model=lab", "key_variable=LAB_KEY")
+        ]
         return [
-            "audit", "method=decop", "model@target=endpoint", "model@method.paraphraser=endpoint", *server,
-            "data=decop_books", f"data.path={paths['old']}", f"data.clean_path={paths['new']}",
-            "data.paraphrases=null", "method.num_orders=4", "method.num_resamples=100", "logger=none", *more,
-        ]  # fmt: skip
+            "audit",
+            "method=decop",
+            "model@target=endpoint",
+            "model@method.paraphraser=endpoint",
+            *server,
+            "data=decop_books",
+            f"data.path={paths['old']}",
+            f"data.clean_path={paths['new']}",
+            "data.paraphrases=null",
+            "method.num_orders=4",
+            "method.num_resamples=100",
+            "logger=none",
+            *more,
+        ]
 
     return arguments
 
@@ -157,9 +186,13 @@ def test_a_model_behind_a_server_is_asked_and_found_to_have_read(nonmember, book
 @pytest.mark.slow  # each is tested without a server
 def test_letters_probabilities_and_calibration_over_a_server(nonmember, books):
     said = nonmember(
-        *books("method.reading=probabilities", "method.top_logprobs=8", "method.calibrate=true",
-               "data.set_aside=calibration")
-    )  # fmt: skip
+        *books(
+            "method.reading=probabilities",
+            "method.top_logprobs=8",
+            "method.calibrate=true",
+            "data.set_aside=calibration",
+        )
+    )
     assert said.status == 0, said.err
     result = the_result()
     assert result["verdict"]["decision"] == "evidence_of_membership", result["verdict"]["warnings"]

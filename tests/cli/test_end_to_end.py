@@ -53,8 +53,15 @@ def test_an_audit_says_what_the_issue_asks_for(answered):
     assert (said.status, said.err) == (0, "")
     result = result_of()
     assert list(result) == [
-        "schema_version", "question", "statistics", "verdict", "health", "exclusions", "provenance", "seal",
-    ]  # fmt: skip
+        "schema_version",
+        "question",
+        "statistics",
+        "verdict",
+        "health",
+        "exclusions",
+        "provenance",
+        "seal",
+    ]
     assert (result["question"]["method"], result["question"]["target"], result["question"]["reference"]) == (
         "prism",
         "tiny0",
@@ -91,8 +98,15 @@ def test_the_closing_table(nonmember, answered):
     _, said = answered
     heading = next(line for line in said.out.splitlines() if "rho_RT" in line)
     assert [cell.strip() for cell in heading.strip("┃").split("┃")] == [
-        "cell", "n", "rho_RT", "rho_DT", "Delta [95% interval]", "p", "verdict", "truth",
-    ]  # fmt: skip
+        "cell",
+        "n",
+        "rho_RT",
+        "rho_DT",
+        "Delta [95% interval]",
+        "p",
+        "verdict",
+        "truth",
+    ]
     row = next(line for line in said.out.splitlines() if "documents under tiny0 │" in line)
     result = result_of()
     found = result["statistics"]
@@ -140,9 +154,13 @@ def test_what_differs_shares_what_does_not(nonmember, answered, tmp_path, monkey
     monkeypatch.chdir(tmp_path)
     assert nonmember(*arguments, "name=two", "method.score.k=.5", "method.rank_metric=kendall").status == 0
     assert result_of("two")["provenance"]["made"] == {
-        "models_trained": 0, "models_found": 1, "tokens_observed": 0, "observations_found": 3, "answers_asked": 0,
+        "models_trained": 0,
+        "models_found": 1,
+        "tokens_observed": 0,
+        "observations_found": 3,
+        "answers_asked": 0,
         "answers_found": 0,
-    }  # fmt: skip
+    }
     assert nonmember(*arguments, "name=three", "method.distillation.lambda_=.3").status == 0
     made = result_of("three")["provenance"]["made"]
     assert (made["models_trained"], made["observations_found"]) == (1, 2)
@@ -168,21 +186,8 @@ def test_csv_tracking(answered):
     with only(Path(), "outputs/audits/*/*/metrics.csv").open() as stream:
         rows = list(csv.DictReader(stream))
     named = {row["name"] for row in rows}
-    assert {
-        "train/loss",
-        "train/ce",
-        "train/kl",
-        "train/learning_rate",
-        "test/p_value",
-        "test/statistic",
-    } <= named
-    assert {
-        "rho/reference_target",
-        "rho/distilled_target",
-        "health/ce_after",
-        "verdict",
-        "num_documents",
-    } <= named
+    assert {"train/loss", "train/ce", "train/kl", "train/learning_rate", "test/p_value", "test/statistic"} <= named
+    assert {"rho/reference_target", "rho/distilled_target", "health/ce_after", "verdict", "num_documents"} <= named
     assert sum(row["name"] == "train/loss" for row in rows) == 5, "a point per step"
     assert (rows[-1]["name"], rows[-1]["value"]) == ("status", "finished")
     written = {row["name"]: row["value"] for row in rows}
@@ -234,7 +239,7 @@ def test_methods_that_compare_take_held_out_text(nonmember, ask, tmp_path):
 
     rows = [{"id": f"h{n}", "text": text} for n, text in enumerate(random_texts(40, seed=9))]
     unseen = write_rows(tmp_path / "unseen.jsonl", rows)
-    plain = [one for one in ask("name=compared") if not one.startswith("method.")]
+    plain = [item for item in ask("name=compared") if not item.startswith("method.")]
     refused = nonmember(*plain, "method=blind")
     assert refused.status == 1
     assert "+data@data.heldout=documents data.heldout.path=FILE" in refused.err
@@ -260,7 +265,7 @@ def test_one_failed_cell_does_not_stop_the_others(nonmember, ask, tmp_path):
     broken = write_rows(tmp_path / "b.jsonl", [{"id": "a", "txt": "moss"}])
     sound = tmp_path / "documents.jsonl"
     arguments = [
-        f"data.path={broken},{sound}" if one.startswith("data.path=") else one for one in ask("name=both", *CHEAP)
+        f"data.path={broken},{sound}" if item.startswith("data.path=") else item for item in ask("name=both", *CHEAP)
     ]
     said = nonmember(arguments[0], "-m", *arguments[1:])
     assert said.status == 1
@@ -290,7 +295,9 @@ def test_fail_fast_begins_nothing_after_a_failure(nonmember, ask, tmp_path):
     broken = write_rows(tmp_path / "broken.jsonl", [{"id": "a", "txt": "moss"}])
     sound = tmp_path / "documents.jsonl"
     paths = f"data.path={sound},{broken},{sound}"
-    arguments = [paths if one.startswith("data.path=") else one for one in ask("name=fast", "fail_fast=true", *CHEAP)]
+    arguments = [
+        paths if item.startswith("data.path=") else item for item in ask("name=fast", "fail_fast=true", *CHEAP)
+    ]
     said = nonmember(arguments[0], "-m", *arguments[1:])
     assert said.status == 1
     assert len(list(Path("outputs/audits/fast").glob("*/result.json"))) == 1
@@ -323,11 +330,7 @@ def test_a_world_with_known_truth(nonmember, tmp_path):
     found = {
         (result.question.corpus, result.question.target.split("+")[-1][-1], result.question.truth) for result in results
     }
-    assert found == {
-        ("first-a", "t", "non_member"),
-        ("first-a", "A", "member"),
-        ("first-b", "A", "non_member"),
-    }
+    assert found == {("first-a", "t", "non_member"), ("first-a", "A", "member"), ("first-b", "A", "non_member")}
     assert "models trained: 6, " in said.out, "target, reference, member target and three distilled references"
     trained = nonmember("train", *world, "model=micro_target", "logger=none")
     assert trained.status == 0
@@ -348,10 +351,7 @@ def test_a_world_with_known_truth(nonmember, tmp_path):
 @pytest.mark.slow  # training/test_resume.py stops and resumes training in many places, in one process
 def test_killed_in_the_middle_of_training_and_started_again(nonmember, ask, tmp_path):
     """SIGKILL, which nobody can catch: it goes on from the resume point to an uninterrupted run's numbers."""
-    long = [
-        "method.distillation.optimization.batch_size=2",
-        "method.distillation.optimization.epochs=8",
-    ]  # 160 steps
+    long = ["method.distillation.optimization.batch_size=2", "method.distillation.optimization.epochs=8"]  # 160 steps
     arguments = ask(*long, "logger=csv")
     command = [sys.executable, "-m", "nonmember.cli", *arguments, "trainer.checkpoint_seconds=0"]
     process = subprocess.Popen(
@@ -374,11 +374,15 @@ def test_killed_in_the_middle_of_training_and_started_again(nonmember, ask, tmp_
     assert (said.status, said.err) == (0, "")
     assert "going on from the point an earlier run had reached" in said.out
     assert result_of()["provenance"]["made"] | {"tokens_observed": 0} == {
-        "models_trained": 1, "models_found": 0, "tokens_observed": 0, "observations_found": 2, "answers_asked": 0,
+        "models_trained": 1,
+        "models_found": 0,
+        "tokens_observed": 0,
+        "observations_found": 2,
+        "answers_asked": 0,
         "answers_found": 0,
-    }  # fmt: skip
+    }
     assert not list(tmp_path.rglob(".partial-*"))
     assert nonmember(*arguments, "name=uninterrupted", "store=elsewhere").status == 0
     assert numbers(result_of()) == numbers(result_of("uninterrupted"))
-    (one,), (other,) = (list(Path(root).glob("models/*/model.safetensors")) for root in ("outputs/store", "elsewhere"))
-    assert one.read_bytes() == other.read_bytes()
+    (item,), (other,) = (list(Path(root).glob("models/*/model.safetensors")) for root in ("outputs/store", "elsewhere"))
+    assert item.read_bytes() == other.read_bytes()

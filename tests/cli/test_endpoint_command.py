@@ -109,20 +109,27 @@ def test_a_wrong_key(nonmember, lab, pacost, monkeypatch, tmp_path):
         (["asking.concurrency=0"], "asking.concurrency must be a whole number of at least 1"),
         (["method=prism", "gates=off"], "prism needs whole next-token distributions of the model, but lab at"),
     ],
-)  # fmt: skip
+)
 def test_mistakes(nonmember, lab, pacost, change, expected):
     if change[0].startswith("method="):
-        pacost = [one for one in pacost if "rephraser" not in one and not one.startswith("method=")]
+        pacost = [item for item in pacost if "rephraser" not in item and not item.startswith("method=")]
     assert expected in in_one_sentence(nonmember(*pacost, *change))
     assert lab.ledger()["paid"] == 0
 
 
 def test_a_reference_that_is_to_be_trained(nonmember, lab, documents, make_model, tmp_path):
     said = nonmember(
-        "audit", "method=paired_t", "logger=none", "data=jsonl", f"data.path={documents}",
-        "model@target=pretrained", f"target.path={make_model(1)}", "model@reference=endpoint",
-        f"reference.url={lab.url}", "reference.model=lab",
-    )  # fmt: skip
+        "audit",
+        "method=paired_t",
+        "logger=none",
+        "data=jsonl",
+        f"data.path={documents}",
+        "model@target=pretrained",
+        f"target.path={make_model(1)}",
+        "model@reference=endpoint",
+        f"reference.url={lab.url}",
+        "reference.model=lab",
+    )
     assert "paired_t needs weights and tokenizer of the model, but lab at" in in_one_sentence(said)
     assert not list((tmp_path / "outputs/store").glob("observations/*")), "before anything was made"
 
@@ -158,9 +165,13 @@ def test_scores_over_an_endpoint_are_those_of_the_model(nonmember, real, documen
     wanted = "scores=[one_pass,lowercase]"
     local = scores("model=pretrained", f"model.path={make_model(1)}", wanted)
     found = scores(
-        wanted, "model=endpoint", f"model.url={real.url}", "model.model=tiny", "model.form=completions",
+        wanted,
+        "model=endpoint",
+        f"model.url={real.url}",
+        "model.model=tiny",
+        "model.form=completions",
         f"model.key_variable={KEY_VARIABLE}",
-    )  # fmt: skip
+    )
     assert set(local) - set(found) == {"min_k_plus_plus", "is_cut", "num_tokens_uncut"}
     for name in ("loss", "zlib", "lowercase", "min_k"):
         assert found[name] == pytest.approx(local[name], abs=1e-4)
@@ -171,10 +182,18 @@ def test_ranks_over_an_endpoint_are_those_of_the_model(nonmember, real, document
 
     def statistic(name: str, *target: object) -> float:
         said = nonmember(
-            "audit", f"name={name}", "method=rank_agreement", "score@method.score=loss", "logger=none", "data=jsonl",
-            f"data.path={documents}", "method.num_resamples=20", "model@reference=pretrained",
-            f"reference.path={make_model(2)}", *target,
-        )  # fmt: skip
+            "audit",
+            f"name={name}",
+            "method=rank_agreement",
+            "score@method.score=loss",
+            "logger=none",
+            "data=jsonl",
+            f"data.path={documents}",
+            "method.num_resamples=20",
+            "model@reference=pretrained",
+            f"reference.path={make_model(2)}",
+            *target,
+        )
         assert said.status == 0, said.err
         return float(
             json.loads(only(tmp_path, f"outputs/audits/{name}/*/result.json").read_text())["statistics"]["value"]

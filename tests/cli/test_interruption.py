@@ -102,9 +102,13 @@ def test_a_command_as_started_from_a_shell(make_model, texts, tmp_path, number):
     command = question(make_model(0), make_model(1), documents, resamples)
     process = subprocess.Popen(
         [sys.executable, "-m", "nonmember.cli", *command],
-        cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )  # fmt: skip
+    )
     deadline = time.monotonic() + 120
     while len(list(tmp_path.glob("outputs/store/observations/*/sidecar.json"))) < 3 and time.monotonic() < deadline:
         time.sleep(0.1)
@@ -217,8 +221,12 @@ def side_by_side(make_model, texts, tmp_path) -> Callable[[], subprocess.Popen[s
         more = ["method.num_resamples=10000000", "method.alpha=0.01,0.02,0.03"]
         return subprocess.Popen(
             [sys.executable, "-m", "nonmember.cli", command, "-m", *arguments, *more],
-            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        )  # fmt: skip
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
 
     return start
 

@@ -139,16 +139,16 @@ def test_what_cells_share_is_made_once_before_them_and_counted_as_if_the_first_h
     monkeypatch.setattr(process_executor, "_MAX_MEMORY_LEAK_SIZE", 1)
     said = beside()
     assert said.status == 0, said.err
-    (one,) = workers
-    assert one.settings["max_workers"] == 2
-    one.settings["initializer"]()
+    (item,) = workers
+    assert item.settings["max_workers"] == 2
+    item.settings["initializer"]()
     assert process_executor._MAX_MEMORY_LEAK_SIZE > 1e12, "what a worker keeps is no leak"
-    assert one.given == ["getpid", *["make_artifact"] * 4, *["run_cell"] * 2], "a model and three readings"
+    assert item.given == ["getpid", *["make_artifact"] * 4, *["run_cell"] * 2], "a model and three readings"
     assert "models trained: 1, models found: 1" in said.out
     folder = tmp_path / "outputs" / "audits" / "beside"
     results = [AuditResult.load(path) for path in folder.glob("*/result.json")]
-    assert {one.question.settings["score"]["k"] for one in results} == {0.2, 0.4}
-    assert [one.provenance.made["models_trained"] for one in results] == [0, 0], "each found it"
+    assert {item.question.settings["score"]["k"] for item in results} == {0.2, 0.4}
+    assert [item.provenance.made["models_trained"] for item in results] == [0, 0], "each found it"
 
 
 def test_of_what_cannot_be_made_beforehand_each_cell_says_why(beside, workers, tmp_path, monkeypatch):
@@ -270,8 +270,11 @@ def test_two_cells_side_by_side(launcher, tmp_path):
     command, *arguments = question(target, reference, Path(f"{sound},{broken}"), f"launcher={launcher}", "name=beside")
     done = subprocess.run(
         [sys.executable, "-m", "nonmember.cli", command, "-m", *arguments],
-        cwd=tmp_path, capture_output=True, text=True, env=os.environ | {"OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=os.environ | {"OMP_NUM_THREADS": "1"},
+    )
     assert done.returncode == 1, done.stderr
     folder = tmp_path / "outputs" / "audits" / "beside"
     (path,) = folder.glob("*/result.json")

@@ -55,13 +55,15 @@ def test_games_that_were_read_are_found(nonmember, steam, lab, tmp_path):
     assert said.status == 0, said.err
     found = result(tmp_path)
     assert (found["verdict"]["decision"], found["question"]["corpus"], found["question"]["heldout"]) == (
-        "evidence_of_membership", "steam-read", "steam-unread"
-    )  # fmt: skip
+        "evidence_of_membership",
+        "steam-read",
+        "steam-unread",
+    )
     assert found["statistics"]["details"]["suspect"]["hit_rate"] == pytest.approx(0.7, abs=0.17)
     assert found["statistics"]["details"]["heldout"]["hit_rate"] == pytest.approx(0.3, abs=0.17)
     assert found["statistics"]["ci_high"] < 0
     assert found["statistics"]["ci_low"] is None
-    assert [one["size"] for one in found["statistics"]["details"]["curve"]] == [50]
+    assert [item["size"] for item in found["statistics"]["details"]["curve"]] == [50]
     paid = lab.ledger()["paid"]
     assert paid >= 2 * NUM_GAMES
     # Another reading of the same answers costs nothing.
@@ -95,8 +97,9 @@ def test_a_model_that_knows_every_word_fails_the_control(nonmember, steam, tmp_p
 def test_answers_that_are_no_lists_make_it_invalid(nonmember, steam, lab, tmp_path):
     lab.setup(
         documents=[{"text": row["description"], "read": year == 2014} for year in (2014, 2024) for row in games(year)],
-        hit={"blank": [0.3, 0.7]}, unreadable=0.2,
-    )  # fmt: skip
+        hit={"blank": [0.3, 0.7]},
+        unreadable=0.2,
+    )
     assert nonmember(*steam).status == 0
     found = result(tmp_path)
     assert found["verdict"]["decision"] == "invalid"
@@ -106,7 +109,7 @@ def test_answers_that_are_no_lists_make_it_invalid(nonmember, steam, lab, tmp_pa
 
 
 def test_what_is_missing_is_said(nonmember, steam, tmp_path):
-    without_path = [one for one in steam if "unread_path" not in one]
+    without_path = [item for item in steam if "unread_path" not in item]
     assert "mc_pdd needs unread text of the same kind to compare with; add" in in_one_sentence(nonmember(*without_path))
     error = in_one_sentence(nonmember(*steam, "data.title_field=null"))
     assert "documents of the suspect set have no title" in error

@@ -21,10 +21,21 @@ def ask_order(make_model, tmp_path):
     def arguments(*more: str, examples: list[str] = EXAMPLES) -> list[str]:
         path = write_rows(tmp_path / "benchmark.jsonl.gz", [{"text": text} for text in examples])
         return [
-            "audit", "model@target=pretrained", f"target.path={make_model()}", "model@reference=pretrained",
-            f"reference.path={make_model(1)}", "data=ordered", f"data.path={path}", "method=order", "logger=none",
-            "method.num_shards=20", "method.num_orders=20", "method.window=128", "method.stride=64", *more,
-        ]  # fmt: skip
+            "audit",
+            "model@target=pretrained",
+            f"target.path={make_model()}",
+            "model@reference=pretrained",
+            f"reference.path={make_model(1)}",
+            "data=ordered",
+            f"data.path={path}",
+            "method=order",
+            "logger=none",
+            "method.num_shards=20",
+            "method.num_orders=20",
+            "method.window=128",
+            "method.stride=64",
+            *more,
+        ]
 
     return arguments
 

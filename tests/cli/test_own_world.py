@@ -128,16 +128,21 @@ def test_wrong_input_is_refused_before_heavy_imports(mine, tmp_path):
     """Each command says its sentence in turn, in one new process."""
 
     def words(command: str, wrong: str) -> list[str]:
-        sound = [one for one in mine if one.partition("=")[0] != wrong.partition("=")[0]]
+        sound = [item for item in mine if item.partition("=")[0] != wrong.partition("=")[0]]
         if command == "score":
-            sound = [one.replace("target.", "model.") for one in sound if not one.startswith(("reference", "logger"))]
+            sound = [
+                item.replace("target.", "model.") for item in sound if not item.startswith(("reference", "logger"))
+            ]
         return [command, *sound, wrong]
 
     done = subprocess.run(
         [sys.executable, "-c", REFUSALS, Path(__file__).parents[1]],
         input=json.dumps([words(command, wrong) for command, wrong, _ in WRONG]),
-        cwd=tmp_path, capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     for (_, wrong, expected), (status, told, loaded) in zip(WRONG, json.loads(done.stdout), strict=True):
         assert status == 1, wrong
         assert expected in told, wrong

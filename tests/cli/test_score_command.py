@@ -63,17 +63,17 @@ def test_texts_are_raw_and_what_is_cut_is_said(score, make_model, tmp_path):
     assert np.isfinite(rows["dc_pdd"]).all()
     tokenizer = AutoTokenizer.from_pretrained(make_model(0))
     model = AutoModelForCausalLM.from_pretrained(make_model(0)).eval()
-    for place, text in enumerate(raw):
+    for index, text in enumerate(raw):
         ids = tokenizer(text)["input_ids"]
-        assert rows["num_tokens_uncut"][place] == len(ids)
+        assert rows["num_tokens_uncut"][index] == len(ids)
         ids = ids[:16]
         with torch.no_grad():
             log_probs = torch.log_softmax(model(torch.tensor([ids])).logits[0, :-1], -1)
         loss = float(log_probs.gather(1, torch.tensor(ids[1:])[:, None]).mean())
-        assert rows["loss"][place] == pytest.approx(loss, abs=1e-4)
+        assert rows["loss"][index] == pytest.approx(loss, abs=1e-4)
         num_bytes = len(zlib.compress(tokenizer.decode(ids).encode()))
-        assert rows["zlib"][place] == pytest.approx(loss / num_bytes, abs=1e-6)
-        assert rows["num_tokens"][place] == len(ids) - 1
+        assert rows["zlib"][index] == pytest.approx(loss / num_bytes, abs=1e-6)
+        assert rows["num_tokens"][index] == len(ids) - 1
     assert "1 documents are longer than 16 tokens (max_tokens) and were cut there" in said.out
     about = json.loads(table.schema.metadata[b"nonmember"])
     assert (about["k"], about["max_tokens"], about["num_cut"], about["cleaning"]["name"]) == (

@@ -24,8 +24,12 @@ WHY_NOT = reason_to_skip()
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(WHY_NOT is not None, reason=f"no Slurm here: {WHY_NOT}")]
 
 NUM_SETS, KS = 5, (0.1, 0.2, 0.4, 0.6)
-JOBS = ("launcher=submitit_slurm", "hydra.launcher.cpus_per_task=1", "hydra.launcher.gpus_per_node=null",
-        "hydra.launcher.mem_gb=null")  # fmt: skip
+JOBS = (
+    "launcher=submitit_slurm",
+    "hydra.launcher.cpus_per_task=1",
+    "hydra.launcher.gpus_per_node=null",
+    "hydra.launcher.mem_gb=null",
+)
 PATIENCE = 1800.0  # seconds for a sweep, on a machine that does other things
 
 
@@ -57,10 +61,13 @@ def start(cluster) -> Iterator[Callable[..., subprocess.Popen[str]]]:
             folder.mkdir(exist_ok=True)
             command, *arguments = words
             process = subprocess.Popen(
-                [sys.executable, "-m", "nonmember.cli", command, "-m", *arguments, *more], cwd=folder, text=True,
+                [sys.executable, "-m", "nonmember.cli", command, "-m", *arguments, *more],
+                cwd=folder,
+                text=True,
                 env=os.environ | cluster.environment | {"OMP_NUM_THREADS": "1"},
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            )  # fmt: skip
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
             stack.enter_context(process)
             stack.callback(process.kill)
             return process
@@ -130,8 +137,8 @@ def test_a_sweep_through_all_faults_ends_with_the_numbers_of_one_process(cluster
     until(lambda: running(cluster), "the first jobs")
     maker = kill_a_job(cluster)
     until(lambda: waiting_for_others(cluster), "the cells, which wait for all that they share")
-    makers = {one.partition("_")[0] for one in running(cluster)}
-    until(lambda: not makers & {one.partition("_")[0] for one in queued(cluster)}, "what they share", PATIENCE)
+    makers = {item.partition("_")[0] for item in running(cluster)}
+    until(lambda: not makers & {item.partition("_")[0] for item in queued(cluster)}, "what they share", PATIENCE)
     assert len(list((tmp_path / "jobs" / "outputs" / "audits" / "beside").glob("*/result.json"))) == 0
     until(lambda: len(running(cluster)) == cluster.slots, "the first cells")
     killed = kill_a_job(cluster)
@@ -181,12 +188,17 @@ def test_a_job_whose_time_is_over_goes_on_from_its_step(cluster, ask, start, tmp
 
 def test_two_tasks_train_together(cluster, ask, start, tmp_path):
     """Lightning over the tasks that srun starts; as tests/audits/test_two_processes.py for those it starts itself."""
-    one = ask(1, "name=two", "method.distillation.optimization.epsilon=1e-3")
-    together = ("trainer=ddp", "trainer.make_trainer.accelerator=cpu", "trainer.make_trainer.devices=2",
-                "trainer.precision=32-true", "hydra.launcher.tasks_per_node=2")  # fmt: skip
-    out = said(start(one, tmp_path / "jobs", *JOBS, *together))
+    item = ask(1, "name=two", "method.distillation.optimization.epsilon=1e-3")
+    together = (
+        "trainer=ddp",
+        "trainer.make_trainer.accelerator=cpu",
+        "trainer.make_trainer.devices=2",
+        "trainer.precision=32-true",
+        "hydra.launcher.tasks_per_node=2",
+    )
+    out = said(start(item, tmp_path / "jobs", *JOBS, *together))
     assert "models trained: 1" in out
-    assert said(start(one, tmp_path / "here"))
+    assert said(start(item, tmp_path / "here"))
     there, here = (sorted((tmp_path / name).glob("outputs/audits/two/*/scores.parquet")) for name in ("jobs", "here"))
     for column in ("target", "reference", "distilled"):
         np.testing.assert_allclose(*(pq.read_table(paths[0])[column].to_numpy() for paths in (there, here)), atol=1e-4)

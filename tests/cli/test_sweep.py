@@ -39,10 +39,10 @@ def made_up(seed: int, num_cells: int = 12, num_artifacts: int = 20) -> tuple[Si
     rng = np.random.default_rng(seed)
     nodes: dict[str, Node] = {}
     for number in range(num_artifacts):
-        parents = tuple(str(one) for one in np.flatnonzero(rng.random(number) < 0.2))
+        parents = tuple(str(item) for item in np.flatnonzero(rng.random(number) < 0.2))
         nodes[f"{number}"] = Node(f"{number}", SimpleNamespace(kind="models"), parents, False)
     for cell in range(num_cells):
-        waiting = [str(one) for one in rng.integers(num_artifacts, size=2)]
+        waiting = [str(item) for item in rng.integers(num_artifacts, size=2)]
         while waiting:
             node = nodes[waiting.pop()]
             node.users.add(cell)
@@ -173,9 +173,9 @@ class Executor:
     def map_array(self, call: Callable[..., Any], *columns: Sequence[Any]) -> list[Job]:
         number = 1 + len(self.arrays)
         self.arrays.append(Array(number, call, columns, self.parameters.get("slurm_additional_parameters") or {}))
-        ids = [f"{number}_{place}" for place in range(len(columns[0]))]
+        ids = [f"{number}_{index}" for index in range(len(columns[0]))]
         calls = zip(*columns, strict=True)
-        return [Job(one, self.outcomes.get(one) or call(*given)) for one, given in zip(ids, calls, strict=True)]
+        return [Job(item, self.outcomes.get(item) or call(*given)) for item, given in zip(ids, calls, strict=True)]
 
 
 class SlurmLauncher:
@@ -231,8 +231,15 @@ def slurm(monkeypatch):
             returned = error
         assert Executor.map_array is submits, "the next sweep has makers of its own"
         order = shared(plan, work)
-        return SimpleNamespace(returned=returned, made=made, cancelled=cancelled, counts=mine.made, order=order,
-                               arrays=Executor.arrays, num_cells=plan.num_cells)  # fmt: skip
+        return SimpleNamespace(
+            returned=returned,
+            made=made,
+            cancelled=cancelled,
+            counts=mine.made,
+            order=order,
+            arrays=Executor.arrays,
+            num_cells=plan.num_cells,
+        )
 
     return run
 
@@ -240,15 +247,16 @@ def slurm(monkeypatch):
 def test_slurm_makes_what_cells_share_in_arrays_each_behind_the_one_before_and_the_cells_behind_all(slurm):
     own = {"dependency": "afterok:99", "account": "mine"}
     ran = slurm(SlurmLauncher(own))
-    assert ran.returned == [f"cell {place}" for place in range(ran.num_cells)]
+    assert ran.returned == [f"cell {index}" for index in range(ran.num_cells)]
     assert sorted(ran.made) == sorted(ran.order)
     makers, cells = ran.arrays[:-1], ran.arrays[-1]
     assert len(makers) == len(levels(ran.order)) > 1
     assert len(cells.columns[0]) == ran.num_cells
-    assert [one.dependency for one in ran.arrays] == [
-        "afterok:99", *(f"afterok:99,afterany:{one.number}" for one in makers)
-    ]  # fmt: skip
-    assert {one.more["account"] for one in ran.arrays} == {"mine"}
+    assert [item.dependency for item in ran.arrays] == [
+        "afterok:99",
+        *(f"afterok:99,afterany:{item.number}" for item in makers),
+    ]
+    assert {item.more["account"] for item in ran.arrays} == {"mine"}
     num = len(ran.made)
     assert ran.counts == {"models_trained": num, "tokens_observed": 0, "models_found": -num}, "the first cell finds it"
     again = makers[0].call.checkpoint(["specs"])
@@ -263,7 +271,7 @@ def test_slurm_jobs_of_several_processes_are_submitted_as_they_are(slurm):
 def test_a_lost_job_of_slurm_s_that_makes_something_leaves_it_to_the_cells(slurm, caplog):
     utils = pytest.importorskip("submitit.core.utils")
     ran = slurm(SlurmLauncher(), **{"1_0": utils.UncompletedJobError("killed")})
-    assert ran.returned == [f"cell {place}" for place in range(ran.num_cells)]
+    assert ran.returned == [f"cell {index}" for index in range(ran.num_cells)]
     (lost, *_), *_ = levels(ran.order)
     assert set(ran.made) == set(ran.order) - set(lost)
     assert ran.counts["models_trained"] == len(ran.made)
@@ -276,12 +284,12 @@ def test_an_interruption_cancels_each_array_that_makes_something_once_and_a_lost
     ran = slurm(SlurmLauncher(end=end), **{"1_0": PENDING})
     assert ran.returned is end
     is_cancelled = isinstance(end, Interrupted)
-    assert ran.cancelled == ([str(one.number) for one in ran.arrays[:-1]] if is_cancelled else [])
+    assert ran.cancelled == ([str(item.number) for item in ran.arrays[:-1]] if is_cancelled else [])
     assert ran.counts["models_trained"] == len(ran.made) > 0, "what they made is told all the same, without waiting"
 
 
 @pytest.mark.parametrize(
-    ("given", "number"), [(None, 1), (0, 1), (3, 3), (-1, 8), (-2, 7), (-20, 1)], ids=lambda one: str(one)
+    ("given", "number"), [(None, 1), (0, 1), (3, 3), (-1, 8), (-2, 7), (-20, 1)], ids=lambda item: str(item)
 )
 def test_as_many_audits_run_side_by_side_as_joblib_has_workers(monkeypatch, given, number):
     loky = pytest.importorskip("joblib.externals.loky")
@@ -294,11 +302,11 @@ def test_as_many_audits_run_side_by_side_as_joblib_has_workers(monkeypatch, give
 def test_a_further_process_of_a_run_leaves_the_plan_to_the_first(monkeypatch):
     """Else each of them would show the table of a dry run, and launch what the first one launches."""
     monkeypatch.setattr(sweep, "process_rank", lambda: 1)
-    one: Any = sweep.Sweep(Cells("run", home=1))
-    one.see(0, None, None)
+    item: Any = sweep.Sweep(Cells("run", home=1))
+    item.see(0, None, None)
     launcher = SlurmLauncher()
-    assert one.launcher(launcher) is launcher
-    assert not one.hands_out(launcher)
+    assert item.launcher(launcher) is launcher
+    assert not item.hands_out(launcher)
 
 
 # ------------------------------------------------------------------------------------------- what is told
@@ -315,7 +323,7 @@ def test_the_bar_tells_what_is_done_and_what_is_left(tmp_path):
     with bar:
         assert bar.seconds_left() is None, "nothing was made, and nothing tells the time"
         there |= {"0", "1", "2", "3", "4"}
-        bar.look()
+        bar.refresh()
         assert bar.done == 5 + 3
         bar._since -= 10.0
         assert bar.seconds_left() == pytest.approx(10.0 * 15 / 5, rel=0.05)
@@ -342,8 +350,8 @@ def test_a_dry_run_tells_what_is_then_made_and_makes_nothing(nonmember, ask, tmp
     assert (rows["models"], rows["observations"]) == (["1", "0", "1"], ["3", "2", "1"])
     assert "by past runs on this machine" in again.out
 
-    one = nonmember(command, *arguments, "method.distillation.lambda_=0.5", "dry_run=true")
-    assert "Audits: 1; with a result 0" in one.out
+    item = nonmember(command, *arguments, "method.distillation.lambda_=0.5", "dry_run=true")
+    assert "Audits: 1; with a result 0" in item.out
     (result,) = (tmp_path / "outputs" / "audits" / "dry").glob("*/result.json")
     assert AuditResult.load(result).question.settings["distillation"]["lambda_"] == 0.3
     assert list(result.parents[1].iterdir()) == [result.parent], "no folder of what was only told"
@@ -370,9 +378,13 @@ def test_a_dry_run_tells_what_it_does_not_count_and_how_long_the_rest_takes_by_s
         monkeypatch.setattr(node.spec, "readable", f"m{name}", raising=False)
     graph = SimpleNamespace(nodes=plan.graph.nodes, builder=SimpleNamespace(store=SimpleNamespace(root=tmp_path / "a")))
     for name, value in {
-        "ended": set(), "refused": {}, "parts": {}, "asking": {1, 2}, "climbing": {3},
+        "ended": set(),
+        "refused": {},
+        "parts": {},
+        "asking": {1, 2},
+        "climbing": {3},
         "invalid": {4: "the models are of two families"},
-    }.items():  # fmt: skip
+    }.items():
         monkeypatch.setattr(plan, name, value, raising=False)
     out = io.StringIO()
     work = Work(graph, work.costs)

@@ -39,7 +39,7 @@ def test_what_looks_like_markup_keeps_its_name_and_ends_nothing(capsys):
     show([*cells, Failure(EVIL, EVIL, "ValueError")], together=True)
     said = capsys.readouterr().out
     assert said.count("[/x] [draft] docs") > 5
-    assert said.isprintable() or not [one for one in said if not one.isprintable() and one != "\n"]
+    assert said.isprintable() or not [item for item in said if not item.isprintable() and item != "\n"]
 
 
 def test_rich_shows_it_as_it_is():

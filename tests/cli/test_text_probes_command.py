@@ -46,8 +46,8 @@ def asked(lab: RunningLab, tmp_path: Path) -> list[str]:
     paths = [write_rows(tmp_path / f"{name}.jsonl", rows) for name, (rows, _) in zip(("old", "new"), sets, strict=True)]
     columns = ("cluster_field=book", "title_field=title", "author_field=author")
     return [
-        *("audit", "logger=none", "data=jsonl", f"data.path={paths[0]}", *(f"data.{one}" for one in columns)),
-        *("+data@data.heldout=jsonl", f"data.heldout.path={paths[1]}", *(f"data.heldout.{one}" for one in columns)),
+        *("audit", "logger=none", "data=jsonl", f"data.path={paths[0]}", *(f"data.{item}" for item in columns)),
+        *("+data@data.heldout=jsonl", f"data.heldout.path={paths[1]}", *(f"data.heldout.{item}" for item in columns)),
         *("model@target=endpoint", f"target.url={lab.url}", "target.model=lab"),
     ]
 
@@ -106,7 +106,7 @@ def test_refusals_are_counted_and_too_many_are_invalid(nonmember, asked, lab, tm
 
 def test_titles_are_named_and_needed(nonmember, asked):
     assert nonmember(*asked, "method=name_cloze", "method.with_title=true").status == 0
-    untitled = [one for one in asked if "title_field" not in one]
+    untitled = [item for item in asked if "title_field" not in item]
     error = in_one_sentence(nonmember(*untitled, "method=name_cloze", "method.with_title=true"))
     assert "no document of the suspect set has a title" in error
 
@@ -114,7 +114,7 @@ def test_titles_are_named_and_needed(nonmember, asked):
 @pytest.mark.slow  # tests/methods/test_pacost_qa.py goes nearly as far
 def test_pacost_for_questions(nonmember, asked, lab, tmp_path):
     """The model is surer of what it has read, and its rephrasings of that are not what it has read."""
-    rephraser = [one.replace("target", "method.rephraser") for one in asked if "target" in one]
+    rephraser = [item.replace("target", "method.rephraser") for item in asked if "target" in item]
     said = nonmember(*asked, *rephraser, "method=pacost_qa")
     assert said.status == 0, said.err
     result = the_result(tmp_path)
@@ -134,8 +134,9 @@ def test_nothing_read_is_found_as_seldom_as_it_may(nonmember, asked, lab, tmp_pa
     """One world of many; hundreds are simulated in tests/methods. The two sets differ in nothing but their texts."""
     lab.setup(
         documents=[{"text": row["text"], "read": True} for seed in (1, 2) for row in passages(seed)],
-        hit={"mask": [0.4, 0.4]}, seed=1,
-    )  # fmt: skip
+        hit={"mask": [0.4, 0.4]},
+        seed=1,
+    )
     assert nonmember(*asked, "method=name_cloze").status == 0
     result = the_result(tmp_path)
     assert (result["verdict"]["decision"], result["statistics"]["p_value"] > 0.05) == ("inconclusive", True)

@@ -127,7 +127,7 @@ def check_schema(sweep: dict[str, Any]) -> None:
 
 def test_every_axis_of_every_sweep_has_a_name_that_wandb_takes_and_gives_back():
     files = [yaml.load((SWEEPS / f"{name}.yaml").read_text(), yaml.CSafeLoader) for name in NAMES]
-    axes = set().union(*(one.get("grid", ()) for one in files))
+    axes = set().union(*(item.get("grid", ()) for item in files))
     assert len(axes) > 30
     for axis in axes:
         assert words_of_json(json.dumps({name_of(axis): "value"})) == [f"{axis}=value"]

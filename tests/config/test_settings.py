@@ -39,7 +39,7 @@ DOCUMENTS = LibraryDocs("json")
 def built(node: Any) -> Any:
     """What Hydra would make of a node without interpolations."""
     if isinstance(node, list):
-        return [built(one) for one in node]
+        return [built(item) for item in node]
     if not isinstance(node, dict):
         return node
     settings = {name: built(value) for name, value in node.items() if name not in ("_target_", "defaults")}
@@ -58,12 +58,7 @@ def from_yaml(path: str, **parts: Any) -> Any:
 def sound(name: str) -> Any:
     """A recipe in which nothing is wrong yet."""
     parts = {
-        "prism": lambda: {
-            "score": MinK(0.2),
-            "distillation": sound("distillation"),
-            "gates": None,
-            "ladder": None,
-        },
+        "prism": lambda: {"score": MinK(0.2), "distillation": sound("distillation"), "gates": None, "ladder": None},
         "rank_shift": lambda: {"score": MinK(0.2)},
         "rank_agreement": lambda: {"score": MinK(0.2)},
         "fsd": lambda: {"training": sound("tuning"), "max_tokens": 64},

@@ -113,13 +113,17 @@ PLACES = {
     "a package": ({"x": MAIN.format("evil@hydra.job_logging"), "evil": "root: {level: x}"}, "hydra.job_logging"),
     "a header": ({"x": MAIN.format("evil"), "evil": "# @package hydra.run\ndir: x"}, "hydra.run.dir"),
     "the top": ({"x": MAIN.format("evil@_global_"), "evil": "outputs: x"}, "outputs"),
-    "Hydra's group": ({"x": MAIN.format("override hydra/launcher: evil"),
-                       "hydra/launcher/evil": "setup: [x]"}, "hydra.launcher.setup"),
+    "Hydra's group": (
+        {"x": MAIN.format("override hydra/launcher: evil"), "hydra/launcher/evil": "setup: [x]"},
+        "hydra.launcher.setup",
+    ),
     "a folder above": ({"x": MAIN.format("../theirs/evil"), "evil": "hydra: {verbose: true}"}, "hydra.verbose"),
-    "an experiment": ({"x": MAIN.format("override experiment: evil"),
-                       "experiment/evil": "# @package _global_\npage_text: true"}, "page_text"),
+    "an experiment": (
+        {"x": MAIN.format("override experiment: evil"), "experiment/evil": "# @package _global_\npage_text: true"},
+        "page_text",
+    ),
     "its search path": ({"x": MAIN.format("hydra/config") + "hydra: {searchpath: ['pkg://antigravity']}"}, "hydra.sea"),
-}  # fmt: skip
+}
 
 
 def compose(folder: Path, **files: str) -> None:

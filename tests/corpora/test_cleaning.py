@@ -71,8 +71,8 @@ def test_near_duplicates_go_and_relatives_stay(given, build):
 
 def test_threshold_is_the_exact_jaccard_similarity():
     first, second = "a b c d e f g h i j", "a b c d e f g h i k"
-    one, other = _shingles([first, second])
-    assert _jaccard(one, other) == 5 / 7
+    item, other = _shingles([first, second])
+    assert _jaccard(item, other) == 5 / 7
     assert near_duplicates([first, second], 5 / 7, 128).tolist() == [False, True]
     assert near_duplicates([first, second], 5 / 7 + 1e-9, 128).tolist() == [False, False]
     short, same, reverse = _shingles(["b a", "b a", "a b"])

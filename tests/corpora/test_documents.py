@@ -33,8 +33,13 @@ TABLE = pa.Table.from_pylist(ROWS)
 
 
 def csv_of(delimiter):
-    quoted = [[json.dumps(str(value)) if not isinstance(value, str) else f'"{value.replace(chr(34), chr(34) * 2)}"'
-               for value in row.values()] for row in ROWS]  # fmt: skip
+    quoted = [
+        [
+            json.dumps(str(value)) if not isinstance(value, str) else f'"{value.replace(chr(34), chr(34) * 2)}"'
+            for value in row.values()
+        ]
+        for row in ROWS
+    ]
     return "\n".join([delimiter.join(ROWS[0]), *(delimiter.join(row) for row in quoted), ""]).encode()
 
 
@@ -102,8 +107,8 @@ def put(tmp_path):
 def test_each_form_gives_the_same_texts_untouched(build, put, name):
     path = put(name, FORMS[name])
     corpus = build(Documents(path, cluster_field="book"))
-    assert [one.text for one in corpus.documents] == TEXTS
-    assert [one.cluster_id for one in corpus.documents] == ["Emma", "Emma", "New"]
+    assert [item.text for item in corpus.documents] == TEXTS
+    assert [item.cluster_id for item in corpus.documents] == ["Emma", "Emma", "New"]
     first = 2 if "csv" in name or "tsv" in name else 1
     assert corpus.doc_ids == tuple(f"{name.partition('.')[0]}:{number}" for number in range(first, first + 3))
     assert build(Documents(path, text_field="{name}: {number}")).documents[1].text == "b: 8"
@@ -132,14 +137,16 @@ def test_ids_are_taken_where_each_row_has_its_own(build, put, caplog):
 
 def test_lines_and_paragraphs(build, put):
     path = put("lines.txt", "one \n\ntwo\r\n\n\nthree")
-    assert [(one.doc_id, one.text) for one in build(Documents(path)).documents] == [
-        ("lines:1", "one "), ("lines:3", "two"), ("lines:6", "three"),
-    ]  # fmt: skip
+    assert [(item.doc_id, item.text) for item in build(Documents(path)).documents] == [
+        ("lines:1", "one "),
+        ("lines:3", "two"),
+        ("lines:6", "three"),
+    ]
     path = put("prose.txt", "one\ntwo\n\nthree\n")
     with pytest.raises(ValueError, match=r"3 lines in 2 paragraphs.*split=paragraphs"):
         build(Documents(path))
     found = build(Documents(path, split="paragraphs"))
-    assert [(one.doc_id, one.text) for one in found.documents] == [("prose:1", "one\ntwo"), ("prose:4", "three")]
+    assert [(item.doc_id, item.text) for item in found.documents] == [("prose:1", "one\ntwo"), ("prose:4", "three")]
     assert len(build(Documents(path, split="lines"))) == 3
 
 
@@ -211,11 +218,7 @@ def test_a_name_that_is_nothing_here_is_the_hubs_with_a_revision(monkeypatch):
         ("latin.csv", b"text\na\n\xe9\n", "latin.csv, line 3 must be UTF-8, but byte 0 is not"),
         ("latin.txt", b"a\n\xe9b", r"must be UTF-8, but byte 2 \(line 2\)"),
         ("nul.csv", b"text\n" + b"a" * 70_000 + b"\n\0\n", "line 3 has a NUL byte"),
-        (
-            "open.csv",
-            'id,text\n1,a\n2,"b\n3,c\n',
-            "every quotation mark .* begins on line 3 .*unexpected end",
-        ),
+        ("open.csv", 'id,text\n1,a\n2,"b\n3,c\n', "every quotation mark .* begins on line 3 .*unexpected end"),
         ("open.tsv", 'id\ttext\n1\t"Hello" she said\n', "begins on line 2 cannot be read"),
         ("open_name.csv", '"id,text\n1,a\n', "begins on line 1 cannot be read"),
         ("backslash.csv", 'text\n"a \\"b\\" c"\n', "one within is written twice"),
@@ -284,7 +287,7 @@ def test_hostile_files_get_a_sentence(build, put, name, content, sentence):
     ],
 )
 def test_every_row_is_read(build, put, name, content, texts):
-    assert [one.text for one in build(Documents(put(name, content))).documents] == texts
+    assert [item.text for item in build(Documents(put(name, content))).documents] == texts
 
 
 def test_what_unpacks_without_end_is_not_held(build, put, monkeypatch):
@@ -311,8 +314,8 @@ def test_what_unpacks_without_end_is_not_held(build, put, monkeypatch):
     ],
 )
 def test_what_datasets_saved_is_read_as_it_says(build, put, tmp_path, splits, state, split, answer):
-    for place, name in enumerate(splits):
-        put(f"set/{name}/data-0.arrow", written(lambda table, sink, place=place: streamed(table.slice(place, 1), sink)))
+    for index, name in enumerate(splits):
+        put(f"set/{name}/data-0.arrow", written(lambda table, sink, index=index: streamed(table.slice(index, 1), sink)))
         put(f"set/{name}/cache-0123.arrow", STREAM)
         put(f"set/{name}/dataset_info.json", "{}")
         files = [{"filename": name} for name in state] if isinstance(state, list) else state
@@ -402,9 +405,14 @@ def test_a_line_without_end_is_not_read_to_its_end(build, put, monkeypatch):
 # ---------------------------------------------------------------------------------------------- cleaning
 
 AS_IS = {
-    "white_space": "as_is", "min_words": None, "max_words": None, "long_documents": "cut", "duplicates": "keep",
-    "near_duplicate_threshold": None, "num_perm": 64,
-}  # fmt: skip
+    "white_space": "as_is",
+    "min_words": None,
+    "max_words": None,
+    "long_documents": "cut",
+    "duplicates": "keep",
+    "near_duplicate_threshold": None,
+    "num_perm": 64,
+}
 
 
 def test_texts_as_they_are_are_the_source_itself(build, given):
@@ -419,7 +427,7 @@ def test_texts_as_they_are_are_the_source_itself(build, given):
 def test_blank_documents_are_left_out_and_named(build, given, caplog, text):
     source = given("a", text, "b")
     prepared = build(Prepared(source))
-    assert ([one.text for one in prepared.documents], prepared.dropped) == (["a", "b"], {"blank": 1})
+    assert ([item.text for item in prepared.documents], prepared.dropped) == (["a", "b"], {"blank": 1})
     assert f"Blank documents are left out (1 of 3): {build(source).doc_ids[1]}." in caplog.text
     assert build(with_blank(Select(Prepared(source)))).documents == build(source).documents
     assert Prepared(source).identity() != source.identity(), "equal identities mean equal corpora"
@@ -436,10 +444,10 @@ def test_limits_and_duplicates_without_touching_layout(build, given):
     source = given("one\n\n two\tthree", "one", "one\n\n two\tfour", " one  two ")
     cleaning = Cleaning(**AS_IS | {"min_words": 2, "max_words": 2, "duplicates": "drop"})
     corpus = build(Prepared(source, cleaning))
-    assert [one.text for one in corpus.documents] == ["one\n\n two", " one  two "]
+    assert [item.text for item in corpus.documents] == ["one\n\n two", " one  two "]
     assert corpus.dropped == {"exact_duplicate": 1, "too_short": 1}
     short = build(Prepared(source, replace(cleaning, long_documents="drop")))
-    assert [one.text for one in short.documents] == [" one  two "]
+    assert [item.text for item in short.documents] == [" one  two "]
     assert short.dropped == {"too_long": 2, "too_short": 1}
     with pytest.raises(ValueError, match=r"left none of 4 documents \(\{'too_short': 4\b"):
         build(Prepared(source, replace(cleaning, min_words=9, max_words=None)))
@@ -479,15 +487,14 @@ def test_files_that_hold_no_documents(build, put, name, content, message):
 
 
 def test_a_list_of_texts_and_a_line_without_a_suffix(build, put):
-    assert [one.text for one in build(Documents(put("d.json", b'["a", "b"]'))).documents] == ["a", "b"]
-    assert [one.text for one in build(Documents(put("lines", b'{"text": "a"}\n{"text": "b"}\n'))).documents] == [
+    assert [item.text for item in build(Documents(put("d.json", b'["a", "b"]'))).documents] == ["a", "b"]
+    assert [item.text for item in build(Documents(put("lines", b'{"text": "a"}\n{"text": "b"}\n'))).documents] == [
         "a",
         "b",
     ]
-    assert [one.text for one in build(Documents(put("notes", b"{a brace}\nand more\n"), split="lines")).documents] == [
-        "{a brace}",
-        "and more",
-    ], "what only begins like JSON is text"
+    assert [
+        item.text for item in build(Documents(put("notes", b"{a brace}\nand more\n"), split="lines")).documents
+    ] == ["{a brace}", "and more"], "what only begins like JSON is text"
 
 
 def test_a_folder_without_files(build, tmp_path):

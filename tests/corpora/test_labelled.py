@@ -116,8 +116,11 @@ def bookmia(path: Path) -> Folder:
 
 
 MAKERS: dict[str, Callable[[Path], Folder]] = {
-    "wikimia": wikimia, "arxivtection": arxivtection, "booktection": booktection, "bookmia": bookmia,
-}  # fmt: skip
+    "wikimia": wikimia,
+    "arxivtection": arxivtection,
+    "booktection": booktection,
+    "bookmia": bookmia,
+}
 
 
 @pytest.fixture(scope="module")

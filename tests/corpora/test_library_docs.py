@@ -98,10 +98,10 @@ def test_identity_of_installed_packages_is_their_version():
 
 
 def test_equal_whatever_the_order_and_repeatable(package, build):
-    one, other = LibraryDocs(["omegaconf", "madeup_module"]), LibraryDocs(("madeup_module", "omegaconf"))
-    assert one == other
-    assert hash(one) == hash(other)
-    assert build(one).fingerprint == build(other).fingerprint
+    item, other = LibraryDocs(["omegaconf", "madeup_module"]), LibraryDocs(("madeup_module", "omegaconf"))
+    assert item == other
+    assert hash(item) == hash(other)
+    assert build(item).fingerprint == build(other).fingerprint
 
 
 @pytest.mark.parametrize(

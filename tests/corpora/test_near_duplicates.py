@@ -10,16 +10,23 @@ from nonmember.corpora import NearDuplicates
 from nonmember.records import Document
 from tiny import Texts, build, random_texts
 
-BASE = Texts(tuple(Document(f"d{place}", text, "cluster", "domain")
-                   for place, text in enumerate(random_texts(60, seed=1, words=50))))  # fmt: skip
+BASE = Texts(
+    tuple(
+        Document(f"d{index}", text, "cluster", "domain")
+        for index, text in enumerate(random_texts(60, seed=1, words=50))
+    )
+)
 SPEC = NearDuplicates(BASE, share=0.3, salt="s")
 
 
 def changed(spec) -> list[tuple[str, str]]:
     """Pairs of words that differ, of all pairs."""
-    pairs = [(one, other) for before, after in zip(BASE.documents, build(spec).documents, strict=True)
-             for one, other in zip(before.text.split(), after.text.split(), strict=True)]  # fmt: skip
-    return [(one, other) for one, other in pairs if one != other]
+    pairs = [
+        (item, other)
+        for before, after in zip(BASE.documents, build(spec).documents, strict=True)
+        for item, other in zip(before.text.split(), after.text.split(), strict=True)
+    ]
+    return [(item, other) for item, other in pairs if item != other]
 
 
 def test_the_share_of_words_and_nothing_else():
@@ -44,7 +51,7 @@ def test_exchanges_are_by_document_and_salt():
     backwards = replace(SPEC, base=Texts(BASE.documents[::-1]))
     assert build(backwards).documents == build(SPEC).documents[::-1]
     specs = [SPEC, replace(SPEC, salt="t"), replace(SPEC, share=0.2), replace(SPEC, base=Texts(BASE.documents[:9]))]
-    assert len({repr(one.identity()) for one in specs}) == len(specs)
+    assert len({repr(item.identity()) for item in specs}) == len(specs)
 
 
 def test_what_cannot_be():

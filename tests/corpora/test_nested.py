@@ -13,7 +13,7 @@ from nonmember.corpora.transforms.nested import number_seen
 
 SEEN = tiny.texts(*tiny.random_texts(30, seed=1), name="seen")
 UNSEEN = tiny.texts(*tiny.random_texts(25, seed=2), name="unseen")
-RATES = [place / 20 for place in range(21)]
+RATES = [index / 20 for index in range(21)]
 
 
 def mixture(rate=0.5, number=20, salt="a", **changes):

@@ -18,7 +18,7 @@ from nonmember.training.batches import packed_sequences
 
 
 def lines(number: int, domain: str = "x") -> list[Document]:
-    return [Document(f"{domain}-{place}", f"line {place} of {domain}", "", domain) for place in range(number)]
+    return [Document(f"{domain}-{index}", f"line {index} of {domain}", "", domain) for index in range(number)]
 
 
 def texts(corpus) -> list[str]:
@@ -40,15 +40,15 @@ def test_a_file_keeps_its_order_on_the_way(write_lines, build):
 
 def test_a_shuffled_file_has_one_order_a_salt_whatever_the_order_before(given, build):
     documents = lines(30)
-    one, same, other = (
+    item, same, other = (
         build(Shuffled(given(*base), salt)).doc_ids
         for base, salt in ((documents, "a"), (documents[::-1], "a"), (documents, "b"))
     )
-    assert one == same
-    assert sorted(one) == sorted(other) == sorted(document.doc_id for document in documents)
-    assert len({one, other, tuple(document.doc_id for document in documents)}) == 3
+    assert item == same
+    assert sorted(item) == sorted(other) == sorted(document.doc_id for document in documents)
+    assert len({item, other, tuple(document.doc_id for document in documents)}) == 3
     smaller = build(Shuffled(given(*documents[:20]), "a")).doc_ids
-    assert smaller == tuple(name for name in one if name in set(smaller)), "others do not move when some leave"
+    assert smaller == tuple(name for name in item if name in set(smaller)), "others do not move when some leave"
 
 
 # ------------------------------------------------------------------------------------------------------ Joined
@@ -59,9 +59,9 @@ def test_joined_documents_are_the_file_again(given, build, size, sizes):
     documents = lines(10)
     joined = build(Joined(given(*documents), size))
     assert [text.count("\n") for text in texts(joined)] == sizes
-    assert "".join(texts(joined)) == "".join(f"{one.text}\n" for one in documents)
+    assert "".join(texts(joined)) == "".join(f"{item.text}\n" for item in documents)
     assert {document.domain for document in joined.documents} == {"x"}
-    assert len(set(joined.doc_ids) | {one.doc_id for one in documents}) == len(sizes) + 10, "no id means two texts"
+    assert len(set(joined.doc_ids) | {item.doc_id for item in documents}) == len(sizes) + 10, "no id means two texts"
 
 
 def test_a_joined_file_stands_in_the_training_stream_as_it_is(given, build):
@@ -90,10 +90,10 @@ def test_shards_are_consecutive_and_larger_ones_come_first(given, build, number,
     corpus = build(spec)
     assert corpus.doc_ids == ("shard-000", "shard-001", "shard-002", "shard-003")
     assert [text.count("\n") for text in texts(corpus)] == sizes
-    assert "".join(texts(corpus)) == "".join(line(one.text) for one in documents)
+    assert "".join(texts(corpus)) == "".join(line(item.text) for item in documents)
     shards = spec.shards(build(given(*documents)))
     assert [len(examples) for examples in shards.values()] == sizes
-    assert [one for examples in shards.values() for one in examples] == documents
+    assert [item for examples in shards.values() for item in examples] == documents
 
 
 def test_only_the_beginning_of_a_long_file(given, build):
@@ -118,9 +118,15 @@ def test_refusals_of_shards(given, build):
 def test_identities_tell_recipes_apart(given):
     base = given(*lines(10))
     specs = [
-        base, Shuffled(base, "a"), Shuffled(base, "b"), Joined(base, None), Joined(base, 4), Sharded(base, 2, 9),
-        Sharded(base, 3, 9), Sharded(base, 2, 10),
-    ]  # fmt: skip
+        base,
+        Shuffled(base, "a"),
+        Shuffled(base, "b"),
+        Joined(base, None),
+        Joined(base, 4),
+        Sharded(base, 2, 9),
+        Sharded(base, 3, 9),
+        Sharded(base, 2, 10),
+    ]
     assert len({str(spec.identity()) for spec in specs}) == len(specs)
 
 
@@ -129,13 +135,13 @@ def test_identities_tell_recipes_apart(given):
 
 def test_orders_are_seeded_by_shard():
     first, second = lines(6), lines(6, "y")
-    one, same, other_seed, other_text = (
+    item, same, other_seed, other_text = (
         random_orders(examples, 40, seed) for examples, seed in ((first, 1), (first, 1), (first, 2), (second, 1))
     )
-    assert np.array_equal(one.indices_KE, same.indices_KE)
-    assert np.array_equal(one.draws_K, same.draws_K)
+    assert np.array_equal(item.indices_KE, same.indices_KE)
+    assert np.array_equal(item.draws_K, same.draws_K)
     for other in (other_seed, other_text):
-        assert not np.array_equal(one.indices_KE, other.indices_KE)
+        assert not np.array_equal(item.indices_KE, other.indices_KE)
 
 
 @pytest.mark.parametrize("size", [2, 3, 6, 40])

@@ -48,15 +48,22 @@ BASE = tiny.texts("the moss", "the fern", "the reed", "the pine", "the lark", "t
 
 def test_unusable_ones_are_counted_by_reason():
     texts = tiny.texts(
-        FORM.format("a", "b", "c"), "Sorry.", "  ", FORM.format("a", "the  pine", "c"), FORM.format("a", "b", "a"),
+        FORM.format("a", "b", "c"),
+        "Sorry.",
+        "  ",
+        FORM.format("a", "the  pine", "c"),
+        FORM.format("a", "b", "a"),
         FORM.format("a", "", "c"),
-    )  # fmt: skip
+    )
     corpus = build(Paraphrases(BASE, texts))
-    assert {one.doc_id: one.text for one in corpus.documents} == {"d0#1": "a", "d0#2": "b", "d0#3": "c"}
+    assert {item.doc_id: item.text for item in corpus.documents} == {"d0#1": "a", "d0#2": "b", "d0#3": "c"}
     assert corpus.dropped == {
-        "empty paraphrase": 1, "no paraphrases written": 1, "paraphrase equal to the original": 1,
-        "paraphrases not in the form asked for": 1, "two equal paraphrases": 1,
-    }  # fmt: skip
+        "empty paraphrase": 1,
+        "no paraphrases written": 1,
+        "paraphrase equal to the original": 1,
+        "paraphrases not in the form asked for": 1,
+        "two equal paraphrases": 1,
+    }
     with pytest.raises(ValueError, match=r"None of 6 documents has paraphrases .*method\.paraphraser"):
         build(Paraphrases(BASE, BASE))
 
@@ -70,9 +77,14 @@ def test_the_other_columns_hold_the_paraphrases():
         tiny.texts("m3", "f3"),
     ]
     corpus = build(OtherTexts(tiny.texts("the moss", "the fern"), columns))
-    assert {one.doc_id: one.text for one in corpus.documents} == {
-        "d0#1": "m1", "d0#2": "m2", "d0#3": "m3", "d1#1": "f1", "d1#2": "f2", "d1#3": "f3",
-    }  # fmt: skip
+    assert {item.doc_id: item.text for item in corpus.documents} == {
+        "d0#1": "m1",
+        "d0#2": "m2",
+        "d0#3": "m3",
+        "d1#1": "f1",
+        "d1#2": "f2",
+        "d1#3": "f3",
+    }
 
 
 def test_title_and_author_are_read_off_the_clusters_name():

@@ -19,7 +19,7 @@ from nonmember.training import Trained
 
 TARGET = Trained(tiny.scratch(1), tiny.pretraining(), tiny.GENERAL, seed=1, label="target")
 SPEC = Picked(tiny.SUSPECT, TARGET, tiny.scratch(2), Loss(), "least_likely", num_documents=5, max_tokens=64)
-FIVE = Corpus(tuple(Document(f"d{place}", "x") for place in range(5)), {"empty": 2})
+FIVE = Corpus(tuple(Document(f"d{index}", "x") for index in range(5)), {"empty": 2})
 
 
 def picked(by, target, reference, number=2) -> tuple[str, ...]:
@@ -50,7 +50,7 @@ def test_a_workshop_picks_by_what_the_models_say(tmp_path):
     apart = np.abs(rankdata(scores[0]) - rankdata(scores[1]))
     expected = set(np.argsort(apart, kind="stable")[:12].tolist())
     assert [document.doc_id for document in shop.get(spec).documents] == [
-        document.doc_id for place, document in enumerate(tiny.SUSPECT.documents) if place in expected
+        document.doc_id for index, document in enumerate(tiny.SUSPECT.documents) if index in expected
     ]
     chosen = sorted(expected)
     assert spearmanr(scores[0][chosen], scores[1][chosen]).statistic > spearmanr(*scores).statistic
@@ -66,11 +66,17 @@ def observed(shop, model) -> ScoreInputs:
 
 
 def test_all_that_decides_is_in_its_identity():
-    others = [replace(SPEC, base=tiny.GENERAL), replace(SPEC, target=tiny.scratch(3)), replace(SPEC, by="agreeing"),
-              replace(SPEC, reference=tiny.scratch(3)), replace(SPEC, score=MinKPlusPlus(0.2)),
-              replace(SPEC, score=MinKPlusPlus(0.3)), replace(SPEC, num_documents=6),
-              replace(SPEC, max_tokens=9)]  # fmt: skip
-    assert len({repr(one.identity()) for one in [SPEC, *others]}) == 1 + len(others)
+    others = [
+        replace(SPEC, base=tiny.GENERAL),
+        replace(SPEC, target=tiny.scratch(3)),
+        replace(SPEC, by="agreeing"),
+        replace(SPEC, reference=tiny.scratch(3)),
+        replace(SPEC, score=MinKPlusPlus(0.2)),
+        replace(SPEC, score=MinKPlusPlus(0.3)),
+        replace(SPEC, num_documents=6),
+        replace(SPEC, max_tokens=9),
+    ]
+    assert len({repr(item.identity()) for item in [SPEC, *others]}) == 1 + len(others)
     assert replace(SPEC, target=replace(TARGET, label="other")).identity() == SPEC.identity()
 
 

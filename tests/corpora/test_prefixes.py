@@ -30,8 +30,10 @@ def test_only_a_split_by_cluster_keeps_lengths_together(given, build):
     base = Prefixes(given(*(f"{n} {WORDS}" for n in range(40))), [2, 4, 8])
 
     def torn(by: str) -> int:
-        parts = [build(Part(base, take=take, sizes={"tuning": 0.3}, by=by, per="corpus", salt="x")).documents
-                 for take in ("tuning", "rest")]  # fmt: skip
+        parts = [
+            build(Part(base, take=take, sizes={"tuning": 0.3}, by=by, per="corpus", salt="x")).documents
+            for take in ("tuning", "rest")
+        ]
         tuned, tested = ({d.cluster_id for d in part} for part in parts)
         assert len(parts[0]) + len(parts[1]) == 120
         return len(tuned & tested)

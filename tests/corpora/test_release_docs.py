@@ -53,10 +53,12 @@ def test_an_unpacked_wheel_is_read_as_the_wheel(tmp_path, build):
 
 
 def test_identity_is_that_of_the_files_wherever_they_lie(tmp_path):
-    here, there, changed = (ReleaseDocs(wheel(tmp_path / name, files), "older", ["madeup"])
-                            for name, files in (("here", OLDER), ("there", OLDER), ("changed", NEWER)))  # fmt: skip
-    for one in (here, there):  # zip entries carry the time at which they were made
-        Path(one.path, "madeup-1.0-py3-none-any.whl").write_bytes(b"the same bytes")
+    here, there, changed = (
+        ReleaseDocs(wheel(tmp_path / name, files), "older", ["madeup"])
+        for name, files in (("here", OLDER), ("there", OLDER), ("changed", NEWER))
+    )
+    for item in (here, there):  # zip entries carry the time at which they were made
+        Path(item.path, "madeup-1.0-py3-none-any.whl").write_bytes(b"the same bytes")
     assert here.identity() == there.identity() != changed.identity()
 
 

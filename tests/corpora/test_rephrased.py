@@ -16,23 +16,32 @@ BASE = tiny.texts("one two three four", "five six seven eight", "nine ten", "a b
 
 
 def rephrasings(**texts: str) -> Rephrasings:
-    return Rephrasings(BASE, tiny.Texts(tuple(Document(*one) for one in texts.items())), 0.5, 2.0)
+    return Rephrasings(BASE, tiny.Texts(tuple(Document(*item) for item in texts.items())), 0.5, 2.0)
 
 
 def test_rejected_are_counted_by_reason_and_the_rest_is_in_order():
     corpus = build(
         rephrasings(
-            d6="p  o\nn m", d0="four three two one", d1="five six\n seven  eight", d2="   ", d3="abc", d4="e" * 15,
+            d6="p  o\nn m",
+            d0="four three two one",
+            d1="five six\n seven  eight",
+            d2="   ",
+            d3="abc",
+            d4="e" * 15,
             other="of nobody",
         )
-    )  # fmt: skip
+    )
     assert [(document.doc_id, document.text) for document in corpus.documents] == [
         ("d0", "four three two one"),
         ("d6", "p o n m"),
     ]
     assert corpus.dropped == {
-        "empty": 1, "equal to the original": 1, "no rephrasing given": 1, "too long": 1, "too short": 1,
-    }  # fmt: skip
+        "empty": 1,
+        "equal to the original": 1,
+        "no rephrasing given": 1,
+        "too long": 1,
+        "too short": 1,
+    }
 
 
 def test_limits_are_within():
@@ -53,11 +62,16 @@ def test_all_rejected_is_one_sentence():
 def test_a_written_corpus_is_known_by_all_it_is_made_of():
     spec = Written(BASE, tiny.scratch(1), Prompt("Say it."), temperature=0.1, max_new_tokens=5, max_tokens=9, seed=3)
     others = [
-        replace(spec, base=tiny.SUSPECT), replace(spec, model=tiny.scratch(2)), replace(spec, prompt=Prompt("Sing.")),
-        replace(spec, temperature=0.2), replace(spec, max_new_tokens=6), replace(spec, max_tokens=8),
-        replace(spec, seed=4), replace(spec, model=Pretrained("a/name")),
-    ]  # fmt: skip
-    assert len({repr(one.identity()) for one in [spec, *others]}) == 1 + len(others)
+        replace(spec, base=tiny.SUSPECT),
+        replace(spec, model=tiny.scratch(2)),
+        replace(spec, prompt=Prompt("Sing.")),
+        replace(spec, temperature=0.2),
+        replace(spec, max_new_tokens=6),
+        replace(spec, max_tokens=8),
+        replace(spec, seed=4),
+        replace(spec, model=Pretrained("a/name")),
+    ]
+    assert len({repr(item.identity()) for item in [spec, *others]}) == 1 + len(others)
     assert replace(spec).identity() == spec.identity()
     with pytest.raises(ValueError, match="max_new_tokens"):
         replace(spec, max_new_tokens=0)

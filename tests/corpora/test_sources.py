@@ -55,10 +55,7 @@ def test_jsonl_takes_lists_and_patterns_in_order_each_file_once(write_lines, bui
     [
         ((ROWS[0], '{"id": "b", "text": "cut o'), r"line 2 must be one JSON object.*cannot be read"),
         ((ROWS[0], "[1, 2]"), r"line 2 must be one JSON object, but it is a list"),
-        (
-            ({"id": "a", "body": "x", "n": 1},),
-            r"line 1 has no column 'text'; its columns are 'id', 'body', 'n'",
-        ),
+        (({"id": "a", "body": "x", "n": 1},), r"line 1 has no column 'text'; its columns are 'id', 'body', 'n'"),
         (({"text": "x"},), r"line 1 has no column 'id'; its columns are 'text'"),
         (({"id": "a", "text": 3},), r"line 1: column 'text' must hold text, but it holds a number"),
         (({"id": "a", "text": None},), r"column 'text' must hold text, but it holds null"),
@@ -76,11 +73,7 @@ def test_jsonl_names_what_is_wrong_and_where(write_lines, build, rows, message):
 
 
 def test_jsonl_missing_file_pattern_and_folder(tmp_path, build):
-    for path, what in (
-        ("none.jsonl", "nothing is there"),
-        ("*.jsonl", "nothing is there"),
-        (".", "a folder"),
-    ):
+    for path, what in (("none.jsonl", "nothing is there"), ("*.jsonl", "nothing is there"), (".", "a folder")):
         spec = Jsonl(str(tmp_path / path), "id", "text")
         for use in (build, Jsonl.identity):
             with pytest.raises(ValueError, match=f"Expected a file.*{re.escape(str(tmp_path))}.*{what}"):
@@ -292,7 +285,7 @@ def test_hub_filters_rows_of_any_source(hub_folder, build, tmp_path):
 @pytest.mark.parametrize("num_documents", [None, 2])
 def test_hub_keeps_rows_without_a_date_where_told_to_and_says_so(write_lines, tmp_path, build, caplog, num_documents):
     dates = ("2020-12", None, "2021-03", "", "2019")
-    write_lines("dated/a.jsonl", *({"text": f"text {place}", "created": date} for place, date in enumerate(dates)))
+    write_lines("dated/a.jsonl", *({"text": f"text {index}", "created": date} for index, date in enumerate(dates)))
     settings = {"text_field": "text", "id_field": None, "at_least": {"created": "2021-01"}, "data_files": "a.jsonl"}
     spec = Hub(str(tmp_path / "dated"), None, "train", "", undated="keep", num_documents=num_documents, **settings)
     corpus = build(spec)
@@ -353,17 +346,26 @@ def test_hub_takes_texts_that_begin_alike_for_one_cluster(write_lines, tmp_path,
 def test_hub_identity_gains_only_what_is_used(repository, build):
     plain = Hub(repository, domain="x", **{**SETTINGS, "id_field": "id"}).identity()
     assert set(plain) == {
-        "kind", "path", "revision", "files", "name", "split", "text_field", "id_field", "cluster_field", "domain",
+        "kind",
+        "path",
+        "revision",
+        "files",
+        "name",
+        "split",
+        "text_field",
+        "id_field",
+        "cluster_field",
+        "domain",
         "num_documents",
-    }  # fmt: skip
-    one = Hub(repository, data_files="a.json.gz", at_least={"created": "2021"}, **SETTINGS)
-    assert set(one.identity()) - set(plain) == {"data_files", "at_least"}
+    }
+    item = Hub(repository, data_files="a.json.gz", at_least={"created": "2021"}, **SETTINGS)
+    assert set(item.identity()) - set(plain) == {"data_files", "at_least"}
     labelled = Hub("owner/set", where={"label": 1}, cluster_words=16, **{**SETTINGS, "revision": "v1"})
     assert set(labelled.identity()) - set(plain) == {"where", "cluster_words"}
     assert labelled.identity()["where"] == {"label": "1"}
-    before = one.identity()
+    before = item.identity()
     Path(repository, "b.json.gz").write_bytes(gzip.compress(b'{"text": "other"}\n'))
-    assert one.identity() == before, "only the files that are read"
+    assert item.identity() == before, "only the files that are read"
     assert json.dumps(before)
     assert Hub("owner/set", **{**SETTINGS, "revision": "v1"}, domain="x").identity()["ids"] == "domain:split:row"
 

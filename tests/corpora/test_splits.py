@@ -196,10 +196,7 @@ def test_mixture_repeats_documents_under_names_of_their_own(given, build):
 
 def test_no_exposure_is_the_control_of_a_dose(given, build):
     general, suspect = given(*documents(2, "g")), given(*documents(2, "s"))
-    control, without = (
-        Mixture([Component(general, 1), Component(suspect, 0)]),
-        Mixture([Component(general, 1)]),
-    )
+    control, without = (Mixture([Component(general, 1), Component(suspect, 0)]), Mixture([Component(general, 1)]))
     assert control.identity() == without.identity()
     assert build(control).fingerprint == build(without).fingerprint
     assert Mixture([Component(general, 2)]).identity() != without.identity()

@@ -28,8 +28,8 @@ def source(folder: Path, number: int = 60, **settings) -> Hub:
     """Rows over two files; of every six three are dated late enough, and the third has no date."""
     folder.mkdir(exist_ok=True)
     rows = [
-        json.dumps({"text": f"number  {place}\nhas these words and others", "created": DATES[place % len(DATES)]})
-        for place in range(number)
+        json.dumps({"text": f"number  {index}\nhas these words and others", "created": DATES[index % len(DATES)]})
+        for index in range(number)
     ]
     for name, part in (("a", rows[: number // 3]), ("b", rows[number // 3 :])):
         (folder / f"{name}.jsonl").write_text("\n".join(part) + "\n")
@@ -59,7 +59,7 @@ def test_it_is_the_corpus_in_memory_cleaned_alike(tmp_path):
 def test_dated_sources_are_filtered_by_date(tmp_path):
     lines = source(tmp_path / "lines", at_least={"created": "2021-02"})
     stream = tiny.builder(tmp_path / "store").get(Streamed(lines, cleaning=PAPER))
-    assert ids(stream) == [f"lines:train:{place}" for place in range(60) if place % 6 in (1, 3, 5)]
+    assert ids(stream) == [f"lines:train:{index}" for index in range(60) if index % 6 in (1, 3, 5)]
     assert stream.dropped == {"created_below": 20, "created_missing": 10}
 
 
@@ -72,7 +72,7 @@ def test_a_source_with_too_little_text_says_so_and_goes_on(tmp_path, caplog):
     assert "lines has 42 words of the 1,000 wanted (left out on the way: nothing)" in caplog.text
     assert "late has 0 words of the 1,000 wanted (left out on the way: {'created_below': 50" in caplog.text
     assert (len(few), len(nothing), nothing.num_chunks) == (6, 0, 0)
-    both = builder.get(Mixture(tuple(Component(Streamed(one, cleaning=PAPER), 1) for one in (none, lines))))
+    both = builder.get(Mixture(tuple(Component(Streamed(item, cleaning=PAPER), 1) for item in (none, lines))))
     assert ids(both) == ids(few)
     enough = builder.get(Streamed(source(tmp_path / "more"), cleaning=PAPER, num_words=50))
     assert len(enough) == 8

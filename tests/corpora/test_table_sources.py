@@ -29,8 +29,10 @@ def path(request, tmp_path):
         return path
     if "csv" in request.param:
         lines = ["book,passage,label,text"]
-        lines += [f'{one["book"]},{one["passage"]},{one["label"]},"{one["text"].replace(chr(34), chr(34) * 2)}"'
-                  for one in ROWS]  # fmt: skip
+        lines += [
+            f'{item["book"]},{item["passage"]},{item["label"]},"{item["text"].replace(chr(34), chr(34) * 2)}"'
+            for item in ROWS
+        ]
     else:
         lines = [json.dumps(row) for row in ROWS]
     data = "\n".join([*lines, ""]).encode()
@@ -46,16 +48,18 @@ def table(path, **changes):
 def test_each_form_gives_the_same_documents(path):
     corpus = build(table(path, title="{book}", author="A. {label}"))
     assert corpus.doc_ids == ("Emma, passage 0", "Emma, passage 1", "New, passage 0")
-    assert [one.text for one in corpus.documents] == ["one, two", 'say "three"', "four\nfive"]
+    assert [item.text for item in corpus.documents] == ["one, two", 'say "three"', "four\nfive"]
     assert (corpus.documents[2].cluster_id, corpus.documents[2].title, corpus.documents[2].author) == (
-        "New", "New", "A. 0",
-    )  # fmt: skip
+        "New",
+        "New",
+        "A. 0",
+    )
     assert build(table(path, where={"label": 0})).doc_ids == ("New, passage 0",)
 
 
 def test_rows_of_one_document_are_one_and_other_texts_of_it_are_refused(path):
     books = build(table(path, doc_id="{book}", text=""))
-    assert [(one.doc_id, one.text) for one in books.documents] == [("Emma", ""), ("New", "")]
+    assert [(item.doc_id, item.text) for item in books.documents] == [("Emma", ""), ("New", "")]
     with pytest.raises(ValueError, match="another document of the id 'Emma'"):
         build(table(path, doc_id="{book}"))
 
@@ -64,17 +68,19 @@ def test_a_list_holds_a_document_per_item(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text("\n".join(map(json.dumps, ROWS)))
     corpus = build(table(path, doc_id="{book}, passage {passage}#{number}", text="{item}", items="paraphrases"))
-    assert {one.doc_id: one.text for one in corpus.documents} == {
-        "Emma, passage 0#1": "uno", "Emma, passage 0#2": "due", "Emma, passage 1#1": "tre",
-    }  # fmt: skip
+    assert {item.doc_id: item.text for item in corpus.documents} == {
+        "Emma, passage 0#1": "uno",
+        "Emma, passage 0#2": "due",
+        "Emma, passage 1#1": "tre",
+    }
     with pytest.raises(ValueError, match=r"line 1: column 'text' must hold a list"):
         build(table(path, items="text"))
 
 
 def test_several_files_are_read_one_after_the_other(tmp_path):
     paths = [tmp_path / "b.jsonl", tmp_path / "a.jsonl"]
-    for place, path in enumerate(paths):
-        path.write_text(json.dumps(ROWS[place]))
+    for index, path in enumerate(paths):
+        path.write_text(json.dumps(ROWS[index]))
     both = Table([str(path) for path in paths], "{book}, passage {passage}", "{text}")
     assert build(both).doc_ids == ("Emma, passage 0", "Emma, passage 1")
     moved = tmp_path / "elsewhere.jsonl"

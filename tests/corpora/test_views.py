@@ -37,16 +37,16 @@ def test_a_view_depends_on_the_text_alone(view):
 def test_butter_fingers_hits_neighbouring_keys_at_its_rate():
     typed = seen("butter_fingers")
     assert len(typed) == len(TEXT)
-    hits = [(one, other) for one, other in zip(TEXT, typed, strict=True) if one != other]
+    hits = [(item, other) for item, other in zip(TEXT, typed, strict=True) if item != other]
     assert len(hits) / sum(letter.isalpha() for letter in TEXT) == pytest.approx(0.1, abs=0.03)
-    assert all(other.lower() in NEIGHBOURS[one.lower()] and one.isupper() == other.isupper() for one, other in hits)
+    assert all(other.lower() in NEIGHBOURS[item.lower()] and item.isupper() == other.isupper() for item, other in hits)
 
 
 def test_other_perturbations_at_their_rates():
     words = TEXT.split(" ")
     assert len(seen("random_deletion").split(" ")) / len(words) == pytest.approx(0.75, abs=0.06)
     assert seen("random_deletion", "alone") == "alone"
-    swapped = sum(one != other for one, other in zip(TEXT, seen("change_char_case"), strict=True))
+    swapped = sum(item != other for item, other in zip(TEXT, seen("change_char_case"), strict=True))
     assert swapped / sum(letter.isalpha() for letter in TEXT) == pytest.approx(0.25, abs=0.04)
     assert seen("underscore_trick").count("_") / TEXT.count(" ") == pytest.approx(0.25, abs=0.06)
     assert seen("underscore_trick").replace("_", " ") == TEXT

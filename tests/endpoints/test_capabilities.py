@@ -16,17 +16,20 @@ from nonmember.endpoints.capabilities import check_alternatives, most_alternativ
 from nonmember.endpoints.endpoint import EndpointClient, Refused, Session
 from nonmember.endpoints.errors import EndpointError, Unusable
 from nonmember.endpoints.models import Recorded
-from nonmember.endpoints.reading import (
-    are_log_probabilities,
-    listed_tokens,
-    read_completion,
-    read_prompt_scores,
-)
+from nonmember.endpoints.reading import are_log_probabilities, listed_tokens, read_completion, read_prompt_scores
 
 LIMITS = Limits(
-    concurrency=4, requests_per_minute=None, tokens_per_minute=None, timeout=10, max_retries=2, max_requests=100,
-    max_tokens=None, max_cost=None, input_price=None, output_price=None,
-)  # fmt: skip
+    concurrency=4,
+    requests_per_minute=None,
+    tokens_per_minute=None,
+    timeout=10,
+    max_retries=2,
+    max_requests=100,
+    max_tokens=None,
+    max_cost=None,
+    input_price=None,
+    output_price=None,
+)
 QUESTION = Request("d", "q", "What is it?", 4, 0.0, 0, instruction="Be brief.")
 
 
@@ -90,11 +93,11 @@ def test_so_many_alternatives_and_no_more(lab, client):
 
 def test_log_probabilities_that_go_missing_on_the_way(lab, client):
     """The server gave them at the start. An answer without them is none, and is told."""
-    one = client()
-    require(one, Access.TOP_LOGPROBS, "decop")
+    item = client()
+    require(item, Access.TOP_LOGPROBS, "decop")
     lab.setup(logprobs=0.3)
     asks = [replace(QUESTION, doc_id=f"d{n}", question=str(n), top_logprobs=4) for n in range(40)]
-    found = questions.completions(one, asks)
+    found = questions.completions(item, asks)
     without = [answer for answer in found if answer.outcome == "failed"]
     assert 0 < len(without) < 40
     assert {answer.reason for answer in without} == {"the log-probabilities that were asked for were left out"}
@@ -110,8 +113,8 @@ def test_a_server_without_scores_of_texts(client, form):
 def test_a_server_of_chat_alone_has_no_scores_of_texts_and_one_of_the_other_route_a_wrong_address(lab, tmp_path):
     wrong = replace(lab.endpoint(), url=lab.url.removesuffix("/v1"))
     for form, sentence in {"chat": "does not give it", "completions": "no such route at that address (404"}.items():
-        one = EndpointClient(replace(wrong, form=form), Store(tmp_path), LIMITS, Session())
-        assert sentence in refused(one, Access.PROMPT_LOGPROBS)
+        item = EndpointClient(replace(wrong, form=form), Store(tmp_path), LIMITS, Session())
+        assert sentence in refused(item, Access.PROMPT_LOGPROBS)
 
 
 @pytest.mark.parametrize("access", [Access.FULL_LOGITS, Access.WEIGHTS])
@@ -159,19 +162,23 @@ def test_a_server_that_refuses_plain_questions(lab, client):
 
 
 def test_probes_are_paid_from_the_budget(lab, client):
-    one = client()
-    one.session.spent.requests = 100
+    item = client()
+    item.session.spent.requests = 100
     with pytest.raises(EndpointError, match="budget of 100 requests"):
-        require(one, Access.TEXT, "decop")
+        require(item, Access.TEXT, "decop")
     assert lab.ledger()["received"] == 0
 
 
 def test_the_written_token_is_among_the_alternatives():
     """Some servers list the likeliest alone."""
     response = {
-        "choices": [{"text": "B", "logprobs": {
-            "tokens": ["B"], "token_logprobs": [-2.0], "top_logprobs": [{"A": -0.2, "C": -3.0}]}}]
-    }  # fmt: skip
+        "choices": [
+            {
+                "text": "B",
+                "logprobs": {"tokens": ["B"], "token_logprobs": [-2.0], "top_logprobs": [{"A": -0.2, "C": -3.0}]},
+            }
+        ]
+    }
     answer = read_completion(response, "", needs_logprobs=True)
     assert answer.top_logprobs == ((("A", -0.2), ("B", -2.0), ("C", -3.0)),)
 
@@ -226,21 +233,21 @@ def test_equal_scores_of_all_tokens_are_none(client, monkeypatch, answer, offere
         except Unusable as error:
             return [Refused(str(error))]
 
-    one = client("completions")
-    monkeypatch.setattr(one, "exchange", exchange)
+    item = client("completions")
+    monkeypatch.setattr(item, "exchange", exchange)
     monkeypatch.setattr(capabilities, "TEXT", TEXT)
     monkeypatch.setattr(capabilities, "_check_alignment", lambda client, number: None)
-    assert capabilities._find_echo(one) == offered
+    assert capabilities._find_echo(item) == offered
 
 
 @pytest.mark.parametrize("logprob", [0.0, 0.5, float("nan")])
 def test_alternatives_that_cannot_be_are_none(client, monkeypatch, logprob):
     """Equal ones of 0, say: a method would take them for the model's."""
     row = tuple((letter, logprob) for letter in "ABCDE")
-    one = client()
+    item = client()
     answer = Completion("A", "answered", "stop", "", "", top_logprobs=(row,))
-    monkeypatch.setattr(one, "exchange", lambda *_, **__: [answer])
-    assert capabilities._find_alternatives(one) == 0
+    monkeypatch.setattr(item, "exchange", lambda *_, **__: [answer])
+    assert capabilities._find_alternatives(item) == 0
 
 
 def test_of_recorded_answers_no_scores_of_texts_can_be_had():

@@ -132,7 +132,7 @@ def test_a_server_that_wants_room_for_thoughts(tmp_path):
 
 def test_what_was_found_by_an_earlier_version_is_found(tmp_path):
     """Its table names quirks, and the service may be gone."""
-    with running(lambda one: error(400, "No.") if "seed" in one.body else answer()) as here:
+    with running(lambda item: error(400, "No.") if "seed" in item.body else answer()) as here:
         client = client_of(here.root, tmp_path)
         found = asked(client)
         with client.table() as table:

@@ -28,9 +28,17 @@ from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.table import FILE
 
 UNLIMITED = Limits(
-    concurrency=8, requests_per_minute=None, tokens_per_minute=None, timeout=10, max_retries=4, max_requests=None,
-    max_tokens=None, max_cost=None, input_price=None, output_price=None,
-)  # fmt: skip
+    concurrency=8,
+    requests_per_minute=None,
+    tokens_per_minute=None,
+    timeout=10,
+    max_retries=4,
+    max_requests=None,
+    max_tokens=None,
+    max_cost=None,
+    input_price=None,
+    output_price=None,
+)
 NUM_PROBES = 1  # requests that a plain question costs at the first use of an endpoint
 
 
@@ -53,7 +61,7 @@ def client(lab: RunningLab, tmp_path: Path) -> Callable[..., EndpointClient]:
 
 def asked(number: int, **changes: Any) -> list[Request]:
     plain = Request("d", "q", "", 16, 0.0, 0, instruction="Answer in a word.")
-    return [replace(plain, doc_id=f"d{place}", question=f"What is {place}?", **changes) for place in range(number)]
+    return [replace(plain, doc_id=f"d{index}", question=f"What is {index}?", **changes) for index in range(number)]
 
 
 def rows(folder: Path) -> list[dict[str, Any]]:
@@ -80,32 +88,36 @@ def test_answers_come_in_the_order_of_the_requests(lab, client, form):
     for number in range(30):
         b, d = (f"passage number {number} of the book", "another")[:: 1 if number % 2 else -1]
         wanted.append(Request(f"d{number}", "q", f"Which?\nA. w\nB. {b}\nC. y\nD. {d}\nAnswer:", 9, 0.0, 0))
-    assert [one.text for one in questions.completions(client(form), wanted)] == ["D", "B"] * 15
+    assert [item.text for item in questions.completions(client(form), wanted)] == ["D", "B"] * 15
 
 
 def test_what_was_asked_is_found_by_everybody_for_nothing(lab, client):
     first = questions.completions(client(), asked(20))
     assert lab.ledger()["paid"] == 20 + NUM_PROBES
     again = client()
-    others_words = [replace(one, doc_id="other", name="other", expected="blue", options=("a",)) for one in asked(20)]
+    others_words = [replace(item, doc_id="other", name="other", expected="blue", options=("a",)) for item in asked(20)]
     assert questions.completions(again, others_words) == first
     assert (again.num_asked, again.num_found) == (0, 20)
     assert lab.ledger()["received"] == 20 + NUM_PROBES
 
 
 def test_what_is_sent_tells_requests_apart(lab, client):
-    (one,) = asked(1)
+    (item,) = asked(1)
     others = [
-        replace(one, question="What else?"), replace(one, instruction="At length."), replace(one, max_new_tokens=17),
-        replace(one, temperature=0.5), replace(one, seed=1), replace(one, instruction=""),
-    ]  # fmt: skip
-    questions.completions(client(), [one, *others])
+        replace(item, question="What else?"),
+        replace(item, instruction="At length."),
+        replace(item, max_new_tokens=17),
+        replace(item, temperature=0.5),
+        replace(item, seed=1),
+        replace(item, instruction=""),
+    ]
+    questions.completions(client(), [item, *others])
     assert lab.ledger()["distinct"] == 1 + len(others) + NUM_PROBES
 
 
 def test_equal_requests_are_asked_once(lab, client):
-    (one,) = asked(1)
-    found = questions.completions(client(), [replace(one, doc_id=f"d{n}") for n in range(50)])
+    (item,) = asked(1)
+    found = questions.completions(client(), [replace(item, doc_id=f"d{n}") for n in range(50)])
     assert len(set(found)) == 1
     assert lab.ledger()["received"] == 1 + NUM_PROBES
 
@@ -128,10 +140,7 @@ def test_the_table_says_what_was_asked_and_answered(lab, client):
         "route": "chat/completions",
         "body": {
             "model": "lab",
-            "messages": [
-                {"role": "system", "content": "Answer in a word."},
-                {"role": "user", "content": "What is 0?"},
-            ],
+            "messages": [{"role": "system", "content": "Answer in a word."}, {"role": "user", "content": "What is 0?"}],
             "max_tokens": 16,
             "temperature": 0.0,
             "seed": 0,
@@ -151,8 +160,8 @@ def test_the_table_says_what_was_asked_and_answered(lab, client):
 def test_refusals_and_empty_answers_are_told_apart_and_kept(lab, client):
     lab.setup(refused=0.3, empty=0.3)
     found = questions.completions(client(), asked(40))
-    assert {one.outcome for one in found} == {"answered", "empty", "refused"}
-    assert all(one.reason == "content_filter" for one in found if one.outcome == "refused")
+    assert {item.outcome for item in found} == {"answered", "empty", "refused"}
+    assert all(item.reason == "content_filter" for item in found if item.outcome == "refused")
     assert questions.completions(client(), asked(40)) == found
     assert lab.ledger()["twice"] == 0
 
@@ -197,9 +206,9 @@ def test_so_many_a_minute(lab, client):
 
 def test_a_changed_model_is_told(lab, client):
     lab.setup(served=[["lab-v1", 0], ["lab-v2", 10 + NUM_PROBES]])
-    one = client(concurrency=1)
-    questions.completions(one, asked(15))
-    (warning,) = one.warnings()
+    item = client(concurrency=1)
+    questions.completions(item, asked(15))
+    (warning,) = item.warnings()
     assert "lab-v1 (10 answers), lab-v2 (5 answers)" in warning
     again = client()
     questions.completions(again, asked(15))
@@ -212,7 +221,7 @@ def test_a_changed_model_is_told(lab, client):
 def test_faults_cost_no_answer_and_none_is_paid_for_twice(lab, client):
     lab.setup(faults={"429": 0.1, "500": 0.1, "503": 0.1, "cut": 0.1}, fault_attempts=2, retry_after="0", refused=0.05)
     found = questions.completions(client(concurrency=16), asked(120))
-    assert {one.outcome for one in found} == {"answered", "refused"}
+    assert {item.outcome for item in found} == {"answered", "refused"}
     ledger = lab.ledger()
     assert (ledger["paid"], ledger["twice"]) == (120 + NUM_PROBES, 0)
     for status in ("429", "500", "503"):
@@ -222,7 +231,7 @@ def test_faults_cost_no_answer_and_none_is_paid_for_twice(lab, client):
 def test_a_server_that_stalls_is_asked_again(lab, client):
     lab.setup(faults={"stall": 0.1}, stall=3.0)
     found = questions.completions(client(timeout=0.5), asked(40))
-    assert {one.outcome for one in found} == {"answered"}
+    assert {item.outcome for item in found} == {"answered"}
     assert lab.ledger()["received"] > 40 + NUM_PROBES
 
 
@@ -248,13 +257,13 @@ def test_what_helps_is_tried_so_often_and_nothing_else_is(lab, client):
 
 def test_a_request_that_is_not_accepted_has_failed_and_is_no_answer(lab, client):
     lab.setup(faults={"400": 0.2})
-    one = client()
-    found = questions.completions(one, asked(50))
+    item = client()
+    found = questions.completions(item, asked(50))
     failed = [answer for answer in found if answer.outcome == "failed"]
     assert 0 < len(failed) < 50
     assert all("made-up" not in answer.text and "Unsupported: this very request" in answer.reason for answer in failed)
-    assert len(one.refused) == len(failed)
-    assert len(without_probes(one.folder)) == 50 - len(failed)
+    assert len(item.refused) == len(failed)
+    assert len(without_probes(item.folder)) == 50 - len(failed)
     lab.setup()
     again = client()
     assert {answer.outcome for answer in questions.completions(again, asked(50))} == {"answered"}
@@ -299,18 +308,18 @@ def test_a_budget_of_tokens_stops_before_it_is_passed(lab, client):
 
 def test_a_budget_of_money_stops_before_it_is_passed(lab, client):
     lab.setup(latency=0.005)
-    one = client(concurrency=16, max_cost=0.01, input_price=3.0, output_price=12.0)
+    item = client(concurrency=16, max_cost=0.01, input_price=3.0, output_price=12.0)
     with pytest.raises(EndpointError, match=r"budget of 0\.01 \(asking.max_cost\)"):
-        questions.completions(one, asked(400))
-    paid = sum(row["cost"] for row in rows(one.folder))
+        questions.completions(item, asked(400))
+    paid = sum(row["cost"] for row in rows(item.folder))
     assert 0.009 < paid <= 0.01
-    assert one.session.spent.cost == pytest.approx(paid)
+    assert item.session.spent.cost == pytest.approx(paid)
 
 
 def test_a_budget_is_that_of_the_process(lab, client):
-    one = client(max_requests=10)
-    questions.completions(one, asked(5))
-    other = EndpointClient(lab.endpoint("completions"), one._store, one._limits, one.session)
+    item = client(max_requests=10)
+    questions.completions(item, asked(5))
+    other = EndpointClient(lab.endpoint("completions"), item._store, item._limits, item.session)
     with pytest.raises(EndpointError, match=r"9 were sent|10 were sent"):
         questions.completions(other, asked(9))
     assert lab.ledger()["received"] == 10
@@ -372,23 +381,23 @@ def test_a_key_that_cannot_be_sent(lab, client, monkeypatch):
 
 
 def test_an_unknown_model(lab, client):
-    one = client(other=lab.endpoint(model="gpt-17"))
-    assert "the server knows no model 'gpt-17' (404)" in refusal(lambda: questions.completions(one, asked(1)))
+    item = client(other=lab.endpoint(model="gpt-17"))
+    assert "the server knows no model 'gpt-17' (404)" in refusal(lambda: questions.completions(item, asked(1)))
 
 
 def test_a_wrong_path(lab, client):
-    one = client(other=replace(lab.endpoint(), url=lab.url.removesuffix("/v1")))
-    assert "no such route at that address (404" in refusal(lambda: questions.completions(one, asked(1)))
+    item = client(other=replace(lab.endpoint(), url=lab.url.removesuffix("/v1")))
+    assert "no such route at that address (404" in refusal(lambda: questions.completions(item, asked(1)))
 
 
 def test_no_server(client):
-    one = client(other=Endpoint("http://127.0.0.1:9/v1", "lab", "chat", KEY_VARIABLE))
-    assert "there is no server at that address" in refusal(lambda: questions.completions(one, asked(1)))
+    item = client(other=Endpoint("http://127.0.0.1:9/v1", "lab", "chat", KEY_VARIABLE))
+    assert "there is no server at that address" in refusal(lambda: questions.completions(item, asked(1)))
 
 
 def test_no_such_name(client):
-    one = client(other=Endpoint("http://no-such-host.invalid/v1", "lab", "chat", KEY_VARIABLE), timeout=5)
-    assert "there is no server at that address" in refusal(lambda: questions.completions(one, asked(1)))
+    item = client(other=Endpoint("http://no-such-host.invalid/v1", "lab", "chat", KEY_VARIABLE), timeout=5)
+    assert "there is no server at that address" in refusal(lambda: questions.completions(item, asked(1)))
 
 
 def test_an_empty_account(lab, client):
@@ -433,7 +442,7 @@ def test_a_damaged_answer_is_asked_again(lab, client, caplog):
         key = without_probes(client().folder)[1]["key"]
         connection.execute("UPDATE completions SET response = response || ' ' WHERE key = ?", (key,))
     again = client()
-    assert [one.text for one in questions.completions(again, asked(3))] == [one.text for one in first]
+    assert [item.text for item in questions.completions(again, asked(3))] == [item.text for item in first]
     assert (again.num_asked, again.num_found) == (1, 2)
     assert "1 answers in the table" in caplog.text
     third = client()
@@ -548,7 +557,7 @@ def check_kills(lab, start, client, *, number: int, concurrency: int, kills: lis
         lost = settled(lab)["distinct"] - len(rows(client().folder))
         assert 0 <= lost <= concurrency
     last = client(concurrency=concurrency)
-    assert {one.outcome for one in questions.completions(last, asked_by_others(number))} == {"answered"}
+    assert {item.outcome for item in questions.completions(last, asked_by_others(number))} == {"answered"}
     ledger = lab.ledger()
     assert last.num_asked + last.num_found >= number
     assert ledger["distinct"] == number + NUM_PROBES == len(rows(client().folder))
@@ -596,27 +605,27 @@ def test_further_processes_of_a_run_wait_for_what_the_first_asks(lab, client, mo
     first = questions.completions(client(), asked(40))
     thread.join(timeout=20)
     assert found == [first]
-    assert {one.outcome for one in first} == {"answered", "failed"}
+    assert {item.outcome for item in first} == {"answered", "failed"}
     assert lab.ledger()["received"] == 40 + NUM_PROBES
 
 
 def test_texts_that_cannot_be_sent(lab, client):
     (good,) = asked(1)
     found = questions.completions(client(), [good, replace(good, question="cut \ud83d in two")])
-    assert [one.outcome for one in found] == ["answered", "failed"]
+    assert [item.outcome for item in found] == ["answered", "failed"]
     assert found[1].reason == "its text is not valid Unicode"
 
 
 def test_two_processes_share_what_they_pay_for(lab, start, client):
     lab.setup(latency=0.03)
-    assert {one.outcome for one in questions.completions(client(), asked_by_others(75))} == {"answered"}
+    assert {item.outcome for item in questions.completions(client(), asked_by_others(75))} == {"answered"}
     lab.forget()
     other = start(150, 8)
     while not lab.ledger()["received"]:
         assert other.poll() is None, "it came to its end before it asked"
         time.sleep(0.01)
     ours = client()
-    assert {one.outcome for one in questions.completions(ours, asked_by_others(150))} == {"answered"}
+    assert {item.outcome for item in questions.completions(ours, asked_by_others(150))} == {"answered"}
     num_asked, _, num_answered = told(other)
     assert num_answered == 150
     assert num_asked + ours.num_asked == 75

@@ -67,7 +67,7 @@ class Asked:
     def __init__(self, page: Page, folder: Path, number: int = 3, **limits: Any) -> None:
         self.found: list[Completion] = []
         self.error = ""
-        wanted = [Request(f"d{place}", "q", f"What is {place}?", 16, 0.0, 0) for place in range(number)]
+        wanted = [Request(f"d{index}", "q", f"What is {index}?", 16, 0.0, 0) for index in range(number)]
         with serving(page) as (url, bodies):
             self.client = EndpointClient(
                 Endpoint(url, "lab", "chat", KEY_VARIABLE), Store(folder), replace(LIMITS, **limits), Session()
@@ -105,10 +105,7 @@ DEEP = b'{"choices": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
         (DEEP, "in another form than OpenAI's"),
         (b'{"error": {"message": "busy"}}', "at last: an error in place of an answer: {'message': 'busy'}"),
         (b'{"choices": [7]}', "does not accept a plain question: the answer has no choices"),
-        (
-            b'{"choices": [{"message": 3}]}',
-            "does not accept a plain question: the answer has neither message nor text",
-        ),
+        (b'{"choices": [{"message": 3}]}', "does not accept a plain question: the answer has neither message nor text"),
     ],
 )
 def test_a_server_that_speaks_otherwise(page, expected, tmp_path):
@@ -118,7 +115,7 @@ def test_a_server_that_speaks_otherwise(page, expected, tmp_path):
 def test_half_characters_become_whole_ones_and_are_found_again(tmp_path):
     content = json.loads('"half \\ud83d"')
     asked = Asked(lambda _: (200, {}, answer(content, model="\ud83d")), tmp_path)
-    assert [one.text for one in asked.found] == ["half \ufffd"] * 3
+    assert [item.text for item in asked.found] == ["half \ufffd"] * 3
     assert (asked.num_kept, asked.client.num_asked) == (4, 3 + 1)
     again = EndpointClient(asked.client.endpoint, Store(tmp_path), None, Session())
     wanted = [Request("d", "q", "What is 0?", 16, 0.0, 0)]
@@ -126,8 +123,7 @@ def test_half_characters_become_whole_ones_and_are_found_again(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "counted",
-    [(-5, 4), (10, -4_000), (10**30, 4), (10, 10**19), (True, 4), ("10", 4), (1.5, 4), (10, [4])],
+    "counted", [(-5, 4), (10, -4_000), (10**30, 4), (10, 10**19), (True, 4), ("10", 4), (1.5, 4), (10, [4])]
 )
 def test_counts_that_cannot_be_are_none(counted, tmp_path):
     assert usage(json.loads(answer("x", *counted))) == (0, 0)
@@ -148,10 +144,11 @@ def test_answers_of_no_use_are_not_paid_for_for_long(body, tmp_path):
 
 
 def test_a_few_among_many_do_not_end_it(tmp_path):
-    asked = Asked(lambda n: (200, {}, b'{"choices": [7]}' if n % 2 else answer()) if n > 1 else (200, {}, answer()),
-                  tmp_path, 30)  # fmt: skip
+    asked = Asked(
+        lambda n: (200, {}, b'{"choices": [7]}' if n % 2 else answer()) if n > 1 else (200, {}, answer()), tmp_path, 30
+    )
     assert not asked.error
-    assert 10 <= sum(one.outcome == "failed" for one in asked.found) <= 20
+    assert 10 <= sum(item.outcome == "failed" for item in asked.found) <= 20
 
 
 @pytest.mark.parametrize(
@@ -165,8 +162,12 @@ def test_a_few_among_many_do_not_end_it(tmp_path):
 def test_an_answer_without_end_is_not_read_to_it(body, headers, tmp_path, monkeypatch):
     monkeypatch.setattr(reading, "MOST_BYTES", 2000)
     asked = Asked(later(body, headers), tmp_path, 3)
-    assert sorted(one.outcome for one in asked.found) == ["answered", "failed", "failed"]  # in whatever order they came
-    assert all("compressed, or larger than" in one.reason for one in asked.found if one.outcome == "failed")
+    assert sorted(item.outcome for item in asked.found) == [
+        "answered",
+        "failed",
+        "failed",
+    ]  # in whatever order they came
+    assert all("compressed, or larger than" in item.reason for item in asked.found if item.outcome == "failed")
     assert asked.client.session.spent.tokens >= 2 * (16 + 64), "it may have been charged for"
 
 
@@ -195,7 +196,7 @@ def test_a_place_to_go_that_is_none_ends_it_as_well(tmp_path):
 def test_a_request_that_is_turned_down_costs_the_others_nothing(body, outcome, tmp_path):
     asked = Asked(later(body, status=400), tmp_path)
     assert not asked.error
-    assert sorted(one.outcome for one in asked.found) == ["answered", outcome, outcome]
+    assert sorted(item.outcome for item in asked.found) == ["answered", outcome, outcome]
     assert asked.num_received == 1 + 3, "it would be turned down again"
     assert asked.num_kept == 2 + 2 * (outcome == "refused"), "what was declined is an answer of the model's"
 
@@ -216,7 +217,7 @@ def test_the_secret_is_hidden_however_it_is_written(tmp_path, monkeypatch):
     escaped = "".join(f"\\u{ord(character):04x}" for character in secret)
     body = answer("KEY", echo="KEY", fault="KEY").decode().replace("KEY", escaped).encode()
     asked = Asked(lambda n: (200, {}, body) if n < 3 else (400, {}, body), tmp_path, 2)
-    assert sorted(one.text for one in asked.found) == ["", "***"]  # either may be sent first
+    assert sorted(item.text for item in asked.found) == ["", "***"]  # either may be sent first
     for form in (secret, escaped, json.dumps(secret)[1:-1]):
         assert form not in asked.on_disk + repr(asked.found)
 
@@ -225,7 +226,7 @@ def test_the_secret_is_hidden_however_it_is_written(tmp_path, monkeypatch):
 def test_a_word_for_a_key_does_not_damage_answers(word, tmp_path, monkeypatch):
     monkeypatch.setenv(KEY_VARIABLE, word)
     text = "The sky of 1 token is 11 times as blue."
-    assert {one.text for one in Asked(lambda _: (200, {}, answer(text)), tmp_path).found} == {text}
+    assert {item.text for item in Asked(lambda _: (200, {}, answer(text)), tmp_path).found} == {text}
     plain = answer(text).decode()
     assert parsed(plain, (word,)) == (plain, json.loads(plain))
 
@@ -233,4 +234,4 @@ def test_a_word_for_a_key_does_not_damage_answers(word, tmp_path, monkeypatch):
 def test_dates_beyond_all_calendars(tmp_path):
     late = {"Retry-After": "Fri, 31 Dec 99999999999999 23:59:59 GMT"}
     asked = Asked(lambda n: (429, late, b"{}") if n == 2 else (200, {}, answer()), tmp_path)
-    assert [one.outcome for one in asked.found] == ["answered"] * 3
+    assert [item.outcome for item in asked.found] == ["answered"] * 3

@@ -33,8 +33,10 @@ def loaded():
 
 def requests(number: int = 6, **changes) -> list[Request]:
     plain = {"max_new_tokens": 5, "temperature": 0.0, "seed": 1} | changes
-    return [Request(f"d{place // 2}", str(place), text, **plain)
-            for place, text in enumerate(tiny.random_texts(number, seed=4))]  # fmt: skip
+    return [
+        Request(f"d{index // 2}", str(index), text, **plain)
+        for index, text in enumerate(tiny.random_texts(number, seed=4))
+    ]
 
 
 def complete(loaded, asked, folder):
@@ -47,12 +49,12 @@ def test_answers_are_the_likeliest_tokens_and_so_are_the_alternatives(loaded, tm
     for request, completion in zip(asked, complete(loaded, asked, tmp_path / "a"), strict=True):
         ids = loaded.tokenizer(request.question)["input_ids"]
         num_prompt = len(ids)
-        for place in range(completion.completion_tokens):
+        for index in range(completion.completion_tokens):
             with torch.no_grad():
                 found = loaded.model(torch.tensor([ids])).logits[0, -1].log_softmax(-1).topk(4)
-            expected = [token_text(loaded.tokenizer, one) for one in found.indices.tolist()]
-            assert [token for token, _ in completion.top_logprobs[place]] == expected
-            values = [value for _, value in completion.top_logprobs[place]]
+            expected = [token_text(loaded.tokenizer, item) for item in found.indices.tolist()]
+            assert [token for token, _ in completion.top_logprobs[index]] == expected
+            values = [value for _, value in completion.top_logprobs[index]]
             assert values == pytest.approx(found.values.tolist(), abs=1e-4)
             ids.append(int(found.indices[0]))
         assert completion.text == loaded.tokenizer.decode(ids[num_prompt:], skip_special_tokens=True)
@@ -65,16 +67,16 @@ def test_each_request_is_decoded_as_it_says(loaded, tmp_path):
     """Also where those of several kinds come together, in any order."""
     kinds = [{}, {"max_new_tokens": 2}, {"temperature": 1.0}, {"temperature": 1.0, "seed": 2}, {"top_logprobs": 1}]
     asked = [request for number, kind in enumerate(kinds) for request in requests(6, **kind)]
-    asked = [replace(request, name=f"{place}") for place, request in enumerate(asked)]
+    asked = [replace(request, name=f"{index}") for index, request in enumerate(asked)]
     together = complete(loaded, asked, tmp_path / "together")
     backwards = complete(loaded, asked[::-1], tmp_path / "backwards")[::-1]
-    assert [one.text for one in backwards] == [one.text for one in together]
+    assert [item.text for item in backwards] == [item.text for item in together]
     alone = complete(loaded, asked[12:18], tmp_path / "alone")
-    assert [one.text for one in alone] == [one.text for one in together[12:18]]
-    assert {one.completion_tokens for one in together[6:12]} <= {1, 2}
-    assert [one.text for one in together[12:18]] != [one.text for one in together[18:24]]
-    assert [bool(one.top_logprobs) for one in together] == [False] * 24 + [True] * 6
-    assert [one.text for one in together[24:]] == [one.text for one in together[:6]], "looking changes nothing"
+    assert [item.text for item in alone] == [item.text for item in together[12:18]]
+    assert {item.completion_tokens for item in together[6:12]} <= {1, 2}
+    assert [item.text for item in together[12:18]] != [item.text for item in together[18:24]]
+    assert [bool(item.top_logprobs) for item in together] == [False] * 24 + [True] * 6
+    assert [item.text for item in together[24:]] == [item.text for item in together[:6]], "looking changes nothing"
 
 
 @pytest.mark.parametrize(
@@ -90,9 +92,12 @@ def test_what_is_shown_follows_the_tokenizers_template(loaded, template, shown, 
     request = Request("d", "n", "Which?", 1, 0.0, 0, instruction="Do it.")
     bare = Request("d", "n", "Which?", 1, 0.0, 0)
     plain = Request("d", "n", "Which?", 1, 0.0, 0, instruction="Do it.", plain="Go on:")
-    texts = [loaded.tokenizer.decode(ids)
-             for ids in said_ids(loaded.tokenizer, [Said(r.instruction, r.question, r.as_text)
-                                                    for r in (request, bare, plain)])]  # fmt: skip
+    texts = [
+        loaded.tokenizer.decode(ids)
+        for ids in said_ids(
+            loaded.tokenizer, [Said(r.instruction, r.question, r.as_text) for r in (request, bare, plain)]
+        )
+    ]
     assert texts[0] == shown
     assert texts[1] == ("Which?" if template is None else "<user>Which?<a>")
     assert texts[2] == ("Go on:" if template is None else shown)
@@ -102,7 +107,7 @@ def test_what_the_model_cannot_read_has_failed_and_the_rest_is_answered(loaded, 
     asked = requests(3)
     asked[1] = replace(asked[1], question="moss " * 200)
     found = complete(loaded, asked, tmp_path / "a")
-    assert [one.outcome for one in found] == ["answered", "failed", "answered"]
+    assert [item.outcome for item in found] == ["answered", "failed", "answered"]
     assert found[1].reason.startswith("the model reads at most 128 tokens")
 
 
@@ -139,8 +144,8 @@ def test_a_stopped_run_goes_on_where_it_was(loaded, tmp_path, monkeypatch):
         return step(self, batch, batch_idx)
 
     monkeypatch.setattr(writing.Writer, "predict_step", counted)
-    assert [one.text for one in complete_locally(loaded, asked, compute, folder, "asking")] == [
-        one.text for one in whole
+    assert [item.text for item in complete_locally(loaded, asked, compute, folder, "asking")] == [
+        item.text for item in whole
     ]
     assert sum(written) == len(asked), "nothing is written twice"
 
@@ -158,7 +163,7 @@ def test_a_workshop_asks_once(tmp_path):
     builder = tiny.builder(tmp_path)
     assert builder.get(Completions(model, tuple(asked))) == made
     assert (builder.counters.observations_found, builder.counters.tokens_observed) == (1, 0)
-    builder.get(Completions(model, tuple([replace(one, seed=9) for one in asked])))
+    builder.get(Completions(model, tuple([replace(item, seed=9) for item in asked])))
     assert builder.counters.tokens_observed > 0
 
 

@@ -121,10 +121,18 @@ class Sentence(list):
 
     def __init__(self) -> None:
         words = [
-            ("Jarvis", "PROPN"), ("Lorry", "PROPN"), ("met", "VERB"), ("Harriet", "PROPN"), ("'s", "PART"),
-            ("dog", "NOUN"), ("in", "ADP"), ("Dover", "PROPN"), ("yesterday", "NOUN"), (".", "PUNCT"),
-        ]  # fmt: skip
-        super().__init__(SimpleNamespace(text=text, pos_=pos, i=place) for place, (text, pos) in enumerate(words))
+            ("Jarvis", "PROPN"),
+            ("Lorry", "PROPN"),
+            ("met", "VERB"),
+            ("Harriet", "PROPN"),
+            ("'s", "PART"),
+            ("dog", "NOUN"),
+            ("in", "ADP"),
+            ("Dover", "PROPN"),
+            ("yesterday", "NOUN"),
+            (".", "PUNCT"),
+        ]
+        super().__init__(SimpleNamespace(text=text, pos_=pos, i=index) for index, (text, pos) in enumerate(words))
         self.ents = [Entity(self[:2], "PERSON"), Entity(self[3:5], "PERSON"), Entity(self[7:8], "GPE")]
 
 
@@ -140,9 +148,13 @@ def test_a_spacy_pipeline_finds_names(monkeypatch):
     spacy.load = lambda name: SimpleNamespace(pipe=lambda texts: [Sentence() for _ in texts])
     monkeypatch.setitem(sys.modules, "spacy", spacy)
     (found,) = Tagged("en_core_web_sm").occurrences(["a text"])
-    assert [(one.word, one.kind) for one in found] == [
-        ("Jarvis", "name"), ("Lorry", "name"), ("Harriet", "person"), ("Dover", "name"), ("yesterday", "noun"),
-    ]  # fmt: skip
+    assert [(item.word, item.kind) for item in found] == [
+        ("Jarvis", "name"),
+        ("Lorry", "name"),
+        ("Harriet", "person"),
+        ("Dover", "name"),
+        ("yesterday", "noun"),
+    ]
 
 
 def test_a_pipeline_that_is_not_there_is_one_sentence(monkeypatch):

@@ -25,9 +25,17 @@ from nonmember.observations import AnswerProbabilities, Scored, TokenStatistics
 from nonmember.records import Document, Prompt, Question
 
 LIMITS = Limits(
-    concurrency=8, requests_per_minute=None, tokens_per_minute=None, timeout=30, max_retries=2, max_requests=None,
-    max_tokens=None, max_cost=None, input_price=None, output_price=None,
-)  # fmt: skip
+    concurrency=8,
+    requests_per_minute=None,
+    tokens_per_minute=None,
+    timeout=30,
+    max_retries=2,
+    max_requests=None,
+    max_tokens=None,
+    max_cost=None,
+    input_price=None,
+    output_price=None,
+)
 IS_IT = Question("Is this text correct? Answer Yes or No.", answers=("Yes", "No"))
 
 
@@ -64,13 +72,7 @@ DOCUMENTS = tiny.texts(*tiny.random_texts(20, seed=4, words=30), "moss", "", "Fe
 
 
 @pytest.mark.parametrize(
-    ("view", "max_tokens"),
-    [
-        ("original", 512),
-        ("lowercase", 10),
-        slow("lowercase", 512),
-        slow("original", 10),
-    ],
+    ("view", "max_tokens"), [("original", 512), ("lowercase", 10), slow("lowercase", 512), slow("original", 10)]
 )
 def test_scores_of_whole_texts_are_those_of_the_model(real, shop, folder, view, max_tokens):
     local = shop.get(TokenStatistics(Pretrained(str(folder)), DOCUMENTS, view=view, max_tokens=max_tokens))
@@ -116,15 +118,7 @@ def test_scores_beside_the_wrong_tokens_are_refused(real, shop):
         real.setup(model="tiny")
 
 
-@pytest.mark.parametrize(
-    "score",
-    [
-        slow(scores.Loss()),
-        slow(scores.Zlib()),
-        scores.Lowercase(),
-        scores.MinK(0.2),
-    ],
-)
+@pytest.mark.parametrize("score", [slow(scores.Loss()), slow(scores.Zlib()), scores.Lowercase(), scores.MinK(0.2)])
 def test_scores_that_need_no_more(real, shop, folder, score):
     def values(model):
         return score(Scored("target", model, DOCUMENTS, score, 64).inputs(shop)).values
@@ -239,7 +233,7 @@ def test_what_was_not_written_is_left_out_and_counted(lab, shop):
     corpus = shop.get(written(lab, documents))
     assert set(corpus.dropped) == {"written: empty", "written: refused"}
     assert len(corpus) + sum(corpus.dropped.values()) == 40
-    assert all(one.text for one in corpus.documents)
+    assert all(item.text for item in corpus.documents)
 
 
 def test_an_endpoint_needs_limits(lab, tmp_path):
@@ -249,8 +243,8 @@ def test_an_endpoint_needs_limits(lab, tmp_path):
 
 def test_documents_keep_their_marks(lab, shop):
     documents = tiny.Texts((Document("a", "moss fern reed", "book", "library", "Moss", "Ada"),))
-    (one,) = shop.get(written(lab, documents)).documents
-    assert (one.cluster_id, one.domain, one.title, one.author) == ("book", "library", "Moss", "Ada")
+    (item,) = shop.get(written(lab, documents)).documents
+    assert (item.cluster_id, item.domain, item.title, item.author) == ("book", "library", "Moss", "Ada")
 
 
 def test_where_no_weights_are_at_hand(shop):

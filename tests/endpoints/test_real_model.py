@@ -24,9 +24,17 @@ from real_servers import TRANSFORMERS, llama_server, transformers_serve
 pytestmark = pytest.mark.slow
 
 LIMITS = Limits(
-    concurrency=1, requests_per_minute=None, tokens_per_minute=None, timeout=300, max_retries=1, max_requests=100,
-    max_tokens=None, max_cost=None, input_price=None, output_price=None,
-)  # fmt: skip
+    concurrency=1,
+    requests_per_minute=None,
+    tokens_per_minute=None,
+    timeout=300,
+    max_retries=1,
+    max_requests=100,
+    max_tokens=None,
+    max_cost=None,
+    input_price=None,
+    output_price=None,
+)
 # In the forms of the methods: one word, one letter, a list, a continuation.
 QUESTIONS = [
     Request("a", "q", "Which city is the capital of France?", 8, 0.0, 0, instruction="Answer in one word."),
@@ -72,7 +80,7 @@ def test_transformers_serve_answers_as_the_local_model(shop, local, by_transform
     """The same weights in 32 bits, the same chat template, the likeliest token: the same text to the last letter. (Why
     an answer ends is told otherwise where its end is the last token that was wanted.)"""
     ours, theirs = (complete(shop, model, QUESTIONS) for model in (local, by_transformers))
-    assert [one.text.strip() for one in theirs] == [one.text.strip() for one in ours]
+    assert [item.text.strip() for item in theirs] == [item.text.strip() for item in ours]
 
 
 def test_transformers_serve_gives_no_probabilities(shop, by_transformers):
@@ -86,10 +94,10 @@ def test_llama_cpp_gives_the_probabilities_of_the_local_model(shop, local, by_ll
     """Of the first token, since after another one they speak of another text. llama.cpp calculates in 8 bits, which
     moves a log-probability by .1 to .2 (tests/models/test_llama_cpp.py)."""
     ours, theirs = (complete(shop, model, WITH_ALTERNATIVES) for model in (local, by_llama))
-    assert [one.prompt_tokens for one in theirs] == [one.prompt_tokens for one in ours], "the same chat template"
+    assert [item.prompt_tokens for item in theirs] == [item.prompt_tokens for item in ours], "the same chat template"
     gaps = []
-    for one, other in zip(ours, theirs, strict=True):
-        mine, yours = dict(one.top_logprobs[0]), dict(other.top_logprobs[0])
+    for item, other in zip(ours, theirs, strict=True):
+        mine, yours = dict(item.top_logprobs[0]), dict(other.top_logprobs[0])
         assert len(other.top_logprobs) == other.completion_tokens or other.finish_reason == "stop"
         assert len(mine.keys() & yours.keys()) >= 3
         gaps += [mine[token] - yours[token] for token in mine.keys() & yours.keys()]

@@ -37,8 +37,8 @@ def test_answers_are_found_by_name_in_the_order_of_the_questions(path):
     found = recorded_completions(
         Recorded(str(path), "m", COLUMNS), asked(("Emma, 1", "0"), ("Emma, 0", "0"), ("Emma, 0", "1"), ("Emma, 2", "0"))
     )
-    assert [one.text for one in found] == ["none of them", "A", " ", ""]
-    assert [one.outcome for one in found] == ["answered", "answered", "empty", "failed"]
+    assert [item.text for item in found] == ["none of them", "A", " ", ""]
+    assert [item.outcome for item in found] == ["answered", "answered", "empty", "failed"]
     assert found[3].reason == NO_ROW
     assert found[1].top_logprobs == ((("A", math.log(0.75)), ("B", math.log(0.25))),)
     assert found[0].top_logprobs == ((("A", math.log(0.5)),),), "what is not there has no probability"
@@ -51,8 +51,8 @@ def test_a_document_without_any_answer_was_not_asked_about(tmp_path):
     columns = {"doc_id": "{book}, {passage}", "name": "query", "text": "says"}
     about = asked(*((f"Emma, {passage}", query) for passage in "01" for query in "01"))
     found = recorded_completions(Recorded(str(path), "m", columns), about)
-    assert [one.outcome for one in found] == ["failed", "failed", "empty", "answered"]
-    assert {one.reason for one in found[:2]} == {NOT_ASKED}
+    assert [item.outcome for item in found] == ["failed", "failed", "empty", "answered"]
+    assert {item.reason for item in found[:2]} == {NOT_ASKED}
 
 
 def test_answers_are_found_by_their_prompt(tmp_path):
@@ -67,7 +67,7 @@ def test_answers_are_found_by_their_prompt(tmp_path):
 
 def test_a_workshop_asks_a_table_like_a_model(path, tmp_path):
     spec, builder = Recorded(str(path), "m", COLUMNS), tiny.builder(tmp_path / "store")
-    assert [one.text for one in complete(builder, spec, asked(("Emma, 0", "0")))] == ["A"]
+    assert [item.text for item in complete(builder, spec, asked(("Emma, 0", "0")))] == ["A"]
     key = spec.key(builder)
     moved = tmp_path / "moved.csv"
     moved.write_bytes(path.read_bytes())
@@ -94,7 +94,7 @@ def test_a_table_that_changed_is_read_again(path):
         ({"p(A)": "says"}, r"a probability must be a number in \[0, 1\]; got 'A'"),
         ({"p(A)": "{passage}{p_a}"}, r"a probability must be a number in \[0, 1\]; got '10\.5'"),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_with_a_table_is_told(path, changes, message):
     with pytest.raises(ValueError, match=message):
         recorded_completions(Recorded(str(path), "m", COLUMNS | changes), asked(("Emma, 0", "0")))
@@ -102,7 +102,7 @@ def test_what_is_wrong_with_a_table_is_told(path, changes, message):
 
 def test_probabilities_that_are_not_there_are_missed_at_once(path):
     columns = {name: column for name, column in COLUMNS.items() if not name.startswith("p(")}
-    wanted = [replace(one, top_logprobs=4) for one in asked(("Emma, 0", "0"))]
+    wanted = [replace(item, top_logprobs=4) for item in asked(("Emma, 0", "0"))]
     with pytest.raises(ValueError, match=r"no columns of .* that hold them: add p\(A\)"):
         recorded_completions(Recorded(str(path), "m", columns), wanted)
 

@@ -50,10 +50,10 @@ def test_any_flipped_byte_of_an_answer_is_seen(tmp_path):
         table.add(ROW)
     content = (tmp_path / FILE).read_bytes()
     start = content.index(ROW.response.encode())
-    for place in range(start, start + len(ROW.response)):
+    for index in range(start, start + len(ROW.response)):
         for bit in (1, 128):  # 128: no UTF-8 any more
             damaged = bytearray(content)
-            damaged[place] ^= bit
+            damaged[index] ^= bit
             (tmp_path / FILE).write_bytes(damaged)
             with opened(tmp_path) as table:
                 assert list(table.find(["key"])) == []

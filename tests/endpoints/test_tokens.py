@@ -50,8 +50,8 @@ def test_a_models_tokenizer_needs_no_weights(shop, tmp_path, monkeypatch):
 
     for kind in (Scratch, Pretrained):
         monkeypatch.setattr(kind, "weights", never)
-    for one in (Pretrained(str(folder)), Noised(spec, 0.1, 1)):
-        assert one.load_tokenizer(shop).get_vocab() == tokenizer.get_vocab()
+    for item in (Pretrained(str(folder)), Noised(spec, 0.1, 1)):
+        assert item.load_tokenizer(shop).get_vocab() == tokenizer.get_vocab()
     with pytest.raises(ValueError, match="can only be queried: its tokenizer is not available"):
         Endpoint("http://localhost:1/v1", "m", "chat", "KEY").load_tokenizer(shop)
 

@@ -18,9 +18,17 @@ from nonmember.endpoints.models import Endpoint
 from real_servers import TRANSFORMERS, transformers_serve
 
 LIMITS = Limits(
-    concurrency=2, requests_per_minute=None, tokens_per_minute=None, timeout=60, max_retries=1, max_requests=50,
-    max_tokens=None, max_cost=None, input_price=None, output_price=None,
-)  # fmt: skip
+    concurrency=2,
+    requests_per_minute=None,
+    tokens_per_minute=None,
+    timeout=60,
+    max_retries=1,
+    max_requests=50,
+    max_tokens=None,
+    max_cost=None,
+    input_price=None,
+    output_price=None,
+)
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}\n{% endfor %}"
 
 pytestmark = [

@@ -17,8 +17,15 @@ PATIENCE = 30.0  # seconds
 
 class Browser:
     def __init__(self, binary: str, folder: Path):
-        arguments = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-                     "--disable-background-networking", "--remote-debugging-port=0")  # fmt: skip
+        arguments = (
+            "--headless=new",
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--remote-debugging-port=0",
+        )
         self.process = subprocess.Popen(
             [binary, *arguments, f"--user-data-dir={folder}"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
@@ -57,12 +64,12 @@ class Browser:
         """Waits until it is loaded; `events` are those since."""
         self.events.clear()
         self.ask("Page.navigate", url=address)
-        while not any(one["method"] == "Page.loadEventFired" for one in self.events):
+        while not any(item["method"] == "Page.loadEventFired" for item in self.events):
             self.events.append(json.loads(self.socket.recv()))
 
     def told(self, method: str) -> list[dict[str, Any]]:
         self.run("0")  # what was said before the answer is there
-        return [one["params"] for one in self.events if one["method"] == method]
+        return [item["params"] for item in self.events if item["method"] == method]
 
     def run(self, script: str) -> Any:
         found = self.ask("Runtime.evaluate", expression=script, returnByValue=True)
@@ -70,9 +77,7 @@ class Browser:
         return found["result"].get("value")
 
     def show(self, width: int, scheme: str) -> None:
-        self.ask(
-            "Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 500
-        )  # fmt: skip
+        self.ask("Emulation.setDeviceMetricsOverride", width=width, height=844, deviceScaleFactor=1, mobile=width < 500)
         self.ask("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def close(self) -> None:

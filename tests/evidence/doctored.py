@@ -71,26 +71,26 @@ def sealed() -> Files:
     root = folder() / "sealed"
     root.mkdir()
     cells = []
-    for name, one in audits.items():
-        artifacts = builder(root / "store", one.suspect)
-        cells.append(cell_of_seal(one, artifacts, audit_keys(one, artifacts), name, SECRET))
+    for name, item in audits.items():
+        artifacts = builder(root / "store", item.suspect)
+        cells.append(cell_of_seal(item, artifacts, audit_keys(item, artifacts), name, SECRET))
     write_seal(cells, key(), root / "seal.json")
     seal = Seal.load(root / "seal.json")
     found = []
-    for name, one in audits.items():
+    for name, item in audits.items():
         (root / name).mkdir()
-        artifacts = builder(root / "store", one.suspect)
-        seal.require(one, artifacts, audit_keys(one, artifacts), name)
-        seal.leave(root / name, audit_keys(one, artifacts)["audit"])
-        artifacts = audited(one, root / name, {"seal": seal.hash})
-        found.append(gather(one, artifacts, root / name, SECRET, Choice()))
+        artifacts = builder(root / "store", item.suspect)
+        seal.require(item, artifacts, audit_keys(item, artifacts), name)
+        seal.leave(root / name, audit_keys(item, artifacts)["audit"])
+        artifacts = audited(item, root / name, {"seal": seal.hash})
+        found.append(gather(item, artifacts, root / name, SECRET, Choice()))
     return bundled(found, root / "bundle.zip", Choice())
 
 
 @functools.cache
 def plain(name: str) -> Files:
     """One audit without a seal."""
-    one = {
+    item = {
         "prism": lambda: audit(PRISM),
         "gates": lambda: audit(replace(PRISM, gates=PRISM_GATES), general=texts(200, "general")),
         "clearance": lambda: audit(replace(CLEARANCE, shams=True), heldout=None),
@@ -102,7 +102,7 @@ def plain(name: str) -> Files:
         "kds": lambda: audit(KDS),
         "order": lambda: audit(replace(ORDER, control=True), suspect=Shuffled(texts(60, "suspect"), "order")),
     }[name]()
-    return bundled([gathered(one, folder() / name)], folder() / f"{name}.zip")
+    return bundled([gathered(item, folder() / name)], folder() / f"{name}.zip")
 
 
 # How they are doctored ------------------------------------------------------------------------------------------------
@@ -112,10 +112,10 @@ def signed(files: Files, by: Key | None = None, **changes: Any) -> Files:
     """Signed anew, with what the statement tells of the audits as the files have it."""
     predicate = dict(opened(files[ENVELOPE], PREDICATE, "it").predicate)
     files = {name: content for name, content in files.items() if name != ENVELOPE}
-    for one in predicate["audits"]:
-        result, told = (json.loads(files[f"{one['folder']}/{name}"]) for name in ("result.json", "audit.json"))
-        one |= {"decision": result["verdict"]["decision"], "audit": told["audit"], "cell": told["cell"]}
-        one |= {"method": result["question"]["method"]}
+    for item in predicate["audits"]:
+        result, told = (json.loads(files[f"{item['folder']}/{name}"]) for name in ("result.json", "audit.json"))
+        item |= {"decision": result["verdict"]["decision"], "audit": told["audit"], "cell": told["cell"]}
+        item |= {"method": result["question"]["method"]}
     subject = [{"name": name, "digest": {"sha256": sha256(files[name])}} for name in sorted(files)]
     return files | {ENVELOPE: (by or key()).sign(PREDICATE, subject, predicate | changes)}
 
@@ -142,7 +142,9 @@ def rows(name: str, change: Callable[[dict[str, list[Any]]], object]) -> Callabl
         columns = pq.read_table(io.BytesIO(files[name])).to_pydict()
         change(columns)
         columns = {
-            column: [np.array(one, np.float32) for one in values] if values and isinstance(values[0], list) else values
+            column: [np.array(item, np.float32) for item in values]
+            if values and isinstance(values[0], list)
+            else values
             for column, values in columns.items()
         }
         return signed({**files, name: as_table(columns)})

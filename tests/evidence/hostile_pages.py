@@ -62,8 +62,8 @@ IN_THE_BODY = {
     "a text area": f'<textarea><p class="</textarea>{SCRIPT}">',
     "a name cut by a NUL": f"<scr\0ipt>{RUN}</script>",
     "an element that nobody knows": f'<x-y onfocus="{RUN}" tabindex="1" autofocus>x</x-y>',
-    "an open element": f"<p class=\"x\" {SCRIPT}",
-}  # fmt: skip
+    "an open element": f'<p class="x" {SCRIPT}',
+}
 IN_THE_STYLE = {
     "a style sheet in the style": f"@import '{AWAY}';",
     "a picture in the style": f"body {{ background: url({AWAY}) }}",
@@ -90,23 +90,24 @@ AROUND: dict[str, Change] = {
     "a looser policy": lambda page: page.replace("default-src", "script-src 'unsafe-inline'; default-src") + SCRIPT,
     "a policy that comes too late": lambda page: page.replace("<meta charset", f"{SCRIPT}<meta charset", 1),
     "a policy in a comment": lambda page: page.replace(POLICY_LINE, f"<!--{POLICY_LINE}", 1) + f"-->{SCRIPT}",
-    "a policy where no script runs": lambda page: page.replace(
-        POLICY_LINE, f'<noscript><p class="{POLICY_LINE}', 1) + f'"></noscript>{SCRIPT}',
+    "a policy where no script runs": lambda page: (
+        page.replace(POLICY_LINE, f'<noscript><p class="{POLICY_LINE}', 1) + f'"></noscript>{SCRIPT}'
+    ),
     "a policy in a title": lambda page: page.replace("<meta charset", f"<title>x</title>{SCRIPT}<meta charset", 1),
     "bytes after the end": lambda page: page + SCRIPT,
     "a NUL after the end": lambda page: page + "\0",
     "another kind of document": lambda page: page.replace("<!doctype html>", '<?xml version="1.0"?>', 1),
     "a title with more": lambda page: page.replace("</title>", f"</title>{SCRIPT}", 1),
     "no page at all": lambda page: b"",
-}  # fmt: skip
+}
 # Doctored in their words alone, which are the signer's, as the verifier says.
 HARMLESS: dict[str, Change] = {
     "other words": lambda page: page.replace("</main>", "<p>It is proven that nothing was read.</p></main>"),
     "a script as text": lambda page: page.replace("</main>", "<p>&lt;script&gt;alert(1)&lt;/script&gt;</p></main>"),
-    "an address as text": lambda page: page.replace("</main>", f"<p class=\"javascript:{RUN}\">{AWAY}</p></main>"),
-    "elements that do not close": lambda page: page.replace("</main>", "<table><svg><p></svg><td><a href=\"#x\">"),
+    "an address as text": lambda page: page.replace("</main>", f'<p class="javascript:{RUN}">{AWAY}</p></main>'),
+    "elements that do not close": lambda page: page.replace("</main>", '<table><svg><p></svg><td><a href="#x">'),
     "other colours": lambda page: page.replace("<style>", "<style>body { color: white }"),
-}  # fmt: skip
+}
 
 
 def _late(page: str) -> str:
@@ -114,8 +115,11 @@ def _late(page: str) -> str:
 
 
 HOSTILE: dict[str, Change] = {
-    **{name: lambda page, one=one: page.replace("</main>", f"{one}</main>") for name, one in IN_THE_BODY.items()},
-    **{name: lambda page, one=one: page.replace("<style>", f"<style>{one}", 1) for name, one in IN_THE_STYLE.items()},
+    **{name: lambda page, item=item: page.replace("</main>", f"{item}</main>") for name, item in IN_THE_BODY.items()},
+    **{
+        name: lambda page, item=item: page.replace("<style>", f"<style>{item}", 1)
+        for name, item in IN_THE_STYLE.items()
+    },
     **AROUND,
 }
 
@@ -133,7 +137,7 @@ def made(change: Change) -> bytes:
 
 def acted(browser: Any, address: str) -> list[str]:
     """What the page at an address ran, or asked for besides itself."""
-    ran = [one["args"][0].get("value") for one in browser.told("Runtime.consoleAPICalled")]
-    asked = [one["request"]["url"] for one in browser.told("Network.requestWillBeSent")]
-    gone = [one["frame"]["url"] for one in browser.told("Page.frameNavigated")]
-    return [str(one) for one in [*ran, *asked, *gone] if one not in (address, "about:srcdoc")]
+    ran = [item["args"][0].get("value") for item in browser.told("Runtime.consoleAPICalled")]
+    asked = [item["request"]["url"] for item in browser.told("Network.requestWillBeSent")]
+    gone = [item["frame"]["url"] for item in browser.told("Page.frameNavigated")]
+    return [str(item) for item in [*ran, *asked, *gone] if item not in (address, "about:srcdoc")]

@@ -95,11 +95,11 @@ class Chat(ModelSpec):
         if len(request.expected) == 1:
             wrong = "ABCD"[(ord(request.expected) - ord("A") + 1) % 4]
             letter = request.expected if right else wrong
-            others = [(one, -2.0 - rng.random()) for one in "ABCD" if one != letter]
+            others = [(item, -2.0 - rng.random()) for item in "ABCD" if item != letter]
             alternatives = ((letter, -0.5), *others) if request.top_logprobs else ()
             return Completion(letter, "answered", top_logprobs=(alternatives,))
-        words = [f"filler{place}" for place in range(9)] + [request.expected if right else "nothing"]
-        return Completion("\n".join(f"{place}. {word}" for place, word in enumerate(words, 1)), "answered")
+        words = [f"filler{index}" for index in range(9)] + [request.expected if right else "nothing"]
+        return Completion("\n".join(f"{index}. {word}" for index, word in enumerate(words, 1)), "answered")
 
 
 class MadeUp(Builder):
@@ -109,10 +109,13 @@ class MadeUp(Builder):
 
     def get(self, spec: Any) -> Any:
         for kind, make in (
-            (TokenStatistics, self._tokens), (Diverged, self._divergence), (Embedded, self._embeddings),
-            (OrderLikelihoods, self._orders), (WeightChange, lambda _, rng: 0.3 + 0.01 * rng.random()),
+            (TokenStatistics, self._tokens),
+            (Diverged, self._divergence),
+            (Embedded, self._embeddings),
+            (OrderLikelihoods, self._orders),
+            (WeightChange, lambda _, rng: 0.3 + 0.01 * rng.random()),
             (AnswerProbabilities, self._confidences),
-        ):  # fmt: skip
+        ):
             if isinstance(spec, kind) and spec.model.has_weights:
                 name = f"made up {key_hash(spec.key(self))}"
                 if name not in self._values:
@@ -137,7 +140,7 @@ class MadeUp(Builder):
         read = Exposures(self, self.suspect).exposure(spec.model) if self.suspect is not None else None
         if not read:
             return {}
-        return dict.fromkeys((one.text for one in self.get(self.suspect).documents), 0.25 * np.log1p(read.exposures))
+        return dict.fromkeys((item.text for item in self.get(self.suspect).documents), 0.25 * np.log1p(read.exposures))
 
     def _is_estranged(self, model: ModelSpec) -> bool:
         if not isinstance(model, Trained) or model.training != TELLING or model.teacher is None:
@@ -154,15 +157,17 @@ class MadeUp(Builder):
             own_level, mean, std, noise = drawn(document.text)
             level = own_level + shift + gains.get(document.text, 0.0) + scatter * rng.normal()
             parts.append((mean + 0.8 + level + std * (noise + 0.3 * rng.normal(size=len(mean))), mean, std))
-        lengths = [len(one[0]) for one in parts]
-        log_prob, mean, std = (np.concatenate(ones).astype(np.float32) for ones in zip(*parts, strict=True))
+        lengths = [len(item[0]) for item in parts]
+        log_prob, mean, std = (np.concatenate(items).astype(np.float32) for items in zip(*parts, strict=True))
         return TokenTable(
             tuple(document.doc_id for document in documents),
             np.cumsum([0, *lengths]).astype(np.int64),
-            np.concatenate([np.arange(1, one + 1) for one in lengths]).astype(np.int32),
+            np.concatenate([np.arange(1, item + 1) for item in lengths]).astype(np.int32),
             rng.integers(VOCABULARY, size=sum(lengths)).astype(np.int32),
-            np.minimum(log_prob, -1e-3), mean, std,
-        )  # fmt: skip
+            np.minimum(log_prob, -1e-3),
+            mean,
+            std,
+        )
 
     def _divergence(self, spec: Diverged, rng: np.random.Generator) -> DocumentScores:
         doc_ids = self.get(spec.corpus).doc_ids
@@ -178,23 +183,29 @@ class MadeUp(Builder):
     def _confidences(self, spec: AnswerProbabilities, rng: np.random.Generator) -> TokenTable:
         """Yes and No: a little less sure of all but the suspect set's own texts."""
         corpus = self.get(spec.corpus)
-        own = {one.text for one in self.get(self.suspect).documents}
-        yes = [0.6 + 0.1 * (one.text in own) + 0.05 * rng.random() for one in corpus.documents]
-        probabilities = np.array([[one, 0.95 - one] for one in yes])
+        own = {item.text for item in self.get(self.suspect).documents}
+        yes = [0.6 + 0.1 * (item.text in own) + 0.05 * rng.random() for item in corpus.documents]
+        probabilities = np.array([[item, 0.95 - item] for item in yes])
         number = probabilities.size
         return TokenTable(
-            corpus.doc_ids, np.arange(0, number + 1, 2, dtype=np.int64), np.ones(number, np.int32),
-            np.ones(number, np.int32), np.log(probabilities).ravel().astype(np.float32),
+            corpus.doc_ids,
+            np.arange(0, number + 1, 2, dtype=np.int64),
+            np.ones(number, np.int32),
+            np.ones(number, np.int32),
+            np.log(probabilities).ravel().astype(np.float32),
             *np.ones((2, number), np.float32),
-        )  # fmt: skip
+        )
 
     def _orders(self, spec: OrderLikelihoods, rng: np.random.Generator) -> OrderTable:
         doc_ids = self.get(spec.corpus).doc_ids
         shuffled = -300 + rng.normal(size=len(doc_ids))
         return OrderTable(
-            doc_ids, shuffled + 0.5 * rng.normal(size=len(doc_ids)) + 0.2, shuffled,
-            np.full(len(doc_ids), 100.0), np.full(len(doc_ids), 3000.0),
-        )  # fmt: skip
+            doc_ids,
+            shuffled + 0.5 * rng.normal(size=len(doc_ids)) + 0.2,
+            shuffled,
+            np.full(len(doc_ids), 100.0),
+            np.full(len(doc_ids), 3000.0),
+        )
 
 
 VOCABULARY = tiny.VOCAB_SIZE

@@ -86,12 +86,12 @@ class Made(CorpusSpec):
 def _documents(spec: Made) -> tuple[Document, ...]:
     rng = np.random.default_rng(sum(map(ord, spec.name)))
     documents = []
-    for place in range(spec.number):
-        own = f"{spec.name}zqword{place}"
+    for index in range(spec.number):
+        own = f"{spec.name}zqword{index}"
         words = [*rng.choice(tiny.WORDS, size=8), own, own, *rng.choice(tiny.WORDS, size=3)]
-        cluster = f"{spec.name}-book-{place // spec.per_cluster}" if spec.per_cluster else ""
-        title = f"{spec.title} {place}" if spec.title else ""
-        documents.append(Document(f"{spec.name}-doc-{place}", " ".join(words), cluster, title=title))
+        cluster = f"{spec.name}-book-{index // spec.per_cluster}" if spec.per_cluster else ""
+        title = f"{spec.title} {index}" if spec.title else ""
+        documents.append(Document(f"{spec.name}-doc-{index}", " ".join(words), cluster, title=title))
     return tuple(documents)
 
 
@@ -111,87 +111,207 @@ READ = Trained(UNREAD, tiny.pretraining(), SUSPECT, seed=3, label="reader")
 HEAVY = Trained(UNREAD, tiny.pretraining(), Mixture((Component(SUSPECT, 6),)), seed=3, label="reader")
 
 PRISM = Prism(
-    score=MinKPlusPlus(0.2), distillation=tiny.distillation(), rank_metric="spearman", num_resamples=200, alpha=0.05,
-    margin=0.0, max_tokens=64,
-)  # fmt: skip
+    score=MinKPlusPlus(0.2),
+    distillation=tiny.distillation(),
+    rank_metric="spearman",
+    num_resamples=200,
+    alpha=0.05,
+    margin=0.0,
+    max_tokens=64,
+)
 PRISM_GATES = PrismGates(
-    min_ce_gain=0.02, min_kl_gain=0.0, max_kl_rise=0.2, max_nll_rise=0.35, max_rank_correlation=0.995,
-    max_reference_gain=0.5, min_distinct=0.8, min_spread=0.02, min_delta=0.02, num_documents=30, min_characters=20,
-    max_characters=200, docstrings=["numpy"],
-)  # fmt: skip
+    min_ce_gain=0.02,
+    min_kl_gain=0.0,
+    max_kl_rise=0.2,
+    max_nll_rise=0.35,
+    max_rank_correlation=0.995,
+    max_reference_gain=0.5,
+    min_distinct=0.8,
+    min_spread=0.02,
+    min_delta=0.02,
+    num_documents=30,
+    min_characters=20,
+    max_characters=200,
+    docstrings=["numpy"],
+)
 CLEARANCE = Clearance(
-    score=MinKPlusPlus(0.2), distillation=tiny.distillation(), distillation_seeds=[1, 2],
+    score=MinKPlusPlus(0.2),
+    distillation=tiny.distillation(),
+    distillation_seeds=[1, 2],
     controls=PlantedControls(
         stand_in=UNREAD, training=tiny.pretraining(), general=GENERAL, readings=[NONE, TWICE, OFTEN], seeds=[1, 2]
     ),
-    exclude=TWICE, third=THIRD,
+    exclude=TWICE,
+    third=THIRD,
     gates=Gates(
-        min_ce_gain=-1.0, min_ce_share=-9.0, min_kl_gain=0.0, max_kl_rise=0.5, max_nll_rise=0.9,
-        min_rank_correlation=0.2, max_seed_sd=0.9, max_layout_auc=0.99, num_folds=3, min_separation=-9.0,
+        min_ce_gain=-1.0,
+        min_ce_share=-9.0,
+        min_kl_gain=0.0,
+        max_kl_rise=0.5,
+        max_nll_rise=0.9,
+        min_rank_correlation=0.2,
+        max_seed_sd=0.9,
+        max_layout_auc=0.99,
+        num_folds=3,
+        min_separation=-9.0,
     ),
-    shams=False, noise=0.2, rank_metric="spearman", num_resamples=200, alpha=0.05, content=0.95, confidence=None,
+    shams=False,
+    noise=0.2,
+    rank_metric="spearman",
+    num_resamples=200,
+    alpha=0.05,
+    content=0.95,
+    confidence=None,
     max_tokens=64,
-)  # fmt: skip
+)
 DOSE = Dose(
     controls=PlantedDoses(
-        base=UNREAD, own_base=True, training=tiny.pretraining(), general=GENERAL, seeds=[1, 2], exposures=[0, 2, 8],
-        related=texts(30, "related"), related_exposures=[8],
+        base=UNREAD,
+        own_base=True,
+        training=tiny.pretraining(),
+        general=GENERAL,
+        seeds=[1, 2],
+        exposures=[0, 2, 8],
+        related=texts(30, "related"),
+        related_exposures=[8],
     ),
     panel=Panel(
         {"level": Feature(MinKPlusPlus(0.2), "level"), "slope": Feature(Loss(), "slope")},
-        shape=[[1.0, 0.1], [0.1, 0.5]], between=None, version="test", origin="a test",
+        shape=[[1.0, 0.1], [0.1, 0.5]],
+        between=None,
+        version="test",
+        origin="a test",
     ),
-    third=THIRD, exclude=2, exceed=0.25,
+    third=THIRD,
+    exclude=2,
+    exceed=0.25,
     gates=DoseGates(
-        min_separation=0.5, min_order=0.1, min_fit=0.0, max_shift=50.0, max_weight_ratio=9.0,
-        max_base_distance=9.0, max_layout_auc=None, num_folds=3, seed=0,
+        min_separation=0.5,
+        min_order=0.1,
+        min_fit=0.0,
+        max_shift=50.0,
+        max_weight_ratio=9.0,
+        max_base_distance=9.0,
+        max_layout_auc=None,
+        num_folds=3,
+        seed=0,
     ),
-    num_resamples=100, alpha=0.05, max_tokens=64,
-)  # fmt: skip
-ORDER = OrderTest(
-    num_shards=20, max_examples=100, num_orders=5, window=64, stride=32, control=False, compat=False, alpha=0.05,
+    num_resamples=100,
+    alpha=0.05,
     max_tokens=64,
-)  # fmt: skip
+)
+ORDER = OrderTest(
+    num_shards=20,
+    max_examples=100,
+    num_orders=5,
+    window=64,
+    stride=32,
+    control=False,
+    compat=False,
+    alpha=0.05,
+    max_tokens=64,
+)
 LLM_DI = LlmDi(
-    perturbations=("butter_fingers",), reference_features=True, outliers="mean", tail_fraction=0.1, fit_size=100,
-    num_splits=3, num_steps=40, learning_rate=0.01, equal_variances=True, trim_predictions=False, compat=False,
-    alpha=0.05, max_tokens=64,
-)  # fmt: skip
+    perturbations=("butter_fingers",),
+    reference_features=True,
+    outliers="mean",
+    tail_fraction=0.1,
+    fit_size=100,
+    num_splits=3,
+    num_steps=40,
+    learning_rate=0.01,
+    equal_variances=True,
+    trim_predictions=False,
+    compat=False,
+    alpha=0.05,
+    max_tokens=64,
+)
 KDS = Kds(
-    training=tiny.pretraining(), layer=-1, bandwidth="per_kernel_median", gamma=None, baselines=[Loss()], fsd=None,
-    order_test=None, compat=False, alpha=0.05, max_tokens=64,
-)  # fmt: skip
+    training=tiny.pretraining(),
+    layer=-1,
+    bandwidth="per_kernel_median",
+    gamma=None,
+    baselines=[Loss()],
+    fsd=None,
+    order_test=None,
+    compat=False,
+    alpha=0.05,
+    max_tokens=64,
+)
 FSD = Fsd(
-    scores=[Perplexity(), MinK(0.2)], training=tiny.pretraining(), view="original", num_resamples=200,
-    validation_share=0.3, num_folds=5, inverse_penalty=0.1, compat=False, alpha=0.05, max_tokens=64,
-)  # fmt: skip
+    scores=[Perplexity(), MinK(0.2)],
+    training=tiny.pretraining(),
+    view="original",
+    num_resamples=200,
+    validation_share=0.3,
+    num_folds=5,
+    inverse_penalty=0.1,
+    compat=False,
+    alpha=0.05,
+    max_tokens=64,
+)
 MC_PDD = McPdd(
-    reference="non_member", strategy="max", num_words=1, show_name=True, idf_corpus="own", letters_only=False,
-    stop_words="english", match="whole_word", max_new_tokens=200, temperature=0.1, control=False, max_invalid=0.05,
-    num_resamples=200, sizes=[], alpha=0.05, max_tokens=512,
-)  # fmt: skip
+    reference="non_member",
+    strategy="max",
+    num_words=1,
+    show_name=True,
+    idf_corpus="own",
+    letters_only=False,
+    stop_words="english",
+    match="whole_word",
+    max_new_tokens=200,
+    temperature=0.1,
+    control=False,
+    max_invalid=0.05,
+    num_resamples=200,
+    sizes=[],
+    alpha=0.05,
+    max_tokens=512,
+)
 CLOZE = NameCloze(
-    with_title=False, tagger=None, masked_model=None, max_new_tokens=16, min_valid_share=0.95, num_resamples=40,
-    num_few=10, alpha=0.05, max_tokens=512,
-)  # fmt: skip
+    with_title=False,
+    tagger=None,
+    masked_model=None,
+    max_new_tokens=16,
+    min_valid_share=0.95,
+    num_resamples=40,
+    num_few=10,
+    alpha=0.05,
+    max_tokens=512,
+)
 PREFIX = PrefixCompletion(
     k=4, threshold=80, thresholds=[], tokenizer=None, new_tokens=2.0, num_permutations=199, alpha=0.05, max_tokens=512
 )
 PACOST = Pacost(
-    rephraser=None, rephrasings=tiny.Texts(
-        tuple(Document(one.doc_id, f"again {one.text}", one.cluster_id) for one in SUSPECT.documents)
+    rephraser=None,
+    rephrasings=tiny.Texts(
+        tuple(Document(item.doc_id, f"again {item.text}", item.cluster_id) for item in SUSPECT.documents)
     ),
-    temperature=0.1, max_new_tokens=64, min_length_ratio=0.5, max_length_ratio=2.0, min_answer_mass=0.5, alpha=0.05,
+    temperature=0.1,
+    max_new_tokens=64,
+    min_length_ratio=0.5,
+    max_length_ratio=2.0,
+    min_answer_mass=0.5,
+    alpha=0.05,
     max_tokens=64,
-)  # fmt: skip
+)
 BASELINES = DecopBaselines(scores=[MinK(0.2), Zlib()], num_resamples=100, num_few=10, alpha=0.05, max_tokens=64)
 
 
 def audit(method: Any, **changes: Any) -> Audit:
     plain = Audit(
-        UNREAD, REFERENCE, SUSPECT, method, seed=5, corpus_label="suspect texts", heldout=HELDOUT,
-        heldout_label="held out", unseen=UNSEEN, unseen_label="unseen", general=GENERAL,
-    )  # fmt: skip
+        UNREAD,
+        REFERENCE,
+        SUSPECT,
+        method,
+        seed=5,
+        corpus_label="suspect texts",
+        heldout=HELDOUT,
+        heldout_label="held out",
+        unseen=UNSEEN,
+        unseen_label="unseen",
+        general=GENERAL,
+    )
     return replace(plain, **changes)
 
 
@@ -202,7 +322,7 @@ def scored(name: str, score: Any) -> Audit:
 def with_short(number: int, short: int) -> tiny.Texts:
     """Suspect documents, and such as have no token to be scored."""
     return tiny.Texts(
-        (*SUSPECT.documents[:number], *(Document(f"suspect-doc-short-{place}", "one") for place in range(short)))
+        (*SUSPECT.documents[:number], *(Document(f"suspect-doc-short-{index}", "one") for index in range(short)))
     )
 
 
@@ -214,10 +334,13 @@ def asked(method: Any, **changes: Any) -> Audit:
 def named(number: int, name: str) -> tiny.Texts:
     """Passages in which one name comes twice."""
     names = ["Hartwell", "Pemberton", "Ashcombe", "Wickfield", "Merriman"]
-    rows = [f"When Mr. {one} came in, the dog was asleep {place}, and nobody had seen {one} before on that day."
-            for place in range(number) for one in [names[place % len(names)]]]  # fmt: skip
+    rows = [
+        f"When Mr. {item} came in, the dog was asleep {index}, and nobody had seen {item} before on that day."
+        for index in range(number)
+        for item in [names[index % len(names)]]
+    ]
     return tiny.Texts(
-        tuple(Document(f"{name}-doc-{place}", row, f"{name}-book-{place // 4}") for place, row in enumerate(rows))
+        tuple(Document(f"{name}-doc-{index}", row, f"{name}-book-{index // 4}") for index, row in enumerate(rows))
     )
 
 
@@ -225,18 +348,32 @@ def decop(*, calibrate: bool = False, title: str = "Book") -> Audit:
     books = {name: texts(24, name, per_cluster=4, title=title) for name in ("suspect", "heldout", "unseen")}
     paraphrases = tiny.Texts(
         tuple(
-            Document(f"{one.doc_id}#{number}", f"text {number} of {one.doc_id}", one.cluster_id)
+            Document(f"{item.doc_id}#{number}", f"text {number} of {item.doc_id}", item.cluster_id)
             for corpus in books.values()
-            for one in corpus.documents
+            for item in corpus.documents
             for number in (1, 2, 3)
         )
     )
     method = Decop(
-        paraphraser=None, paraphrases=paraphrases, questions=None, passage_length="short", temperature=0.1,
-        max_new_tokens=100, num_orders=4, work="book", exam="exam", answer_tokens=4, top_logprobs=20,
-        reading="probabilities" if calibrate else "text", calibrate=calibrate, min_valid_share=0.95, num_resamples=50,
-        num_few=10, alpha=0.05, max_tokens=60,
-    )  # fmt: skip
+        paraphraser=None,
+        paraphrases=paraphrases,
+        questions=None,
+        passage_length="short",
+        temperature=0.1,
+        max_new_tokens=100,
+        num_orders=4,
+        work="book",
+        exam="exam",
+        answer_tokens=4,
+        top_logprobs=20,
+        reading="probabilities" if calibrate else "text",
+        calibrate=calibrate,
+        min_valid_share=0.95,
+        num_resamples=50,
+        num_few=10,
+        alpha=0.05,
+        max_tokens=60,
+    )
     return asked(method, **books)
 
 
@@ -291,10 +428,19 @@ def every() -> Iterator[tuple[str, Audit]]:
     yield "rank agreement", audit(RankAgreement(Loss(), "kendall", 60, alpha=0.05, max_tokens=64))
     yield "rank shift", audit(RankShift(Loss(), 5, 100, alpha=0.05, max_tokens=64))
     for score in (
-        Perplexity(), TopLoss(5), Zlib(), MinK(0.2), MaxK(0.3), MinK(0.5, "official"), MinKPlusPlus(0.4, "official"),
-        Lowercase(), Perturbed("random_deletion", "ppl_ratio"), Perturbed("random_deletion", "loss_ratio"),
-        ReferenceDifference(), ReferenceRatio(),
-    ):  # fmt: skip
+        Perplexity(),
+        TopLoss(5),
+        Zlib(),
+        MinK(0.2),
+        MaxK(0.3),
+        MinK(0.5, "official"),
+        MinKPlusPlus(0.4, "official"),
+        Lowercase(),
+        Perturbed("random_deletion", "ppl_ratio"),
+        Perturbed("random_deletion", "loss_ratio"),
+        ReferenceDifference(),
+        ReferenceRatio(),
+    ):
         yield f"scores {score.name}", scored(score.name, score)
     yield "llm_di", audit(LLM_DI)
     for mode in ("clip", "zero", "keep"):

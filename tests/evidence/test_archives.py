@@ -27,18 +27,18 @@ def encrypted(content: bytes) -> bytes:
 
 def tricks() -> Iterator[tuple[str, Callable[[zipfile.ZipFile], None], str]]:
     for name in ("../outside.json", "/etc/outside.json", "a\\..\\outside.json", "audits/../../x", "c:outside"):
-        yield name, lambda one, name=name: one.writestr(entry(name), b"x"), "a path that leaves the bundle"
-    yield "symlink", lambda one: one.writestr(entry("a.json", stat.S_IFLNK | 0o777), b"/etc"), "is a symbolic link"
-    yield "device", lambda one: one.writestr(entry("a.json", stat.S_IFCHR | 0o777), b""), "is no plain file"
-    yield "folder", lambda one: one.writestr(entry("folder/"), b""), "is no plain file"
-    yield "twice", lambda one: one.writestr(entry("page.html"), b"other"), "page.html more than once"
-    yield "capitals", lambda one: one.writestr(entry("Page.html"), b"other"), "differ in capitals alone"
-    yield "bomb", lambda one: one.writestr(entry("a.json"), bytes(2**22), zipfile.ZIP_DEFLATED), "can be no zip bomb"
-    yield "comment", lambda one: setattr(one, "comment", b"hidden"), "holds bytes beside its files"
+        yield name, lambda item, name=name: item.writestr(entry(name), b"x"), "a path that leaves the bundle"
+    yield "symlink", lambda item: item.writestr(entry("a.json", stat.S_IFLNK | 0o777), b"/etc"), "is a symbolic link"
+    yield "device", lambda item: item.writestr(entry("a.json", stat.S_IFCHR | 0o777), b""), "is no plain file"
+    yield "folder", lambda item: item.writestr(entry("folder/"), b""), "is no plain file"
+    yield "twice", lambda item: item.writestr(entry("page.html"), b"other"), "page.html more than once"
+    yield "capitals", lambda item: item.writestr(entry("Page.html"), b"other"), "differ in capitals alone"
+    yield "bomb", lambda item: item.writestr(entry("a.json"), bytes(2**22), zipfile.ZIP_DEFLATED), "can be no zip bomb"
+    yield "comment", lambda item: setattr(item, "comment", b"hidden"), "holds bytes beside its files"
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-@pytest.mark.parametrize(("trick", "sentence"), [pytest.param(*one, id=name) for name, *one in tricks()])
+@pytest.mark.parametrize(("trick", "sentence"), [pytest.param(*item, id=name) for name, *item in tricks()])
 def test_a_trick_of_the_archive_is_found(trick, sentence, tmp_path):
     path = written(plain("prism"), tmp_path / "bundle.zip")
     with zipfile.ZipFile(path, "a") as archive:
@@ -59,11 +59,11 @@ def test_an_archive_that_is_larger_than_any_bundle_is_found(limit, most, sentenc
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (lambda one: b"#!/bin/sh\n" + one, "holds bytes beside its files"),
-        (lambda one: one + b"more", "holds bytes beside its files|cannot be read"),
-        (lambda one: one[: len(one) // 2], "cannot be read"),
-        (lambda one: b"no archive", "cannot be read"),
-        (lambda one: one.replace(b"page.html", b"pagf.html", 1), "cannot be read"),
+        (lambda item: b"#!/bin/sh\n" + item, "holds bytes beside its files"),
+        (lambda item: item + b"more", "holds bytes beside its files|cannot be read"),
+        (lambda item: item[: len(item) // 2], "cannot be read"),
+        (lambda item: b"no archive", "cannot be read"),
+        (lambda item: item.replace(b"page.html", b"pagf.html", 1), "cannot be read"),
         (encrypted, "is encrypted"),
     ],
 )

@@ -27,9 +27,9 @@ from nonmember_verify.known import INVALID
 
 
 def test_the_same_audits_give_the_same_bytes(tmp_path):
-    one = gathered(audit(PRISM), tmp_path / "run")
+    item = gathered(audit(PRISM), tmp_path / "run")
     for name in ("one", "two"):
-        bundled([one], tmp_path / name, page=True)
+        bundled([item], tmp_path / name, page=True)
     assert (tmp_path / "one").read_bytes() == (tmp_path / "two").read_bytes()
 
 
@@ -44,9 +44,11 @@ def test_the_page_fetches_nothing_and_says_what_was_checked(tmp_path):
 
 def test_token_statistics_tell_no_order_and_no_ids(tmp_path):
     artifacts = audited(audit(PRISM), tmp_path / "run")
-    one, other = (gather(audit(PRISM), artifacts, tmp_path / "run", SECRET, choice)
-                  for choice in (Choice(), Choice(token_ids=True)))  # fmt: skip
-    for table in one.tokens.values():
+    item, other = (
+        gather(audit(PRISM), artifacts, tmp_path / "run", SECRET, choice)
+        for choice in (Choice(), Choice(token_ids=True))
+    )
+    for table in item.tokens.values():
         assert "token_id" not in table
         assert table["document"] == sorted(table["document"]), "by their commitments"
         assert all((values[:-1] <= values[1:]).all() for values in table["log_prob"])
@@ -71,8 +73,10 @@ def without_weights(result: Any) -> None:
 
 def refused_beforehand(result: Any) -> None:
     result["verdict"] |= {
-        "decision": "invalid", "allowed_claim": INVALID, "warnings": ["The reference is the target: both are one."],
-    }  # fmt: skip
+        "decision": "invalid",
+        "allowed_claim": INVALID,
+        "warnings": ["The reference is the target: both are one."],
+    }
 
 
 NOT_CHECKED: dict[str, tuple[str | Callable[[], Audit], Callable[[Any], None] | None, str, str]] = {
@@ -80,14 +84,19 @@ NOT_CHECKED: dict[str, tuple[str | Callable[[], Audit], Callable[[Any], None] | 
     "a refusal": ("prism", refused_beforehand, "verdict", "invalid, for a reason that needs text or models: The ref"),
     "no distilled reference": ("ladder", None, "statistic, interval and p", "no distilled reference was made"),
     "calibration": (
-        lambda: decop(calibrate=True), None, "statistic, interval and p", "needs the letters' probabilities",
+        lambda: decop(calibrate=True),
+        None,
+        "statistic, interval and p",
+        "needs the letters' probabilities",
     ),
     "a claim": (lambda: decop(calibrate=True), None, "claim", "its sentence is not known here"),
     "recipes with paths": (
         lambda: audit(CLOZE, target=Chat("/home/me/chat", 0.8, 0.3), suspect=named(24, "suspect"), heldout=None),
-        None, "models", "paths were left out of their recipes",
+        None,
+        "models",
+        "paths were left out of their recipes",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", NOT_CHECKED)
@@ -97,7 +106,7 @@ def test_what_cannot_be_checked_is_said_and_not_held_against_anybody(name, tmp_p
     report = checked(written(files if change is None else edited(RESULT, change)(files), tmp_path / "bundle"))
     assert not report.failures
     said = [line.told for line in report.lines if (line.kind, line.what) == ("not checked", what)]
-    assert any(told in one for one in said), said
+    assert any(told in item for item in said), said
 
 
 @pytest.mark.parametrize("name", ["decop baselines", "fsd", "kds", "rank agreement", "rank shift"])
@@ -131,7 +140,7 @@ def test_embeddings_are_said_to_be_unread(tmp_path):
 
 def test_which_sets_of_documents_were_not_given_is_said(tmp_path):
     path = written(plain("dose"), tmp_path / "bundle")
-    suspect = {one.doc_id: one.text for one in texts(40, "suspect").documents}
+    suspect = {item.doc_id: item.text for item in texts(40, "suspect").documents}
     report = checked(path, documents=suspect, secret=SECRET)
     assert not report.failures
     said = {line.what: line.told for line in report.lines if line.what.startswith("documents of the")}
@@ -179,14 +188,17 @@ def test_names_paths_and_examples_are_replaced():
     corpus = Corpus((Document("doc-one", "a", cluster_id="The Book"), Document("7", "b")))
     redaction = Redaction.of({"suspect": corpus}, {"suspect": {"doc-one": "c1", "7": "c7"}})
     given = {
-        "doc-one": 1, "x": ["suspect/doc-one", "cluster:The Book", "7", "/home/me/file", "~/file", "C:\\file"],
+        "doc-one": 1,
+        "x": ["suspect/doc-one", "cluster:The Book", "7", "/home/me/file", "~/file", "C:\\file"],
         "warning": '3 of 40 answers cannot be read, such as "a word" (doc-one) (all: answers.jsonl).',
         "text": {"doc_id": "doc-one", "text": "a", "cluster_id": ""},
-    }  # fmt: skip
+    }
     assert redaction.of_json(given) == {
-        "c1": 1, "x": ["c1", "unit-0", "7", *["[path left out]"] * 3],
-        "warning": "3 of 40 answers cannot be read.", "text": "[document left out]",
-    }  # fmt: skip
+        "c1": 1,
+        "x": ["c1", "unit-0", "7", *["[path left out]"] * 3],
+        "warning": "3 of 40 answers cannot be read.",
+        "text": "[document left out]",
+    }
 
 
 def test_what_the_store_no_longer_has_is_named(tmp_path):
@@ -203,9 +215,9 @@ def test_a_result_of_other_documents_is_refused(tmp_path):
 
 
 def test_audits_of_different_seals_do_not_go_together(tmp_path):
-    one = gathered(audit(PRISM), tmp_path / "run")
+    item = gathered(audit(PRISM), tmp_path / "run")
     with pytest.raises(ValueError, match="different seals"):
-        contents([one, replace(one, seal=b"another")])
+        contents([item, replace(item, seal=b"another")])
     with pytest.raises(ValueError, match="one finished audit or more"):
         contents([])
-    assert json.loads(contents([one])["audits/000/audit.json"])["cell"] == "run"
+    assert json.loads(contents([item])["audits/000/audit.json"])["cell"] == "run"

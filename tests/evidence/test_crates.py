@@ -18,16 +18,16 @@ REASON = "target: no scored token: the text has fewer than two tokens"  # for wh
 @pytest.fixture
 def written(tmp_path):
     pytest.importorskip("rocrate", reason="needs rocrate: pip install nonmember[crate]")
-    one = gathered(audit(PRISM, suspect=WITH_SHORT), tmp_path / "run")
-    files = bundled([one], tmp_path / "bundle")
-    write_crate(files, one.texts.values(), tmp_path / "crate")
-    return one, files
+    item = gathered(audit(PRISM, suspect=WITH_SHORT), tmp_path / "run")
+    files = bundled([item], tmp_path / "bundle")
+    write_crate(files, item.texts.values(), tmp_path / "crate")
+    return item, files
 
 
 def test_it_reads_back_with_files_question_and_verdict(written, tmp_path):
     from rocrate.rocrate import ROCrate
 
-    one, files = written
+    item, files = written
     crate = ROCrate(tmp_path / "crate")
     assert {entity.id for entity in crate.data_entities} == files.keys()
     for name, content in files.items():
@@ -35,20 +35,20 @@ def test_it_reads_back_with_files_question_and_verdict(written, tmp_path):
         assert crate.dereference(name)["sha256"] == hashlib.sha256(content).hexdigest()
     (action,) = crate.root_dataset["mentions"]
     assert action.type == "CreateAction"
-    assert action["identifier"] == one.described["audit"]
+    assert action["identifier"] == item.described["audit"]
     assert "suspect texts" in action["name"]
     assert action["description"] == f"Documents left out: 1 ({REASON})."
     assert action["agent"]["identifier"] == crate.root_dataset["author"]["identifier"] == key().fingerprint
-    program, versions = action["instrument"], one.result["provenance"]["versions"]
+    program, versions = action["instrument"], item.result["provenance"]["versions"]
     assert (program["name"], program["softwareVersion"]) == ("nonmember", versions["nonmember"])
     assert {library["name"]: library["softwareVersion"] for library in program["softwareRequirements"]} == {
         name: version for name, version in versions.items() if name != "nonmember"
     }
     claim = next(entity for entity in action["result"] if entity.type == "Claim")
-    verdict = one.result["verdict"]
+    verdict = item.result["verdict"]
     assert (claim["name"], claim["text"]) == (verdict["decision"], verdict["allowed_claim"])
     objects = {entity.id: entity for entity in action["object"]}
-    assert objects["#target-000"]["identifier"] == one.result["provenance"]["keys"]["target"]
+    assert objects["#target-000"]["identifier"] == item.result["provenance"]["keys"]["target"]
     assert "40 documents" in objects["#documents-suspect-000"]["description"]
 
 

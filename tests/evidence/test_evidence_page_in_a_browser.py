@@ -49,19 +49,19 @@ def test_it_fits_and_answers(browser, page, width, scheme):
     needed, given = browser.run(f"[{root}.scrollWidth, {root}.clientWidth]")
     assert needed <= given <= width, "no scrolling to the side"
 
-    assert [one["request"]["url"] for one in browser.told("Network.requestWillBeSent")] == [page.as_uri()]
+    assert [item["request"]["url"] for item in browser.told("Network.requestWillBeSent")] == [page.as_uri()]
     assert browser.run("performance.getEntriesByType('resource').length") == 0
     assert browser.told("Log.entryAdded") == browser.told("Runtime.consoleAPICalled") == []
     assert browser.run("document.querySelector('meta[http-equiv=Content-Security-Policy]').content") == POLICY
 
-    questions, answers = (browser.run(BOXES % one) for one in (".question", ".answer"))
+    questions, answers = (browser.run(BOXES % item) for item in (".question", ".answer"))
     assert len(questions) == len(answers) == 2
     assert questions[0]["text"] == "Was suspect texts used to train reader?"
-    for one in (*questions, *answers):
-        assert one["shown"]
-        assert one["text"].strip()
-        assert one["height"] > 10
-        assert 0 <= one["left"] <= one["right"] <= width
+    for item in (*questions, *answers):
+        assert item["shown"]
+        assert item["text"].strip()
+        assert item["height"] > 10
+        assert 0 <= item["left"] <= item["right"] <= width
     assert browser.run("document.querySelectorAll('.checks li').length") > 20
     assert browser.run("document.querySelectorAll('figure svg').length") >= 5
 
@@ -73,9 +73,9 @@ def test_the_policy_of_the_page_stops_a_script_and_a_picture(browser, page, tmp_
     changed.write_text(page.read_text(encoding="utf-8").replace("</main>", f"{added}</main>"), encoding="utf-8")
     browser.open(changed.as_uri())
     assert browser.run("document.title") == "Evidence: 2 audits"
-    refused = [one["entry"]["text"] for one in browser.told("Log.entryAdded")]
-    assert any("script" in one and "Content Security Policy" in one for one in refused)
-    assert any("seen.png" in one and "Content Security Policy" in one for one in refused)
+    refused = [item["entry"]["text"] for item in browser.told("Log.entryAdded")]
+    assert any("script" in item and "Content Security Policy" in item for item in refused)
+    assert any("seen.png" in item and "Content Security Policy" in item for item in refused)
 
 
 @pytest.mark.slow

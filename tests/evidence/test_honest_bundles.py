@@ -26,9 +26,11 @@ from nonmember_verify.scores import SCORES
 
 AUDITS = dict(every())
 WITHOUT_STATISTIC = {
-    "decop, calibrated", "decop of works without a title",
-    "prism by a ladder that finds no rate", "prism of the reference itself",
-}  # fmt: skip
+    "decop, calibrated",
+    "decop of works without a title",
+    "prism by a ladder that finds no rate",
+    "prism of the reference itself",
+}
 # Each verdict of each method, by the audit that reaches it: a bundle of an audit that asked nothing shows nothing.
 VERDICTS = {
     "prism that rules out": "evidence_of_non_membership",
@@ -63,10 +65,13 @@ VERDICTS = {
 }
 # Looked at in test_lies.py too, before they are doctored; and what of others is in rows beside them.
 ELSEWHERE = {
-    "prism", "prism of a reader", "prism with gates", "paired t",
+    "prism",
+    "prism of a reader",
+    "prism with gates",
+    "paired t",
     "clearance with one seed",  # clearance that rules out half
     "dose with estimated shape",  # dose of other features
-}  # fmt: skip
+}
 
 
 def test_there_are_enough():
@@ -78,8 +83,8 @@ def test_there_are_enough():
 @pytest.mark.parametrize("name", [slow(name) if name in ELSEWHERE else name for name in AUDITS])
 def test_every_check_holds(name, tmp_path):
     audit = AUDITS[name]
-    one = gathered(audit, tmp_path / "run")
-    files = bundled([one], tmp_path / "bundle.zip")
+    item = gathered(audit, tmp_path / "run")
+    files = bundled([item], tmp_path / "bundle.zip")
     report = checked(tmp_path / "bundle.zip")
     assert not report.failures, "\n".join(map(str, report.lines))
     held = {line.what for line in report.lines if line.kind == "ok"}
@@ -101,7 +106,7 @@ def test_every_check_holds(name, tmp_path):
 # Of a method that this version does not have, with a setting and a kind of measurement of its own.
 later_method = together(
     edited(TOLD, put("columns", "suspect", "target", "kind", "Sampled")),
-    with_identity(lambda one: one["method"].update(method="prism_3", num_samples=9)),
+    with_identity(lambda item: item["method"].update(method="prism_3", num_samples=9)),
 )
 
 
@@ -111,7 +116,7 @@ def another_score(**changes: object) -> Callable[[Files], Files]:
             how["score"].update(changes)
 
     asked = {name: value for name, value in changes.items() if name != "name"}
-    return together(edited(TOLD, told_otherwise), with_identity(lambda one: one["method"]["score"].update(asked)))
+    return together(edited(TOLD, told_otherwise), with_identity(lambda item: item["method"]["score"].update(asked)))
 
 
 LATER: dict[str, tuple[Callable[[Files], Files], str, bool]] = {
@@ -144,7 +149,7 @@ LATER: dict[str, tuple[Callable[[Files], Files], str, bool]] = {
     ),
     "a field": (edited(RESULT, put("health", "temperature", 36.6)), "health", False),
     "a file": (lambda files: signed({**files, "audits/000/notes.json": b"{}"}), "audits/000/notes.json", False),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LATER)
@@ -160,23 +165,23 @@ def test_what_a_later_version_writes_is_not_called_a_lie(name, tmp_path, capsys)
 
 
 def kinds_of(base: type) -> list[type]:
-    return [base, *(kind for one in base.__subclasses__() for kind in kinds_of(one))]
+    return [base, *(kind for item in base.__subclasses__() for kind in kinds_of(item))]
 
 
 def settings_below(kind: Any, name: str, known: Sequence[str]) -> Iterator[tuple[str, Sequence[str]]]:
     """Dotted names of the settings that a field of this type may have, with the values where these are listed."""
-    if any(fnmatchcase(f"{name}.any", one) for one in known):  # whatever it holds
+    if any(fnmatchcase(f"{name}.any", item) for item in known):  # whatever it holds
         return
     if typing.get_origin(kind) is typing.Literal:
         yield name, typing.get_args(kind)
-    elif inner := [one for one in typing.get_args(kind) if one not in (type(None), str)]:
+    elif inner := [item for item in typing.get_args(kind) if item not in (type(None), str)]:
         below = f"{name}.any" if typing.get_origin(kind) is Mapping else name
-        for one in inner:
-            yield from settings_below(one, below, known)
+        for item in inner:
+            yield from settings_below(item, below, known)
     elif dataclasses.is_dataclass(kind) and name.rpartition(".")[2] not in ("score", "third", "related"):
-        for one in kinds_of(kind):
-            for field, type_of in typing.get_type_hints(one).items():
-                if field in {field.name for field in dataclasses.fields(one)}:
+        for item in kinds_of(kind):
+            for field, type_of in typing.get_type_hints(item).items():
+                if field in {field.name for field in dataclasses.fields(item)}:
                     yield from settings_below(type_of, f"{name}.{field}", known)
     else:
         yield name, ()
@@ -184,10 +189,10 @@ def settings_below(kind: Any, name: str, known: Sequence[str]) -> Iterator[tuple
 
 def test_every_setting_of_every_method_and_score_is_known_to_the_verifier():
     """Whoever adds one tells the verifier, which then takes it into account."""
-    methods = [one for one in kinds_of(Method) if getattr(one, "name", "") in METHODS]
-    assert {one.name for one in methods} == METHODS.keys() == METHOD_SETTINGS.keys()
+    methods = [item for item in kinds_of(Method) if getattr(item, "name", "") in METHODS]
+    assert {item.name for item in methods} == METHODS.keys() == METHOD_SETTINGS.keys()
     for method in methods:
-        patterns = dict(one.partition("=")[::2] for one in known_of_method(method.name).split())
+        patterns = dict(item.partition("=")[::2] for item in known_of_method(method.name).split())
         hints = typing.get_type_hints(method)
         for field in dataclasses.fields(method):
             for name, values in settings_below(hints[field.name], field.name, list(patterns)):
@@ -196,5 +201,5 @@ def test_every_setting_of_every_method_and_score_is_known_to_the_verifier():
                 assert not choices[0] or set(choices[0].split("|")) == set(values), f"{method.name}: {name}"
     for score in kinds_of(Score):
         if (known := SCORES.get(score.__name__)) is not None:
-            told = {one.partition("=")[0] for one in known.settings.split()}
-            assert {one.name for one in dataclasses.fields(score)} == told
+            told = {item.partition("=")[0] for item in known.settings.split()}
+            assert {item.name for item in dataclasses.fields(score)} == told

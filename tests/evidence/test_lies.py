@@ -64,10 +64,7 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     "the statement changed": (payload(put("predicate", "machine", {})), "changed after it was signed, or signed by an"),
     "a signature of another key": (another_signature, "changed after it was signed, or signed by another key"),
     "no statement": (without(ENVELOPE), "nothing is signed"),
-    "two signatures": (
-        two_signatures,
-        "no DSSE envelope with one signature",
-    ),
+    "two signatures": (two_signatures, "no DSSE envelope with one signature"),
     "another type of payload": (raw(ENVELOPE, b"in-toto+json", b"in-toto+text"), "must be an in-toto Statement v1"),
     "a name twice in the statement": (
         raw(ENVELOPE, b'"payloadType"', b'"payloadType": "x",\n "payloadType"'),
@@ -80,9 +77,9 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     # Numbers.
     "one digit of p": (edited(RESULT, put(*NUMBERS, "p_value", another_digit)), "p is stated as"),
     "a smaller p": (edited(RESULT, put(*NUMBERS, "p_value", 0.004)), "p is stated as 0.004"),
-    "another statistic": (edited(RESULT, put(*NUMBERS, "value", lambda one: one + 0.05)), "Delta is stated as"),
-    "a narrower interval": (edited(RESULT, put(*NUMBERS, "ci_low", lambda one: one + 0.01)), "low is stated as"),
-    "an interval moved": (edited(RESULT, put(*NUMBERS, "ci_high", lambda one: one + 0.01)), "high is stated as"),
+    "another statistic": (edited(RESULT, put(*NUMBERS, "value", lambda item: item + 0.05)), "Delta is stated as"),
+    "a narrower interval": (edited(RESULT, put(*NUMBERS, "ci_low", lambda item: item + 0.01)), "low is stated as"),
+    "an interval moved": (edited(RESULT, put(*NUMBERS, "ci_high", lambda item: item + 0.01)), "high is stated as"),
     "another correlation": (
         edited(RESULT, put(*NUMBERS, "details", "rho_reference_target", 0.99)),
         "rho_reference_target is stated as",
@@ -91,14 +88,14 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         rows("audits/000/distribution.parquet", put("statistic", 7, 0.5)),
         "not the ones that the seed gives",
     ),
-    "a score of one document": (rows(SCORES, put("target", 5, lambda one: one + 0.2)), "and its tokens give"),
+    "a score of one document": (rows(SCORES, put("target", 5, lambda item: item + 0.2)), "and its tokens give"),
     "scores in another order": (rows(SCORES, lambda columns: columns["document"].reverse()), "stand in another order"),
     "log-probabilities of a document": (
         lambda files: rows(f"tokens/{tokens_of(files, 'target')}.parquet", put("log_prob", 4, 0, -20.0))(files),
         "and its tokens give",
     ),
     "t of the second audit": (
-        edited("audits/001/result.json", put(*NUMBERS, "value", lambda one: one - 1)),
+        edited("audits/001/result.json", put(*NUMBERS, "value", lambda item: item - 1)),
         "t is stated as",
     ),
     "p of the second audit": (
@@ -127,8 +124,8 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         lambda files: signed(
             files,
             audits=[
-                {**one, "decision": "evidence_of_non_membership"}
-                for one in opened(files[ENVELOPE], PREDICATE, "it").predicate["audits"]
+                {**item, "decision": "evidence_of_non_membership"}
+                for item in opened(files[ENVELOPE], PREDICATE, "it").predicate["audits"]
             ],
         ),
         "in the statement",
@@ -213,20 +210,20 @@ SEALED_LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         "sealed afterwards",
     ),
     "a seal of a later date": (reseal(put("date", "2999-01-01T00:00:00Z")), "made on 2999-01-01T00:00:00Z, after the"),
-    "a seal of another key": (reseal(lambda one: None, OTHER_KEY), "signed by another key"),
+    "a seal of another key": (reseal(lambda item: None, OTHER_KEY), "signed by another key"),
     "a seal changed": (
         lambda files: signed({**files, "seal.json": files["seal.json"].replace(b'"payload": "ey', b'"payload": "eY')}),
         "The seal is no DSSE envelope|The seal was changed",
     ),
     "a seal of other documents": (
-        reseal(lambda one: one["cells"][0]["documents"]["suspect"]["commitments"].reverse()),
+        reseal(lambda item: item["cells"][0]["documents"]["suspect"]["commitments"].reverse()),
         "root of the sealed documents",
     ),
     "a cell that was not sealed": (
-        reseal(lambda one: one["cells"][0].update(cell="other", audit="0" * 16)),
+        reseal(lambda item: item["cells"][0].update(cell="other", audit="0" * 16)),
         "this audit was not sealed",
     ),
-    "an audit that the seal leaves out": (reseal(lambda one: one["cells"].pop(1)), "this audit was not sealed"),
+    "an audit that the seal leaves out": (reseal(lambda item: item["cells"].pop(1)), "this audit was not sealed"),
     "an audit beside the listed ones": (
         lambda files: signed({**files, "audits/002/result.json": files[RESULT]}),
         "not those of the statement",
@@ -266,7 +263,7 @@ def test_a_bundle_of_another_signer_is_found(tmp_path):
 
 def test_other_documents_are_found(tmp_path):
     path = written(plain("prism"), tmp_path / "bundle.zip")
-    documents = {one.doc_id: one.text for one in texts(40, "suspect").documents}
+    documents = {item.doc_id: item.text for item in texts(40, "suspect").documents}
     assert not checked(path, documents=documents, secret=SECRET).failures
     changed = {**documents, "suspect-doc-3": "something else"}
     require_found(path, "1 of 40 committed documents are not among", documents=changed, secret=SECRET)
@@ -279,11 +276,11 @@ def test_other_documents_are_found(tmp_path):
 def fields_of(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """Where each value stands in a JSON object; a list of plain values is one."""
     if isinstance(value, dict) and value:
-        for name, one in value.items():
-            yield from fields_of(one, (*path, name))
+        for name, item in value.items():
+            yield from fields_of(item, (*path, name))
     elif isinstance(value, list) and value and isinstance(value[0], dict):
-        for place, one in enumerate(value):
-            yield from fields_of(one, (*path, place))
+        for index, item in enumerate(value):
+            yield from fields_of(item, (*path, index))
     elif path:
         yield path, value
 
@@ -329,10 +326,10 @@ def test_a_change_of_any_field_is_found_or_the_field_is_told_to_be_unchecked(nam
     for file in (RESULT, TOLD, "observations.json"):
         content, told = json.loads(files[file]), declared(honest, Path(file).name)
         for path, value in fields_of(content):
-            dotted = ".".join(one for one in path if isinstance(one, str))
+            dotted = ".".join(item for item in path if isinstance(item, str))
 
             def is_told(names: set[str], dotted: str = dotted) -> bool:
-                return any(f"{dotted}.".startswith(f"{one}.") or dotted.endswith(f".{one}") for one in names)
+                return any(f"{dotted}.".startswith(f"{item}.") or dotted.endswith(f".{item}") for item in names)
 
             if is_told(told):
                 continue

@@ -6,20 +6,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from doctored import (
-    ANSWERS,
-    RESULT,
-    SCORES,
-    TOLD,
-    Files,
-    edited,
-    plain,
-    put,
-    require_found,
-    rows,
-    together,
-    written,
-)
+from doctored import ANSWERS, RESULT, SCORES, TOLD, Files, edited, plain, put, require_found, rows, together, written
 
 from nonmember_verify.known import INVALID
 
@@ -36,7 +23,7 @@ def _without_distilled(result: dict) -> None:
 PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     "a gate called passed": (
         "gates",
-        edited(RESULT, lambda one: one["statistics"]["details"]["gates"]["kl"].update(passed=False)),
+        edited(RESULT, lambda item: item["statistics"]["details"]["gates"]["kl"].update(passed=False)),
         "and passed is",
     ),
     "a gate's number": (
@@ -46,7 +33,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     ),
     "a gate left out": (
         "gates",
-        edited(RESULT, lambda one: one["statistics"]["details"]["gates"].pop("reference_gain")),
+        edited(RESULT, lambda item: item["statistics"]["details"]["gates"].pop("reference_gain")),
         "reference_gain is missing, though the question has its bound",
     ),
     "a gate's bound": (
@@ -56,7 +43,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     ),
     "a gate of clearance left out": (
         "clearance",
-        edited(RESULT, lambda one: one["statistics"]["details"]["gates"].pop("kl_third")),
+        edited(RESULT, lambda item: item["statistics"]["details"]["gates"].pop("kl_third")),
         "kl_third is missing, though the question has its bound",
     ),
     "a hash that need not be checked": (
@@ -93,7 +80,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     ),
     "a control left out": (
         "dose",
-        edited(RESULT, lambda one: one["statistics"]["details"]["controls"].pop(1)),
+        edited(RESULT, lambda item: item["statistics"]["details"]["controls"].pop(1)),
         "or it was left out",
     ),
     "fewer readings": ("dose", edited(RESULT, put(*NUMBERS, "value", 7.7)), "readings is stated as 7.7"),
@@ -107,7 +94,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         edited(RESULT, put(*NUMBERS, "details", "excluded_dose", 1)),
         "doses is stated as",
     ),
-    "p of the dose": ("dose", edited(RESULT, put(*NUMBERS, "p_value", lambda one: one / 2 + 1e-4)), "p is stated as"),
+    "p of the dose": ("dose", edited(RESULT, put(*NUMBERS, "p_value", lambda item: item / 2 + 1e-4)), "p is stated as"),
     "a score of a control": (
         "dose",
         lambda files: rows(
@@ -132,7 +119,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     ),
     "a gate of the dose left out": (
         "dose",
-        edited(RESULT, lambda one: one["statistics"]["details"]["gates"].pop("fit")),
+        edited(RESULT, lambda item: item["statistics"]["details"]["gates"].pop("fit")),
         "fit is missing, though the question has its bound",
     ),
     "a sham that is called refused": (
@@ -164,14 +151,16 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     "answers that are hardly any": (
         "pacost",
         together(
-            rows(SCORES, lambda columns: columns.update({one: [0.0] * 40 for one in ("original_no", "rephrased_no")})),
+            rows(
+                SCORES, lambda columns: columns.update({item: [0.0] * 40 for item in ("original_no", "rephrased_no")})
+            ),
             edited(RESULT, put("question", "settings", "min_answer_mass", 0.7)),
         ),
         "evidence_of_membership is stated, and the numbers say invalid",
     ),
     "Yes and No that are the same token": (
         "pacost",
-        rows(SCORES, lambda one: one.update({f"{name}_no": one[name] for name in ("original", "rephrased")})),
+        rows(SCORES, lambda item: item.update({f"{name}_no": item[name] for name in ("original", "rephrased")})),
         "evidence_of_membership is stated, and the numbers say invalid",
     ),
     "a rate that no gate let pass": (
@@ -191,7 +180,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
         "prism",
         edited(
             RESULT,
-            lambda one: one["verdict"].update(
+            lambda item: item["verdict"].update(
                 decision="invalid", allowed_claim=INVALID, warnings=["No learning rate of the ladder passes the gates."]
             ),
         ),
@@ -208,7 +197,7 @@ PLAIN_LIES: dict[str, tuple[str, Callable[[Files], Files], str]] = {
     "a finding hidden by leaving out the distilled reference": (
         "prism",
         together(
-            edited(TOLD, lambda one: (one["columns"]["suspect"].pop("distilled"), one["recipes"].pop("distilled"))),
+            edited(TOLD, lambda item: (item["columns"]["suspect"].pop("distilled"), item["recipes"].pop("distilled"))),
             edited(RESULT, _without_distilled),
             rows(SCORES, lambda columns: columns.pop("distilled")),
         ),

@@ -54,7 +54,7 @@ def rescored(change: Callable[[dict[str, Any]], None]) -> Callable[[Files], File
         for column, how in told["columns"]["suspect"].items():
             read = [tables.tokens(name) for name in how["tables"]]
             table[column] = [
-                ARITHMETIC[how["score"]["kind"]].compute([one[document] for one in read], how["score"], 0)
+                ARITHMETIC[how["score"]["kind"]].compute([item[document] for item in read], how["score"], 0)
                 for document in table["document"]
             ]
         return signed({**files, TOLD: as_json(told), SCORES: as_table(table)})
@@ -124,7 +124,7 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         "are left out, and those beside it are there",
     ),
     "a table more": (
-        edited(TOLD, put(*COLUMNS, "target", "tables", lambda one: one * 2)),
+        edited(TOLD, put(*COLUMNS, "target", "tables", lambda item: item * 2)),
         "from 1 tables of token statistics, and 2 are named",
     ),
     "statistics that are not there": (
@@ -159,7 +159,7 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
     # The seal.
     "two sealed questions of one name": (reseal(two_of_one_name), "several questions under one name"),
     "other questions than the seal's hashes": (
-        reseal(lambda one: one["cells"][1].update(more=1)),
+        reseal(lambda item: item["cells"][1].update(more=1)),
         "hashes of its cells are not those of the questions",
     ),
     "no date of the beginning": (receipt("started", "zzzz"), "is no date as in"),
@@ -173,8 +173,8 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         "more than 20% of documents may never be excluded",
     ),
     # The page.
-    "a script": (paged(lambda one: one + "<script>alert(1)</script>"), "holds '<script>.*: do not open it"),
-    "a policy that comes too late": (paged(lambda one: f"<body>{one}"), "does not begin as every page of a bundle"),
+    "a script": (paged(lambda item: item + "<script>alert(1)</script>"), "holds '<script>.*: do not open it"),
+    "a policy that comes too late": (paged(lambda item: f"<body>{item}"), "does not begin as every page of a bundle"),
     "no page": (lambda files: signed(without("page.html")(files)), "page.html is missing"),
     "a second page": (lambda files: signed({**files, "index.html": b"x"}), "a bundle holds no index.html"),
     # What never ends.
@@ -187,7 +187,7 @@ LIES: dict[str, tuple[Callable[[Files], Files], str]] = {
         lambda files: signed({**files, "observations.json": b"[" * 200_000 + b"]" * 200_000}),
         "nested too deeply",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LIES)
@@ -228,12 +228,12 @@ def test_a_number_of_the_layout_that_was_asked_for_cannot_be_left_out(tmp_path):
 def compressed(tmp_path) -> tuple[Files, Mapping[str, str]]:
     """Scores that were divided by the size of the compressed text."""
     asked = audit(BASELINES, suspect=CLUSTERED)
-    documents = [one for group in (asked.suspect, asked.heldout) for one in texts_of(group)]
+    documents = [item for group in (asked.suspect, asked.heldout) for item in texts_of(group)]
     return bundled([gathered(asked, tmp_path / "run")], tmp_path / "bundle"), dict(documents)
 
 
 def texts_of(corpus: Any) -> list[tuple[str, str]]:
-    return [(one.doc_id, one.text) for one in corpus.documents]
+    return [(item.doc_id, item.text) for item in corpus.documents]
 
 
 def test_compressed_sizes_are_checked_by_the_documents(compressed, tmp_path):
@@ -245,7 +245,7 @@ def test_compressed_sizes_are_checked_by_the_documents(compressed, tmp_path):
     assert "ok" in said
     name = "audits/000/texts.parquet"
     sizes = pq.read_table(io.BytesIO(files[name])).to_pydict()
-    sizes["zlib_bytes"] = [2 * one for one in sizes["zlib_bytes"]]
+    sizes["zlib_bytes"] = [2 * item for item in sizes["zlib_bytes"]]
     scores = pq.read_table(io.BytesIO(files[SCORES])).to_pydict()
     scores["zlib"] = list(np.array(scores["zlib"]) / 2)
     lied = written(signed({**files, name: as_table(sizes), SCORES: as_table(scores)}), tmp_path / "lie")

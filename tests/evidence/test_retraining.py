@@ -53,9 +53,14 @@ def lines(one: Gathered, root: Path, path: Path, **given: Any) -> dict[str, Any]
     """What is said of the reference."""
     bundled([one], path, Choice())
     plain = {
-        "documents": one.texts, "secret": SECRET, "model": root / "target", "reference": root / "reference",
-        "num_documents": 34, "observe": lambda *_: None, "retrain": trainer(tiny.builder),
-    }  # fmt: skip
+        "documents": one.texts,
+        "secret": SECRET,
+        "model": root / "target",
+        "reference": root / "reference",
+        "num_documents": 34,
+        "observe": lambda *_: None,
+        "retrain": trainer(tiny.builder),
+    }
     return {line.what: line for line in checked(path, **plain | given).lines if line.what.startswith("reference")}
 
 
@@ -73,10 +78,10 @@ def test_the_rate_that_a_ladder_chose_is_taken_and_not_the_one_that_was_asked_fo
     method = replace(PRISM, gates=gates, ladder=Ladder([0.03]))
     general = tiny.texts(*tiny.random_texts(100, seed=9), name="further")
     question = replace(world.question, method=method, general=general)
-    one = told(question, tiny.builder(tmp_path / "store"), tmp_path / "run")
-    assert one.described["recipes"]["distilled"]["recipe"]["optimization"]["learning_rate"] == 0.01
-    assert one.result["question"]["settings"]["distillation"]["optimization"]["learning_rate"] == 0.03
-    said = lines(one, world.root, tmp_path / "bundle")["reference"]
+    item = told(question, tiny.builder(tmp_path / "store"), tmp_path / "run")
+    assert item.described["recipes"]["distilled"]["recipe"]["optimization"]["learning_rate"] == 0.01
+    assert item.result["question"]["settings"]["distillation"]["optimization"]["learning_rate"] == 0.03
+    said = lines(item, world.root, tmp_path / "bundle")["reference"]
     assert said.kind == "ok", said
 
 
@@ -143,9 +148,12 @@ def test_a_model_is_observed_again_on_documents_that_nobody_knew_before(world, t
     def observed(one: Gathered, **given: Any) -> dict[str, Any]:
         bundled([one], tmp_path / "bundle", Choice())
         plain = {
-            "documents": one.texts, "secret": SECRET, "model": world.root / "target", "num_documents": 3,
+            "documents": one.texts,
+            "secret": SECRET,
+            "model": world.root / "target",
+            "num_documents": 3,
             "observe": observer(tiny.builder),
-        }  # fmt: skip
+        }
         lines = checked(tmp_path / "bundle", **plain | given).lines
         return {line.what: line for line in lines if line.what in ("model", "files of the model")}
 
@@ -157,8 +165,9 @@ def test_a_model_is_observed_again_on_documents_that_nobody_knew_before(world, t
     none = observed(world.one, documents={"another": "document"})["model"]
     assert (none.kind, none.told) == ("not checked", "none of the given documents is a committed one")
     (name,) = world.one.described["columns"]["suspect"]["target"]["tables"]
-    table = {key: [one if key == "document" else one[1:] for one in values]
-             for key, values in world.one.tokens[name].items()}  # fmt: skip
+    table = {
+        key: [one if key == "document" else one[1:] for one in values] for key, values in world.one.tokens[name].items()
+    }
     shorter = observed(replace(world.one, tokens={**world.one.tokens, name: table}))["model"]
     assert shorter.kind == "FAILED"
     assert "are stated" in shorter.told
@@ -170,9 +179,9 @@ def test_a_model_is_observed_again_on_documents_that_nobody_knew_before(world, t
 
 
 def test_models_of_a_made_up_world_are_no_folders(tmp_path):
-    one = gathered(audit(CLEARANCE, heldout=None), tmp_path / "run")
-    said = lines(one, tmp_path, tmp_path / "bundle")
+    item = gathered(audit(CLEARANCE, heldout=None), tmp_path / "run")
+    said = lines(item, tmp_path, tmp_path / "bundle")
     assert list(said) == ["reference", "reference/2"], "one for each seed"
     assert all("was itself made by a recipe" in line.told for line in said.values())
-    one = gathered(asked(MC_PDD), tmp_path / "other")
-    assert "mc_pdd distils no reference" in lines(one, tmp_path, tmp_path / "bundle")["reference"].told
+    item = gathered(asked(MC_PDD), tmp_path / "other")
+    assert "mc_pdd distils no reference" in lines(item, tmp_path, tmp_path / "bundle")["reference"].told

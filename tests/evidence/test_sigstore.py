@@ -36,11 +36,16 @@ def certificate(public, since=None) -> x509.Certificate:
         (x509.ExtendedKeyUsage([x509.ExtendedKeyUsageOID.CODE_SIGNING]), False),
     ]
     builder = (
-        x509.CertificateBuilder().subject_name(x509.Name([])).issuer_name(authority).public_key(public)
-        .serial_number(7).not_valid_before(since).not_valid_after(since + datetime.timedelta(minutes=10))
-    )  # fmt: skip
-    for one, critical in extensions:
-        builder = builder.add_extension(one, critical)
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([]))
+        .issuer_name(authority)
+        .public_key(public)
+        .serial_number(7)
+        .not_valid_before(since)
+        .not_valid_after(since + datetime.timedelta(minutes=10))
+    )
+    for item, critical in extensions:
+        builder = builder.add_extension(item, critical)
     return builder.sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
 
 
@@ -48,13 +53,20 @@ def log_entry() -> dict:
     """Of a transparency log, in form."""
     encoded = base64.b64encode(b"x" * 32).decode()
     return {
-        "logIndex": "1", "logId": {"keyId": encoded}, "kindVersion": {"kind": "dsse", "version": "0.0.1"},
-        "integratedTime": "1767225600", "inclusionPromise": {"signedEntryTimestamp": encoded},
+        "logIndex": "1",
+        "logId": {"keyId": encoded},
+        "kindVersion": {"kind": "dsse", "version": "0.0.1"},
+        "integratedTime": "1767225600",
+        "inclusionPromise": {"signedEntryTimestamp": encoded},
         "inclusionProof": {
-            "logIndex": "1", "rootHash": encoded, "treeSize": "2", "hashes": [encoded], "checkpoint": {"envelope": "x"}
+            "logIndex": "1",
+            "rootHash": encoded,
+            "treeSize": "2",
+            "hashes": [encoded],
+            "checkpoint": {"envelope": "x"},
         },
         "canonicalizedBody": base64.b64encode(b"{}").decode(),
-    }  # fmt: skip
+    }
 
 
 def countersigned(payload: bytes, key=None, change=lambda bundle: None) -> bytes:
@@ -64,13 +76,15 @@ def countersigned(payload: bytes, key=None, change=lambda bundle: None) -> bytes
     bundle = {
         "mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json",
         "verificationMaterial": {
-            "certificate": {"rawBytes": base64.b64encode(der).decode()}, "tlogEntries": [log_entry()]
+            "certificate": {"rawBytes": base64.b64encode(der).decode()},
+            "tlogEntries": [log_entry()],
         },
         "dsseEnvelope": {
-            "payload": base64.b64encode(payload).decode(), "payloadType": PAYLOAD_TYPE,
+            "payload": base64.b64encode(payload).decode(),
+            "payloadType": PAYLOAD_TYPE,
             "signatures": [{"sig": base64.b64encode(signature).decode()}],
         },
-    }  # fmt: skip
+    }
     change(bundle)
     return json.dumps(bundle).encode()
 
@@ -80,7 +94,7 @@ def statement() -> bytes:
 
 
 def line(path, what, **given):
-    return next(one for one in checked(path, **given).lines if one.what == what)
+    return next(item for item in checked(path, **given).lines if item.what == what)
 
 
 def test_what_four_libraries_can_check_and_what_they_cannot(tmp_path):
@@ -105,13 +119,12 @@ LIES = {
     ),
     "a certificate of somebody else": (
         lambda: countersigned(
-            statement(),
-            change=put("verificationMaterial", json.loads(countersigned(b"{}"))["verificationMaterial"]),
+            statement(), change=put("verificationMaterial", json.loads(countersigned(b"{}"))["verificationMaterial"])
         ),
         "signed by another key than its certificate has",
     ),
     "no certificate": (
-        lambda: countersigned(statement(), change=lambda one: one["verificationMaterial"].pop("certificate")),
+        lambda: countersigned(statement(), change=lambda item: item["verificationMaterial"].pop("certificate")),
         "is no Sigstore bundle with a certificate",
     ),
     "another type": (
@@ -122,7 +135,7 @@ LIES = {
         lambda: countersigned(statement(), change=put("dsseEnvelope", "payloadType", "text/plain")),
         "must hold an in-toto statement",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", LIES)
@@ -187,9 +200,10 @@ def test_signing_goes_the_librarys_own_way(monkeypatch):
     )
     monkeypatch.setattr(sigstore.sign, "verify_sct", lambda *_: None)
     context = sigstore.sign.SigningContext(
-        fulcio=SimpleNamespace(signing_cert=authority), rekor=log,
+        fulcio=SimpleNamespace(signing_cert=authority),
+        rekor=log,
         trusted_root=SimpleNamespace(ct_keyring=lambda _: None),
-    )  # fmt: skip
+    )
     content = sigstored.sign(statement(), context, SimpleNamespace(in_validity_period=lambda: True))
     assert certified(content)[:3] == (statement(), WHO, KNOWN_BY)
 

@@ -44,12 +44,12 @@ def test_it_needs_four_libraries_and_nothing_of_the_program_that_it_checks():
     found = set()
     for path in SOURCE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            names = [one.name for one in node.names] if isinstance(node, ast.Import) else []
+            names = [item.name for item in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             found |= {name.partition(".")[0] for name in names}
     assert found - set(sys.stdlib_module_names) - {"__future__"} == FOUR | {"nonmember_verify"}
     alone = tomllib.loads((SOURCE / "pyproject.toml").read_text())["project"]
-    assert {one.partition(">")[0] for one in alone["dependencies"]} == FOUR
+    assert {item.partition(">")[0] for item in alone["dependencies"]} == FOUR
     assert alone["version"] == nonmember_verify.__version__ == nonmember.__version__
 
 
@@ -63,8 +63,13 @@ def test_it_starts_at_once():
 
 def test_its_answer_is_its_exit_status(tmp_path):
     (tmp_path / "x.zip").write_bytes(b"nothing")
-    done = subprocess.run([sys.executable, "-m", "nonmember_verify", "x.zip", "--json"], cwd=tmp_path,
-                          capture_output=True, text=True, check=False)  # fmt: skip
+    done = subprocess.run(
+        [sys.executable, "-m", "nonmember_verify", "x.zip", "--json"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1
     assert [line["kind"] for line in json.loads(done.stdout)] == ["FAILED"]
 
@@ -82,9 +87,15 @@ def test_the_bootstrap_is_the_audits_to_the_last_digit(metric):
     others = [np.round(target + rng.normal(size=37), 1) for _ in range(2)]
     found = resampling.resampled(others, target, metric, np.random.default_rng([5, 0]), 150)
     expected = bootstrap.difference_of_dependent_correlations(
-        others[0], target, others[1], metric=metric, num_resamples=150, alpha=0.05, margin=0.0,
+        others[0],
+        target,
+        others[1],
+        metric=metric,
+        num_resamples=150,
+        alpha=0.05,
+        margin=0.0,
         rng=np.random.default_rng([5, 0]),
-    )  # fmt: skip
+    )
     np.testing.assert_allclose(found[0] - found[1], expected.distribution, rtol=0, atol=1e-15)
     assert resampling.p_of(found[0] - found[1], 0.0) == expected.p_value
     assert resampling.interval_of(found[0] - found[1], 0.05) == pytest.approx(
@@ -104,10 +115,13 @@ def test_ranks_by_weights_are_ranks_of_the_drawn():
 
 def test_a_reading_has_the_audits_words():
     for low, high, estimate, words in (
-        (0.0, None, 3.0, "any number of readings"), (0.0, 0.6, 0.2, "fewer than 0.6 readings"),
-        (8.0, None, 8.0, "8 readings or more"), (2.2, 4.1, 3.0, "about 3 readings (2.2 to 4.1)"),
-        (0.4, None, 1.02, "about 1 reading (0.4 or more)"), (11.0, 20.4, 16.4, "about 16 readings (11 to 20)"),
-    ):  # fmt: skip
+        (0.0, None, 3.0, "any number of readings"),
+        (0.0, 0.6, 0.2, "fewer than 0.6 readings"),
+        (8.0, None, 8.0, "8 readings or more"),
+        (2.2, 4.1, 3.0, "about 3 readings (2.2 to 4.1)"),
+        (0.4, None, 1.02, "about 1 reading (0.4 or more)"),
+        (11.0, 20.4, 16.4, "about 16 readings (11 to 20)"),
+    ):
         heaviest = 8.0 if estimate <= 8 else 32.0
         reading = Reading(estimate, 0.0, low, high, None, 0.03, 0.2, 0.2, 0.5)
         assert dose.readings_of(reading, heaviest) == words == meter.readings_of(reading, heaviest)
@@ -124,9 +138,9 @@ def test_a_reading_has_the_audits_words():
 
 
 def test_controls_that_make_no_curve_are_refused():
-    one = np.array([0.1, 0.2])
+    item = np.array([0.1, 0.2])
     with pytest.raises(ValueError, match="too few controls"):
-        Curve([Control(0.0, 0.0, one), Control(2.0, 0.0, one + 1)], None)
+        Curve([Control(0.0, 0.0, item), Control(2.0, 0.0, item + 1)], None)
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
@@ -135,15 +149,21 @@ def test_an_interval_of_clearance_is_the_audits(seeds, number, same):
     """Here documents are left out one by one, there each counts so or so often. same: whose ranks are the target's."""
     rng = np.random.default_rng(1)
     target = rng.normal(size=number)
-    names = [f"distilled-{place}" for place in range(seeds)]
+    names = [f"distilled-{index}" for index in range(seeds)]
     values = {name: target + 2 * rng.normal(size=number) for name in ("reference", *names)}
     values |= {name: 3 * target for name in values if same and name.startswith(same)}
-    group = Group("suspect", [str(one) for one in range(number)], np.arange(number), {**values, "target": target})
+    group = Group("suspect", [str(item) for item in range(number)], np.arange(number), {**values, "target": target})
     found = TwoWay.of(group, "reference", "target", names, "spearman").interval(0.05)
     audits = crossed.two_way(
-        values["reference"], target, [values[name] for name in names], range(number), metric="spearman",
-        num_resamples=1, alpha=0.05, rng=rng,
-    )  # fmt: skip
+        values["reference"],
+        target,
+        [values[name] for name in names],
+        range(number),
+        metric="spearman",
+        num_resamples=1,
+        alpha=0.05,
+        rng=rng,
+    )
     assert agree([audits.ci_low, audits.ci_high], list(found), tolerance=1e-6)
     assert (found == (None, None)) == bool(same), "a correlation of 1 has no tail"
     assert (found == (-2.0, 2.0)) == (number == 6), "six documents exclude nothing"
@@ -152,9 +172,9 @@ def test_an_interval_of_clearance_is_the_audits(seeds, number, same):
 def test_commitments_hide_and_bind():
     assert commitments.root([]) == hashlib.sha256(b"").hexdigest()
     secret = bytes(32)
-    one = commitments.commitment(secret, "a", "text")
+    item = commitments.commitment(secret, "a", "text")
     changed = [(secret, "a", "texu"), (secret, "b", "text"), (b"\1" * 32, "a", "text"), (secret, "at", "ext")]
-    assert len({one, *(commitments.commitment(*other) for other in changed)}) == 5
+    assert len({item, *(commitments.commitment(*other) for other in changed)}) == 5
     leaves = [commitments.commitment(secret, str(number), "x") for number in range(5)]
     node = lambda a, b: hashlib.sha256(b"\1" + a + b).digest()  # noqa: E731
     a, b, c, d, e = map(bytes.fromhex, leaves)
@@ -169,16 +189,20 @@ def test_envelopes_are_the_ecosystems_own(tmp_path):
     assert ours.verify([CryptoSigner(private).public_key], 1)
     line = private.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
     statement = {
-        "_type": envelope.STATEMENT_TYPE, "predicateType": "urn:y", "subject": [],
+        "_type": envelope.STATEMENT_TYPE,
+        "predicateType": "urn:y",
+        "subject": [],
         "predicate": {"signer": {"public_key": line.decode()}},
-    }  # fmt: skip
+    }
     theirs = Envelope(json.dumps(statement).encode(), envelope.PAYLOAD_TYPE, {})
     theirs.sign(CryptoSigner(private))
     found = envelope.opened(json.dumps(theirs.to_dict()).encode(), "urn:y", "it")
     assert found.statement == statement
-    assert found.fingerprint == key().fingerprint == "SHA256:" + base64.b64encode(
-        hashlib.sha256(base64.b64decode(line.split()[1])).digest()
-    ).decode().rstrip("=")  # fmt: skip
+    assert (
+        found.fingerprint
+        == key().fingerprint
+        == "SHA256:" + base64.b64encode(hashlib.sha256(base64.b64decode(line.split()[1])).digest()).decode().rstrip("=")
+    )
     with pytest.raises(ValueError, match="must state a urn:z; got 'urn:y'"):
         envelope.opened(json.dumps(theirs.to_dict()).encode(), "urn:z", "it")
 

@@ -25,8 +25,8 @@ class Continuations(CorpusSpec):
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
         requests = [
-            Request(one.doc_id, "continue", one.text, self.max_new_tokens, 0.0, 0, plain=one.text)
-            for one in base.documents
+            Request(item.doc_id, "continue", item.text, self.max_new_tokens, 0.0, 0, plain=item.text)
+            for item in base.documents
         ]
         answers = complete(builder, self.model, requests)
         written = [

@@ -19,7 +19,7 @@ class MedianLogProb(Score):
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:
         table = inputs.tokens
         values = [
-            float(np.median(table.log_prob[table.rows(place)])) if table.num_tokens[place] else np.nan
-            for place in range(len(table))
+            float(np.median(table.log_prob[table.rows(index)])) if table.num_tokens[index] else np.nan
+            for index in range(len(table))
         ]
         return scores_with_reasons(table, np.array(values))

@@ -25,7 +25,7 @@ def audit(nonmember, ask, monkeypatch, tmp_path):
     monkeypatch.setenv("NONMEMBER_ALLOW_TARGETS", ",".join(EXTENSIONS))
 
     def run(*overrides: str, drop: tuple[str, ...] = ("nothing",)) -> dict:
-        command, *usual = [one for one in ask() if not one.startswith(drop)]
+        command, *usual = [item for item in ask() if not item.startswith(drop)]
         said = nonmember(command, "--config-dir", HERE / "conf", *usual, *overrides)
         assert said.status == 0, said.err
         return json.loads(only(tmp_path, "outputs/audits/*/*/result.json").read_text())
@@ -74,9 +74,12 @@ def test_a_kind_of_model_with_weights(audit, make_model):
 
 def test_a_kind_of_model_that_can_only_be_asked(audit):
     result = audit(
-        "method=prefix_completion", "method.k=4", "model@target=parrot", "method.num_permutations=99",
+        "method=prefix_completion",
+        "method.k=4",
+        "model@target=parrot",
+        "method.num_permutations=99",
         drop=("model@target", "target.path", "method"),
-    )  # fmt: skip
+    )
     assert (result["question"]["target"], result["question"]["method"]) == ("parrot", "prefix_completion")
     assert result["statistics"]["details"]["suspect"]["num_matched"] == 0
 
@@ -84,7 +87,7 @@ def test_a_kind_of_model_that_can_only_be_asked(audit):
 def test_a_kind_of_observation_and_a_method_and_a_report(audit, nonmember, tmp_path):
     result = audit("method=confidence_gap", drop=("method",))
     entropies = pq.read_table(only(tmp_path, "outputs/audits/*/*/scores.parquet")).to_pydict()
-    gaps = [one - other for one, other in zip(entropies["reference"], entropies["target"], strict=True)]
+    gaps = [item - other for item, other in zip(entropies["reference"], entropies["target"], strict=True)]
     assert result["statistics"]["value"] == pytest.approx(sum(gaps) / len(gaps))
     assert len([*tmp_path.glob("outputs/store/observations/*entropies*")]) == 2
     said = nonmember("report", "--config-dir", HERE / "conf", "report=gap", f"report.folder={HERE / 'gap'}")
@@ -97,6 +100,11 @@ def test_a_kind_of_observation_and_a_method_and_a_report(audit, nonmember, tmp_p
 
 def test_the_documentation_shows_these_files():
     text = (HERE.parents[1] / "docs" / "extending.md").read_text()
-    missing = [path.name for path in sorted(HERE.rglob("*")) if path.suffix in (".py", ".yaml", ".md")
-               and not path.stem.startswith("test_") and path.read_text().strip() not in text]  # fmt: skip
+    missing = [
+        path.name
+        for path in sorted(HERE.rglob("*"))
+        if path.suffix in (".py", ".yaml", ".md")
+        and not path.stem.startswith("test_")
+        and path.read_text().strip() not in text
+    ]
     assert not missing

@@ -31,9 +31,10 @@ def presets_of(kind: str) -> dict[str, dict]:
 
 
 HUB_PRESETS = {
-    name: row for name, row in presets_of("revision").items()
+    name: row
+    for name, row in presets_of("revision").items()
     if "/" in str(row.get("path")) and "${" not in str(row["path"]) and row["path"].count("/") == 1
-}  # fmt: skip
+}
 SERVICES = {
     name: row
     for name, row in presets_of("model").items()
@@ -74,19 +75,19 @@ def test_a_model_has_as_many_parameters_as_were_published(path):
     assert heads % keys == 0
     assert shape.width_of_keys == shape.hidden // heads * keys
     ends = described.special_ids["eos"]
-    assert all(one < shape.vocabulary for one in (ends if isinstance(ends, list) else [ends]))
-    assert all(one < shape.vocabulary for one in described.prepends)
+    assert all(item < shape.vocabulary for item in (ends if isinstance(ends, list) else [ends]))
+    assert all(item < shape.vocabulary for item in described.prepends)
 
 
 @pytest.mark.parametrize("path", sorted({model.model_type: path for path, model in hub_models().items()}.values()))
-@pytest.mark.parametrize("adapter", [LORA, ADALORA, IA3], ids=lambda one: one.kind)
+@pytest.mark.parametrize("adapter", [LORA, ADALORA, IA3], ids=lambda item: item.kind)
 def test_usual_adapters_find_their_modules(path, adapter):
     """Of two layers; twice as many parameters as of one."""
     described = hub_models()[path]
     if described.model_type == "mixtral" or (described.model_type, adapter.kind) == ("mistral", "adalora"):
         pytest.skip("peft has none, and no preset adapts it so")
-    one, two = (num_tuned(meta_model(described, layers), adapter) for layers in (1, 2))
-    assert two == 2 * one > 0
+    item, two = (num_tuned(meta_model(described, layers), adapter) for layers in (1, 2))
+    assert two == 2 * item > 0
 
 
 def test_lora_on_query_and_value_by_hand():

@@ -86,14 +86,17 @@ def test_smaller_batches_come_before_more_devices():
 
 
 def test_cells_that_need_the_same_are_a_row_and_shared_work_counts_once():
-    one, two = (Job("observing", "m", name, 10, 1e15, lambda _: Memory(1, 1)) for name in "ab")
-    checked = Checked("ready", ("a/b",), jobs=(one,), num_gpus=1, gib=1.0)
-    cells = [CheckedCell("s", "x=1", checked), CheckedCell("s", "x=2", replace(checked, jobs=(one, two))),
-             CheckedCell("s", "x=3", replace(checked, status="retired"))]  # fmt: skip
+    item, two = (Job("observing", "m", name, 10, 1e15, lambda _: Memory(1, 1)) for name in "ab")
+    checked = Checked("ready", ("a/b",), jobs=(item,), num_gpus=1, gib=1.0)
+    cells = [
+        CheckedCell("s", "x=1", checked),
+        CheckedCell("s", "x=2", replace(checked, jobs=(item, two))),
+        CheckedCell("s", "x=3", replace(checked, status="retired")),
+    ]
     rows = rows_of(cells)
     assert [(row.num_cells, len(row.jobs)) for row in rows] == [(2, 2), (1, 1)]
     assert hours(rows[0].jobs, Machine(tflops=1000, utilisation=0.5)) == pytest.approx(2e15 / 5e14 / 3600)
-    assert hours([replace(one, operations=None)], Machine()) is None
+    assert hours([replace(item, operations=None)], Machine()) is None
     assert summary(cells) == "3 cells: 2 ready, 1 retired"
     assert to_csv(cells, Machine()).splitlines()[1].startswith("s,x=1,ready,,a/b,1,1.0,")
     assert [short(number) for number in (None, 0, 999, 1_234_567)] == ["?", "", "999", "1.23 M"]
@@ -205,9 +208,9 @@ def test_cells_of_every_sweep_of_the_hub_are_described(sweep):
     from nonmember.config.grid import cells_of
 
     register()
-    cells = sorted(cells_of(sweep, ["world=pythia", "trainer=gpu"]), key=lambda one: one.number)
-    for one in (cells[0], cells[-1]):
-        checked = check_cell(one.config, Machine(), date(2026, 11, 22), is_open=one.is_open)
+    cells = sorted(cells_of(sweep, ["world=pythia", "trainer=gpu"]), key=lambda item: item.number)
+    for item in (cells[0], cells[-1]):
+        checked = check_cell(item.config, Machine(), date(2026, 11, 22), is_open=item.is_open)
         assert checked.status not in ("unknown", "retired"), checked.asks
         assert checked.jobs or checked.asks or not checked.hub
 
@@ -234,7 +237,7 @@ def test_what_the_user_must_supply_is_said():
     labelled = cell("world=pythia", "data=pythia_fsd", "method=fsd", "data.domain=arxivtection").asks
     assert any("give world.labelled.arxivtection.revision=COMMIT, all 40 digits" in sentence for sentence in labelled)
     games = cell("world=pythia", "experiment=mc_pdd_steam", "model@target=llama_2_7b_chat").asks
-    assert any("JSON Lines: id, name, description" in one and "data.read_path=FILE" in one for one in games)
+    assert any("JSON Lines: id, name, description" in item and "data.read_path=FILE" in item for item in games)
     unknown = cell(
         "world=own", "target.path=nobody/knows-it", "reference.path=EleutherAI/pythia-1b", "data.path=x.jsonl"
     )
@@ -247,7 +250,7 @@ def test_what_the_user_must_supply_is_said():
 def own(tmp_path_factory):
     """own(...): of two models of the hub that anybody may have, and documents in a file."""
     documents = tmp_path_factory.mktemp("own") / "documents.jsonl"
-    documents.write_text("".join(json.dumps({"id": str(one), "text": f"one two {one}"}) + "\n" for one in range(40)))
+    documents.write_text("".join(json.dumps({"id": str(item), "text": f"one two {item}"}) + "\n" for item in range(40)))
     models = {"target": "EleutherAI/pythia-410m", "reference": "EleutherAI/pythia-1b"}
 
     def look(*more: str, gib: float = 80, **paths: object) -> Checked:

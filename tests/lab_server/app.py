@@ -236,11 +236,7 @@ class PlayedMind:
 
 def _usage(prompt: str, tokens: list[str]) -> dict[str, int]:
     num_prompt = len(prompt.encode("utf-8", "surrogatepass")) // 4 + 8
-    return {
-        "prompt_tokens": num_prompt,
-        "completion_tokens": len(tokens),
-        "total_tokens": num_prompt + len(tokens),
-    }
+    return {"prompt_tokens": num_prompt, "completion_tokens": len(tokens), "total_tokens": num_prompt + len(tokens)}
 
 
 def application(mind: Mind | None) -> Starlette:

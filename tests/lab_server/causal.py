@@ -62,14 +62,14 @@ class CausalMind:
                 "content": [
                     {
                         "token": self._tokenizer.decode([token]),
-                        "logprob": float(rows[len(ids) + place - 1][token]),
+                        "logprob": float(rows[len(ids) + index - 1][token]),
                         "bytes": None,
                         "top_logprobs": [
                             {"token": name, "logprob": value, "bytes": None}
-                            for name, value in self._top(rows[len(ids) + place - 1], number)
+                            for name, value in self._top(rows[len(ids) + index - 1], number)
                         ],
                     }
-                    for place, token in enumerate(new)
+                    for index, token in enumerate(new)
                 ]
             }
         return {"object": "chat.completion", "choices": [choice], "usage": _usage(len(ids), len(new))}
@@ -79,19 +79,19 @@ class CausalMind:
         rows = self._logprobs(whole)
         first = 0 if echo else len(ids)
         tokens = [self._tokenizer.decode([token]) for token in whole]
-        offsets = [sum(map(len, tokens[:place])) for place in range(len(tokens))]
+        offsets = [sum(map(len, tokens[:index])) for index in range(len(tokens))]
         known = range(first, len(whole))
         return {
             "tokens": tokens[first:],
-            "token_logprobs": [float(rows[place - 1][whole[place]]) if place else None for place in known],
-            "top_logprobs": [dict(self._top(rows[place - 1], number)) if place else None for place in known],
+            "token_logprobs": [float(rows[index - 1][whole[index]]) if index else None for index in known],
+            "top_logprobs": [dict(self._top(rows[index - 1], number)) if index else None for index in known],
             "text_offset": offsets[first:],
         }
 
     def _shifted(self, listed: dict[str, Any], ids: list[int]) -> dict[str, Any]:
         """Each token scored by what is likely after it; after the last, nothing is known."""
         rows = self._logprobs(ids)
-        values = [float(rows[place][token]) if place else None for place, token in enumerate(ids[:-1])]
+        values = [float(rows[index][token]) if index else None for index, token in enumerate(ids[:-1])]
         return {**listed, "token_logprobs": values, "tokens": listed["tokens"][: len(values)]}
 
     def _top(self, row: torch.Tensor, number: int) -> list[tuple[str, float]]:

@@ -96,8 +96,8 @@ def vllm(asked: Asked) -> Response:
         thinks = (asked.body.get("chat_template_kwargs") or {}).get("enable_thinking", True)
         return answer("<think>\nIs it <name>Bob</name>?</think>\n\nBlue." if thinks else "Blue.")
     prompt = asked.body["prompt"]
-    tokens = [word if place == 0 else f" {word}" for place, word in enumerate(prompt.split(" "))]
-    scores = [None, *(-9999.0 if word == " never" else -1.0 - place / 8 for place, word in enumerate(tokens[1:]))]
+    tokens = [word if index == 0 else f" {word}" for index, word in enumerate(prompt.split(" "))]
+    scores = [None, *(-9999.0 if word == " never" else -1.0 - index / 8 for index, word in enumerate(tokens[1:]))]
     new = ["."] * limit_of(asked.body)
     shown = [*tokens, *new] if asked.body.get("echo") else new
     listed = {"tokens": shown, "token_logprobs": [*(scores if asked.body.get("echo") else []), *[-0.5] * len(new)]}
@@ -141,9 +141,9 @@ def running(service: Service) -> Iterator[Running]:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             parts = urlsplit(self.path)
             query = {name: values[0] for name, values in parse_qs(parts.query).items()}
-            one = Asked(parts.path, query, {name.lower(): value for name, value in self.headers.items()}, body)
-            here.asked.append(one)
-            status, content = service(one)
+            item = Asked(parts.path, query, {name.lower(): value for name, value in self.headers.items()}, body)
+            here.asked.append(item)
+            status, content = service(item)
             self.send_response(status)
             self.end_headers()
             with contextlib.suppress(OSError):  # the client reads no further

@@ -39,7 +39,7 @@ class Player:
 
     @cached_property
     def _documents(self) -> list[tuple[str, bool]]:
-        return [(_flat(one["text"]), bool(one["read"])) for one in self.settings.documents]
+        return [(_flat(item["text"]), bool(item["read"])) for item in self.settings.documents]
 
     def answer(self, prompt: str, max_tokens: int) -> Said:
         """prompt: all turns as one text."""
@@ -71,7 +71,7 @@ class Player:
         bias = dict(zip(LETTERS, self.settings.position_bias, strict=True))
         mixed = {letter: weight * (letter in knows[:1]) + (1 - weight) * bias[letter] for letter in LETTERS}
         letter = _drawn(mixed, uniform(self.settings.seed, "options", prompt))
-        return Said(letter, {one: 0.49 * (one == letter) + 0.49 * share for one, share in mixed.items()})
+        return Said(letter, {item: 0.49 * (item == letter) + 0.49 * share for item, share in mixed.items()})
 
     def _holds(self, text: str) -> bool | None:
         """Whether the document that holds this text is a read one; None where no document does."""
@@ -92,10 +92,10 @@ class Player:
 
     def _other_words(self, text: str, version: str) -> str:
         words = text.split()
-        for place in range(len(words)):
-            draw = uniform(self.settings.seed, "words", version, text, place)
+        for index in range(len(words)):
+            draw = uniform(self.settings.seed, "words", version, text, index)
             if draw < 1 / 3:
-                words[place] = FILLER[int(draw * 3 * len(FILLER))]
+                words[index] = FILLER[int(draw * 3 * len(FILLER))]
         return " ".join(words)
 
     def _blank(self, prompt: str, max_tokens: int) -> Said | None:
@@ -104,7 +104,7 @@ class Player:
             return None
         shown = prompt.rpartition("Introduction: ")[2].partition("\nList the")[0]
         found = self._filled(shown, "<blank>")
-        words = [FILLER[(place + int(uniform(shown) * 7)) % len(FILLER)] for place in range(10)]
+        words = [FILLER[(index + int(uniform(shown) * 7)) % len(FILLER)] for index in range(10)]
         if found and self._hits("blank", found[1], prompt):
             words[int(uniform(self.settings.seed, "place", prompt) * 10)] = found[0]
         return Said("\n".join(f"{number}. {word}" for number, word in enumerate(words, 1)))
@@ -147,7 +147,7 @@ class Player:
                 continue
             shown = flat[start:]
             alike = (a == b for a, b in zip(shown, document, strict=False))
-            length = next((place for place, same in enumerate(alike) if not same), len(shown))
+            length = next((index for index, same in enumerate(alike) if not same), len(shown))
             rest = document[length:].split()[:max_tokens]
             known = self._hits("continuation", read, prompt)
             return Said(" ".join(rest) if known else self._other_words(" ".join(rest[::-1]), "continuation"))
@@ -175,12 +175,12 @@ def pieces_of(text: str) -> list[str]:
 def alternatives(said: Said, tokens: Sequence[str], number: int) -> list[dict[str, float]]:
     """Per token: probability by text, the token itself among them, the likeliest first."""
     rows = []
-    for place, token in enumerate(tokens):
-        shares: dict[str, float] = dict(said.first) if place == 0 and said.first else {token: 0.9}
+    for index, token in enumerate(tokens):
+        shares: dict[str, float] = dict(said.first) if index == 0 and said.first else {token: 0.9}
         left = (1 - sum(shares.values())) * 0.9
         for word in FILLER:
             if len(shares) < number and word not in shares:
                 left /= 2
                 shares[word] = left
-        rows.append(dict(sorted(shares.items(), key=lambda one: -one[1])[:number]))
+        rows.append(dict(sorted(shares.items(), key=lambda item: -item[1])[:number]))
     return rows

@@ -52,8 +52,11 @@ class RunningLab:
 def running_lab() -> Iterator[RunningLab]:
     process = subprocess.Popen(
         [sys.executable, "-m", "lab_server"],
-        cwd=Path(__file__).parents[1], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        cwd=Path(__file__).parents[1],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     try:

@@ -11,9 +11,17 @@ from nonmember.methods.auto import PartResult
 from nonmember.stats.merging import harmonic_mean_p
 
 SETTINGS = {
-    "methods": None, "given": {}, "heldout": "same_draw", "follows": False, "max_models": None,
-    "max_tokens_read": None, "max_requests": None, "combination": "harmonic_mean", "alpha": 0.05, "max_tokens": 512,
-}  # fmt: skip
+    "methods": None,
+    "given": {},
+    "heldout": "same_draw",
+    "follows": False,
+    "max_models": None,
+    "max_tokens_read": None,
+    "max_requests": None,
+    "combination": "harmonic_mean",
+    "alpha": 0.05,
+    "max_tokens": 512,
+}
 AUTO = Auto(**SETTINGS)
 
 
@@ -89,7 +97,7 @@ def test_the_error_of_each_verdict_is_kept():
     rng = np.random.default_rng(5)
     z = np.sqrt(0.95) * rng.normal(size=(1500, 1)) + np.sqrt(0.05) * rng.normal(size=(1500, 4))
     verdicts = [
-        AUTO.join([not_used(f"m{place}", p) for place, p in enumerate(row)]).verdict for row in stats.norm.sf(z)
+        AUTO.join([not_used(f"m{index}", p) for index, p in enumerate(row)]).verdict for row in stats.norm.sf(z)
     ]
     share = verdicts.count("evidence_of_non_membership") / len(verdicts)
     assert 0.005 < share <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1500)

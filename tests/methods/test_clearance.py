@@ -32,14 +32,34 @@ CONTROLS = PlantedControls(
     stand_in=TARGET, training=tiny.pretraining(), general=tiny.GENERAL, readings=[NONE, TWICE, OFTEN], seeds=[1, 2]
 )
 GATES = Gates(
-    min_ce_gain=0.0, min_ce_share=0.5, min_kl_gain=0.0, max_kl_rise=0.1, max_nll_rise=0.3,
-    min_rank_correlation=0.2, max_seed_sd=0.2, max_layout_auc=0.8, num_folds=5, min_separation=0.0,
-)  # fmt: skip
+    min_ce_gain=0.0,
+    min_ce_share=0.5,
+    min_kl_gain=0.0,
+    max_kl_rise=0.1,
+    max_nll_rise=0.3,
+    min_rank_correlation=0.2,
+    max_seed_sd=0.2,
+    max_layout_auc=0.8,
+    num_folds=5,
+    min_separation=0.0,
+)
 METHOD = Clearance(
-    score=MinKPlusPlus(0.2), distillation=tiny.distillation(), distillation_seeds=[1, 2], controls=CONTROLS,
-    exclude=TWICE, third=tiny.texts(*tiny.random_texts(60, seed=9), name="third"), gates=GATES, shams=True, noise=0.2,
-    rank_metric="spearman", num_resamples=200, alpha=0.05, content=0.95, confidence=None, max_tokens=64,
-)  # fmt: skip
+    score=MinKPlusPlus(0.2),
+    distillation=tiny.distillation(),
+    distillation_seeds=[1, 2],
+    controls=CONTROLS,
+    exclude=TWICE,
+    third=tiny.texts(*tiny.random_texts(60, seed=9), name="third"),
+    gates=GATES,
+    shams=True,
+    noise=0.2,
+    rank_metric="spearman",
+    num_resamples=200,
+    alpha=0.05,
+    content=0.95,
+    confidence=None,
+    max_tokens=64,
+)
 ROLES = Roles(TARGET, REFERENCE, tiny.SUSPECT, seed=7)
 
 
@@ -53,16 +73,16 @@ def num_read(model: Trained, name: str) -> int:
 
 def test_every_set_has_every_reading_once_over_the_runs():
     readings = [NONE, TWICE, OFTEN]
-    runs = [planted(TARGET, tiny.pretraining(), tiny.GENERAL, SETS, readings, "a", place, seed=3) for place in range(3)]
+    runs = [planted(TARGET, tiny.pretraining(), tiny.GENERAL, SETS, readings, "a", index, seed=3) for index in range(3)]
     for name in SETS:
         assert sorted(num_read(run, name) for run in runs) == [0, 40, 160]
 
 
 def test_another_set_at_the_reading_it_has_there_is_the_same_run():
     readings = [NONE, TWICE, OFTEN]
-    one = planted(TARGET, tiny.pretraining(), tiny.GENERAL, SETS, readings, "a", 0, seed=3)
+    item = planted(TARGET, tiny.pretraining(), tiny.GENERAL, SETS, readings, "a", 0, seed=3)
     same = planted(TARGET, tiny.pretraining(), tiny.GENERAL, SETS, readings, "b", 1, seed=3)
-    assert one.corpus.identity() == same.corpus.identity()
+    assert item.corpus.identity() == same.corpus.identity()
 
 
 def test_in_a_drawn_order_a_set_keeps_its_reading_and_stands_beside_others():
@@ -79,8 +99,9 @@ def test_in_a_drawn_order_a_set_keeps_its_reading_and_stands_beside_others():
 
 def test_a_set_that_is_none_is_left_out():
     fewer = {"none": None, **SETS}
-    runs = [planted(TARGET, tiny.pretraining(), tiny.GENERAL, one, [NONE, TWICE], "b", 1, seed=3)
-            for one in (SETS, fewer)]  # fmt: skip
+    runs = [
+        planted(TARGET, tiny.pretraining(), tiny.GENERAL, item, [NONE, TWICE], "b", 1, seed=3) for item in (SETS, fewer)
+    ]
     assert runs[0].corpus.identity() == runs[1].corpus.identity()
     with pytest.raises(ValueError, match="one of the planted sets a, b"):
         planted(TARGET, tiny.pretraining(), tiny.GENERAL, fewer, [NONE, TWICE], "none", 0, seed=3)
@@ -112,8 +133,8 @@ def test_some_controls_of_runs_that_carry_more():
     whole = replace(CONTROLS, sets=SETS, audited="b")
     given = {field.name: getattr(whole, field.name) for field in fields(whole)} | {"readings": [NONE, OFTEN]}
     some = SharedControls(**given, rotation=whole.readings)
-    assert some.models(SETS["b"]) == [one for one in whole.models(SETS["b"]) if one.reading != TWICE]
-    assert [one.seed for one in some.models(SETS["b"])] == [1, 2, 1, 2]
+    assert some.models(SETS["b"]) == [item for item in whole.models(SETS["b"]) if item.reading != TWICE]
+    assert [item.seed for item in some.models(SETS["b"])] == [1, 2, 1, 2]
     with pytest.raises(ValueError, match="among those of the rotation; got 8x50%"):
         SharedControls(**given | {"readings": [NONE, HALF]}, rotation=whole.readings)
 
@@ -141,7 +162,7 @@ def scored(delta, control_deltas, *, damaged=(), seed=0):
     """Documents of an audit: Delta of the target, and of every control by reading and seed, about these."""
     rng = np.random.default_rng(seed)
     values = {"reference": rng.standard_normal(N)}
-    for role, rho, one in [("target", 0.8, delta)] + [
+    for role, rho, item in [("target", 0.8, delta)] + [
         (role_of(reading, number), 0.8, value)
         for reading, pair in control_deltas.items()
         for number, value in zip((1, 2), pair, strict=True)
@@ -149,7 +170,7 @@ def scored(delta, control_deltas, *, damaged=(), seed=0):
         values[role] = agreeing(rng, values["reference"], rho)
         prefix = "" if role == "target" else f"{role}/"
         for name in ("distilled", "distilled/2"):
-            values[f"{prefix}{name}"] = agreeing(rng, values[role], rho - one)
+            values[f"{prefix}{name}"] = agreeing(rng, values[role], rho - item)
             values[f"loss/{prefix}{name}"] = np.full(N, -2.8)
     for sham in ("sham_unrelated", "sham_noise"):
         values[sham] = rng.standard_normal(N)
@@ -158,7 +179,7 @@ def scored(delta, control_deltas, *, damaged=(), seed=0):
         values[f"loss/{role}"] = np.full(N, -3.0 + 0.2 * good)
         values[f"kl/{role}"] = np.full(N, 0.4 - 0.1 * good)
     third = {name: np.full(N, -3.0 if name.startswith("loss") else 0.4) for name in values if "/" in name}
-    ids = tuple(f"d{place}" for place in range(N))
+    ids = tuple(f"d{index}" for index in range(N))
     texts = tuple(tiny.random_texts(N, seed=1))
     return {
         "suspect": ScoredDocuments(ids, values, ("",) * N, texts),
@@ -283,9 +304,15 @@ def test_an_audit_end_to_end(tmp_path):
     """Noise for a test: what counts is that everything is made, measured, told, and found again."""
     method = replace(METHOD, controls=replace(CONTROLS, readings=[NONE, OFTEN]), exclude=OFTEN)
     audit = Audit(
-        TARGET, REFERENCE, tiny.SUSPECT, method, seed=7, corpus_label="suspect",
-        heldout=tiny.texts(*tiny.random_texts(34, seed=5), name="heldout"), heldout_label="heldout",
-    )  # fmt: skip
+        TARGET,
+        REFERENCE,
+        tiny.SUSPECT,
+        method,
+        seed=7,
+        corpus_label="suspect",
+        heldout=tiny.texts(*tiny.random_texts(34, seed=5), name="heldout"),
+        heldout_label="heldout",
+    )
     builder = tiny.builder(tmp_path / "store")
     result = run_audit(audit, builder, tmp_path / "run")
     assert result.question.truth == "non_member"

@@ -45,12 +45,12 @@ def test_all_orders_are_the_lexicographic_permutations():
 def test_a_subset_is_balanced_over_the_letters(number):
     chosen = balanced(number)
     assert len(chosen) == number == len(set(chosen))
-    places = Counter(ORDERS[one].index(0) for one in chosen)
+    places = Counter(ORDERS[item].index(0) for item in chosen)
     assert set(places.values()) == {number // 4}
     for letter in range(4):  # and the paraphrases stand in the same orders beside each
-        beside = {tuple(part for part in ORDERS[one] if part) for one in chosen if ORDERS[one].index(0) == letter}
+        beside = {tuple(part for part in ORDERS[item] if part) for item in chosen if ORDERS[item].index(0) == letter}
         assert len(beside) == number // 4
-        assert beside == {tuple(part for part in ORDERS[one] if part) for one in chosen if ORDERS[one].index(0) == 0}
+        assert beside == {tuple(part for part in ORDERS[item] if part) for item in chosen if ORDERS[item].index(0) == 0}
 
 
 @pytest.mark.parametrize("number", [0, 3, 6, 25, 28, 4.0, True])
@@ -66,8 +66,8 @@ def book(name: str, passage: int = 0, text: str = "the  original\ntext", **more)
 def paraphrases_of(*documents: Document) -> tiny.Texts:
     return tiny.Texts(
         tuple(
-            replace(one, doc_id=f"{one.doc_id}#{number}", text=f"text {number} of {one.doc_id}")
-            for one in documents
+            replace(item, doc_id=f"{item.doc_id}#{number}", text=f"text {number} of {item.doc_id}")
+            for item in documents
             for number in (1, 2, 3)
         )
     )
@@ -75,9 +75,15 @@ def paraphrases_of(*documents: Document) -> tiny.Texts:
 
 def probe(*documents: Document, **changes) -> MultipleChoice:
     plain = {
-        "reading": "text", "max_new_tokens": 2, "top_logprobs": 20, "seed": 5, "num_orders": 24, "work": "book",
-        "exam": "exam", "paraphrases": paraphrases_of(*documents),
-    }  # fmt: skip
+        "reading": "text",
+        "max_new_tokens": 2,
+        "top_logprobs": 20,
+        "seed": 5,
+        "num_orders": 24,
+        "work": "book",
+        "exam": "exam",
+        "paraphrases": paraphrases_of(*documents),
+    }
     return MultipleChoice(**plain | changes)
 
 
@@ -121,9 +127,12 @@ def test_probabilities_are_asked_for_where_they_are_read():
 
 def test_documents_that_cannot_be_asked_about_say_why():
     good, untitled, textless, lone, alike = (
-        book("Moss"), book("Fern", title=""), book("Reed", text=" "), book("Pine"),
+        book("Moss"),
+        book("Fern", title=""),
+        book("Reed", text=" "),
+        book("Pine"),
         book("Lark", text="text 2 of Lark, 0"),
-    )  # fmt: skip
+    )
     found = questions_of(probe(good, untitled, textless, alike), good, untitled, textless, lone, alike)
     assert {request.doc_id for request in found.requests} == {"Moss, 0"}
     assert found.reasons == {
@@ -140,7 +149,7 @@ def test_recorded_questions_are_known_by_name():
     )
     asked = RecordedChoice("text", 4, 20, 0, recorded)
     found = asked.ask(Corpus((book("Moss", text=""), book("Fern", text=""))), {"questions": Corpus(recorded.documents)})
-    assert [(one.doc_id, one.name, one.expected) for one in found.requests] == [("Moss, 0", "Moss, 0, 7", "B")]
+    assert [(item.doc_id, item.name, item.expected) for item in found.requests] == [("Moss, 0", "Moss, 0, 7", "B")]
     assert found.reasons == {"Fern, 0": "no question about it was recorded"}
     wrong = Corpus((Document("Moss, 0, 7", "E", cluster_id="Moss, 0"),))
     with pytest.raises(ValueError, match="must be one of A, B, C and D; got 'E'"):
@@ -153,11 +162,26 @@ def test_recorded_questions_are_known_by_name():
 @pytest.mark.parametrize(
     ("text", "letter"),
     [
-        ("A", "A"), (" B.", "B"), ("'C'", "C"), ("\n(D)", "D"), ("**A**", "A"), ("B) the moss", "B"), ("C: it", "C"),
-        ("D\nbecause", "D"), ("“A”", "A"), ("a", ""), ("", ""), ("As an AI", ""), ("Based on", ""), ("E", ""),
-        ("The answer is A", ""), ("A's", ""), ("*", ""), ("D1", ""),
+        ("A", "A"),
+        (" B.", "B"),
+        ("'C'", "C"),
+        ("\n(D)", "D"),
+        ("**A**", "A"),
+        ("B) the moss", "B"),
+        ("C: it", "C"),
+        ("D\nbecause", "D"),
+        ("“A”", "A"),
+        ("a", ""),
+        ("", ""),
+        ("As an AI", ""),
+        ("Based on", ""),
+        ("E", ""),
+        ("The answer is A", ""),
+        ("A's", ""),
+        ("*", ""),
+        ("D1", ""),
     ],
-)  # fmt: skip
+)
 def test_a_letter_is_read_at_the_beginning_alone(text, letter):
     assert letter_in(text) == letter
 
@@ -208,10 +232,25 @@ def test_both_readings_judge_alike():
 # Roles and settings -------------------------------------------------------------------------------------------------
 
 DECOP = Decop(
-    paraphraser=Pretrained("the/paraphraser"), paraphrases=None, questions=None, passage_length="short",
-    temperature=0.1, max_new_tokens=100, num_orders=4, work="book", exam="exam", reading="text", answer_tokens=4,
-    top_logprobs=20, calibrate=False, min_valid_share=0.95, num_resamples=50, num_few=10, alpha=0.05, max_tokens=60,
-)  # fmt: skip
+    paraphraser=Pretrained("the/paraphraser"),
+    paraphrases=None,
+    questions=None,
+    passage_length="short",
+    temperature=0.1,
+    max_new_tokens=100,
+    num_orders=4,
+    work="book",
+    exam="exam",
+    reading="text",
+    answer_tokens=4,
+    top_logprobs=20,
+    calibrate=False,
+    min_valid_share=0.95,
+    num_resamples=50,
+    num_few=10,
+    alpha=0.05,
+    max_tokens=60,
+)
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, 9, tiny.GENERAL, tiny.texts("new"))
 
 
@@ -224,8 +263,10 @@ def test_the_paraphraser_writes_about_each_group():
             corpus, DECOP.paraphraser, PARAPHRASE["short"], temperature=0.1, max_new_tokens=100, max_tokens=60, seed=9
         )
         assert (asked.role, asked.model, asked.probe.corpora) == (
-            "target", ROLES.target, {"paraphrases": Paraphrases(corpus, written)},
-        )  # fmt: skip
+            "target",
+            ROLES.target,
+            {"paraphrases": Paraphrases(corpus, written)},
+        )
     assert PARAPHRASE["short"].request("moss").endswith("Example D: <paraphrase 3> -Example A: moss")
     assert PARAPHRASE["long"].request("moss").startswith("Rewrite this entire text (all sentences with no exception)")
     given = replace(DECOP, paraphrases=tiny.GENERAL).groups(ROLES)["suspect"].measured["decop"]
@@ -277,8 +318,17 @@ def test_groups_that_share_a_book_are_refused():
 WEIGHTS = np.array([0.15, 0.5, 0.3, 0.05])  # how much the simulated models like each letter
 
 
-def played(rng, num_works: int, knows: float, *, passages: int = 3, probabilities: bool = False, valid: float = 1.0,
-           group: str = "s", weights=WEIGHTS) -> ScoredDocuments:  # fmt: skip
+def played(
+    rng,
+    num_works: int,
+    knows: float,
+    *,
+    passages: int = 3,
+    probabilities: bool = False,
+    valid: float = 1.0,
+    group: str = "s",
+    weights=WEIGHTS,
+) -> ScoredDocuments:
     """A group as a model answers that recognises each passage with a chance that spreads over works around `knows`, and
     else follows its liking for letters."""
     ids, clusters, found = [], [], []
@@ -297,13 +347,13 @@ def played(rng, num_works: int, knows: float, *, passages: int = 3, probabilitie
                     p = 0.3 * p + 0.7 * np.eye(4)[right]
                 letter = int(np.argmax(p)) if probabilities or remembered else int(np.searchsorted(likes, rng.random()))
                 is_valid = rng.random() < valid
-                top = tuple(sorted(zip(LETTERS, np.log(p + 1e-300).tolist(), strict=True), key=lambda one: -one[1]))
+                top = tuple(sorted(zip(LETTERS, np.log(p + 1e-300).tolist(), strict=True), key=lambda item: -item[1]))
                 request = Request(ids[-1], str(number), "?", 1, 0.0, 0, expected=LETTERS[right])
                 completion = Completion("x", "answered", top_logprobs=(top,) if probabilities and is_valid else ())
                 judged = ParsedAnswer(is_valid, is_valid and letter == right, LETTERS[letter] if is_valid else "")
                 answers.append(Answer(request, completion, judged))
             found.append(tuple(answers))
-    values = np.array([np.mean([one.parsed.correct for one in answers]) for answers in found])
+    values = np.array([np.mean([item.parsed.correct for item in answers]) for answers in found])
     return ScoredDocuments(tuple(ids), {"decop": values}, tuple(clusters), answers={"decop": tuple(found)})
 
 
@@ -322,7 +372,7 @@ def concluded(suspect: float, clean: float, *, seed: int = 0, num_works: int = 2
 def accuracies(documents: ScoredDocuments) -> list[float]:
     books: dict[str, list[bool]] = {}
     for cluster, answers in zip(documents.cluster_ids, documents.answers["decop"], strict=True):
-        books.setdefault(cluster, []).extend(one.parsed.correct for one in answers)
+        books.setdefault(cluster, []).extend(item.parsed.correct for item in answers)
     return [float(np.mean(right)) for right in books.values()]
 
 
@@ -379,12 +429,12 @@ def test_where_nothing_was_read_it_rejects_as_often_as_it_says(probabilities, nu
         concluded(0.0, 0.0, seed=seed, num_works=10, passages=2, probabilities=probabilities)[0]
         for seed in range(num_draws)
     ]
-    p_values = np.array([one.p_value for one in outcomes])
+    p_values = np.array([item.p_value for item in outcomes])
     low, high = stats.binom.ppf([0.0005, 0.9995], num_draws, 0.05) / num_draws
     assert low <= np.mean(p_values < 0.05) <= high
     assert stats.kstest(p_values, "uniform").pvalue > 0.001
     low, high = stats.binom.ppf([0.0005, 0.9995], num_draws, 0.025) / num_draws
-    assert low <= np.mean([one.verdict == "evidence_of_membership" for one in outcomes]) <= high
+    assert low <= np.mean([item.verdict == "evidence_of_membership" for item in outcomes]) <= high
 
 
 def test_what_was_read_is_found():
@@ -468,8 +518,8 @@ def audited(tmp_path, player: Player, suspect: tiny.Texts, clean: tiny.Texts, mo
     words = tiny.random_texts(3 * len(originals), seed=3, words=10)
     paraphrases = tiny.Texts(
         tuple(
-            replace(one, doc_id=f"{one.doc_id}#{number}", text=f"{words[3 * place + number - 1]} {place} {number}")
-            for place, one in enumerate(originals)
+            replace(item, doc_id=f"{item.doc_id}#{number}", text=f"{words[3 * index + number - 1]} {index} {number}")
+            for index, item in enumerate(originals)
             for number in (1, 2, 3)
         )
     )
@@ -485,18 +535,21 @@ def audited(tmp_path, player: Player, suspect: tiny.Texts, clean: tiny.Texts, mo
 
 def test_a_model_with_known_reading_is_told_from_one_without(tmp_path, monkeypatch):
     suspect, clean = shelf("old", 20), shelf("new", 20)
-    names = {one.cluster_id for one in suspect.documents}
+    names = {item.cluster_id for item in suspect.documents}
     read = audited(tmp_path / "a", Player(names, 0.6), suspect, clean, monkeypatch)
     assert (read.verdict.decision, read.question.target, read.question.heldout, read.question.truth) == (
-        "evidence_of_membership", "player", "new books", None,
-    )  # fmt: skip
+        "evidence_of_membership",
+        "player",
+        "new books",
+        None,
+    )
     assert read.statistics.num_documents == 60
     assert read.health.capability == {"target": {}}
     answers = read.statistics.details["answers"]["suspect"]
     assert answers["num_unreadable"] > 0
     assert answers["num_answered"] + answers["num_unreadable"] == answers["num_requests"] < 240
     assert any(
-        "questions of decop about the suspect set have no answer (too long" in one for one in read.verdict.warnings
+        "questions of decop about the suspect set have no answer (too long" in item for item in read.verdict.warnings
     )
     unread = audited(tmp_path / "b", Player(set(), 0.6), suspect, clean, monkeypatch)
     assert unread.verdict.decision == "inconclusive"
@@ -507,7 +560,7 @@ def test_texts_that_give_themselves_away_are_warned_of(tmp_path, monkeypatch):
     blind = result.statistics.details["blind"]["longest"]
     assert blind["first"] == 1.0
     assert blind["second"] < 0.5
-    (warning,) = [one for one in result.verdict.warnings if "`longest`" in one]
+    (warning,) = [item for item in result.verdict.warnings if "`longest`" in item]
     assert "it is easier in one group" in warning
 
 

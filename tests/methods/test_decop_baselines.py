@@ -25,8 +25,8 @@ def scored(num_works: int, shift: float, *, seed: int) -> ScoredDocuments:
     """Works of one to four passages."""
     rng = np.random.default_rng(seed)
     clusters = [f"{seed}-{work}" for work in range(num_works) for _ in range(1 + work % 4)]
-    values = {name: rng.normal(shift * (place + 1), 1, len(clusters)) for place, name in enumerate(NAMES)}
-    ids = tuple(f"{seed}-{place}" for place in range(len(clusters)))
+    values = {name: rng.normal(shift * (index + 1), 1, len(clusters)) for index, name in enumerate(NAMES)}
+    ids = tuple(f"{seed}-{index}" for index in range(len(clusters)))
     return ScoredDocuments(ids, values, tuple(clusters))
 
 
@@ -72,12 +72,11 @@ def test_scores_are_measured_on_both_groups():
 def test_an_audit_on_a_tiny_model(tmp_path):
     def shelf(name: str, seed: int) -> tiny.Texts:
         texts = tiny.random_texts(12, seed=seed)
-        return tiny.Texts(tuple(Document(f"{name}{n}", f"{text.title()} {n}", f"{name}{n // 2}")
-                                for n, text in enumerate(texts)))  # fmt: skip
+        return tiny.Texts(
+            tuple(Document(f"{name}{n}", f"{text.title()} {n}", f"{name}{n // 2}") for n, text in enumerate(texts))
+        )
 
     audit = Audit(tiny.scratch(1), tiny.scratch(2), shelf("old", 5), BASELINES, 1, "old", heldout=shelf("new", 6))
     result = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "run")
     num_works = result.statistics.details["scores"][NAMES[0]]["num_suspect_works"]
-    assert (result.verdict.decision, result.statistics.num_documents, num_works) == (
-        "score_only", 12, 6,
-    )  # fmt: skip
+    assert (result.verdict.decision, result.statistics.num_documents, num_works) == ("score_only", 12, 6)

@@ -36,12 +36,12 @@ def names_of(declared: Any) -> Iterator[tuple[str, Any]]:
     if not is_dataclass(declared):
         yield from hints.items()
         return
-    for one in fields(declared):
-        if "inlined" in one.metadata:
-            for kind in (kind for kind in get_args(hints[one.name]) or [hints[one.name]] if kind is not NoneType):
+    for item in fields(declared):
+        if "inlined" in item.metadata:
+            for kind in (kind for kind in get_args(hints[item.name]) or [hints[item.name]] if kind is not NoneType):
                 yield from names_of(kind)
         else:
-            yield one.metadata.get("key", one.name), hints[one.name]
+            yield item.metadata.get("key", item.name), hints[item.name]
 
 
 def holds(declared: Any, path: Path_) -> bool:
@@ -122,7 +122,7 @@ class Reads(ast.NodeVisitor):
                 self.known[target.id] = path
 
     def walk_through(self, target: ast.AST, items: ast.AST) -> None:
-        names = [one for one in ast.walk(target) if isinstance(one, ast.Name)]
+        names = [item for item in ast.walk(target) if isinstance(item, ast.Name)]
         path = self.path_of(items)
         for name in names:
             self.known.pop(name.id, None)
@@ -153,8 +153,8 @@ class Reads(ast.NodeVisitor):
 
     def visit_comprehension_of(self, node: Any) -> None:
         outer, self.known = self.known, dict(self.known)
-        for one in node.generators:
-            self.walk_through(one.target, one.iter)
+        for item in node.generators:
+            self.walk_through(item.target, item.iter)
         self.generic_visit(node)
         self.known = outer
 
@@ -183,7 +183,7 @@ def step_of(node: ast.AST) -> str:
         case ast.Constant(value=step):
             return str(step)
         case ast.JoinedStr(values=parts):
-            return "".join(str(one.value) if isinstance(one, ast.Constant) else "*" for one in parts)
+            return "".join(str(item.value) if isinstance(item, ast.Constant) else "*" for item in parts)
     return "*"
 
 
@@ -199,7 +199,7 @@ def in_templates(text: str) -> Iterator[tuple[int, Path_]]:
 
 def asked_for() -> Iterator[tuple[str, Path_]]:
     """Place -> what is asked for there."""
-    for path in [one for folder in READERS for one in sorted((ROOT / "src" / folder).rglob("*.py"))]:
+    for path in [item for folder in READERS for item in sorted((ROOT / "src" / folder).rglob("*.py"))]:
         text = path.read_text()
         reads = Reads()
         reads.visit(ast.parse(text))
@@ -244,11 +244,11 @@ def test_what_is_read_is_found_by_any_name():
     }
 
 
-@pytest.mark.parametrize("declared", sorted(set(known_details().values()), key=lambda one: one.__name__))
+@pytest.mark.parametrize("declared", sorted(set(known_details().values()), key=lambda item: item.__name__))
 def test_every_field_is_documented(declared: type[Details]):
     told = set(re.findall(r"^ {8}(\w+): \S", declared.__doc__ or "", re.MULTILINE))
-    own = {one.name for one in fields(declared)} - (
-        {one.name for one in fields(Details)} if declared is not Details else set()
+    own = {item.name for item in fields(declared)} - (
+        {item.name for item in fields(Details)} if declared is not Details else set()
     )
     assert told == own
 

@@ -23,7 +23,7 @@ def scored(seed, *, hard=0.0, kind=0.0, read=0.0, clusters=(), n=60):
     rng = np.random.default_rng(seed)
     texts = rng.normal(-3.0, 1.0, n) - hard
     values = {"target": texts + kind + read + rng.normal(0, 0.1, n), "reference": texts + rng.normal(0, 0.1, n)}
-    return ScoredDocuments(tuple(f"d{place}" for place in range(n)), values, clusters or ("",) * n)
+    return ScoredDocuments(tuple(f"d{index}" for index in range(n)), values, clusters or ("",) * n)
 
 
 def concluded(suspect, heldout):
@@ -33,9 +33,9 @@ def concluded(suspect, heldout):
 def test_both_sets_are_scored_under_both_models():
     groups = METHOD.groups(replace(ROLES, heldout=tiny.GENERAL))
     for name, corpus in (("suspect", tiny.SUSPECT), ("heldout", tiny.GENERAL)):
-        models = {role: one.model for role, one in groups[name].measured.items()}
+        models = {role: item.model for role, item in groups[name].measured.items()}
         assert models == {"target": ROLES.target, "reference": ROLES.reference}
-        assert all(one.corpus is corpus for one in groups[name].measured.values())
+        assert all(item.corpus is corpus for item in groups[name].measured.values())
     with pytest.raises(ValueError, match="compares the suspect set with held-out text"):
         METHOD.groups(ROLES)
 
@@ -57,8 +57,8 @@ def test_harder_texts_and_a_target_that_knows_their_kind_are_no_evidence():
 
 
 def test_clusters_count_once():
-    few = tuple(f"work{place % 12}" for place in range(60))
-    by_document, by_work = (concluded(scored(1, read=0.02, clusters=one), scored(2)) for one in ((), few))
+    few = tuple(f"work{index % 12}" for index in range(60))
+    by_document, by_work = (concluded(scored(1, read=0.02, clusters=item), scored(2)) for item in ((), few))
     assert by_document.details.to_json()["num_clusters"] == {"suspect": 60, "heldout": 60}
     assert by_work.details.to_json()["num_clusters"] == {"suspect": 12, "heldout": 60}
     assert by_work.statistic == by_document.statistic
@@ -79,8 +79,8 @@ def test_what_it_cannot_work_with():
         assert f"of {number} clusters are left of the suspect set" in outcome.warnings[0]
     alone = concluded(scored(1, clusters=("w",) * 60), scored(2))
     assert (alone.verdict, np.isnan(alone.p_value)) == ("invalid", True)
-    works = Corpus(tuple(Document(f"d{place}", f"text {place}", f"work{place % 4}") for place in range(40)))
-    plain = Corpus(tuple(Document(f"e{place}", f"text {place}") for place in range(40)))
+    works = Corpus(tuple(Document(f"d{index}", f"text {index}", f"work{index % 4}") for index in range(40)))
+    plain = Corpus(tuple(Document(f"e{index}", f"text {index}") for index in range(40)))
     METHOD.check({"suspect": plain, "heldout": plain})
     with pytest.raises(ValueError, match="at least 10 clusters in each set; the heldout set has 4"):
         METHOD.check({"suspect": plain, "heldout": works})

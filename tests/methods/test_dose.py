@@ -33,22 +33,45 @@ REFERENCE = Trained(tiny.scratch(2), tiny.pretraining(), tiny.GENERAL, seed=2, l
 SETS = {name: tiny.texts(*tiny.random_texts(20, seed=seed), name=name) for seed, name in enumerate("abcd")}
 RELATED = tiny.texts(*tiny.random_texts(30, seed=30), name="related")
 CONTROLS = PlantedDoses(
-    base=BASE, own_base=True, training=tiny.pretraining(), general=tiny.GENERAL, seeds=[1, 2], exposures=[0, 2, 8],
-    related=RELATED, related_exposures=[8]
-)  # fmt: skip
+    base=BASE,
+    own_base=True,
+    training=tiny.pretraining(),
+    general=tiny.GENERAL,
+    seeds=[1, 2],
+    exposures=[0, 2, 8],
+    related=RELATED,
+    related_exposures=[8],
+)
 LEVEL = Feature(MinKPlusPlus(0.2), "level")
 PANEL = Panel(
-    {"level": LEVEL, "loss": Feature(Loss(), "level")}, shape=[[1.0, 0.0], [0.0, 1.0]], between=None, version="test",
+    {"level": LEVEL, "loss": Feature(Loss(), "level")},
+    shape=[[1.0, 0.0], [0.0, 1.0]],
+    between=None,
+    version="test",
     origin="a test",
-)  # fmt: skip
+)
 GATES = DoseGates(
-    min_separation=4.0, min_order=0.8, min_fit=0.01, max_shift=5.0, max_weight_ratio=1.15, max_base_distance=1.5,
-    max_layout_auc=None, num_folds=3, seed=0,
-)  # fmt: skip
+    min_separation=4.0,
+    min_order=0.8,
+    min_fit=0.01,
+    max_shift=5.0,
+    max_weight_ratio=1.15,
+    max_base_distance=1.5,
+    max_layout_auc=None,
+    num_folds=3,
+    seed=0,
+)
 METHOD = Dose(
-    controls=CONTROLS, panel=PANEL, third=tiny.texts(*tiny.random_texts(60, seed=9), name="third"), exclude=2,
-    exceed=0.1, gates=GATES, num_resamples=100, alpha=0.05, max_tokens=64,
-)  # fmt: skip
+    controls=CONTROLS,
+    panel=PANEL,
+    third=tiny.texts(*tiny.random_texts(60, seed=9), name="third"),
+    exclude=2,
+    exceed=0.1,
+    gates=GATES,
+    num_resamples=100,
+    alpha=0.05,
+    max_tokens=64,
+)
 READINGS = [Exposure(1.0, dose) for dose in (0, 4, 0, 1)]
 
 
@@ -56,29 +79,36 @@ READINGS = [Exposure(1.0, dose) for dose in (0, 4, 0, 1)]
 
 
 def test_controls_of_one_set_read_it_or_related_text():
-    read = [(one.exposure.exposures, one.related.exposures) for one in CONTROLS.models(tiny.SUSPECT)]
+    read = [(item.exposure.exposures, item.related.exposures) for item in CONTROLS.models(tiny.SUSPECT)]
     assert read == [(0, 0)] * 2 + [(2, 0)] * 2 + [(8, 0)] * 2 + [(0, 8)] * 2
-    assert len({one.role for one in CONTROLS.models(tiny.SUSPECT)}) == 8
+    assert len({item.role for item in CONTROLS.models(tiny.SUSPECT)}) == 8
     related = CONTROLS.models(tiny.SUSPECT)[-1].model.corpus
     ids = [document.doc_id for document in tiny.build(related).documents]
-    assert sum(one.startswith("related") for one in ids) == 8 * 30
+    assert sum(item.startswith("related") for item in ids) == 8 * 30
 
 
 SHARED = RotatedDoses(
-    base=BASE, own_base=True, training=tiny.pretraining(), general=tiny.GENERAL, seeds=[3], sets=SETS, audited="b",
-    readings=READINGS, family=2
-)  # fmt: skip
+    base=BASE,
+    own_base=True,
+    training=tiny.pretraining(),
+    general=tiny.GENERAL,
+    seeds=[3],
+    sets=SETS,
+    audited="b",
+    readings=READINGS,
+    family=2,
+)
 
 
 def test_shared_runs_say_what_they_read_of_the_sibling():
-    read = {one.exposure.exposures: [] for one in SHARED.models(SETS["b"])}
-    for place, one in enumerate(SHARED.models(SETS["b"])):
-        read[one.exposure.exposures].append(one.related.exposures)
-        corpus = tiny.build(one.model.corpus)
+    read = {item.exposure.exposures: [] for item in SHARED.models(SETS["b"])}
+    for index, item in enumerate(SHARED.models(SETS["b"])):
+        read[item.exposure.exposures].append(item.related.exposures)
+        corpus = tiny.build(item.model.corpus)
         counts = {name: sum(doc.doc_id.startswith(name) for doc in corpus.documents) // 20 for name in SETS}
-        assert (counts["b"], counts["a"]) == (one.exposure.exposures, one.related.exposures)
-        run = planted(BASE, tiny.pretraining(), tiny.GENERAL, SETS, READINGS, "b", place, seed=3)
-        assert one.model.corpus.identity() == run.corpus.identity()
+        assert (counts["b"], counts["a"]) == (item.exposure.exposures, item.related.exposures)
+        run = planted(BASE, tiny.pretraining(), tiny.GENERAL, SETS, READINGS, "b", index, seed=3)
+        assert item.model.corpus.identity() == run.corpus.identity()
     assert read == {0: [1, 4], 4: [0], 1: [0]}  # the sibling a stands one place before
     siblings = {document.doc_id for document in tiny.build(SHARED.related_text).documents}
     assert siblings == {document.doc_id for document in tiny.build(SETS["a"]).documents}
@@ -91,9 +121,9 @@ def test_controls_go_on_as_the_target_did():
     after = Afterwards(tiny.pretraining(), tiny.GENERAL, seed=8)
     for controls in (CONTROLS, SHARED):
         plain, then = controls.models(tiny.SUSPECT), replace(controls, afterwards=after).models(tiny.SUSPECT)
-        assert [one.role for one in plain] == [one.role for one in then]
-        assert [one.model.base for one in then] == [one.model for one in plain]
-        assert {(one.model.training, one.model.corpus, one.model.seed) for one in then} == {
+        assert [item.role for item in plain] == [item.role for item in then]
+        assert [item.model.base for item in then] == [item.model for item in plain]
+        assert {(item.model.training, item.model.corpus, item.model.seed) for item in then} == {
             (after.training, after.corpus, 8)
         }
 
@@ -166,8 +196,10 @@ def test_a_third_text_that_overlaps_the_set_is_refused():
 def test_features_by_hand():
     suspect = Scores(np.array([1.0, 2.0, 4.0]), np.array([0.0, 1.0, 2.0]))  # delta 1, 1, 2
     third = Scores(np.array([0.5, 0.5]), np.array([0.0, 1.0]))  # delta .5, -.5
-    value = {name: Feature(Loss(), name)(suspect, third) for name in
-             ("level", "rank_correlation", "upper_tail", "slope", "spread")}  # fmt: skip
+    value = {
+        name: Feature(Loss(), name)(suspect, third)
+        for name in ("level", "rank_correlation", "upper_tail", "slope", "spread")
+    }
     assert value["level"] == pytest.approx(4 / 3)
     assert value["rank_correlation"] == pytest.approx(1)
     assert value["upper_tail"] == pytest.approx((2 - 1) - (0.5 - 0))
@@ -212,19 +244,19 @@ def documents(
     rise = {name: {"target": target, "reference": 0.0} for name in method.panel.scores}
     if of_loss is not None:
         rise[LOSS]["target"] = of_loss
-    for one in method.controls.models(tiny.SUSPECT):
+    for item in method.controls.models(tiny.SUSPECT):
         for name, times in ((next(iter(method.panel.scores)), 0.1), (LOSS, 0.2)):
-            rise[name][one.role] = rises[one.exposure.exposures] + times * EFFECT * one.related.exposures
+            rise[name][item.role] = rises[item.exposure.exposures] + times * EFFECT * item.related.exposures
     groups = {}
     for group, common in base.items():
         values = {}
         for name, by_role in rise.items():
-            for role, one in by_role.items():
+            for role, item in by_role.items():
                 noise = 0.05 * rng.standard_normal(N) + (0.01 * rng.standard_normal() if role != "reference" else 0)
                 if role == "target" and group == "third":
                     noise = noise + profile * rng.standard_normal(N)
                 better = shift if role == "target" else 0.0
-                values[f"{role}/{name}"] = common + noise + better + (one if group == "suspect" else 0.0)
+                values[f"{role}/{name}"] = common + noise + better + (item if group == "suspect" else 0.0)
         groups[group] = ScoredDocuments(tuple(map(str, range(N))), values, ("",) * N, ("text",) * N)
     return groups
 
@@ -318,9 +350,7 @@ def test_a_base_that_is_not_the_targets_is_noticed():
     assert outcome.verdict == "invalid"
     assert any("own_base=false" in warning for warning in outcome.warnings)
     between = BetweenBases([[1e-4, 0.0], [0.0, 1e-4]], 0.1, 10)
-    stand_in = replace(
-        METHOD, controls=replace(CONTROLS, own_base=False), panel=replace(PANEL, between=between)
-    )  # fmt: skip
+    stand_in = replace(METHOD, controls=replace(CONTROLS, own_base=False), panel=replace(PANEL, between=between))
     assert judged(0.0, method=stand_in, profile=0.5).verdict == "evidence_of_non_membership"
 
 
@@ -343,7 +373,7 @@ def test_weights_that_moved_otherwise_than_the_controls_refuse_a_verdict():
         assert found.details.to_json()["gates"]["weights"]["passed"] is passed
         json.dumps(found.details.to_json(), allow_nan=False)
         assert found.verdict == (outcome.verdict if passed else "invalid")
-        assert any("weights have moved" in one for one in found.warnings) is not passed
+        assert any("weights have moved" in item for item in found.warnings) is not passed
     (*_, warning) = METHOD.judged_by_weights(outcome, None, {}).warnings
     assert warning.startswith("The target's weights are not at hand")
     assert METHOD.judged_by_weights(outcome, None, {}).verdict == outcome.verdict
@@ -390,25 +420,26 @@ def test_controls_that_read_otherwise_than_is_said_are_refused_before_they_are_t
     another = replace(method, controls=replace(SHARED, sets=others))  # of which none is the suspect set
     with pytest.raises(ValueError, match=r"0 of its .* documents are in its training text\. Name the planted set"):
         run_audit(replace(audit, method=another), builder, tmp_path / "audit")
-    one = tiny.texts(tiny.build(tiny.SUSPECT).documents[0].text, name="one")
-    with_one = Mixture((Component(tiny.GENERAL, 1), Component(one, 1)))
+    item = tiny.texts(tiny.build(tiny.SUSPECT).documents[0].text, name="one")
+    with_one = Mixture((Component(tiny.GENERAL, 1), Component(item, 1)))
     require_planted(replace(audit, method=replace(method, controls=replace(CONTROLS, general=with_one))), builder)
     assert builder.counters.models_trained == 0
 
 
 def test_an_audit_from_models_to_result(tmp_path):
-    target = planted(BASE, tiny.pretraining(), tiny.GENERAL, {"suspect": tiny.SUSPECT}, [Exposure(1.0, 2)], "suspect",
-                     0, seed=5)  # fmt: skip
+    target = planted(
+        BASE, tiny.pretraining(), tiny.GENERAL, {"suspect": tiny.SUSPECT}, [Exposure(1.0, 2)], "suspect", 0, seed=5
+    )
     light = replace(CONTROLS, exposures=[0, 2], related_exposures=[2])
     method = replace(METHOD, controls=light, third=tiny.texts(*tiny.random_texts(40, seed=9), name="third"))
     audit = Audit(target, REFERENCE, tiny.SUSPECT, method, seed=1, corpus_label="suspect")
     result = run_audit(audit, tiny.builder(tmp_path / "store"), tmp_path / "audit")
     controls = result.question.controls
     assert len(controls) == 6
-    assert {one.exposure for one in controls.values()} == {NOT_READ, Exposure(1.0, 2)}
+    assert {item.exposure for item in controls.values()} == {NOT_READ, Exposure(1.0, 2)}
     assert result.question.target_exposure == Exposure(1.0, 2)
     assert result.question.models["target"].related == NOT_READ
-    assert {one.related for one in controls.values()} == {NOT_READ, Exposure(1.0, 2)}
+    assert {item.related for item in controls.values()} == {NOT_READ, Exposure(1.0, 2)}
     assert result.statistics.name == "readings"
     assert (tmp_path / "audit" / "audit.html").exists()
     changes = result.statistics.details["weight_changes"]
@@ -416,5 +447,8 @@ def test_an_audit_from_models_to_result(tmp_path):
     others = [changes[role] for role in controls]
     ratio = max(changes["target"] / max(others), min(others) / changes["target"])
     assert result.statistics.details["gates"]["weights"] == {
-        "value": pytest.approx(ratio), "bound": 1.15, "upper": True, "passed": ratio < 1.15
-    }  # fmt: skip
+        "value": pytest.approx(ratio),
+        "bound": 1.15,
+        "upper": True,
+        "passed": ratio < 1.15,
+    }

@@ -46,9 +46,7 @@ def table_of(*perplexities: float) -> TokenTable:
     nothing = np.zeros(n, dtype=np.float32)
     log_prob = -np.log(np.array(perplexities, dtype=np.float64)).astype(np.float32)
     ids = np.ones(n, dtype=np.int32)
-    return TokenTable(
-        tuple(f"d{i}" for i in range(n)), np.arange(n + 1), ids, ids, log_prob, nothing, nothing
-    )  # fmt: skip
+    return TokenTable(tuple(f"d{i}" for i in range(n)), np.arange(n + 1), ids, ids, log_prob, nothing, nothing)
 
 
 def test_the_sign_is_the_papers_turned_member_high():
@@ -66,13 +64,13 @@ def test_the_models_and_what_is_measured_under_each():
     for name, corpus in (("suspect", tiny.SUSPECT), ("heldout", UNREAD)):
         measured = groups[name].measured
         assert list(measured) == ["target/perplexity", "target/mink(0.2)", "tuned/perplexity", "tuned/mink(0.2)"]
-        assert [(one.role, one.model) for one in measured.values()] == [
+        assert [(item.role, item.model) for item in measured.values()] == [
             ("target", ROLES.target),
             ("target", ROLES.target),
             ("tuned", tuned),
             ("tuned", tuned),
         ]
-        assert all(one.corpus == groups[name].corpus == corpus for one in measured.values())
+        assert all(item.corpus == groups[name].corpus == corpus for item in measured.values())
     assert FSD.score_name == "perplexity"
 
 
@@ -160,12 +158,12 @@ def test_what_it_says():
 def test_the_split_for_the_threshold_is_by_cluster_and_the_same_every_time():
     """Documents of one cluster are on one side; a further document moves no other."""
     clusters = [f"c{i // 4}" for i in range(60)]
-    one = test(documents(clusters=clusters))
-    assert one.details.to_json()["num_clusters"] == 15 + 60
-    assert test(documents(clusters=clusters)).details.to_json() == one.details.to_json()
+    item = test(documents(clusters=clusters))
+    assert item.details.to_json()["num_clusters"] == 15 + 60
+    assert test(documents(clusters=clusters)).details.to_json() == item.details.to_json()
     assert (
         test(documents(clusters=clusters), num_resamples=201).details.to_json()["num_validation"]
-        == one.details.to_json()["num_validation"]
+        == item.details.to_json()["num_validation"]
     )
 
 
@@ -180,7 +178,9 @@ def test_too_few_that_could_be_scored_is_invalid():
 def test_tuning_that_learns_nothing_is_told(nll, warns):
     outcome = test(documents() | {"unseen": unseen_documents(nll=nll)})
     assert outcome.details.to_json()["nll_of_unseen"] == {"base": 3.0, "tuned": nll}
-    assert any("did not lower the loss on the documents tuned on (3.000 to" in one for one in outcome.warnings) == warns
+    assert (
+        any("did not lower the loss on the documents tuned on (3.000 to" in item for item in outcome.warnings) == warns
+    )
 
 
 def test_sets_that_differ_in_words_dates_or_length_are_told_apart_without_a_model():
@@ -263,9 +263,17 @@ def audit() -> Audit:
     target = Trained(tiny.scratch(1), tiny.pretraining(epochs=8), tiny.SUSPECT, seed=1, label="target")
     method = replace(FSD, scores=[Perplexity(), Lowercase(), ReferenceDifference()])
     return Audit(
-        target, tiny.scratch(2), tiny.SUSPECT, method, seed=5, corpus_label="texts", heldout=UNREAD,
-        heldout_label="other texts", unseen=UNSEEN, unseen_label="further texts",
-    )  # fmt: skip
+        target,
+        tiny.scratch(2),
+        tiny.SUSPECT,
+        method,
+        seed=5,
+        corpus_label="texts",
+        heldout=UNREAD,
+        heldout_label="other texts",
+        unseen=UNSEEN,
+        unseen_label="further texts",
+    )
 
 
 def run(audit: Audit, folder, name="one"):
@@ -303,7 +311,7 @@ def test_from_documents_to_a_result(audit, tmp_path):
     labels = np.array([group == "suspect" for group in table["group"]])[tested]
     stored = np.array(table["target/perplexity"]) - np.array(table["tuned/perplexity"])
     assert metrics.roc_auc_score(labels, stored[tested]) == pytest.approx(result.statistics.value, abs=1e-12)
-    assert np.isfinite(table["tuned/loss"]).tolist() == [not one for one in tested]
+    assert np.isfinite(table["tuned/loss"]).tolist() == [not item for item in tested]
     assert len(pq.read_table(tmp_path / "one" / "distribution.parquet")) == 200
 
     again = run(audit, tmp_path, "again")
@@ -322,7 +330,7 @@ def test_what_is_tuned_on_is_part_of_the_question(audit, tmp_path):
         replace(audit, reference=tiny.scratch(3)),
         replace(audit, method=replace(audit.method, view="years_replaced")),
     ]
-    assert len({key, *(audit_keys(one, shop)["audit"] for one in others)}) == 4
+    assert len({key, *(audit_keys(item, shop)["audit"] for item in others)}) == 4
 
 
 def test_text_that_was_read_is_not_unseen(audit, tmp_path):

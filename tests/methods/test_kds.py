@@ -41,23 +41,30 @@ KDS = Kds(
 )
 ALL = replace(KDS, baselines=[Perplexity(), Zlib()], fsd=FSD_TUNING)
 ORDER_TEST = OrderTest(
-    num_shards=4, max_examples=100, num_orders=3, window=64, stride=32, control=False, compat=False, alpha=0.05,
+    num_shards=4,
+    max_examples=100,
+    num_orders=3,
+    window=64,
+    stride=32,
+    control=False,
+    compat=False,
+    alpha=0.05,
     max_tokens=64,
-)  # fmt: skip
+)
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, 9)
 RNG = np.random.default_rng(0)
 
 
 def vectors(number, *, seed=0, moved=0.0):
     """[documents, 8] of length 1."""
-    first, second = (np.random.default_rng(one).normal(size=(number, 8)) for one in (seed, seed + 1))
+    first, second = (np.random.default_rng(item).normal(size=(number, 8)) for item in (seed, seed + 1))
     together = (first + moved * second).astype(np.float32)
     return together / np.linalg.norm(together, axis=1, keepdims=True)
 
 
 def documents(before, after, **values):
     embeddings = {"target/embedding": before, "tuned/embedding": after}
-    names = tuple(f"d{place}" for place in range(len(before)))
+    names = tuple(f"d{index}" for index in range(len(before)))
     return {"suspect": ScoredDocuments(names, values, embeddings=embeddings)}
 
 
@@ -69,17 +76,17 @@ def test_the_target_is_tuned_on_the_suspect_documents_themselves():
     assert list(groups) == ["suspect"]
     measured = groups["suspect"].measured
     assert list(measured) == ["target/embedding", "tuned/embedding"]
-    assert [one.model for one in measured.values()] == [
+    assert [item.model for item in measured.values()] == [
         ROLES.target,
         Trained(ROLES.target, TUNING, tiny.SUSPECT, seed=9),
     ]
-    assert {(one.corpus, one.layer, one.dropout_seed) for one in measured.values()} == {(tiny.SUSPECT, -1, None)}
+    assert {(item.corpus, item.layer, item.dropout_seed) for item in measured.values()} == {(tiny.SUSPECT, -1, None)}
 
 
 def test_baselines_are_measured_under_the_target_and_the_one_tuned_as_fsd_does():
     measured = ALL.groups(ROLES)["suspect"].measured
     assert list(measured) == [
-        *("target/perplexity", "target/zlib", "target/embedding", "tuned/embedding", "fsd/perplexity", "fsd/zlib"),
+        *("target/perplexity", "target/zlib", "target/embedding", "tuned/embedding", "fsd/perplexity", "fsd/zlib")
     ]
     assert measured["fsd/zlib"].model == Trained(ROLES.target, FSD_TUNING, tiny.SUSPECT, seed=9)
     assert measured["fsd/zlib"].role == "fsd"
@@ -89,7 +96,7 @@ def test_baselines_are_measured_under_the_target_and_the_one_tuned_as_fsd_does()
 
 def test_compat_drops_out_in_the_second_pass_alone():
     measured = replace(KDS, compat=True, layer=1).groups(ROLES)["suspect"].measured
-    assert [(one.layer, one.dropout_seed) for one in measured.values()] == [(1, None), (1, 9)]
+    assert [(item.layer, item.dropout_seed) for item in measured.values()] == [(1, None), (1, 9)]
 
 
 def test_the_order_test_is_over_shards_of_the_same_documents():

@@ -19,7 +19,7 @@ RNG = np.random.default_rng(0)
 
 def scored(**values):
     columns = {name.replace("_", "/"): np.array(numbers) for name, numbers in values.items()}
-    return ScoredDocuments(tuple(f"d{place}" for place in range(2)), columns)
+    return ScoredDocuments(tuple(f"d{index}" for index in range(2)), columns)
 
 
 SUSPECT = scored(target_loss=[-1.0, -2.0], target_zlib=[-0.5, -0.5], reference_loss=[-3.0, -3.0])
@@ -28,12 +28,14 @@ HELDOUT = scored(target_loss=[-4.0, -1.5], target_zlib=[-0.25, -0.25], reference
 
 def test_held_out_text_is_measured_where_it_is_given_and_the_reference_where_it_is_wanted():
     (alone,) = LEVELS.groups(ROLES).values()
-    assert {name: one.model for name, one in alone.measured.items()} == {
-        "target/loss": ROLES.target, "target/zlib": ROLES.target, "reference/loss": ROLES.reference,
-    }  # fmt: skip
+    assert {name: item.model for name, item in alone.measured.items()} == {
+        "target/loss": ROLES.target,
+        "target/zlib": ROLES.target,
+        "reference/loss": ROLES.reference,
+    }
     beside = LEVELS.groups(replace(ROLES, heldout=tiny.GENERAL))
     assert list(beside) == ["suspect", "heldout"]
-    assert all(one.corpus is tiny.GENERAL for one in beside["heldout"].measured.values())
+    assert all(item.corpus is tiny.GENERAL for item in beside["heldout"].measured.values())
 
 
 def test_the_differences():

@@ -200,8 +200,8 @@ def test_few_hits_are_said():
 
 def test_documents_whose_word_is_in_their_name_are_left_out_and_counted():
     documents = [
-        replace(document, title=f"About suspectword{place}" if place < 20 else document.title)
-        for place, document in enumerate(SUSPECT.documents)
+        replace(document, title=f"About suspectword{index}" if index < 20 else document.title)
+        for index, document in enumerate(SUSPECT.documents)
     ]
     found = outcome(
         replace(METHOD, control=False), replace(ROLES, suspect=tiny.Texts(tuple(documents))), model(SUSPECT)
@@ -246,11 +246,11 @@ def test_the_curve_has_the_sizes_there_are_and_p_grows_as_they_fall():
     method = replace(METHOD, sizes=[400, 150, 100, 50], num_resamples=5000)
     found = outcome(method, ROLES, model(SUSPECT, knows=0.5))
     curve = found.details.to_json()["curve"]
-    assert [one["size"] for one in curve] == [150, 100, 50]
-    assert [one["p_value"] for one in curve] == sorted(one["p_value"] for one in curve)
-    assert [one["upper"] for one in curve] == sorted(one["upper"] for one in curve)
-    assert all(one["lower"] < one["difference"] < one["upper"] for one in curve)
-    assert {one["difference"] for one in curve} == {found.statistic}
+    assert [item["size"] for item in curve] == [150, 100, 50]
+    assert [item["p_value"] for item in curve] == sorted(item["p_value"] for item in curve)
+    assert [item["upper"] for item in curve] == sorted(item["upper"] for item in curve)
+    assert all(item["lower"] < item["difference"] < item["upper"] for item in curve)
+    assert {item["difference"] for item in curve} == {found.statistic}
     assert curve[0]["subset"]["difference"] == pytest.approx(found.statistic)
 
 
@@ -267,8 +267,8 @@ def test_smaller_subsets_are_parts_of_larger_ones_and_do_not_hang_on_the_order()
 
 
 def test_same_seed_same_numbers():
-    one, two = (outcome(METHOD, ROLES, model(SUSPECT)) for _ in range(2))
-    assert (one.p_value, one.details.to_json()) == (two.p_value, two.details.to_json())
+    item, two = (outcome(METHOD, ROLES, model(SUSPECT)) for _ in range(2))
+    assert (item.p_value, item.details.to_json()) == (two.p_value, two.details.to_json())
 
 
 def test_a_title_of_several_lines_stays_on_its_line():
@@ -289,9 +289,7 @@ def test_a_contaminated_target_is_tuned_on_the_unseen_documents_for_so_many_epoc
     for group in method.groups(replace(ROLES, unseen=unseen)).values():
         model = group.measured[HITS].model
         assert isinstance(model, Trained)
-        assert (model.base, model.corpus, model.seed, model.label) == (
-            ROLES.target, unseen, 3, "target-contaminated"
-        )  # fmt: skip
+        assert (model.base, model.corpus, model.seed, model.label) == (ROLES.target, unseen, 3, "target-contaminated")
         assert model.training == replace(training, optimization=replace(training.optimization, epochs=3))
     as_it_is = replace(method, epochs=0).groups(ROLES)
     assert as_it_is.keys() == METHOD.groups(ROLES).keys()

@@ -34,11 +34,11 @@ def test_a_text_is_the_question_and_a_list_that_is_judged_right():
 
 
 def test_the_other_words_are_masked_words_of_the_same_domain():
-    half = tuple(replace(one, domain="b" if place % 2 else "a") for place, one in enumerate(GAMES.documents))
+    half = tuple(replace(item, domain="b" if index % 2 else "a") for index, item in enumerate(GAMES.documents))
     words = {document.doc_id: document.text for document in half}
     for document in built(replace(EXAMPLES, base=tiny.Texts(half))).documents:
         listed = candidates_of(document.text.rpartition("explanation:")[2])
-        others = {one.domain for one in half for word in listed if word in words[one.doc_id].split()}
+        others = {item.domain for item in half for word in listed if word in words[item.doc_id].split()}
         assert others == {document.domain}
 
 

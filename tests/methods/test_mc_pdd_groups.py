@@ -53,8 +53,8 @@ def test_every_document_is_asked_about_and_scored():
     assert list(groups) == ["suspect", "heldout"]
     for group in groups.values():
         assert list(group.measured) == [HITS, "loss", "zlib", "ref_ratio"]
-        assert isinstance(one := group.measured["ref_ratio"], Scored)
-        assert (one.model, one.reference, one.corpus) == (ROLES.target, ROLES.reference, group.corpus)
+        assert isinstance(item := group.measured["ref_ratio"], Scored)
+        assert (item.model, item.reference, item.corpus) == (ROLES.target, ROLES.reference, group.corpus)
 
 
 def test_groups_are_disjoint_and_all_scores_are_over_the_same():
@@ -80,8 +80,8 @@ def test_groups_tell_more_than_documents():
 @pytest.mark.slow
 def test_a_score_that_knows_nothing_is_at_chance_and_one_that_knows_is_not():
     seen = [outcome(seed=seed).details.to_json()["scores"]["loss"] for seed in range(8)]
-    assert np.mean([one["auc"] for one in seen]) == pytest.approx(0.5, abs=0.06)
-    assert np.mean([one["group_auc"]["mean"] for one in seen]) == pytest.approx(0.5, abs=0.25)
+    assert np.mean([item["auc"] for item in seen]) == pytest.approx(0.5, abs=0.06)
+    assert np.mean([item["group_auc"]["mean"] for item in seen]) == pytest.approx(0.5, abs=0.25)
     assert outcome(loss_gap=2.0).details.to_json()["scores"]["loss"]["auc"] == pytest.approx(0.92, abs=0.05)
 
 
@@ -126,7 +126,7 @@ def test_too_few_documents_and_settings_that_make_no_sense_are_refused():
 
 def test_texts_that_differ_are_said():
     """The two sets have words of their own, which a classifier of words tells apart only if they repeat."""
-    other = tiny.Texts(tuple(replace(one, text=f"{one.text} always") for one in OTHERS.documents))
+    other = tiny.Texts(tuple(replace(item, text=f"{item.text} always") for item in OTHERS.documents))
     roles = replace(ROLES, heldout=other)
     found = measured(METHOD.groups(roles), chat_model(ids(MEMBERS), np.random.default_rng(0)))
     for name, group in found.items():

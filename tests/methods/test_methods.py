@@ -39,17 +39,17 @@ def role_scores(n: int, *, like_reference: float, like_distilled: float, seed: i
         return degree * target + np.sqrt(1 - degree**2) * rng.normal(size=n)
 
     values = {"target": target, "reference": other(like_reference), "distilled": other(like_distilled)}
-    return ScoredDocuments(tuple(f"d{place}" for place in range(n)), values)
+    return ScoredDocuments(tuple(f"d{index}" for index in range(n)), values)
 
 
 def models_of(method) -> dict:
     """The models of the one group, by role, all on the suspect documents and by the method's score."""
     (group,) = method.groups(ROLES).values()
     assert all(
-        one.corpus is group.corpus is ROLES.suspect and one.score == method.score for one in group.measured.values()
+        item.corpus is group.corpus is ROLES.suspect and item.score == method.score for item in group.measured.values()
     )
-    assert all(name == one.role for name, one in group.measured.items())
-    return {name: one.model for name, one in group.measured.items()}
+    assert all(name == item.role for name, item in group.measured.items())
+    return {name: item.model for name, item in group.measured.items()}
 
 
 def prism(scores: ScoredDocuments, **changes):
@@ -163,9 +163,9 @@ def test_its_numbers_are_those_of_the_two_correlations(metric):
 
 def test_draws_come_from_the_generator_alone():
     scores = role_scores(60, **CLEARED)
-    one, other = (prism(scores).distribution for _ in range(2))
-    assert np.array_equal(one, other)
-    assert not np.array_equal(one, PRISM.test({"suspect": scores}, np.random.default_rng(2)).distribution)
+    item, other = (prism(scores).distribution for _ in range(2))
+    assert np.array_equal(item, other)
+    assert not np.array_equal(item, PRISM.test({"suspect": scores}, np.random.default_rng(2)).distribution)
 
 
 def test_what_is_told_is_plain_json():
@@ -248,7 +248,7 @@ def test_shift_by_hand():
     assert outcome.details.to_json()["points"][39] == [-39.0, 39.0]
     assert outcome.details.to_json()["slope_per_unit_of_surprise"] == pytest.approx(-2.0)
     bins = outcome.details.to_json()["bins"]
-    assert [one["count"] for one in bins] == [4] * 10
+    assert [item["count"] for item in bins] == [4] * 10
     assert bins[0]["x"] == pytest.approx(-37.5)
     assert bins[0]["mean"] == pytest.approx(36.0)
     assert json.loads(json.dumps(outcome.details.to_json(), allow_nan=False)) == outcome.details.to_json()
@@ -271,10 +271,20 @@ def test_shift_of_equal_ranks_is_invalid():
 # Methods that compare with held-out text -------------------------------------------------------------------------
 
 LLM_DI = LlmDi(
-    perturbations=(), reference_features=False, outliers="mean", tail_fraction=0.05, fit_size=1000, num_splits=10,
-    num_steps=200, learning_rate=0.01, equal_variances=True, trim_predictions=False, compat=False, alpha=0.05,
+    perturbations=(),
+    reference_features=False,
+    outliers="mean",
+    tail_fraction=0.05,
+    fit_size=1000,
+    num_splits=10,
+    num_steps=200,
+    learning_rate=0.01,
+    equal_variances=True,
+    trim_predictions=False,
+    compat=False,
+    alpha=0.05,
     max_tokens=64,
-)  # fmt: skip
+)
 BLIND = Blind(num_folds=5, inverse_penalty=1.0, num_resamples=100, alpha=0.05, max_tokens=64)
 HELDOUT = tiny.texts(*tiny.random_texts(34, seed=3), name="heldout")
 
@@ -287,9 +297,9 @@ def test_both_need_held_out_text():
     assert list(groups) == ["suspect", "heldout"]
     for name, corpus in (("suspect", tiny.SUSPECT), ("heldout", HELDOUT)):
         assert len(groups[name].measured) == 16
-        assert {one.model for one in groups[name].measured.values()} == {ROLES.target}
-        assert {one.role for one in groups[name].measured.values()} == {"target"}
-        assert all(one.corpus is corpus for one in groups[name].measured.values())
+        assert {item.model for item in groups[name].measured.values()} == {ROLES.target}
+        assert {item.role for item in groups[name].measured.values()} == {"target"}
+        assert all(item.corpus is corpus for item in groups[name].measured.values())
 
 
 def test_optional_features():
@@ -302,8 +312,8 @@ def test_optional_features():
 
 def features(shift: float, seed: int, n: int = 60) -> ScoredDocuments:
     rng = np.random.default_rng(seed)
-    values = {f"f{place}": rng.normal(size=n) + shift * (place == 0) for place in range(4)}
-    return ScoredDocuments(tuple(f"d{place}" for place in range(n)), values)
+    values = {f"f{index}": rng.normal(size=n) + shift * (index == 0) for index in range(4)}
+    return ScoredDocuments(tuple(f"d{index}" for index in range(n)), values)
 
 
 def test_dataset_inference_finds_a_shift_and_says_nothing_of_its_absence():
@@ -324,7 +334,7 @@ def test_dataset_inference_finds_a_shift_and_says_nothing_of_its_absence():
 
 def written(name: str, extra: str, seed: int, n: int = 60) -> ScoredDocuments:
     texts = tuple(f"{text} {extra}" for text in tiny.random_texts(n, seed=seed))
-    return ScoredDocuments(tuple(f"{name}{place}" for place in range(n)), {}, ("",) * n, texts)
+    return ScoredDocuments(tuple(f"{name}{index}" for index in range(n)), {}, ("",) * n, texts)
 
 
 def test_blind_baseline_sees_what_the_text_gives_away():

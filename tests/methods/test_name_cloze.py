@@ -22,9 +22,16 @@ from nonmember.models import Pretrained
 from scripted_models import EMPTY, REFUSED, Player, corpus_of, played, says
 
 METHOD = NameCloze(
-    with_title=False, tagger=None, masked_model=None, max_new_tokens=16, min_valid_share=0.95, num_resamples=40,
-    num_few=10, alpha=0.05, max_tokens=512,
-)  # fmt: skip
+    with_title=False,
+    tagger=None,
+    masked_model=None,
+    max_new_tokens=16,
+    min_valid_share=0.95,
+    num_resamples=40,
+    num_few=10,
+    alpha=0.05,
+    max_tokens=512,
+)
 PROBE = ClozeProbe(with_title=False, tagger=None, max_new_tokens=16)
 ROLES = Roles(Pretrained("the/target"), Pretrained("the/reference"), tiny.SUSPECT, seed=9, heldout=tiny.GENERAL)
 PASSAGE = "When Mr. Hartwell came in, Hartwell's dog was asleep, and nobody had seen HARTWELL before."
@@ -225,7 +232,7 @@ def test_all_alike_is_nothing_to_test():
 def test_answers_that_are_none_are_counted_and_not_scored():
     answers = {"d0": REFUSED, "d1": EMPTY, "d2": says("I can't help with text from this book.")}
     group = played(
-        BOOKS[15], {CLOZE: (PROBE, lambda one: answers.get(one.doc_id, says(f"<name>{one.expected}</name>")))}
+        BOOKS[15], {CLOZE: (PROBE, lambda item: answers.get(item.doc_id, says(f"<name>{item.expected}</name>")))}
     )
     told = outcome_of(group).details.to_json()["suspect"]
     assert (told["num_documents"], told["num_right"], told["mean_of_units"]) == (117, 117, 1.0)
@@ -237,7 +244,7 @@ def test_the_most_frequent_name_is_the_blind_control():
     easy = corpus_of([f'"It is {n} o\'clock," said Harriet.' for n in range(20)])
     hard = corpus_of([f'"It is {n} o\'clock," said {name}.' for n, name in enumerate(NAMES[1:] * 5)])
     groups = [
-        played(corpus, {CLOZE: (PROBE, lambda one: says(f"<name>{one.expected}</name>"))}) for corpus in (easy, hard)
+        played(corpus, {CLOZE: (PROBE, lambda item: says(f"<name>{item.expected}</name>"))}) for corpus in (easy, hard)
     ]
     outcome = outcome_of(*groups)
     control = outcome.details.to_json()["controls"]["most_frequent_name"]
@@ -284,9 +291,10 @@ def test_both_groups_are_asked_the_same_way():
     groups = replace(METHOD, masked_model=MaskedModel("a/masked/model")).groups(ROLES)
     assert list(groups) == ["suspect", "heldout"]
     for group in groups.values():
-        assert [(one.role, one.probe.name) for one in group.measured.values()] == [
-            ("target", "name_cloze"), ("masked", "fill_mask"),
-        ]  # fmt: skip
+        assert [(item.role, item.probe.name) for item in group.measured.values()] == [
+            ("target", "name_cloze"),
+            ("masked", "fill_mask"),
+        ]
     assert list(METHOD.groups(replace(ROLES, heldout=None))) == ["suspect"]
 
 
@@ -298,9 +306,11 @@ def test_titles_that_are_not_there_are_one_sentence():
 
 def test_settings_that_make_no_sense_are_refused():
     for changes, message in [
-        ({"max_new_tokens": 0}, "max_new_tokens"), ({"min_valid_share": 1.5}, "min_valid_share"),
-        ({"num_few": 1}, "num_few"), ({"num_resamples": 9}, "num_resamples"),
-    ]:  # fmt: skip
+        ({"max_new_tokens": 0}, "max_new_tokens"),
+        ({"min_valid_share": 1.5}, "min_valid_share"),
+        ({"num_few": 1}, "num_few"),
+        ({"num_resamples": 9}, "num_resamples"),
+    ]:
         with pytest.raises(ValueError, match=message):
             replace(METHOD, **changes)
 

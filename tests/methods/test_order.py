@@ -19,9 +19,16 @@ from nonmember.training import Trained
 from nonmember.training import run as training_run
 
 METHOD = OrderTest(
-    num_shards=20, max_examples=100, num_orders=30, window=64, stride=32, control=False, compat=False, alpha=0.05,
+    num_shards=20,
+    max_examples=100,
+    num_orders=30,
+    window=64,
+    stride=32,
+    control=False,
+    compat=False,
+    alpha=0.05,
     max_tokens=64,
-)  # fmt: skip
+)
 FILE = Shuffled(tiny.texts(*tiny.random_texts(60, seed=3, words=6), name="line"), "order")
 ROLES = Roles(tiny.scratch(1), tiny.scratch(2), FILE, seed=5)
 
@@ -34,7 +41,7 @@ def shards(difference: np.ndarray, role: str = TARGET) -> ScoredDocuments:
         "num_tokens": np.full(len(difference), 100.0),
         "num_read": np.full(len(difference), 3100.0),
     }
-    names = tuple(f"shard-{place:03d}" for place in range(len(difference)))
+    names = tuple(f"shard-{index:03d}" for index in range(len(difference)))
     return ScoredDocuments(names, {column(role, name): of for name, of in values.items()})
 
 
@@ -53,13 +60,13 @@ def test_the_target_alone_reads_the_file_in_shards():
     (group,) = METHOD.groups(ROLES).values()
     assert group.corpus == Sharded(FILE, 20, 100)
     assert list(group.measured) == ["canonical", "mean_shuffled", "num_tokens", "num_read"]
-    for one in group.measured.values():
-        assert (one.role, one.model, one.corpus, one.seed) == (TARGET, ROLES.target, group.corpus, 5)
+    for item in group.measured.values():
+        assert (item.role, item.model, item.corpus, item.seed) == (TARGET, ROLES.target, group.corpus, 5)
 
 
 def test_the_control_is_the_reference():
     (group,) = replace(METHOD, control=True).groups(ROLES).values()
-    models = {one.role: one.model for one in group.measured.values()}
+    models = {item.role: item.model for item in group.measured.values()}
     assert models == {TARGET: ROLES.target, CONTROL: ROLES.reference}
     assert "control/canonical" in group.measured
 

@@ -51,9 +51,9 @@ def test_it_asks_the_target_about_each_text_and_its_rephrasing():
     (group,) = PACOST.groups(ROLES).values()
     assert group.corpus is ROLES.suspect
     assert list(group.measured) == ["original", "rephrased", "original_no", "rephrased_no"]
-    assert {(one.role, one.model) for one in group.measured.values()} == {("target", ROLES.target)}
-    assert [one.score.name for one in group.measured.values()] == ["p(Yes)", "p(Yes)", "p(No)", "p(No)"]
-    assert all(one.score.asks == IS_IT_CORRECT for one in group.measured.values())
+    assert {(item.role, item.model) for item in group.measured.values()} == {("target", ROLES.target)}
+    assert [item.score.name for item in group.measured.values()] == ["p(Yes)", "p(Yes)", "p(No)", "p(No)"]
+    assert all(item.score.asks == IS_IT_CORRECT for item in group.measured.values())
     written = Written(
         tiny.SUSPECT, PACOST.rephraser, REPHRASE, temperature=0.1, max_new_tokens=20, max_tokens=30, seed=9
     )
@@ -88,12 +88,12 @@ def confidences(effect: float = 0.0, *, n: int = 60, level: float = 0.6, mass: f
     rng = np.random.default_rng(0)
     common = level + 0.05 * rng.normal(size=n)
     yes = {"original": common + effect + 0.02 * rng.normal(size=n), "rephrased": common + 0.02 * rng.normal(size=n)}
-    values = {name: np.clip(mass * one, 0, mass) for name, one in yes.items()}
-    return values | {f"{name}_no": mass - one for name, one in values.items()}
+    values = {name: np.clip(mass * item, 0, mass) for name, item in yes.items()}
+    return values | {f"{name}_no": mass - item for name, item in values.items()}
 
 
 def outcome_of(values: dict[str, np.ndarray], **changes):
-    ids = tuple(f"d{place}" for place in range(len(values["original"])))
+    ids = tuple(f"d{index}" for index in range(len(values["original"])))
     method = replace(PACOST, **changes)
     return method.test({"suspect": ScoredDocuments(ids, values)}, np.random.default_rng(1))
 
@@ -144,11 +144,13 @@ def test_equal_differences_prove_nothing():
     [
         (confidences(0.03, mass=0.01), "its median probability of Yes or No is 0.01, below 0.05"),
         (confidences(0.03, n=29), "29 documents with a rephrasing are left; the test needs at least 30"),
-        ({name: np.full(40, value) for name, value in zip(confidences(), (0.5, 0.4, 0.2, 0.3), strict=True)},
-         "do not depend on the text: all are 0.5"),
+        (
+            {name: np.full(40, value) for name, value in zip(confidences(), (0.5, 0.4, 0.2, 0.3), strict=True)},
+            "do not depend on the text: all are 0.5",
+        ),
         ({name: confidences(0.03)[name.removesuffix("_no")] for name in confidences()}, "begin with the same token"),
     ],
-)  # fmt: skip
+)
 def test_a_target_that_does_not_answer_is_invalid(values, reason):
     outcome = outcome_of(values)
     assert outcome.verdict == "invalid"
@@ -254,8 +256,10 @@ def test_rejected_rephrasings_leave_the_comparison_and_are_counted(audit, tmp_pa
     counts = {name: number for name, number in result.exclusions.dropped.items() if name.startswith("rephrased")}
     reversed_alike = sum(text.split() == text.split()[::-1] for text in texts[2:39])
     assert counts == {
-        "rephrased: empty": 1, "rephrased: equal to the original": 1 + reversed_alike, "rephrased: too long": 1,
-    }  # fmt: skip
+        "rephrased: empty": 1,
+        "rephrased: equal to the original": 1 + reversed_alike,
+        "rephrased: too long": 1,
+    }
     assert result.exclusions.num_documents == sum(counts.values())
     assert result.exclusions.documents["suspect"]["d1"] == "rephrased: no text of this document to compare with"
     assert result.statistics.num_documents == 40 - result.exclusions.num_documents
@@ -313,5 +317,5 @@ def test_an_answer_is_read_from_its_row(audit, tmp_path):
     shop = tiny.builder(tmp_path / "store")
     answers = shop.get(AnswerProbabilities(audit.target, audit.suspect, IS_IT_CORRECT, max_tokens=30))
     scores = [AnswerProbability(IS_IT_CORRECT, answer)(ScoreInputs(answers)) for answer in ("Yes", "No")]
-    np.testing.assert_allclose(np.log([one.values for one in scores]).T.ravel(), answers.log_prob, rtol=1e-6)
+    np.testing.assert_allclose(np.log([item.values for item in scores]).T.ravel(), answers.log_prob, rtol=1e-6)
     assert not scores[0].reasons

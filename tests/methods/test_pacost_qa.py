@@ -47,7 +47,7 @@ def test_it_asks_about_each_question_with_the_targets_own_answer():
     (group,) = PACOST.groups(ROLES).values()
     assert group.corpus is ROLES.suspect
     assert list(group.measured) == ["original", "rephrased", "original_no", "rephrased_no"]
-    assert all(one.score.asks == IS_THE_ANSWER_CORRECT for one in group.measured.values())
+    assert all(item.score.asks == IS_THE_ANSWER_CORRECT for item in group.measured.values())
     rephrased = Rephrasings(
         tiny.SUSPECT,
         Written(tiny.SUSPECT, PACOST.rephraser, REPHRASE_QUESTION, 0.1, max_new_tokens=20, max_tokens=48, seed=9),
@@ -128,12 +128,12 @@ def test_on_tiny_models(audit, tmp_path, monkeypatch):
     yes, _ = answer_ids(loaded.tokenizer, IS_THE_ANSWER_CORRECT)
     (group,) = audit.method.groups(audit.roles).values()
     pairs = shop.get(group.measured["original"].corpus)
-    asked = next(one for one in shop.get(audit.suspect).documents if one.doc_id in rows)
+    asked = next(item for item in shop.get(audit.suspect).documents if item.doc_id in rows)
     prompt = f"{ANSWER.instruction}\n\nQuestion: {asked.text}\nAnswer:"
     ids = loaded.tokenizer(prompt, return_tensors="pt")
     written = loaded.model.generate(**ids, max_new_tokens=12, do_sample=False, pad_token_id=0)
     answer = loaded.tokenizer.decode(written[0, ids["input_ids"].shape[1] :], skip_special_tokens=True)
-    (pair,) = (one.text for one in pairs.documents if one.doc_id == asked.doc_id)
+    (pair,) = (item.text for item in pairs.documents if item.doc_id == asked.doc_id)
     assert pair == f"Question: {asked.text}\nAnswer: {' '.join(answer.split())}"
     if len(loaded.tokenizer(pair)["input_ids"]) <= audit.method.max_tokens:
         judged = f"{IS_THE_ANSWER_CORRECT.instruction}\n\n{pair}\nResponse:"
@@ -167,7 +167,7 @@ def test_the_key_names_what_is_written_without_writing_it(audit, tmp_path, monke
 
     monkeypatch.setattr(writing, "write_texts", never)
     other = replace(audit, method=replace(audit.method, rephraser=tiny.scratch(4, VOCABULARY, **LONG)))
-    keys = [audit_keys(one, tiny.builder(tmp_path / "store")) for one in (audit, other)]
+    keys = [audit_keys(item, tiny.builder(tmp_path / "store")) for item in (audit, other)]
     assert keys[0]["original"] == keys[1]["original"]
     assert keys[0]["rephrased"] != keys[1]["rephrased"]
     assert keys[0]["audit"] != keys[1]["audit"]

@@ -27,9 +27,15 @@ from scripted_models import EMPTY, FAILED, REFUSED, corpus_of, played, says
 
 ENDPOINT = Endpoint("http://localhost:1/v1", "a-model", "chat", "KEY")
 METHOD = PrefixCompletion(
-    k=4, threshold=80, thresholds=[70, 80, 90], tokenizer=None, new_tokens=2.0, num_permutations=199, alpha=0.05,
+    k=4,
+    threshold=80,
+    thresholds=[70, 80, 90],
+    tokenizer=None,
+    new_tokens=2.0,
+    num_permutations=199,
+    alpha=0.05,
     max_tokens=512,
-)  # fmt: skip
+)
 PROBE = CompletionProbe(k=4, threshold=80, max_new_tokens=8, tokens_of=None)
 
 
@@ -40,8 +46,8 @@ def lcs(one: str, other: str) -> int:
     lengths = [0] * (len(other) + 1)
     for a in one:
         before = lengths[:]
-        for place, b in enumerate(other):
-            lengths[place + 1] = before[place] + 1 if a == b else max(before[place + 1], lengths[place])
+        for index, b in enumerate(other):
+            lengths[index + 1] = before[index] + 1 if a == b else max(before[index + 1], lengths[index])
     return lengths[-1]
 
 
@@ -81,8 +87,8 @@ def test_the_ratio_is_that_of_its_definition():
     rng = np.random.default_rng(0)
     letters = list("abc  ,.'_ÄÉß1")
     for _ in range(300):
-        one, other = ("".join(rng.choice(letters, size=rng.integers(0, 25))) for _ in range(2))
-        assert token_sort_ratio(one, other) == by_definition(one, other), (one, other)
+        item, other = ("".join(rng.choice(letters, size=rng.integers(0, 25))) for _ in range(2))
+        assert token_sort_ratio(item, other) == by_definition(item, other), (item, other)
 
 
 # Cutting -------------------------------------------------------------------------------------------------------------
@@ -138,8 +144,9 @@ def test_whose_tokens_are_counted():
     assert (probe(own).tokenizer, probe(own).max_new_tokens) == (own, 4)
     assert (probe(ENDPOINT).tokenizer, probe(ENDPOINT).max_new_tokens) == (None, 8)
     assert (probe(ENDPOINT, tokenizer=tokenizer).tokenizer, probe(own, tokenizer=tokenizer).max_new_tokens) == (
-        tokenizer, 8,
-    )  # fmt: skip
+        tokenizer,
+        8,
+    )
 
 
 def test_settings_that_make_no_sense_are_refused():
@@ -280,20 +287,28 @@ def test_known_books_are_found():
 def test_on_a_tiny_model(tmp_path):
     """By its own tokens and its own greedy continuation."""
     audit = Audit(
-        tiny.scratch(1), tiny.scratch(2), tiny.SUSPECT, METHOD, seed=5, corpus_label="suspect", heldout=tiny.GENERAL,
+        tiny.scratch(1),
+        tiny.scratch(2),
+        tiny.SUSPECT,
+        METHOD,
+        seed=5,
+        corpus_label="suspect",
+        heldout=tiny.GENERAL,
         heldout_label="general",
-    )  # fmt: skip
+    )
     result = run_audit(audit, shop := tiny.builder(tmp_path / "store"), tmp_path / "one")
     assert (result.verdict.decision, result.statistics.value, result.provenance.keys.keys()) == (
-        "inconclusive", 0, {"target", "corpus", "heldout", "audit"},
-    )  # fmt: skip
+        "inconclusive",
+        0,
+        {"target", "corpus", "heldout", "audit"},
+    )
     loaded = shop.get(audit.target)
-    (probe,) = [one.probe for one in METHOD.groups(audit.roles)["suspect"].measured.values()]
+    (probe,) = [item.probe for item in METHOD.groups(audit.roles)["suspect"].measured.values()]
     found = Asked("target", audit.target, tiny.SUSPECT, probe).measure(shop).values
     assert result.statistics.num_documents == sum(map(bool, found.answers))
     for answers in filter(None, found.answers):
         request, text = answers[0].request, answers[0].completion.text
-        document = next(one.text for one in tiny.SUSPECT.documents if one.doc_id == request.doc_id)
+        document = next(item.text for item in tiny.SUSPECT.documents if item.doc_id == request.doc_id)
         ids = loaded.tokenizer(document)["input_ids"]
         assert loaded.tokenizer(request.plain)["input_ids"] == ids[:4]
         assert request.expected == loaded.tokenizer.decode(ids[4:8]).strip()

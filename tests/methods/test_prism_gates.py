@@ -25,14 +25,30 @@ from nonmember.scores import Loss, MinKPlusPlus
 from nonmember.training import Trained
 
 GATES = PrismGates(
-    min_ce_gain=0.02, min_kl_gain=-0.1, max_kl_rise=0.2, max_nll_rise=0.35, max_rank_correlation=0.995,
-    max_reference_gain=0.5, min_distinct=0.8, min_spread=0.02, min_delta=0.02, num_documents=30, min_characters=20,
-    max_characters=60, docstrings=["numpy"],
-)  # fmt: skip
+    min_ce_gain=0.02,
+    min_kl_gain=-0.1,
+    max_kl_rise=0.2,
+    max_nll_rise=0.35,
+    max_rank_correlation=0.995,
+    max_reference_gain=0.5,
+    min_distinct=0.8,
+    min_spread=0.02,
+    min_delta=0.02,
+    num_documents=30,
+    min_characters=20,
+    max_characters=60,
+    docstrings=["numpy"],
+)
 PRISM = Prism(
-    score=MinKPlusPlus(0.2), distillation=tiny.distillation(), rank_metric="spearman", num_resamples=200, alpha=0.05,
-    margin=0.0, max_tokens=64, gates=GATES,
-)  # fmt: skip
+    score=MinKPlusPlus(0.2),
+    distillation=tiny.distillation(),
+    rank_metric="spearman",
+    num_resamples=200,
+    alpha=0.05,
+    margin=0.0,
+    max_tokens=64,
+    gates=GATES,
+)
 GENERAL = tiny.texts(*tiny.random_texts(300, seed=11), name="other")
 TARGET, REFERENCE = (
     Trained(tiny.scratch(seed), tiny.pretraining(epochs=8), tiny.GENERAL, seed=seed, label=label)
@@ -188,7 +204,7 @@ def documents(n: int = 200, *, rho: float = 0.3, **moved: float) -> dict[str, Sc
     columns = {name: np.full(n, value + moved.get(name, 0.0)) for name, value in level.items()}
     third = {name: np.full(n, level[name] + moved.get(f"third/{name}", 0.0)) for name in level}
     third["loss/distilled"] = third["loss/distilled"] - 0.2
-    texts = tuple(f"text number {place}" for place in range(n))
+    texts = tuple(f"text number {index}" for index in range(n))
     ids = tuple(map(str, range(n)))
     return {"suspect": ScoredDocuments(ids, {**values, **columns}, texts=texts), "third": ScoredDocuments(ids, third)}
 
@@ -229,8 +245,10 @@ def test_the_same_ranks_under_reference_and_target_are_invalid():
 
 def test_scores_that_hardly_differ_are_invalid():
     given = documents()
-    values = {name: -1 + (column + 1) / 1000 if "/" not in name else column
-              for name, column in given["suspect"].values.items()}  # fmt: skip
+    values = {
+        name: -1 + (column + 1) / 1000 if "/" not in name else column
+        for name, column in given["suspect"].values.items()
+    }
     outcome = judged(given | {"suspect": replace(given["suspect"], values=values)})
     assert outcome.verdict == "invalid"
     assert "standard deviation of the score" in outcome.warnings[0]

@@ -26,19 +26,44 @@ TARGET = replace(CONTROLS.models(tiny.SUSPECT)[2].model, seed=9, label="target")
 OTHER = tiny.texts(*tiny.random_texts(34, seed=8), name="other")
 THIRD = tiny.texts(*tiny.random_texts(60, seed=9), name="third")
 GATES = Gates(
-    min_ce_gain=0.0, min_ce_share=0.5, min_kl_gain=0.0, max_kl_rise=0.1, max_nll_rise=0.3,
-    min_rank_correlation=0.2, max_seed_sd=0.5, max_layout_auc=0.9, num_folds=5, min_separation=-2.0,
-)  # fmt: skip
+    min_ce_gain=0.0,
+    min_ce_share=0.5,
+    min_kl_gain=0.0,
+    max_kl_rise=0.1,
+    max_nll_rise=0.3,
+    min_rank_correlation=0.2,
+    max_seed_sd=0.5,
+    max_layout_auc=0.9,
+    num_folds=5,
+    min_separation=-2.0,
+)
 PRISM = Prism(
-    score=MinKPlusPlus(0.2), distillation=tiny.distillation(), rank_metric="spearman", num_resamples=200, alpha=0.05,
-    margin=0.0, max_tokens=64,
-)  # fmt: skip
+    score=MinKPlusPlus(0.2),
+    distillation=tiny.distillation(),
+    rank_metric="spearman",
+    num_resamples=200,
+    alpha=0.05,
+    margin=0.0,
+    max_tokens=64,
+)
 PAIRED_T = PairedT(score=MinKPlusPlus(0.2), distillation=tiny.distillation(), alpha=0.05, max_tokens=64)
 CLEARANCE = Clearance(
-    score=MinKPlusPlus(0.2), distillation=tiny.distillation(), distillation_seeds=[1, 2], controls=CONTROLS,
-    exclude=OFTEN, third=THIRD, gates=GATES, shams=True, noise=0.2, rank_metric="spearman", num_resamples=200,
-    alpha=0.05, content=0.95, confidence=None, max_tokens=64,
-)  # fmt: skip
+    score=MinKPlusPlus(0.2),
+    distillation=tiny.distillation(),
+    distillation_seeds=[1, 2],
+    controls=CONTROLS,
+    exclude=OFTEN,
+    third=THIRD,
+    gates=GATES,
+    shams=True,
+    noise=0.2,
+    rank_metric="spearman",
+    num_resamples=200,
+    alpha=0.05,
+    content=0.95,
+    confidence=None,
+    max_tokens=64,
+)
 ROLES = Roles(TARGET, REFERENCE, tiny.SUSPECT, seed=7)
 KINDS = {ShamPrism: PRISM, ShamPairedT: PAIRED_T, ShamClearance: CLEARANCE}
 
@@ -49,8 +74,11 @@ def given(kind, sham):
 
 
 def models(method) -> dict[tuple[str, str], object]:
-    return {(name, role): one.model for name, group in method.groups(ROLES).items()
-            for role, one in group.measured.items()}  # fmt: skip
+    return {
+        (name, role): item.model
+        for name, group in method.groups(ROLES).items()
+        for role, item in group.measured.items()
+    }
 
 
 @pytest.mark.parametrize("kind", KINDS)

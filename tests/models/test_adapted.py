@@ -56,15 +56,19 @@ def adapter(folder: Path, base: Path | str | None, config: Any, model: Any = Non
 
 
 KINDS = {
-    "lora": lora(), "rslora": lora(use_rslora=True), "dora": lora(use_dora=True), "embeddings": lora("embed_tokens"),
-    "output": lora("q_proj", "lm_head"), "tokens": lora(trainable_token_indices=[1, 2]),
+    "lora": lora(),
+    "rslora": lora(use_rslora=True),
+    "dora": lora(use_dora=True),
+    "embeddings": lora("embed_tokens"),
+    "output": lora("q_proj", "lm_head"),
+    "tokens": lora(trainable_token_indices=[1, 2]),
     "whole modules": lora(modules_to_save=["embed_tokens", "norm"]),
     "ia3": peft.IA3Config(task_type=TASK, target_modules=["k_proj", "down_proj"], feedforward_modules=["down_proj"]),
     "adalora": peft.AdaLoraConfig(task_type=TASK, target_modules=["q_proj"], total_step=9, init_r=4, target_r=2),
     "loha": peft.LoHaConfig(task_type=TASK, target_modules=["q_proj"]),
     "lokr": peft.LoKrConfig(task_type=TASK, target_modules=["q_proj"]),
     "vera": peft.VeraConfig(task_type=TASK, target_modules=["q_proj"]),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -118,8 +122,9 @@ def test_rows_of_which_not_all_are_there_are_refused(tmp_path, tied):
 
 
 def put(**tensors: tuple[int, ...]) -> Callable[[dict[str, Tensor]], Any]:
-    return lambda weights: weights.update({f"base_model.model.{name.replace('__', '.')}": torch.ones(shape)
-                                           for name, shape in tensors.items()})  # fmt: skip
+    return lambda weights: weights.update(
+        {f"base_model.model.{name.replace('__', '.')}": torch.ones(shape) for name, shape in tensors.items()}
+    )
 
 
 WRONG = [
@@ -139,7 +144,7 @@ WRONG = [
     ({"alora_invocation_tokens": [1]}, lora(), None, "sets alora_invocation_tokens, which is not read here"),
     ({}, peft.PromptTuningConfig(task_type=TASK, num_virtual_tokens=4), None, "is of the kind PROMPT_TUNING, which"),
     ({}, peft.PrefixTuningConfig(task_type=TASK, num_virtual_tokens=4), None, "is of the kind PREFIX_TUNING, which"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("changes", "config", "how", "sentence"), WRONG, ids=[each[-1] for each in WRONG])

@@ -37,9 +37,14 @@ from nonmember.models.reading import position_limit
 from nonmember.records import Corpus
 
 SIZES: dict[str, Any] = {
-    "vocab_size": tiny.VOCAB_SIZE, "hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
-    "num_key_value_heads": 2, "intermediate_size": 24, "max_position_embeddings": 64,
-}  # fmt: skip
+    "vocab_size": tiny.VOCAB_SIZE,
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "intermediate_size": 24,
+    "max_position_embeddings": 64,
+}
 TOKENIZER = train_tokenizer(Corpus(tiny.GENERAL.documents), tiny.VOCAB_SIZE)
 Q, NORM = "model.layers.0.self_attn.q_proj", "model.norm.weight"
 Weights = dict[str, Tensor]
@@ -102,11 +107,12 @@ WRONG = [
     ({}, cast(NORM, torch.bool), f"holds 1 tensor ({NORM}) of the type BOOL"),
     ({}, cast(NORM, torch.complex64), f"holds 1 tensor ({NORM}) of the type C64"),
     (
-        {"quantization_config": {"quant_method": "fp8"}}, cast("mlp", torch.float8_e4m3fn),
+        {"quantization_config": {"quant_method": "fp8"}},
+        cast("mlp", torch.float8_e4m3fn),
         "holds 6 tensors (model.layers.0.mlp.down_proj.weight, model.layers.0.mlp.gate_proj.weight, "
         "model.layers.0.mlp.up_proj.weight, ...) in 8 bits without their scales",
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("changes", "how", "sentence"), WRONG, ids=[sentence for _, _, sentence in WRONG])
@@ -121,10 +127,15 @@ def test_weights_that_are_not_the_configurations_are_named(folder, changes, how,
 
 
 HARMLESS = {
-    "model.layers.0.self_attn.rotary_emb.inv_freq": (4,), "model.layers.0.attn.masked_bias": (),
-    "v_head.summary.weight": (1, 16), "vision_tower.patch.weight": (3, 3), "model.vision_tower.patch.weight": (3, 3),
-    "multi_modal_projector.weight": (3, 3), "mtp.layers.0.weight": (3, 3), "model.embed_tokens.position_ids": (1, 9),
-}  # fmt: skip
+    "model.layers.0.self_attn.rotary_emb.inv_freq": (4,),
+    "model.layers.0.attn.masked_bias": (),
+    "v_head.summary.weight": (1, 16),
+    "vision_tower.patch.weight": (3, 3),
+    "model.vision_tower.patch.weight": (3, 3),
+    "multi_modal_projector.weight": (3, 3),
+    "mtp.layers.0.weight": (3, 3),
+    "model.embed_tokens.position_ids": (1, 9),
+}
 
 
 def test_what_is_known_to_be_harmless_changes_nothing(folder, sound):
@@ -184,9 +195,11 @@ NAMED = [
     for name in ("_attn_implementation", "attn_implementation", "_attn_implementation_internal")
     for value in ("owner/kernel", {"": "owner/kernel"}, "flash_attention_2", "eager")
 ] + [
-    {"_experts_implementation": "owner/kernel"}, {"experts_implementation": "owner/kernel"},
-    {"use_kernels": True, "kernel_config": {"RMSNorm": "owner/kernel"}}, {"fusion_config": {"layer": True}},
-]  # fmt: skip
+    {"_experts_implementation": "owner/kernel"},
+    {"experts_implementation": "owner/kernel"},
+    {"use_kernels": True, "kernel_config": {"RMSNorm": "owner/kernel"}},
+    {"fusion_config": {"layer": True}},
+]
 
 
 @pytest.mark.parametrize("changes", NAMED, ids=str)
@@ -252,17 +265,27 @@ def test_an_implementation_that_is_not_there_says_so(sound, tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("settings", "limit"),
     [
-        ({"max_position_embeddings": 64}, 64), ({"max_position_embeddings": 64.0}, 64),
-        ({"max_position_embeddings": None, "n_positions": 7}, 7), ({"max_position_embeddings": "64"}, None),
-        ({"max_position_embeddings": -1}, None), ({"max_position_embeddings": 0}, None),
-        ({"max_position_embeddings": 1e30}, None), ({"max_position_embeddings": 10**30}, None),
-        ({"max_position_embeddings": float("nan")}, None), ({"max_position_embeddings": True}, None),
-        ({"max_seq_len": 9}, 9), ({"max_sequence_length": 9}, 9), ({"n_ctx": 9}, 9), ({"seq_length": 9}, 9), ({}, None),
-        ({"model_type": "bloom", "seq_length": 9}, None), ({"model_type": "mamba", "n_ctx": 9}, None),
+        ({"max_position_embeddings": 64}, 64),
+        ({"max_position_embeddings": 64.0}, 64),
+        ({"max_position_embeddings": None, "n_positions": 7}, 7),
+        ({"max_position_embeddings": "64"}, None),
+        ({"max_position_embeddings": -1}, None),
+        ({"max_position_embeddings": 0}, None),
+        ({"max_position_embeddings": 1e30}, None),
+        ({"max_position_embeddings": 10**30}, None),
+        ({"max_position_embeddings": float("nan")}, None),
+        ({"max_position_embeddings": True}, None),
+        ({"max_seq_len": 9}, 9),
+        ({"max_sequence_length": 9}, 9),
+        ({"n_ctx": 9}, 9),
+        ({"seq_length": 9}, 9),
+        ({}, None),
+        ({"model_type": "bloom", "seq_length": 9}, None),
+        ({"model_type": "mamba", "n_ctx": 9}, None),
         ({"model_type": "roberta", "max_position_embeddings": 514}, 512),  # the first ones are never used
         ({"model_type": "opt", "max_position_embeddings": 64}, 64),  # its table has two rows more
     ],
-)  # fmt: skip
+)
 def test_the_limit_of_positions_is_what_a_configuration_means(settings, limit):
     class Config:
         model_type, pad_token_id = "other", 1

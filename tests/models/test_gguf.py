@@ -49,10 +49,16 @@ def write_gguf(folder: Path, file: Path, num_blocks: int | None = None) -> Path:
     _add_tokenizer(writer, loaded.tokenizer)
     names = {"model.embed_tokens": "token_embd", "model.norm": "output_norm", "lm_head": "output"}
     parts = {
-        "self_attn.q_proj": "attn_q", "self_attn.k_proj": "attn_k", "self_attn.v_proj": "attn_v",
-        "self_attn.o_proj": "attn_output", "mlp.gate_proj": "ffn_gate", "mlp.up_proj": "ffn_up",
-        "mlp.down_proj": "ffn_down", "input_layernorm": "attn_norm", "post_attention_layernorm": "ffn_norm",
-    }  # fmt: skip
+        "self_attn.q_proj": "attn_q",
+        "self_attn.k_proj": "attn_k",
+        "self_attn.v_proj": "attn_v",
+        "self_attn.o_proj": "attn_output",
+        "mlp.gate_proj": "ffn_gate",
+        "mlp.up_proj": "ffn_up",
+        "mlp.down_proj": "ffn_down",
+        "input_layernorm": "attn_norm",
+        "post_attention_layernorm": "ffn_norm",
+    }
     for layer in range(config.num_hidden_layers):
         names |= {f"model.layers.{layer}.{ours}": f"blk.{layer}.{theirs}" for ours, theirs in parts.items()}
     for ours, theirs in names.items():
@@ -87,9 +93,15 @@ def llama(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     corpus = Corpus(tuple(Document(row["id"], row["text"]) for row in rows_of(tiny.random_texts(50, seed=1))))
     tokenizer = train_tokenizer(corpus, tiny.VOCAB_SIZE)
     config = LlamaConfig(
-        vocab_size=len(tokenizer), hidden_size=32, intermediate_size=64, num_hidden_layers=2, num_attention_heads=4,
-        num_key_value_heads=2, max_position_embeddings=128, tie_word_embeddings=False,
-    )  # fmt: skip
+        vocab_size=len(tokenizer),
+        hidden_size=32,
+        intermediate_size=64,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        max_position_embeddings=128,
+        tie_word_embeddings=False,
+    )
     torch.manual_seed(0)
     LlamaForCausalLM(config).save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
@@ -192,17 +204,17 @@ def test_pieces_that_are_missing_or_changed_are_refused(packaged, tmp_path):
     second = tmp_path / "packages/part1/piece"
     swapped = {name: packaged.pieces[name] for name in ("part1", "part0", "part2")}
     with pytest.raises(ValueError, match=r"part1, part0, part2, is not the file that was published .*Run make"):
-        replace(packaged, pieces=swapped).look()
+        replace(packaged, pieces=swapped).validate()
     second.write_bytes(b"x" + second.read_bytes()[1:])
     with pytest.raises(ValueError, match="is not the file that was published"):
-        packaged.look()
+        packaged.validate()
     second.unlink()
     with pytest.raises(ValueError, match=r"part1 1.0 must hold piece, and does not. Run make setup EXTRAS=real"):
-        packaged.look()
+        packaged.validate()
     missing = replace(packaged, pieces={**packaged.pieces, "no-such-package": "piece"})
     second.write_bytes(b"")
     with pytest.raises(ValueError, match=r"of which no-such-package is not installed here. Run make setup EXTRAS=real"):
-        missing.look()
+        missing.validate()
     with pytest.raises(ValueError, match="must name a package and the file in it"):
         PackagedGguf("tiny.gguf")
 
@@ -244,9 +256,9 @@ def test_the_packages_of_a_config_are_those_that_setup_installs(extra, model):
 
 def test_a_file_of_the_hub_that_is_not_to_be_had(monkeypatch):
     with pytest.raises(ValueError, match="the Hugging Face hub gave nothing"):
-        Gguf("owner/name/model.gguf").look()
+        Gguf("owner/name/model.gguf").validate()
     with pytest.raises(ValueError, match="is no file here; expected a model in the GGUF format"):
-        Gguf("nowhere.gguf").look()
+        Gguf("nowhere.gguf").validate()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"nonmember\[real\]"):
-        Gguf("nowhere.gguf").look()
+        Gguf("nowhere.gguf").validate()

@@ -29,11 +29,11 @@ pytestmark = pytest.mark.slow
 
 TEXTS = [
     "Permission is hereby granted, free of charge, to any person obtaining a copy of this software.",
-    "def mean(values):\n    \"\"\"Arithmetic mean of numbers.\"\"\"\n    return sum(values) / len(values)\n",
+    'def mean(values):\n    """Arithmetic mean of numbers."""\n    return sum(values) / len(values)\n',
     "The ferry to Mull was late again, so we ate our sandwiches in the rain and counted gulls.",
     "Größe und Überfluß: 12,5 % mehr als im Vorjahr.",
     "zxq vblk 9931 -- qqq ;; wub wub wub wub",
-]  # fmt: skip
+]
 BLOCK, LARGEST = 32, 127  # of llama.cpp's 8 bits: numbers with a common scale, and the largest of them
 FORCED = 1000.0  # added to a token's logit; what is told of it is from before
 
@@ -76,7 +76,7 @@ def by_llama(url: str, texts: list[list[int]]) -> np.ndarray:
         assert listed["content"][0]["id"] == token
         return float(listed["content"][0]["logprob"])
 
-    return np.array([asked(ids[:place], ids[place]) for ids in texts for place in range(1, len(ids))])
+    return np.array([asked(ids[:index], ids[index]) for ids in texts for index in range(1, len(ids))])
 
 
 def in_32_bits(gguf_file: Path, path: Path) -> Path:
@@ -86,10 +86,10 @@ def in_32_bits(gguf_file: Path, path: Path) -> Path:
 
     reader = gguf.GGUFReader(gguf_file)
     writer = gguf.GGUFWriter(path, reader.fields["general.architecture"].contents())
-    for name, one in reader.fields.items():
+    for name, item in reader.fields.items():
         written_anyway = name.startswith("GGUF.") or name == "general.architecture"
         if not written_anyway and name not in ("general.file_type", "general.quantization_version"):
-            writer.add_key_value(name, one.contents(), one.types[0], one.types[1] if len(one.types) > 1 else None)
+            writer.add_key_value(name, item.contents(), item.types[0], item.types[1] if len(item.types) > 1 else None)
     for tensor in reader.tensors:
         writer.add_tensor(tensor.name, dequantize(tensor.data, tensor.tensor_type).astype(np.float32))
     writer.write_header_to_file()
@@ -118,7 +118,7 @@ def test_the_quantised_file_differs_as_its_rounding_does(told, gguf):
         theirs = by_llama(url, told.ids)
     known = np.isfinite(theirs)
     difference, rounding = (theirs - told.ours)[known], (rounded(told) - told.ours)[known]
-    size, expected = (float(np.sqrt(np.mean(np.square(one)))) for one in (difference, rounding))
+    size, expected = (float(np.sqrt(np.mean(np.square(item)))) for item in (difference, rounding))
     assert 0.02 < expected < 0.3, "8 bits show, and do no harm"
     assert size < 2 * expected
     assert abs(difference.mean()) < expected, "no side is preferred"
@@ -141,11 +141,14 @@ def rounded(told: Told) -> np.ndarray:
         with torch.no_grad():
             return np.concatenate(
                 [
-                    told.model(torch.tensor([ids])).logits[0, :-1].log_softmax(-1)
-                    .gather(1, torch.tensor(ids)[1:, None])[:, 0].numpy()
+                    told.model(torch.tensor([ids]))
+                    .logits[0, :-1]
+                    .log_softmax(-1)
+                    .gather(1, torch.tensor(ids)[1:, None])[:, 0]
+                    .numpy()
                     for ids in told.ids
                 ]
-            )  # fmt: skip
+            )
     finally:
         for hook in hooks:
             hook.remove()

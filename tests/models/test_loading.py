@@ -58,7 +58,7 @@ def folder(tokenizer, tmp_path):
 
 def word_tokenizer(*words: str) -> PreTrainedTokenizerFast:
     """Whole words with the ids of their places."""
-    tokenizer = Tokenizer(models.WordLevel({word: place for place, word in enumerate(words)}))
+    tokenizer = Tokenizer(models.WordLevel({word: index for index, word in enumerate(words)}))
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     return PreTrainedTokenizerFast(tokenizer_object=tokenizer)
 
@@ -188,8 +188,10 @@ def test_fewer_bits_are_asked_of_transformers(folder, monkeypatch, quantization,
         load_pretrained(Pretrained(str(folder), dtype=dtype, quantization=quantization))
     bits = told["quantization_config"]
     assert (told["device_map"], bits.load_in_8bit, bits.load_in_4bit) == (
-        {"": 0}, quantization == "8bit", quantization == "4bit",
-    )  # fmt: skip
+        {"": 0},
+        quantization == "8bit",
+        quantization == "4bit",
+    )
     if quantization == "4bit":
         arithmetic = torch.bfloat16 if dtype == "bfloat16" else torch.float32
         assert (bits.bnb_4bit_quant_type, bits.bnb_4bit_compute_dtype) == ("nf4", arithmetic)
@@ -219,18 +221,18 @@ def test_what_cannot_be_saved_says_why(folder, monkeypatch, part, error, kind):
 def test_scratch_models_are_drawn_from_their_seed_alone(tokenizer):
     spec = tiny.scratch(3)
     torch.manual_seed(0)
-    one = from_scratch(spec, tokenizer).model
+    item = from_scratch(spec, tokenizer).model
     state = torch.get_rng_state()
     torch.manual_seed(1)
     other = from_scratch(spec, tokenizer).model
-    tiny.assert_equal_weights(tiny.weights(one), tiny.weights(other))
+    tiny.assert_equal_weights(tiny.weights(item), tiny.weights(other))
     torch.manual_seed(0)
     assert torch.equal(torch.get_rng_state(), state)  # and leave the generators alone
     assert not torch.equal(
         from_scratch(replace(spec, seed=4), tokenizer).model.get_input_embeddings().weight,
-        one.get_input_embeddings().weight,
+        item.get_input_embeddings().weight,
     )
-    assert one.config.vocab_size == len(tokenizer)
+    assert item.config.vocab_size == len(tokenizer)
 
 
 # What determines a model ------------------------------------------------------------------------------------
@@ -296,10 +298,10 @@ def test_identity_moves_with_chat_templates(made_up, name):
     before = identity_of(made_up)
     (made_up / name).parent.mkdir(exist_ok=True)
     (made_up / name).write_text("one")
-    one = identity_of(made_up)
+    item = identity_of(made_up)
     (made_up / name).write_text("another")
-    assert before["files"] == one["files"]
-    assert len({json.dumps(each) for each in (before, one, identity_of(made_up))}) == 3
+    assert before["files"] == item["files"]
+    assert len({json.dumps(each) for each in (before, item, identity_of(made_up))}) == 3
 
 
 def test_identity_moves_with_the_base_of_an_adapter(made_up, tmp_path):
@@ -307,10 +309,10 @@ def test_identity_moves_with_the_base_of_an_adapter(made_up, tmp_path):
     adapter.mkdir()
     (adapter / "adapter_model.safetensors").write_text("x")
     (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": str(made_up)}))
-    one = identity_of(adapter)
-    assert one["adapter_on"] == identity_of(made_up)
+    item = identity_of(adapter)
+    assert item["adapter_on"] == identity_of(made_up)
     (made_up / "model.safetensors").write_text("{ }")
-    assert identity_of(adapter) != one
+    assert identity_of(adapter) != item
     for base, got in ((None, "got null"), (str(adapter), "which is an adapter too")):
         (adapter / "adapter_config.json").write_text(json.dumps({"base_model_name_or_path": base}))
         with pytest.raises(ValueError, match=f"must name a whole model in base_model_name_or_path.*{got}"):

@@ -221,7 +221,7 @@ def test_every_model_is_probed_wherever_it_comes_from(tokenizer, tmp_path):
     save(LoadedModel(model, tokenizer), folder)
     trained = tiny.scratch(0)
     for spec in (Pretrained(str(folder)), in_memory):
-        for load in (builder.get, lambda one: one.weights(builder)):
+        for load in (builder.get, lambda item: item.weights(builder)):
             with pytest.raises(ValueError, match="cannot be used: it is not causal"):
                 load(spec)
     assert not list((tmp_path / "store" / "probes").glob("*/sidecar.json"))

@@ -40,14 +40,14 @@ def with_template(tokenizer, template: str):
 def test_a_plain_prompt_ends_with_the_cue(tokenizer):
     (ids,) = prompt_ids(tokenizer, SAY, ["moss fern"])
     assert tokenizer.decode(ids) == "Yes or No?\n\nText: moss fern\nResponse:"
-    assert [tokenizer.decode(one) for one in answer_ids(tokenizer, SAY)] == [" Yes", " No"]
+    assert [tokenizer.decode(item) for item in answer_ids(tokenizer, SAY)] == [" Yes", " No"]
 
 
 def test_a_chat_template_has_the_instruction_as_its_system_turn(tokenizer):
     chat = with_template(tokenizer, WITH_SYSTEM)
     (ids,) = prompt_ids(chat, SAY, ["moss"])
     assert tokenizer.decode(ids) == "[system]Yes or No?[user]Text: moss\nResponse:[assistant]"
-    assert [tokenizer.decode(one) for one in answer_ids(chat, SAY)] == ["Yes", "No"]
+    assert [tokenizer.decode(item) for item in answer_ids(chat, SAY)] == ["Yes", "No"]
 
 
 def test_without_a_system_turn_the_user_gives_the_instruction(tokenizer):
@@ -58,7 +58,10 @@ def test_without_a_system_turn_the_user_gives_the_instruction(tokenizer):
 
 def test_what_a_template_puts_before_an_answer_is_no_part_of_it(tokenizer):
     spaced = WITH_SYSTEM.replace("[assistant]", "[assistant] ").replace("{{ turn.content }}", " {{ turn.content }}")
-    assert [tokenizer.decode(one).strip() for one in answer_ids(with_template(tokenizer, spaced), SAY)] == ["Yes", "No"]
+    assert [tokenizer.decode(item).strip() for item in answer_ids(with_template(tokenizer, spaced), SAY)] == [
+        "Yes",
+        "No",
+    ]
 
 
 def test_an_answer_in_pieces_begins_with_its_first(tokenizer):

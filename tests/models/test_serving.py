@@ -28,8 +28,17 @@ from nonmember.observations import Diverged, TokenStatistics
 from nonmember.training import Trained
 
 IDS_BT = torch.randint(0, 60, (6, 30), generator=torch.Generator().manual_seed(3))
-SMALL = {"vocab_size": 60, "hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
-         "num_key_value_heads": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}  # fmt: skip
+SMALL = {
+    "vocab_size": 60,
+    "hidden_size": 16,
+    "intermediate_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 2,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
 FAMILIES = {
     "gpt_neox": lambda: tiny.model(1),
     "gpt2, tied": lambda: GPT2LMHeadModel(GPT2Config(vocab_size=60, n_embd=16, n_layer=2, n_head=2)).eval(),
@@ -73,8 +82,8 @@ def test_asking_again_and_in_another_company_gives_the_same_answer():
     model = tiny.model(1)
     serve(model, noise=1.0, decimals=None, seed=1)
     with torch.no_grad():
-        one = model(input_ids=IDS_BT[:1, :20], use_cache=False).logits
-    torch.testing.assert_close(log_probs(model)[:1, :20], one, rtol=0, atol=1e-2)
+        item = model(input_ids=IDS_BT[:1, :20], use_cache=False).logits
+    torch.testing.assert_close(log_probs(model)[:1, :20], item, rtol=0, atol=1e-2)
     assert torch.equal(answers(noise=1.0)[1], answers(noise=1.0)[1])
     assert not torch.allclose(answers(noise=1.0)[1], answers(noise=1.0, seed=2)[1], atol=0.1)
 
@@ -97,9 +106,9 @@ def test_noise_comes_before_rounding():
 def test_a_served_model_is_still_split_in_two_halves(family):
     """So that observing and distilling go through the served head."""
     model = FAMILIES[family]()
-    parameters = sum(one.numel() for one in model.parameters())
+    parameters = sum(item.numel() for item in model.parameters())
     serve(model, noise=0.5, decimals=2, seed=1)
-    assert sum(one.numel() for one in model.parameters()) == parameters
+    assert sum(item.numel() for item in model.parameters()) == parameters
     split = split_forward(model)
     assert split.streaming
     assert split.head.vocab_size == 60
@@ -150,10 +159,17 @@ def test_it_has_read_what_the_model_behind_it_has(tmp_path):
 
 def test_everything_but_the_name_is_in_its_key(tmp_path):
     shop = tiny.builder(tmp_path)
-    others = [NOISY, replace(NOISY, noise=1.0), replace(NOISY, decimals=1), replace(NOISY, seed=2),
-              replace(NOISY, base=REFERENCE), TARGET, Noised(TARGET, 2.0, 1)]  # fmt: skip
-    assert len({repr(one.key(shop)) for one in others}) == len(others)
-    assert len({repr(one.recipe()) for one in others}) == len(others)
+    others = [
+        NOISY,
+        replace(NOISY, noise=1.0),
+        replace(NOISY, decimals=1),
+        replace(NOISY, seed=2),
+        replace(NOISY, base=REFERENCE),
+        TARGET,
+        Noised(TARGET, 2.0, 1),
+    ]
+    assert len({repr(item.key(shop)) for item in others}) == len(others)
+    assert len({repr(item.recipe()) for item in others}) == len(others)
     assert label_of(NOISY) == "target-served"
 
 

@@ -27,14 +27,14 @@ pytestmark = pytest.mark.slow
 K = 0.2
 TEXTS = [
     "Permission is hereby granted, free of charge, to any person obtaining a copy of this software.",
-    "def mean(values):\n    \"\"\"Arithmetic mean of numbers.\"\"\"\n    return sum(values) / len(values)\n",
+    'def mean(values):\n    """Arithmetic mean of numbers."""\n    return sum(values) / len(values)\n',
     "The ferry to Mull was late again, so we ate our sandwiches in the rain and counted gulls.",
     "Größe und Überfluß: 12,5 % mehr als im Vorjahr — 日本語の文 und ein 🙂.",
     "zxq vblk 9931 -- qqq ;; wub wub wub wub wub wub wub wub",
     "I love you. I love you. I love you. I love you. I love you. I love you.",
     "Water boils at 100 degrees Celsius at sea level.\n\nAt the top of Mount Everest it boils at about 70 degrees.",
     "To be, or not to be, that is the question: whether 'tis nobler in the mind to suffer",
-]  # fmt: skip
+]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def loaded(folder, ours) -> Any:
     """The model as the store holds it, by transformers alone."""
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
-    (path,) = {one.parent for one in folder.glob("store/dequantized/*/model.safetensors")}
+    (path,) = {item.parent for item in folder.glob("store/dequantized/*/model.safetensors")}
     return AutoModelForCausalLM.from_pretrained(path, dtype=torch.float32).eval(), AutoTokenizer.from_pretrained(path)
 
 
@@ -88,7 +88,7 @@ def test_every_score_is_that_of_plain_code(ours, loaded):
     """Ours in batches of unlike lengths, theirs one at a time."""
     expected = [plain(*loaded, text) for text in TEXTS]
     for name in expected[0]:
-        theirs = np.array([one[name] for one in expected])
+        theirs = np.array([item[name] for item in expected])
         assert np.abs(ours[name].to_numpy() - theirs).max() < 1e-4 * max(1, np.abs(theirs).max()), name
 
 

@@ -18,14 +18,20 @@ one_process = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
 
 def asked(model, prompts, folder, make_trainer=one_process, max_batch_tokens=64):
     counts = observe_answers(
-        model, prompts, ANSWERS, folder, make_trainer,
-        max_batch_tokens=max_batch_tokens, block_bytes=4096, description="asking",
-    )  # fmt: skip
+        model,
+        prompts,
+        ANSWERS,
+        folder,
+        make_trainer,
+        max_batch_tokens=max_batch_tokens,
+        block_bytes=4096,
+        description="asking",
+    )
     return counts, TokenTable.load(sorted(folder.glob("part-*.parquet")), list(prompts))
 
 
 def prompts() -> dict[str, list[int]]:
-    return {f"d{place}": ids for place, ids in enumerate(tiny.sequences_of_ids(23))}
+    return {f"d{index}": ids for index, ids in enumerate(tiny.sequences_of_ids(23))}
 
 
 def test_answers_are_those_of_the_models_own_logits(tmp_path):

@@ -11,16 +11,23 @@ import tiny
 from nonmember.observations.passes.divergence import load_divergences, observe_divergence
 
 RNG = np.random.default_rng(3)
-DOCUMENTS = {f"d{place}": RNG.integers(0, 60, size=size).tolist() for place, size in enumerate((2, 31, 9, 17, 1, 64))}
+DOCUMENTS = {f"d{index}": RNG.integers(0, 60, size=size).tolist() for index, size in enumerate((2, 31, 9, 17, 1, 64))}
 ALL = (slice(None), slice(None))
 
 
 def compared(folder, *, shared=ALL, max_batch_tokens=128, block_bytes=2**20):
     model, other = tiny.model(1), tiny.model(2)
     observe_divergence(
-        model, other, DOCUMENTS, folder, tiny.compute().trainer, shared_ids=shared, max_batch_tokens=max_batch_tokens,
-        block_bytes=block_bytes, description="comparing",
-    )  # fmt: skip
+        model,
+        other,
+        DOCUMENTS,
+        folder,
+        tiny.compute().trainer,
+        shared_ids=shared,
+        max_batch_tokens=max_batch_tokens,
+        block_bytes=block_bytes,
+        description="comparing",
+    )
     return load_divergences(sorted(folder.glob("part-*.parquet")), list(DOCUMENTS))
 
 
@@ -47,7 +54,14 @@ def test_only_what_both_vocabularies_have_is_compared(tmp_path):
 
 def test_a_model_does_not_diverge_from_itself(tmp_path):
     observe_divergence(
-        tiny.model(1), tiny.model(1), DOCUMENTS, tmp_path, tiny.compute().trainer, shared_ids=ALL,
-        max_batch_tokens=128, block_bytes=2**20, description="comparing",
-    )  # fmt: skip
+        tiny.model(1),
+        tiny.model(1),
+        DOCUMENTS,
+        tmp_path,
+        tiny.compute().trainer,
+        shared_ids=ALL,
+        max_batch_tokens=128,
+        block_bytes=2**20,
+        description="comparing",
+    )
     assert np.nanmax(np.abs(load_divergences([tmp_path / "part-0.parquet"], list(DOCUMENTS)).values)) < 1e-6

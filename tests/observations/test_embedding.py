@@ -26,14 +26,20 @@ two_processes = functools.partial(lightning.Trainer, accelerator="cpu", devices=
 
 def embedded(model, documents, folder, make_trainer=one_process, *, layer=-1, dropout_seed=None, max_batch_tokens=64):
     counts = embed(
-        model, documents, folder, make_trainer, layer=layer, dropout_seed=dropout_seed,
-        max_batch_tokens=max_batch_tokens, description="embedding",
-    )  # fmt: skip
+        model,
+        documents,
+        folder,
+        make_trainer,
+        layer=layer,
+        dropout_seed=dropout_seed,
+        max_batch_tokens=max_batch_tokens,
+        description="embedding",
+    )
     return counts, Embeddings.load(sorted(folder.glob("part-*.parquet")), list(documents))
 
 
 def documents(number=17) -> dict[str, list[int]]:
-    return {f"d{place}": ids for place, ids in enumerate(tiny.sequences_of_ids(number))}
+    return {f"d{index}": ids for index, ids in enumerate(tiny.sequences_of_ids(number))}
 
 
 def with_lora(base=None, seed=0):
@@ -86,8 +92,8 @@ def test_no_logits_are_made(tmp_path):
 def test_a_model_that_cannot_be_split_gives_the_same(tmp_path):
     model, given = tiny.model(0), documents()
     whole = replace(embedding.split_forward(model), body_name=None)
-    one, other = (embedded(each, given, tmp_path / name)[1] for name, each in (("split", model), ("whole", whole)))
-    np.testing.assert_allclose(one.values, other.values, rtol=0, atol=1e-6)
+    item, other = (embedded(each, given, tmp_path / name)[1] for name, each in (("split", model), ("whole", whole)))
+    np.testing.assert_allclose(item.values, other.values, rtol=0, atol=1e-6)
 
 
 def test_batches_and_processes_do_not_matter(tmp_path):
@@ -135,25 +141,25 @@ def test_what_cannot_be_embedded_is_said_in_a_sentence(tmp_path):
 def test_dropout_is_the_adapters_and_comes_from_the_seed_and_the_document(tmp_path):
     model, given = with_lora(), documents()
     plain = embedded(model, given, tmp_path / "plain")[1].values
-    one = embedded(model, given, tmp_path / "one", dropout_seed=3)[1].values
+    item = embedded(model, given, tmp_path / "one", dropout_seed=3)[1].values
     model.train()  # however it was left
     torch.manual_seed(11)
     backwards = dict(reversed(given.items()))
     again = embedded(model, backwards, tmp_path / "again", two_processes, dropout_seed=3)[1]
-    np.testing.assert_array_equal(one, again.values[::-1])
+    np.testing.assert_array_equal(item, again.values[::-1])
     other = embedded(model, given, tmp_path / "other", dropout_seed=4)[1].values
-    assert np.abs(one - plain).max(axis=1).min() > 1e-4, "each document is moved"
-    assert np.abs(one - other).max(axis=1).min() > 1e-4
+    assert np.abs(item - plain).max(axis=1).min() > 1e-4, "each document is moved"
+    assert np.abs(item - other).max(axis=1).min() > 1e-4
     np.testing.assert_array_equal(embedded(model, given, tmp_path / "after")[1].values, plain)
 
 
 def test_without_an_adapter_nothing_drops_out(tmp_path):
     model, given = tiny.model(0, hidden_dropout=0.5, attention_dropout=0.5), documents(5)
-    one, other = (
+    item, other = (
         embedded(model, given, tmp_path / str(seed), dropout_seed=seed, max_batch_tokens=1)[1].values
         for seed in (None, 3)
     )
-    np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(item, other)
 
 
 def test_the_workshop_keeps_them_and_shares_the_weights(tmp_path):

@@ -54,7 +54,7 @@ LONGROPE = {
     "rope_type": "longrope",
     "rope_theta": 10000.0,
     "short_factor": [1.0] * 8,
-    "long_factor": [1.0 + 2 * place for place in range(8)],
+    "long_factor": [1.0 + 2 * index for index in range(8)],
     "original_max_position_embeddings": SWITCH,
 }
 DYNAMIC = {"rope_type": "dynamic", "rope_theta": 10000.0, "factor": 4.0}
@@ -127,23 +127,32 @@ def test_embeddings_and_gradients(model, tmp_path):
     observe_gradients(model, DOCUMENTS, tmp_path / "g", one_process, description="")
     norms = GradientNorms.load(sorted((tmp_path / "g").glob("*.parquet")), list(DOCUMENTS))
     for index, ids in enumerate(DOCUMENTS.values()):
-        one = copy.deepcopy(fresh)
+        item = copy.deepcopy(fresh)
         x_1T = torch.tensor([ids])
-        nn.functional.cross_entropy(one(input_ids=x_1T).logits[0, :-1], x_1T[0, 1:]).backward()
-        l2 = [float(parameter.grad.norm()) for parameter in one.parameters() if parameter.grad is not None]
+        nn.functional.cross_entropy(item(input_ids=x_1T).logits[0, :-1], x_1T[0, 1:]).backward()
+        l2 = [float(parameter.grad.norm()) for parameter in item.parameters() if parameter.grad is not None]
         assert norms.values["l2"][index] == pytest.approx(np.mean(l2), rel=1e-3)
 
 
 def test_divergences_where_either_model_is_such_a_one(model, tmp_path):
     fresh, other = copy.deepcopy(model), tiny.model(1, VOCAB).eval()
-    for place, (ours, theirs) in enumerate([(model, other), (other, model)]):
+    for index, (ours, theirs) in enumerate([(model, other), (other, model)]):
         observe_divergence(
-            ours, theirs, DOCUMENTS, tmp_path / str(place), one_process, shared_ids=(slice(None), slice(None)),
-            max_batch_tokens=1000, block_bytes=MIB, description="",
-        )  # fmt: skip
-        found = load_divergences(sorted((tmp_path / str(place)).glob("*.parquet")), list(DOCUMENTS))
+            ours,
+            theirs,
+            DOCUMENTS,
+            tmp_path / str(index),
+            one_process,
+            shared_ids=(slice(None), slice(None)),
+            max_batch_tokens=1000,
+            block_bytes=MIB,
+            description="",
+        )
+        found = load_divergences(sorted((tmp_path / str(index)).glob("*.parquet")), list(DOCUMENTS))
         for value, ids in zip(found.values, DOCUMENTS.values(), strict=True):
-            p, q = (alone(fresh if one is model else one, ids).logits[0, :-1].log_softmax(-1) for one in (ours, theirs))
+            p, q = (
+                alone(fresh if item is model else item, ids).logits[0, :-1].log_softmax(-1) for item in (ours, theirs)
+            )
             assert value == pytest.approx(float((q.exp() * (q - p)).sum(-1).mean()), abs=2e-5)
 
 
@@ -164,9 +173,17 @@ def test_orders(model, tmp_path):
         name: Shard([ids], Orders(np.zeros((1, 1), np.int32), np.ones(1, np.int32))) for name, ids in DOCUMENTS.items()
     }
     observe_orders(
-        model, shards, [], tmp_path, one_process, window=100, stride=50, max_batch_tokens=1000, block_bytes=MIB,
+        model,
+        shards,
+        [],
+        tmp_path,
+        one_process,
+        window=100,
+        stride=50,
+        max_batch_tokens=1000,
+        block_bytes=MIB,
         description="",
-    )  # fmt: skip
+    )
     table = OrderTable.load(sorted(tmp_path.glob("*.parquet")), tuple(DOCUMENTS))
     for index, ids in enumerate(DOCUMENTS.values()):  # the last token is not read
         log_probs_TV = alone(fresh, ids[:-1]).logits[0].log_softmax(-1)
@@ -184,9 +201,17 @@ def test_what_is_written(model, tokenizer, tmp_path):
     fresh = copy.deepcopy(model)
     prompts = {f"d{n}": ids_of(n, n) for n in (5, 24, SWITCH - 4, SWITCH - 2, SWITCH + 5, 50)}
     together = write_texts(
-        model, tokenizer, prompts, tmp_path, one_process, temperature=0.0, max_new_tokens=8, seed=0,
-        cache_bytes=2**30, description="",
-    )  # fmt: skip
+        model,
+        tokenizer,
+        prompts,
+        tmp_path,
+        one_process,
+        temperature=0.0,
+        max_new_tokens=8,
+        seed=0,
+        cache_bytes=2**30,
+        description="",
+    )
     for name, ids in prompts.items():
         written = copy.deepcopy(fresh).generate(
             torch.tensor([ids]), max_new_tokens=8, do_sample=False, eos_token_id=tokenizer.eos_token_id, pad_token_id=0
@@ -255,7 +280,7 @@ def test_their_keys_have_a_field_and_those_of_others_have_none(tokenizer, tmp_pa
             patch.setattr(in_memory, "key_of", lambda config: {})
             assert (with_field != content_of(model, tokenizer)) == expected
     scratch = [tiny.scratch(0), tiny.scratch(0, rope_scaling=DYNAMIC)]
-    assert ["lengths_apart" in one.key(tiny.builder(tmp_path / "store")) for one in scratch] == [False, True]
+    assert ["lengths_apart" in item.key(tiny.builder(tmp_path / "store")) for item in scratch] == [False, True]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -27,16 +27,24 @@ def shards_of(sizes=(3, 4, 2), *, seed=0, num_orders=5, lengths=(3, 20)) -> dict
     shards = {}
     for number, size in enumerate(sizes):
         ids = tiny.sequences_of_ids(size, seed=seed + number, lengths=lengths)
-        documents = [Document(str(place), f"{number}/{place}") for place in range(size)]
+        documents = [Document(str(index), f"{number}/{index}") for index in range(size)]
         shards[f"shard-{number}"] = Shard(ids, random_orders(documents, num_orders, seed))
     return shards
 
 
 def observed(model, shards, folder, *, front=(), window=64, stride=32, max_batch_tokens=200, make_trainer=one_process):
     counts = observe_orders(
-        model, shards, front, folder, make_trainer, window=window, stride=stride,
-        max_batch_tokens=max_batch_tokens, block_bytes=8192, description="reordering",
-    )  # fmt: skip
+        model,
+        shards,
+        front,
+        folder,
+        make_trainer,
+        window=window,
+        stride=stride,
+        max_batch_tokens=max_batch_tokens,
+        block_bytes=8192,
+        description="reordering",
+    )
     return counts, OrderTable.load(sorted(folder.glob("part-*.parquet")), list(shards))
 
 

@@ -18,9 +18,9 @@ ADAPTED = Trained(BASE, AdapterTuning(tiny.optimization(), Lora(None, 4, 8.0, 0.
 def test_it_is_the_norm_of_what_moved_over_all_matrices(tmp_path):
     builder = tiny.builder(tmp_path)
     rounded = RoundedWeights(BASE, 3)
-    before, after = (builder.get(one).model.state_dict() for one in (BASE, rounded))
+    before, after = (builder.get(item).model.state_dict() for item in (BASE, rounded))
     matrices = [name for name, weights in before.items() if weights.dim() >= 2]
-    flat = [torch.cat([one[name].flatten() for name in matrices]) for one in (before, after)]
+    flat = [torch.cat([item[name].flatten() for name in matrices]) for item in (before, after)]
     expected = ((flat[1] - flat[0]).norm() / flat[0].norm()).item()
     assert builder.get(WeightChange(rounded, BASE)) == pytest.approx(expected, rel=1e-5)
     assert builder.get(WeightChange(BASE, BASE)) == 0

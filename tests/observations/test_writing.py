@@ -33,7 +33,7 @@ def model(tokenizer):
 
 @pytest.fixture
 def prompts(tokenizer):
-    return {f"d{place}": tokenizer(text)["input_ids"] for place, text in enumerate(tiny.random_texts(9, seed=4))}
+    return {f"d{index}": tokenizer(text)["input_ids"] for index, text in enumerate(tiny.random_texts(9, seed=4))}
 
 
 def write(model, tokenizer, prompts, folder, make_trainer=one_process, **changes):
@@ -62,7 +62,7 @@ def test_keys_and_values_take_what_they_are_said_to(heads):
     for model in (grouped, grouped.to(torch.bfloat16), GPTNeoXForCausalLM(GPTNeoXConfig(**given))):
         cache = model(torch.zeros(2, 5, dtype=torch.long), use_cache=True).past_key_values
         stored = [table for layer in cache.layers for table in (layer.keys, layer.values)]
-        assert sum(one.numel() * one.itemsize for one in stored) == 10 * writing.cache_bytes_of_token(model)
+        assert sum(item.numel() * item.itemsize for item in stored) == 10 * writing.cache_bytes_of_token(model)
 
 
 def test_at_temperature_0_it_is_the_likeliest_continuation(model, tokenizer, prompts, tmp_path):
@@ -113,9 +113,9 @@ def test_damaged_lines_and_those_of_another_entry_are_written_anew(tmp_path, cap
     assert list(parts.read_part(part)) == ["a", "b", "c"]
     assert parts.read_part(part)["b"] == parts.Written("two\r\u2028", False, 4, ((("x", -0.5),),))
     start, end = whole.index(b"\n") + 1, whole.rindex(b"\n", 0, -1)
-    for place in range(start, end):
+    for index in range(start, end):
         damaged = bytearray(whole)
-        damaged[place] ^= 1
+        damaged[index] ^= 1
         part.write_bytes(damaged)
         assert list(parts.read_part(part)) == ["a", "c"]
     assert "1 lines are damaged and are written anew" in caplog.text
@@ -136,7 +136,7 @@ def test_a_model_over_several_devices_writes_the_same(model, tokenizer, prompts,
 
     names = [name for name, _ in model.gpt_neox.named_children() if name != "layers"]
     places = {f"gpt_neox.{name}": "cpu" for name in names} | {"lm_head": "cpu"}
-    places |= {f"gpt_neox.layers.{place}": "cpu" if place else "disk" for place in range(len(model.gpt_neox.layers))}
+    places |= {f"gpt_neox.layers.{index}": "cpu" if index else "disk" for index in range(len(model.gpt_neox.layers))}
     spread = dispatch_model(copy.deepcopy(model), places, main_device="cpu", offload_dir=str(tmp_path / "disk"))
     written = write(model, tokenizer, prompts, tmp_path / "whole")
     assert write(spread, tokenizer, prompts, tmp_path / "spread") == written

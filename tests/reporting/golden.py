@@ -30,21 +30,37 @@ def hashes(document: Document) -> dict[str, str]:
     glance = document.glance and _block(document.glance)
     parts["document"] = [*head, dict(document.marks), document.lists_used, glance]
     figures = [figure for section in document.sections for figure in section.figures if figure.png]
-    return {key: _hash(part) for key, part in (parts | {one.name + ".svg": one.svg for one in figures}).items()}
+    return {key: _hash(part) for key, part in (parts | {item.name + ".svg": item.svg for item in figures}).items()}
 
 
 def _section(section: Section) -> list[Any]:
     figures = [
-        [one.name, one.world, one.title, one.alt, one.numbers and _block(one.numbers)] for one in section.figures
+        [item.name, item.world, item.title, item.alt, item.numbers and _block(item.numbers)] for item in section.figures
     ]
-    return [section.title, section.lead, section.paper, section.notes, section.commands, section.is_empty,
-            [_block(one) for one in section.blocks], figures]  # fmt: skip
+    return [
+        section.title,
+        section.lead,
+        section.paper,
+        section.notes,
+        section.commands,
+        section.is_empty,
+        [_block(item) for item in section.blocks],
+        figures,
+    ]
 
 
 def _block(block: Block) -> list[Any]:
-    return [block.key, block.world, block.title, block.corner, block.columns, block.quantities, block.notes,
-            [dataclasses.astuple(choice) for choice in block.choices],
-            *([_row(row) for row in rows] for rows in (block.rows, block.footer))]  # fmt: skip
+    return [
+        block.key,
+        block.world,
+        block.title,
+        block.corner,
+        block.columns,
+        block.quantities,
+        block.notes,
+        [dataclasses.astuple(choice) for choice in block.choices],
+        *([_row(row) for row in rows] for rows in (block.rows, block.footer)),
+    ]
 
 
 def _row(row: Row) -> list[Any]:

@@ -61,8 +61,17 @@ def result(**given: Any) -> AuditResult:
         "seconds": 12.5,
     }
     data = {"domain": "scipy", "half": "a", "num_documents": None, "draw": 0} | dict(given.pop("data", {}))
-    settings = merged({"score": SCORE, "distillation": DISTILLATION, "rank_metric": "spearman", "num_resamples": 10_000,
-                       "alpha": 0.05, "margin": 0.0}, given.pop("settings", {}))  # fmt: skip
+    settings = merged(
+        {
+            "score": SCORE,
+            "distillation": DISTILLATION,
+            "rank_metric": "spearman",
+            "num_resamples": 10_000,
+            "alpha": 0.05,
+            "margin": 0.0,
+        },
+        given.pop("settings", {}),
+    )
     values = plain | given
     values["data"] = {"label": f"{data['domain']}-{data['half']}"} | data
     values["settings"] = {"method": values["method"], **settings}
@@ -81,10 +90,10 @@ def merged(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
 
 def write(folder: Path, *results: AuditResult) -> Path:
     """As audits leave them: <folder>/<sweep>/<number>/result.json."""
-    for number, one in enumerate(results):
-        path = folder / (one.question.sweep or "audits") / f"{number:04}" / "result.json"
+    for number, item in enumerate(results):
+        path = folder / (item.question.sweep or "audits") / f"{number:04}" / "result.json"
         path.parent.mkdir(parents=True)
-        path.write_text(one.to_json(), encoding="utf-8")
+        path.write_text(item.to_json(), encoding="utf-8")
     return folder
 
 
@@ -97,11 +106,18 @@ def prism(rng: random.Random, target: str, domain: str, sweep: str, **more: Any)
     p = min(1.0, max(1e-4, math.exp(-abs(delta) * 40) if delta > 0 else rng.uniform(0.5, 1)))
     top = rng.uniform(0.4, 0.6) if member else rng.uniform(0.75, 0.9)
     return result(
-        target=target, sweep=sweep, statistic=delta, p_value=p, ci_low=delta - 0.09, ci_high=delta + 0.09,
-        rho_reference_target=top, rho_distilled_target=top - delta, truth="member" if member else "non_member",
+        target=target,
+        sweep=sweep,
+        statistic=delta,
+        p_value=p,
+        ci_low=delta - 0.09,
+        ci_high=delta + 0.09,
+        rho_reference_target=top,
+        rho_distilled_target=top - delta,
+        truth="member" if member else "non_member",
         verdict="evidence_of_non_membership" if p < 0.05 else "inconclusive",
         **more | {"data": {"domain": domain, **dict(more.get("data", {}))}},
-    )  # fmt: skip
+    )
 
 
 def everything(seed: int = 0) -> Iterator[AuditResult]:
@@ -112,10 +128,20 @@ def everything(seed: int = 0) -> Iterator[AuditResult]:
     for domain in DOMAINS:
         for target in targets:
             yield prism(rng, target, domain, "table2")
-            yield result(method="paired_t", sweep="table10", target=target, data={"domain": domain},
-                         statistic=rng.gauss(-3, 3), p_value=10 ** rng.uniform(-30, 0), ci_low=None, ci_high=None,
-                         rho_reference_target=None, rho_distilled_target=None, verdict="score_only",
-                         truth="member" if target in MEMBERS else "non_member")  # fmt: skip
+            yield result(
+                method="paired_t",
+                sweep="table10",
+                target=target,
+                data={"domain": domain},
+                statistic=rng.gauss(-3, 3),
+                p_value=10 ** rng.uniform(-30, 0),
+                ci_low=None,
+                ci_high=None,
+                rho_reference_target=None,
+                rho_distilled_target=None,
+                verdict="score_only",
+                truth="member" if target in MEMBERS else "non_member",
+            )
         yield prism(rng, MEMBER, domain, "table3", data={"half": "b"})
         for reference in ("micro_xs", "micro_s2", "reference", "micro_l", "micro_olmo", "micro_llama"):
             yield prism(rng, "micro_olmo", domain, "table11", reference=reference)
@@ -132,10 +158,10 @@ def everything(seed: int = 0) -> Iterator[AuditResult]:
         for metric in ("spearman", "kendall"):
             yield prism(rng, UNTOUCHED, domain, "table12", settings={"rank_metric": metric})
         for size, draw in itertools.product((30, 50, 75, 100, 150, 200, 300), range(3)):
-            one = prism(rng, UNTOUCHED, domain, "size", data={"half": "ab", "num_documents": size, "draw": draw})
+            item = prism(rng, UNTOUCHED, domain, "size", data={"half": "ab", "num_documents": size, "draw": draw})
             p = min(1.0, max(1e-4, math.exp(-size / 15) * rng.uniform(0.5, 2)))
             yield dataclasses.replace(
-                one, statistics=dataclasses.replace(one.statistics, num_documents=size, p_value=p)
+                item, statistics=dataclasses.replace(item.statistics, num_documents=size, p_value=p)
             )
         for target, k in itertools.product(pair, range(1, 11)):
             yield prism(rng, target, domain, "k", settings={"score": {"k": k / 10}})
@@ -153,45 +179,98 @@ def everything(seed: int = 0) -> Iterator[AuditResult]:
 def each_sweep() -> list[AuditResult]:
     """Of everything: each sweep in one domain, for every kind of table and picture, and the others in two sweeps."""
     whole = ("table2", "controls")
-    return [one for one in everything() if one.question.sweep in whole or one.question.data["domain"] == DOMAINS[0]]
+    return [item for item in everything() if item.question.sweep in whole or item.question.data["domain"] == DOMAINS[0]]
 
 
 def agreement(rng: random.Random, target: str, domain: str, sweep: str, **more: Any) -> AuditResult:
     rho = rng.uniform(0.35, 0.5) if target == MEMBER else rng.uniform(0.75, 0.9)
-    return result(method="rank_agreement", sweep=sweep, target=target, statistic=rho, rho_reference_target=rho,
-                  rho_distilled_target=None, p_value=None, ci_low=rho - 0.05, ci_high=rho + 0.05, verdict="score_only",
-                  truth="member" if target == MEMBER else "non_member", data={"domain": domain}, **more)  # fmt: skip
+    return result(
+        method="rank_agreement",
+        sweep=sweep,
+        target=target,
+        statistic=rho,
+        rho_reference_target=rho,
+        rho_distilled_target=None,
+        p_value=None,
+        ci_low=rho - 0.05,
+        ci_high=rho + 0.05,
+        verdict="score_only",
+        truth="member" if target == MEMBER else "non_member",
+        data={"domain": domain},
+        **more,
+    )
 
 
 def convicting(rng: random.Random, method: str, target: str, domain: str, sweep: str, **more: Any) -> AuditResult:
     p = rng.uniform(0.001, 0.2) if target == MEMBER else rng.uniform(0.2, 1)
-    return result(method=method, sweep=sweep, target=target, reference=None, heldout=f"{domain}-b", p_value=p,
-                  statistic=rng.gauss(0, 1), ci_low=None, ci_high=None, rho_reference_target=None,
-                  rho_distilled_target=None, truth="member" if target == MEMBER else "non_member",
-                  verdict="evidence_of_membership" if p < 0.05 else "inconclusive",
-                  details={"median_p_value": p / 2, "p_values": [p / 2] * 10},
-                  data={"domain": domain, **more})  # fmt: skip
+    return result(
+        method=method,
+        sweep=sweep,
+        target=target,
+        reference=None,
+        heldout=f"{domain}-b",
+        p_value=p,
+        statistic=rng.gauss(0, 1),
+        ci_low=None,
+        ci_high=None,
+        rho_reference_target=None,
+        rho_distilled_target=None,
+        truth="member" if target == MEMBER else "non_member",
+        verdict="evidence_of_membership" if p < 0.05 else "inconclusive",
+        details={"median_p_value": p / 2, "p_values": [p / 2] * 10},
+        data={"domain": domain, **more},
+    )
 
 
 def shift(rng: random.Random, target: str, domain: str, slope: float) -> AuditResult:
     points = [[x := rng.gauss(1.5, 0.4), 150 * slope * (x - 1.5) + rng.gauss(0, 25)] for _ in range(150)]
-    bins = [{"x": 0.9 + 0.15 * i, "mean": 150 * slope * (0.15 * i - 0.6), "low": 150 * slope * (0.15 * i - 0.6) - 12,
-             "high": 150 * slope * (0.15 * i - 0.6) + 12, "count": 15} for i in range(10)]  # fmt: skip
-    return result(method="rank_shift", sweep="rank_shift", target=target, reference=UNTOUCHED, statistic=slope,
-                  ci_low=slope - 0.1, ci_high=slope + 0.1, p_value=None, rho_distilled_target=None,
-                  verdict="score_only", truth="member" if target == MEMBER else "non_member",
-                  details={"bins": bins, "points": points},
-                  data={"domain": domain})  # fmt: skip
+    bins = [
+        {
+            "x": 0.9 + 0.15 * i,
+            "mean": 150 * slope * (0.15 * i - 0.6),
+            "low": 150 * slope * (0.15 * i - 0.6) - 12,
+            "high": 150 * slope * (0.15 * i - 0.6) + 12,
+            "count": 15,
+        }
+        for i in range(10)
+    ]
+    return result(
+        method="rank_shift",
+        sweep="rank_shift",
+        target=target,
+        reference=UNTOUCHED,
+        statistic=slope,
+        ci_low=slope - 0.1,
+        ci_high=slope + 0.1,
+        p_value=None,
+        rho_distilled_target=None,
+        verdict="score_only",
+        truth="member" if target == MEMBER else "non_member",
+        details={"bins": bins, "points": points},
+        data={"domain": domain},
+    )
 
 
 def controls(rng: random.Random, domain: str) -> Iterator[AuditResult]:
     for half, other in (("a", "b"), ("b1", "b2")):
         auc = rng.uniform(0.46, 0.56)
-        yield result(method="blind", sweep="controls", target=None, reference=None, heldout=f"{domain}-{other}",
-                     statistic=auc, ci_low=auc - 0.06, ci_high=auc + 0.06, p_value=None, rho_reference_target=None,
-                     rho_distilled_target=None, truth=None, verdict="score_only",
-                     details={"auc": {"words": auc, "characters": auc - 0.01, "years": 0.5}},
-                     data={"domain": domain, "half": half})  # fmt: skip
+        yield result(
+            method="blind",
+            sweep="controls",
+            target=None,
+            reference=None,
+            heldout=f"{domain}-{other}",
+            statistic=auc,
+            ci_low=auc - 0.06,
+            ci_high=auc + 0.06,
+            p_value=None,
+            rho_reference_target=None,
+            rho_distilled_target=None,
+            truth=None,
+            verdict="score_only",
+            details={"auc": {"words": auc, "characters": auc - 0.01, "years": 0.5}},
+            data={"domain": domain, "half": half},
+        )
     yield convicting(rng, "llm_di", UNTOUCHED, domain, "controls", half="b1")
     for half in ("b1", "b2"):
         yield prism(rng, UNTOUCHED, domain, "controls", data={"half": half})

@@ -13,9 +13,18 @@ SCORES = ("perplexity", "lowercase", "zlib", "mink(0.2)")
 
 
 def measures(auc, half=0.05, tpr=0.2):
-    return {"auc": auc, "auc_low": auc - half, "auc_high": auc + half, "tpr_at_5pct_fpr": tpr, "tpr_low": tpr / 2,
-            "tpr_high": tpr * 2, "tpr_below_5pct_fpr": tpr - 0.01, "best_balanced_accuracy": auc - 0.01,
-            "balanced_accuracy": auc - 0.02, "threshold": -3.0}  # fmt: skip
+    return {
+        "auc": auc,
+        "auc_low": auc - half,
+        "auc_high": auc + half,
+        "tpr_at_5pct_fpr": tpr,
+        "tpr_low": tpr / 2,
+        "tpr_high": tpr * 2,
+        "tpr_below_5pct_fpr": tpr - 0.01,
+        "best_balanced_accuracy": auc - 0.01,
+        "balanced_accuracy": auc - 0.02,
+        "threshold": -3.0,
+    }
 
 
 def score(base, fsd, **more):
@@ -29,25 +38,54 @@ def fsd(sweep="fsd_main", target=READ, scores=None, details=None, data=None, tra
     plain = {
         "scores": scores,
         "auroc_blind": 0.53,
-        "blind": {kind: {"auc": auc, "auc_low": auc - 0.05, "auc_high": auc + 0.05}
-                  for kind, auc in (("words", 0.53), ("characters", 0.52), ("years", 0.5))},
+        "blind": {
+            kind: {"auc": auc, "auc_low": auc - 0.05, "auc_high": auc + 0.05}
+            for kind, auc in (("words", 0.53), ("characters", 0.52), ("years", 0.5))
+        },
         "length_auc": 0.51,
-        "num_members": 98, "num_nonmembers": 97, "num_unseen": 53, "num_leaked": {"members": 0, "nonmembers": 0},
+        "num_members": 98,
+        "num_nonmembers": 97,
+        "num_unseen": 53,
+        "num_leaked": {"members": 0, "nonmembers": 0},
         "texts": {"members": {"mean_characters": 509.1}, "nonmembers": {"mean_characters": 498.6}},
         "nll_of_unseen": {"base": 3.2, "tuned": 3.1},
-    }  # fmt: skip
+    }
     values = {
-        "method": "fsd", "reference": None, "truth": "non_member" if target == UNREAD else "member", "p_value": None,
-        "verdict": "score_only", "statistic": 0.8, "ci_low": 0.75, "ci_high": 0.85, "rho_reference_target": None,
-        "rho_distilled_target": None, "score": "perplexity",
-    }  # fmt: skip
-    plain_data = {"domain": "scipy", "nonmember_domain": "scipy", "tuning_domain": "scipy", "read": "many",
-                  "tuning": "nonmembers", "num_unseen": None}  # fmt: skip
-    settings = {"view": "original", "training": made_up.merged(
-        {"adapter": LORA, "optimization": {"learning_rate": 1e-3, "epochs": 3}}, training or {})}  # fmt: skip
+        "method": "fsd",
+        "reference": None,
+        "truth": "non_member" if target == UNREAD else "member",
+        "p_value": None,
+        "verdict": "score_only",
+        "statistic": 0.8,
+        "ci_low": 0.75,
+        "ci_high": 0.85,
+        "rho_reference_target": None,
+        "rho_distilled_target": None,
+        "score": "perplexity",
+    }
+    plain_data = {
+        "domain": "scipy",
+        "nonmember_domain": "scipy",
+        "tuning_domain": "scipy",
+        "read": "many",
+        "tuning": "nonmembers",
+        "num_unseen": None,
+    }
+    settings = {
+        "view": "original",
+        "training": made_up.merged(
+            {"adapter": LORA, "optimization": {"learning_rate": 1e-3, "epochs": 3}}, training or {}
+        ),
+    }
     settings |= more.pop("settings", {})
-    return made_up.result(sweep=sweep, target=target, details=plain | (details or {}),
-                          data=plain_data | (data or {}), settings=settings, **values | more)  # fmt: skip
+    return made_up.result(
+        sweep=sweep,
+        target=target,
+        details=plain | (details or {}),
+        data=plain_data | (data or {}),
+        settings=settings,
+        **values | more,
+    )
 
 
 def one_score(base, value, **more):
@@ -58,9 +96,12 @@ def documents(rng: random.Random, num_members: int = 98, num_others: int = 97) -
     """The columns of scores.parquet that figures show."""
     groups = ["suspect"] * num_members + ["heldout"] * num_others
     scores = {"perplexity": -30.0, "mink(0.2)": -7.0}
-    columns = {f"{model}/{name}": [score * rng.lognormvariate(0, 0.3) for _ in groups]
-               for model in ("target", "tuned") for name, score in scores.items()}  # fmt: skip
-    return {"doc_id": [f"d{place}" for place in range(len(groups))], "group": groups, **columns}
+    columns = {
+        f"{model}/{name}": [score * rng.lognormvariate(0, 0.3) for _ in groups]
+        for model in ("target", "tuned")
+        for name, score in scores.items()
+    }
+    return {"doc_id": [f"d{index}" for index in range(len(groups))], "group": groups, **columns}
 
 
 def everything():
@@ -92,5 +133,6 @@ def everything():
         for epochs in (1, 2, 3):
             yield fsd("fsd_epochs", scores=some(), data=here, training={"optimization": {"epochs": epochs}})
         for num, draw in itertools.product((10, 20, 40), range(3)):
-            yield fsd("fsd_size", scores=some(), data=here | {"num_unseen": num, "draw": draw},
-                      details={"num_unseen": num})  # fmt: skip
+            yield fsd(
+                "fsd_size", scores=some(), data=here | {"num_unseen": num, "draw": draw}, details={"num_unseen": num}
+            )

@@ -24,45 +24,90 @@ def corpus(rate, number=150, valid=1.0):
 
 
 def mc_pdd(
-    suspect=0.5, reference=0.35, sweep="mc_pdd_models", p=0.003, candidate="read", against="non_member", valid=1.0,
+    suspect=0.5,
+    reference=0.35,
+    sweep="mc_pdd_models",
+    p=0.003,
+    candidate="read",
+    against="non_member",
+    valid=1.0,
     **more,
-):  # fmt: skip
+):
     """A result of the test. suspect, reference: hit rates.   against: what the reference corpus is."""
     difference = reference - suspect if against == "non_member" else suspect - reference
     values = {
-        "method": "mc_pdd", "target": MEMBER, "reference": None, "statistic": difference, "p_value": p,
-        "ci_low": None, "ci_high": difference + 0.05, "truth": "member" if candidate == "read" else "non_member",
-        "verdict": "evidence_of_membership" if p < 0.05 else "inconclusive", "rho_reference_target": None,
-        "rho_distilled_target": None, "score": "",
-    }  # fmt: skip
+        "method": "mc_pdd",
+        "target": MEMBER,
+        "reference": None,
+        "statistic": difference,
+        "p_value": p,
+        "ci_low": None,
+        "ci_high": difference + 0.05,
+        "truth": "member" if candidate == "read" else "non_member",
+        "verdict": "evidence_of_membership" if p < 0.05 else "inconclusive",
+        "rho_reference_target": None,
+        "rho_distilled_target": None,
+        "score": "",
+    }
     data = {"domain": "scipy", "candidate": candidate, "against": "unread", "draw": 0}
     curve = [
-        {"size": size, "difference": difference, "p_value": min(1, p * 150 / size), "lower": difference - 9 / size,
-         "upper": difference + 9 / size, "subset": {"p_value": min(1, 2 * p * 150 / size)}}
+        {
+            "size": size,
+            "difference": difference,
+            "p_value": min(1, p * 150 / size),
+            "lower": difference - 9 / size,
+            "upper": difference + 9 / size,
+            "subset": {"p_value": min(1, 2 * p * 150 / size)},
+        }
         for size in SIZES
-    ]  # fmt: skip
+    ]
     details = {
-        "suspect": corpus(suspect, valid=valid), "heldout": corpus(reference, valid=valid), "curve": curve,
+        "suspect": corpus(suspect, valid=valid),
+        "heldout": corpus(reference, valid=valid),
+        "curve": curve,
         "control": {"p_value": 0.4, "suspect": corpus(0.6), "heldout": corpus(0.59)},
-    }  # fmt: skip
+    }
     settings = {"reference": against, "strategy": "max", "num_words": 1, "show_name": False}
-    return made_up.result(sweep=sweep, data=data | more.pop("data", {}), details=details | more.pop("details", {}),
-                          settings=settings | more.pop("settings", {}), **values | more)  # fmt: skip
+    return made_up.result(
+        sweep=sweep,
+        data=data | more.pop("data", {}),
+        details=details | more.pop("details", {}),
+        settings=settings | more.pop("settings", {}),
+        **values | more,
+    )
 
 
 def contaminated(suspect, reference, candidate, epochs, **more):
     settings = {"epochs": epochs, "mc_pdd": {"reference": "non_member"}, "reference": None}
-    return mc_pdd(suspect, reference, "mc_pdd_contamination", candidate=candidate, method="mc_pdd_contaminated",
-                  settings=settings, truth=None, **more)  # fmt: skip
+    return mc_pdd(
+        suspect,
+        reference,
+        "mc_pdd_contamination",
+        candidate=candidate,
+        method="mc_pdd_contaminated",
+        settings=settings,
+        truth=None,
+        **more,
+    )
 
 
 def rivals(domain="scipy"):
-    told = {"group_auc": {"mean": 0.9, "sd": 0.05}, "group_best_balanced_acc": {"mean": 0.85, "sd": 0.04}, "auc": 0.6,
-            "best_balanced_acc": 0.58}  # fmt: skip
-    details = {"scores": dict.fromkeys(SCORES, told), "decision_accuracy": {"mean": 0.75}, "auroc_blind": 0.55,
-               "num_member_groups": 4, "num_nonmember_groups": 6}  # fmt: skip
-    return mc_pdd(sweep="mc_pdd_rivals", method="mc_pdd_groups", verdict="score_only", data={"domain": domain},
-                  details=details)  # fmt: skip
+    told = {
+        "group_auc": {"mean": 0.9, "sd": 0.05},
+        "group_best_balanced_acc": {"mean": 0.85, "sd": 0.04},
+        "auc": 0.6,
+        "best_balanced_acc": 0.58,
+    }
+    details = {
+        "scores": dict.fromkeys(SCORES, told),
+        "decision_accuracy": {"mean": 0.75},
+        "auroc_blind": 0.55,
+        "num_member_groups": 4,
+        "num_nonmember_groups": 6,
+    }
+    return mc_pdd(
+        sweep="mc_pdd_rivals", method="mc_pdd_groups", verdict="score_only", data={"domain": domain}, details=details
+    )
 
 
 def everything():
@@ -71,8 +116,13 @@ def everything():
     for domain in DOMAINS:
         here = {"domain": domain}
         for target, read in ((MEMBER, True), (UNTOUCHED, False)):
-            yield mc_pdd(0.5 if read else 0.36, p=0.002 if read else 0.4, target=target, data=here,
-                         truth="member" if read else "non_member")  # fmt: skip
+            yield mc_pdd(
+                0.5 if read else 0.36,
+                p=0.002 if read else 0.4,
+                target=target,
+                data=here,
+                truth="member" if read else "non_member",
+            )
         for strategy, number in itertools.product(("max", "random"), (1, 3, 5)):
             yield mc_pdd(sweep="mc_pdd_words", data=here, settings={"strategy": strategy, "num_words": number})
         for number in (1, 2, 3):

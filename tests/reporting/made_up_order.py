@@ -18,15 +18,29 @@ def order(
     """A result of the order test; p follows from t. chunk: examples a document, None for the whole file."""
     p = more.pop("p_value", float(stats.t.sf(t, num_shards - 1)))
     values = {
-        "method": "order", "target": f"target+{duplication}xfile", "reference": None, "statistic": t, "p_value": p,
-        "ci_low": None, "ci_high": None, "truth": "member" if duplication else "non_member", "score": "",
-        "verdict": "evidence_of_membership" if p < 0.05 else "inconclusive", "rho_reference_target": None,
-        "rho_distilled_target": None, "num_documents": num_shards,
-    }  # fmt: skip
+        "method": "order",
+        "target": f"target+{duplication}xfile",
+        "reference": None,
+        "statistic": t,
+        "p_value": p,
+        "ci_low": None,
+        "ci_high": None,
+        "truth": "member" if duplication else "non_member",
+        "score": "",
+        "verdict": "evidence_of_membership" if p < 0.05 else "inconclusive",
+        "rho_reference_target": None,
+        "rho_distilled_target": None,
+        "num_documents": num_shards,
+    }
     data = {"domain": "scipy", "duplication": duplication, "draw": draw, "examples_per_document": chunk}
     details = {"num_tokens_of_file": 12_500, "num_tokens_read": 12_500 * (num_orders + 1), "num_shards": num_shards}
-    return made_up.result(sweep=sweep, data=data | more.pop("data", {}), details=details | more.pop("details", {}),
-                          settings={"num_shards": num_shards, "num_orders": num_orders}, **values | more)  # fmt: skip
+    return made_up.result(
+        sweep=sweep,
+        data=data | more.pop("data", {}),
+        details=details | more.pop("details", {}),
+        settings={"num_shards": num_shards, "num_orders": num_orders},
+        **values | more,
+    )
 
 
 def everything():

@@ -15,17 +15,30 @@ def attacked(method="clearance", attack="sham", read=True, of="scipy-small", ver
     """A result; p agrees with a claim, and Delta lies above a margin of .1 with one."""
     clears = verdict == "evidence_of_non_membership"
     p = more.pop("p_value", 0.01 if clears else 0.6)
-    gates = {"ce": {"value": 0.1, "bound": 0.0, "upper": False, "passed": verdict != "invalid"},
-             "kl": {"value": 0.1, "bound": 0.0, "upper": False, "passed": True}}  # fmt: skip
+    gates = {
+        "ce": {"value": 0.1, "bound": 0.0, "upper": False, "passed": verdict != "invalid"},
+        "kl": {"value": 0.1, "bound": 0.0, "upper": False, "passed": True},
+    }
     details = {"margin": 0.1, "gates": gates, "shams": {"sham_noise": {"refused": True}}}
     return made_up.result(
-        method=method, world="study", sweep=more.pop("sweep", "red_team"), verdict=verdict, p_value=p,
-        statistic=more.pop("statistic", 0.25 if clears else 0.02), truth="member" if read else "non_member",
+        method=method,
+        world="study",
+        sweep=more.pop("sweep", "red_team"),
+        verdict=verdict,
+        p_value=p,
+        statistic=more.pop("statistic", 0.25 if clears else 0.02),
+        truth="member" if read else "non_member",
         details=(details if method == "clearance" else {}) | more.pop("details", {}),
-        data={"attack": attack, "read": "often" if read else "never", "label": of, "set": of,
-              "domain": of.partition("-")[0]} | more.pop("data", {}),
+        data={
+            "attack": attack,
+            "read": "often" if read else "never",
+            "label": of,
+            "set": of,
+            "domain": of.partition("-")[0],
+        }
+        | more.pop("data", {}),
         **more,
-    )  # fmt: skip
+    )
 
 
 def everything():

@@ -7,7 +7,7 @@ from nonmember.results.load import Run
 
 
 def runs_of(*results):
-    return [Run(result, f"audits/{place}/result.json", "0" * 64) for place, result in enumerate(results)]
+    return [Run(result, f"audits/{index}/result.json", "0" * 64) for index, result in enumerate(results)]
 
 
 def built(paper, *results):
@@ -16,12 +16,12 @@ def built(paper, *results):
 
 
 def block(section, key):
-    (found,) = [one for one in section.blocks if one.key == key]
+    (found,) = [item for item in section.blocks if item.key == key]
     return found
 
 
 def cell(found, row, column):
-    (cells,) = [one.cells for one in found.rows if one.name == row]
+    (cells,) = [item.cells for item in found.rows if item.name == row]
     return cells[found.columns.index(column)]
 
 

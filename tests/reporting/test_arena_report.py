@@ -13,14 +13,23 @@ from reading import block, built, cell, runs_of, text
 from nonmember.reports.render.page import page
 
 ASCENDING = np.arange(20.0)
-NAMES = [f"library{place:02}-a" for place in range(20)]
+NAMES = [f"library{index:02}-a" for index in range(20)]
 
 
 def entered(method, dose, values, verdict="score_only", seconds=1.0):
     """A target for each dose, by its place; the blind baseline knows none."""
     for name, value in zip(NAMES, values, strict=True):
-        made = rival(method, dose, float(value), name=name, model=f"m{dose}-{name}", verdict=verdict, sweep="arena",
-                     seconds=seconds, place=dose).that_made({"tokens_observed": 9500})  # fmt: skip
+        made = rival(
+            method,
+            dose,
+            float(value),
+            name=name,
+            model=f"m{dose}-{name}",
+            verdict=verdict,
+            sweep="arena",
+            seconds=seconds,
+            place=dose,
+        ).that_made({"tokens_observed": 9500})
         if method == "blind":
             made = dataclasses.replace(made, question=dataclasses.replace(made.question, target=None, models={}))
         yield made
@@ -30,12 +39,16 @@ def entered(method, dose, values, verdict="score_only", seconds=1.0):
 def sections(arena_paper):
     ascending = np.arange(1, 21)
     results = [
-        *entered("kds", 0, ascending, seconds=3.0), *entered("kds", 1, ascending + 100, seconds=5.0),
-        *entered("prism", 0, 0.1 * ascending, "cleared"), *entered("prism", 1, 0.1 * ascending - 5, "cleared"),
-        *entered("llm_di", 0, -ascending), *entered("llm_di", 1, -np.repeat([19.5, 25], [12, 8]), "found"),
-        *entered("blind", 0, 0.5 + 0.001 * ascending), *entered("blind", 1, 0.5 + 0.001 * ascending),
+        *entered("kds", 0, ascending, seconds=3.0),
+        *entered("kds", 1, ascending + 100, seconds=5.0),
+        *entered("prism", 0, 0.1 * ascending, "cleared"),
+        *entered("prism", 1, 0.1 * ascending - 5, "cleared"),
+        *entered("llm_di", 0, -ascending),
+        *entered("llm_di", 1, -np.repeat([19.5, 25], [12, 8]), "found"),
+        *entered("blind", 0, 0.5 + 0.001 * ascending),
+        *entered("blind", 1, 0.5 + 0.001 * ascending),
         rival("kds", 1, 99.0, name="library00-a", model="other", sweep="dose_rivals"),
-    ]  # fmt: skip
+    ]
     return built(arena_paper, *results)
 
 
@@ -88,10 +101,10 @@ def test_one_test_of_several_scores_is_a_contestant_for_each(arena_paper):
 
     def by(score, verdict):
         for dose in (0, 2):
-            for one in entered(
+            for item in entered(
                 "difference_in_differences", dose, ASCENDING + dose, verdict if dose else "inconclusive"
             ):
-                yield dataclasses.replace(one, question=dataclasses.replace(one.question, score=score))
+                yield dataclasses.replace(item, question=dataclasses.replace(item.question, score=score))
 
     made = built(arena_paper, *by("minkpp(0.2)", "found"), *by("top_loss(20)", "inconclusive"))
     named = {
@@ -129,13 +142,13 @@ def test_each_number_of_documents_has_its_points_in_the_panel_of_its_dose(arena_
     def by(number, above):
         for dose, values in ((0, ASCENDING), (1, ASCENDING + above), (4, ASCENDING + 100)):
             for method in ("kds", "llm_di")[: 1 if number == 50 else 2]:
-                for one in entered(method, dose, values if method == "kds" else -values):
-                    question = dataclasses.replace(one.question, sweep="arena_sizes")
+                for item in entered(method, dose, values if method == "kds" else -values):
+                    question = dataclasses.replace(item.question, sweep="arena_sizes")
                     data = {**question.data, "number": number}
-                    yield dataclasses.replace(one, question=dataclasses.replace(question, data=data))
+                    yield dataclasses.replace(item, question=dataclasses.replace(question, data=data))
 
     (figure,) = built(arena_paper, *by(50, 3), *by(200, 10))["sizes"].figures
-    canvas = next(one for name, one in painted.items() if "arena-sizes" in name)
+    canvas = next(item for name, item in painted.items() if "arena-sizes" in name)
     once, often = canvas.axes
     lines = {line.get_label(): line for line in once.get_lines()}
     assert lines["KDS"].get_xydata().tolist() == [[50, 4 / 20], [200, 11 / 20]]

@@ -37,14 +37,17 @@ KINDS = {
     "prism": (columns("target", "reference", "distilled"), {}, "Target and distilled reference, rho 0.600"),
     "pacost": (columns("original", "rephrased", "original_no"), {}, "Differences, original less rephrased"),
     "llm_di": (columns("a", "b", groups=TWO), {"weights": {"a": 0.1, "b": None}}, "a"),
-    "order": (columns("canonical", "mean_shuffled", "control/canonical", "control/mean_shuffled"), {},
-              "Shards under the reference, which has not read it"),
+    "order": (
+        columns("canonical", "mean_shuffled", "control/canonical", "control/mean_shuffled"),
+        {},
+        "Shards under the reference, which has not read it",
+    ),
     "decop": (columns("decop", groups=TWO), {}, "Answers"),
     "fsd": (columns("target/loss", "tuned/loss", groups=TWO), {}, "loss: before tuning less after"),
     "blind": (columns(groups=TWO), AUCS, "How well text alone tells the sets apart"),
     "difference_in_differences": (columns("target", "reference", groups=TWO), {}, "Target less reference"),
     "a method of elsewhere": (columns("zlib", groups=TWO), {}, "zlib"),
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -55,10 +58,11 @@ def folder(tmp_path):
         result = made_up.result(method=method, details=details, **more)
         (tmp_path / "result.json").write_text(result.to_json(), encoding="utf-8")
         pq.write_table(pa.table(scores), tmp_path / "scores.parquet")
-        pq.write_table(pa.table({"statistic": np.random.default_rng(0).normal(size=500)}),
-                       tmp_path / "distribution.parquet")  # fmt: skip
+        pq.write_table(
+            pa.table({"statistic": np.random.default_rng(0).normal(size=500)}), tmp_path / "distribution.parquet"
+        )
         kinds = ("right", "wrong", "refused")
-        rows = [{"group": TWO[place % 2], "kind": kinds[place % 3]} for place in range(12)]
+        rows = [{"group": TWO[index % 2], "kind": kinds[index % 3]} for index in range(12)]
         (tmp_path / "answers.jsonl").write_text("\n".join(map(json.dumps, rows)) + "\n")
         return tmp_path
 
@@ -102,9 +106,17 @@ def test_it_fetches_nothing_and_labels_stay_text(folder):
     scores = columns("target", "reference", "distilled", EVIL)
     scores["doc_id"][0] = EVIL
     page = write_page(
-        folder("prism", scores, {EVIL: EVIL}, corpus=EVIL, target=EVIL, warnings=(EVIL,), excluded={EVIL: EVIL},
-               settings={EVIL: EVIL})
-    )  # fmt: skip
+        folder(
+            "prism",
+            scores,
+            {EVIL: EVIL},
+            corpus=EVIL,
+            target=EVIL,
+            warnings=(EVIL,),
+            excluded={EVIL: EVIL},
+            settings={EVIL: EVIL},
+        )
+    )
     html = page.read_text()
     found = read(html)
     assert "script" not in found.tags
@@ -126,8 +138,10 @@ def test_the_command_without_credentials(folder):
     path = folder("prism", columns("target"), {})
     (path / ".hydra").mkdir()
     (path / ".hydra/overrides.yaml").write_text("- target.url=http://me:secret@host/v1\n- data.path=a b.csv\n")
-    source = {"job": {"config_name": "demo"}, "runtime": {"config_sources": [
-        {"path": "/somewhere/sweeps", "provider": "command-line"}]}}  # fmt: skip
+    source = {
+        "job": {"config_name": "demo"},
+        "runtime": {"config_sources": [{"path": "/somewhere/sweeps", "provider": "command-line"}]},
+    }
     (path / ".hydra/hydra.yaml").write_text(json.dumps({"hydra": source}))
     html = "".join(read(write_page(path).read_text()).text)
     assert (
@@ -174,8 +188,11 @@ def test_without_anything_to_show_there_is_no_picture():
 
 def test_the_meters_picture_has_a_dot_for_each_control():
     controls = [{"dose": dose, "related": related, "reading": dose} for dose, related in ((0, 0), (0, 4), (8, 0))]
-    details = {"controls": [*controls, {"dose": 2, "related": 0, "reading": None}], "heaviest_dose": 8,
-               "readings": "about 3 readings"}  # fmt: skip
+    details = {
+        "controls": [*controls, {"dose": 2, "related": 0, "reading": None}],
+        "heaviest_dose": 8,
+        "readings": "about 3 readings",
+    }
     (found,) = drawn("dose", statistic=3.0, ci_low=2.0, ci_high=None, details=details)
     assert found.title == "The target: about 3 readings"
     dots = dict(re.findall(r'class="dots (s\d)" d="(.*?)"', found.svg))

@@ -15,16 +15,22 @@ from nonmember_papers.calibration import HALVES
 
 
 def text(section, key, row, column):
-    (block,) = [one for one in section.blocks if one.key == key]
-    (cells,) = [one.cells for one in block.rows if one.name == row]
+    (block,) = [item for item in section.blocks if item.key == key]
+    (cells,) = [item.cells for item in block.rows if item.name == row]
     return cell_text(cells[block.columns.index(column)]).replace("\\[", "[").replace("\\]", "]")
 
 
 def test_a_clearance_is_false_only_for_what_it_excludes(calibration_paper):
     results = [
-        clearance("s5", 0.01), clearance("s4", 0.2), clearance("s4", 0.01, verdict="invalid"), clearance("s3", 0.01),
-        clearance("s7", 0.01), clearance("s0", 0.01), clearance("u1", 0.3), clearance("s5", 0.001, domain="pandas"),
-    ]  # fmt: skip
+        clearance("s5", 0.01),
+        clearance("s4", 0.2),
+        clearance("s4", 0.01, verdict="invalid"),
+        clearance("s3", 0.01),
+        clearance("s7", 0.01),
+        clearance("s0", 0.01),
+        clearance("u1", 0.3),
+        clearance("s5", 0.001, domain="pandas"),
+    ]
     section = built(calibration_paper, *results)["errors"]
     rule = "clearance of 8x"
     low, high = stats.binomtest(1, 3).proportion_ci(method="exact")
@@ -38,13 +44,17 @@ def test_a_clearance_is_false_only_for_what_it_excludes(calibration_paper):
 def test_p_is_that_of_the_excluded_reading_and_heavier_ones(calibration_paper):
     by_reading = dict(zip(PLANTED, (0.2, 0.04, 0.01, 0.9), strict=True))
     section = built(calibration_paper, clearance("s0", by_reading))["errors"]
-    told = [text(section, "errors-reported", f"clearance of {one}", "power, n = 100") for one in ("4x", "8x", "12x")]
-    assert [one.split(" [")[0] for one in told] == ["0 of 1", "1 of 1", "1 of 1"]
+    told = [text(section, "errors-reported", f"clearance of {item}", "power, n = 100") for item in ("4x", "8x", "12x")]
+    assert [item.split(" [")[0] for item in told] == ["0 of 1", "1 of 1", "1 of 1"]
 
 
 def test_prism_is_wrong_about_any_reader(calibration_paper):
-    results = [clearance("s1", prism_p=0.01), clearance("s5", prism_p=0.3), rival("paired_t", "s0", 0.01),
-               rival("llm_di", "s0", 0.01)]  # fmt: skip
+    results = [
+        clearance("s1", prism_p=0.01),
+        clearance("s5", prism_p=0.3),
+        rival("paired_t", "s0", 0.01),
+        rival("llm_di", "s0", 0.01),
+    ]
     sections = built(calibration_paper, *results)
     errors = sections["errors"]
     assert text(errors, "errors-reported", "PRISM", "false clearances").startswith(f"1{FALSE} of 2 ")
@@ -75,15 +85,19 @@ def test_figures_rest_on_all_results(calibration_paper):
 
 def test_an_audit_is_invalid_for_a_reading_that_leaves_delta_where_it_was(calibration_paper):
     """Untouched controls at .03: four readings leave .05, eight .02, twelve -.1."""
-    curve = {"points": [{"share": s, "exposures": float(e), "p_at_least": 0.01, "mean": mean}
-                        for (s, e), mean in zip(PLANTED, (0.05, 0.02, -0.1, -0.1), strict=True)]}  # fmt: skip
+    curve = {
+        "points": [
+            {"share": s, "exposures": float(e), "p_at_least": 0.01, "mean": mean}
+            for (s, e), mean in zip(PLANTED, (0.05, 0.02, -0.1, -0.1), strict=True)
+        ]
+    }
     gate = {"separation": {"value": -0.02, "bound": 0.0, "upper": False, "passed": False}}
     details = {"detection": curve, "gates": gate}
     section = built(calibration_paper, clearance("s0", verdict="invalid", details=details))["errors"]
-    told = [text(section, "errors-reported", f"clearance of {one}", "power, n = 100") for one in ("4x", "8x", "12x")]
-    assert [one.split(" [")[0] for one in told] == ["0 of 1", "1 of 1", "1 of 1"]
-    told = [text(section, "errors-reported", f"clearance of {one}", "invalid") for one in ("4x", "8x", "12x")]
-    assert [one.split(" [")[0] for one in told] == ["1 of 1", "0 of 1", "0 of 1"]
+    told = [text(section, "errors-reported", f"clearance of {item}", "power, n = 100") for item in ("4x", "8x", "12x")]
+    assert [item.split(" [")[0] for item in told] == ["0 of 1", "1 of 1", "1 of 1"]
+    told = [text(section, "errors-reported", f"clearance of {item}", "invalid") for item in ("4x", "8x", "12x")]
+    assert [item.split(" [")[0] for item in told] == ["1 of 1", "0 of 1", "0 of 1"]
 
 
 def test_deviations_of_targets_from_their_controls(calibration_paper):
@@ -91,7 +105,7 @@ def test_deviations_of_targets_from_their_controls(calibration_paper):
     results = [clearance("s0", delta=0.13), clearance("s4", delta=-0.06)]
     section = built(calibration_paper, *results)["deviations"]
     row = f"all, {HALVES['reported']}"
-    told = [text(section, "deviations", row, one) for one in ("mean", "beyond that", "targets", "sets")]
+    told = [text(section, "deviations", row, item) for item in ("mean", "beyond that", "targets", "sets")]
     assert told == ["+0.075", "0.078", "2", "1"]
 
 

@@ -32,7 +32,7 @@ def sections(paper, *results):
 
 
 def block(section, key):
-    (found,) = [one for one in [*section.blocks, *(figure.numbers for figure in section.figures)] if one.key == key]
+    (found,) = [item for item in [*section.blocks, *(figure.numbers for figure in section.figures)] if item.key == key]
     return found
 
 
@@ -42,11 +42,18 @@ def block(section, key):
 @pytest.mark.parametrize(
     ("label", "reading"),
     [
-        ("4x", Exposure(1.0, 4)), ("8x50%", Exposure(0.5, 8)), ("micro_s+12x25%", Exposure(0.25, 12)),
-        ("target+12xA", Exposure(1.0, 12)), ("micro_s+0x", Exposure(1.0, 0)), ("micro_s", None), ("a4x", None),
-        ("target+general", None), ("x+5x0%", None), ("3x3xl", None),
+        ("4x", Exposure(1.0, 4)),
+        ("8x50%", Exposure(0.5, 8)),
+        ("micro_s+12x25%", Exposure(0.25, 12)),
+        ("target+12xA", Exposure(1.0, 12)),
+        ("micro_s+0x", Exposure(1.0, 0)),
+        ("micro_s", None),
+        ("a4x", None),
+        ("target+general", None),
+        ("x+5x0%", None),
+        ("3x3xl", None),
     ],
-)  # fmt: skip
+)
 def test_what_a_label_tells(label, reading):
     assert exposure_of(label) == reading
 
@@ -59,7 +66,7 @@ def test_labels_of_readings_are_read_back():
 def test_who_read_less_than_is_excluded_is_not_falsely_cleared():
     light, heavy = clearance(0.24, ONCE, "member"), clearance(0.24, FOUR, "member")
     assert light.verdict.decision == heavy.verdict.decision == "evidence_of_non_membership"
-    assert [false_claim(one) for one in (light, heavy)] == ["", "false clearance"]
+    assert [false_claim(item) for item in (light, heavy)] == ["", "false clearance"]
     assert not read_so_much(clearance(0.24, HALF, "member")), "half of it is not all of it"
     assert read_so_much(clearance(0.24, None, "member", target="someone")), "nothing tells that it read less"
     assert false_claim(made_up.result(truth="member")) == "false clearance", "PRISM knows no dose"
@@ -73,16 +80,27 @@ def test_who_read_less_than_is_excluded_is_not_falsely_cleared():
 
 
 def test_the_glance_tells_power_errors_and_claims_that_were_true(clearance_paper):
-    results = [clearance(0.25), clearance(0.25, gates={"layout": 0.9}), clearance(0.24, FOUR, "member"),
-               clearance(0.1, OFTEN, "member"), clearance(0.24, ONCE, "member"), clearance(0.25, truth=None),
-               clearance(0.0, OFTEN, "member", prism_p=0.6)]  # fmt: skip
+    results = [
+        clearance(0.25),
+        clearance(0.25, gates={"layout": 0.9}),
+        clearance(0.24, FOUR, "member"),
+        clearance(0.1, OFTEN, "member"),
+        clearance(0.24, ONCE, "member"),
+        clearance(0.25, truth=None),
+        clearance(0.0, OFTEN, "member", prism_p=0.6),
+    ]
     glance = built(clearance_paper, *results).glance
     told = {column: cell_text(cell) for column, cell in zip(glance.columns, glance.rows[0].cells, strict=True)}
     assert told == {
-        "results": "7", "read nothing: cleared": "1 of 2", "read so much: cleared": "1 of 3",
-        "read less: cleared": "1 of 1", "not known: cleared": "1 of 1", "PRISM, read nothing": "2 of 2",
-        "PRISM, read so much": "2 of 3", "invalid": "1 of 7",
-    }  # fmt: skip
+        "results": "7",
+        "read nothing: cleared": "1 of 2",
+        "read so much: cleared": "1 of 3",
+        "read less: cleared": "1 of 1",
+        "not known: cleared": "1 of 1",
+        "PRISM, read nothing": "2 of 2",
+        "PRISM, read so much": "2 of 3",
+        "invalid": "1 of 7",
+    }
 
 
 def test_verdicts_by_target_and_what_it_read(clearance_paper):
@@ -95,8 +113,10 @@ def test_verdicts_by_target_and_what_it_read(clearance_paper):
     assert text(found, "micro_s+1x (read 1x)", "cleared") == "1 of 1"
     assert text(found, "micro_s+1x (read 1x)", "cleared by PRISM") == f"1{FALSE} of 1"
     assert [row.name for row in found.rows] == [
-        "micro_s+0x (read nothing)", "micro_s+1x (read 1x)", "micro_s+4x (read 4x)",
-    ]  # fmt: skip
+        "micro_s+0x (read nothing)",
+        "micro_s+1x (read 1x)",
+        "micro_s+4x (read 4x)",
+    ]
     assert found.notes == ("Excluded, with all that is heavier: 4x.",)
 
 
@@ -125,14 +145,14 @@ def test_controls_that_audits_share_are_counted_once(clearance_paper):
 
 def test_detection_in_tables_and_in_words(clearance_paper):
     result = clearance(0.22, truth=None)
-    points = {(one["share"], one["exposures"]): one for one in result.statistics.details["detection"]["points"]}
+    points = {(item["share"], item["exposures"]): item for item in result.statistics.details["detection"]["points"]}
     section = sections(clearance_paper, result)["detection"]
     power, noticed = (figure.numbers for figure in section.figures)
     assert power.columns == noticed.columns == ("1x", "4x", "12x", "8x50%")
     assert text(power, "numpy-small", "1x") == f"{points[1.0, 1]['power_at_least']:.2f}"
     largest = block(section, "largest-p-study")
     assert text(largest, "target (not known)", "4x") == formats.p_value(
-        max(points[one]["p_value"] for one in ((1.0, 4), (1.0, 12)))
+        max(points[item]["p_value"] for item in ((1.0, 4), (1.0, 12)))
     )
     assert text(noticed, "target (not known)", "4x") == "1 of 1"
     assert text(noticed, "target (not known)", "1x") == "0 of 1"
@@ -179,7 +199,7 @@ def test_gates_and_shams(clearance_paper):
 
 def test_several_sets_together(clearance_paper):
     deltas = {"a": 0.25, "b": 0.25, "c": 0.1}
-    section = sections(clearance_paper, *(clearance(one, corpus=name) for name, one in deltas.items()))["together"]
+    section = sections(clearance_paper, *(clearance(item, corpus=name) for name, item in deltas.items()))["together"]
     found = block(section, "together-study")
     assert text(found, "micro_s+0x", "each (Holm)") == "2 of 3"
     assert text(found, "micro_s+0x", "all of them: largest p (allowed)").endswith("(no)")
@@ -217,7 +237,7 @@ def test_the_command_writes_everything_and_every_link_leads_somewhere(folder):
     assert found == listing["files"]
     pictures = {f"figures/{name}-{world}.svg" for name in ("deltas", "power", "noticed") for world in ("study", "own")}
     assert {"report.html", "report.md", "tables/gates.csv", *pictures} <= set(found)
-    assert all(one["used_in"] for one in listing["results"])
+    assert all(item["used_in"] for item in listing["results"])
     for path in folder.glob("figures/*.svg"):
         ElementTree.fromstring(path.read_text().replace("xlink:href", "href"))
         assert "<b>" not in path.read_text()

@@ -39,8 +39,11 @@ def seen(svg):
 
     def visit(node, style):
         style = node.get("style") or style
-        kept = {name: NAMED.sub(lambda one: ids.setdefault(one[0], str(len(ids))), value)
-                for name, value in node.attrib.items() if name not in ("id", "style")}  # fmt: skip
+        kept = {
+            name: NAMED.sub(lambda item: ids.setdefault(item[0], str(len(ids))), value)
+            for name, value in node.attrib.items()
+            if name not in ("id", "style")
+        }
         for name in {"d", "x", "y", "transform"} & kept.keys():
             numbers = NUMBER.findall(kept.pop(name))
             if name != "transform" or float(numbers[0]):  # a rotation by nothing

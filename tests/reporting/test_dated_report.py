@@ -9,10 +9,19 @@ from made_up_dose import rival
 from reading import block, built, text
 
 
-def of_release(method, dose, against, statistic, *, domain="scipy", verdict="score_only", details=None,
-               sweep="releases_rivals"):  # fmt: skip
-    made = rival(method, dose, statistic, name=f"{domain}-{against}", model=f"m-{dose}", sweep=sweep,
-                 verdict=verdict, against=against)  # fmt: skip
+def of_release(
+    method, dose, against, statistic, *, domain="scipy", verdict="score_only", details=None, sweep="releases_rivals"
+):
+    made = rival(
+        method,
+        dose,
+        statistic,
+        name=f"{domain}-{against}",
+        model=f"m-{dose}",
+        sweep=sweep,
+        verdict=verdict,
+        against=against,
+    )
     statistics = dataclasses.replace(made.statistics, details=details or {})
     return dataclasses.replace(
         made, question=dataclasses.replace(made.question, world="releases"), statistics=statistics

@@ -150,7 +150,14 @@ def test_sections_are_read_and_a_heading_that_is_none_is_named(tmp_path: Path):
 )
 def test_a_report_says_what_is_wrong_with_it(given, told, tmp_path):
     (tmp_path / "sections.md").write_text("## One {#one}\n\nLead.\n")
-    fields = {"name": "x", "title": "X", "subtitle": "", "sweeps": {"one": ["table2"]}, "worlds": [WORLD],
-              "folder": str(tmp_path), "methods": ["prism"]}  # fmt: skip
+    fields = {
+        "name": "x",
+        "title": "X",
+        "subtitle": "",
+        "sweeps": {"one": ["table2"]},
+        "worlds": [WORLD],
+        "folder": str(tmp_path),
+        "methods": ["prism"],
+    }
     with pytest.raises(ValueError, match=told):
         DeclaredReport(**fields | given).build(runs_of(made_up.result()))

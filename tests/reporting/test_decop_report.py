@@ -24,32 +24,62 @@ LETTERS = "ABCD"
 def separated(first: float, second: float, shift: float) -> dict:
     """What `methods.decop_answers.comparison` tells."""
     few = {name: {"mean": 0.8 + shift, "sd": 0.02} for name in ("best_balanced_acc", "roc_auc", "mean_suspect")}
-    return {"mean_suspect": first, "mean_heldout": second, "num_suspect_works": 3, "num_heldout_works": 2,
-            "best_balanced_acc": 0.81 + shift, "roc_auc": 0.9 + shift, "roc_auc_interval": [0.85, 0.95],
-            "few_resamples": few}  # fmt: skip
+    return {
+        "mean_suspect": first,
+        "mean_heldout": second,
+        "num_suspect_works": 3,
+        "num_heldout_works": 2,
+        "best_balanced_acc": 0.81 + shift,
+        "roc_auc": 0.9 + shift,
+        "roc_auc_interval": [0.85, 0.95],
+        "few_resamples": few,
+    }
 
 
 def decop(target="llama-2-13b", sweep="decop_replay", *, calibrated=False, shift=0.0, **more):
-    letters = {"chosen": dict(zip(LETTERS, (0.1, 0.5, 0.3, 0.1), strict=True)),
-               "accuracy": dict(zip(LETTERS, (0.2, 0.6, 0.4, 0.1), strict=True))}  # fmt: skip
+    letters = {
+        "chosen": dict(zip(LETTERS, (0.1, 0.5, 0.3, 0.1), strict=True)),
+        "accuracy": dict(zip(LETTERS, (0.2, 0.6, 0.4, 0.1), strict=True)),
+    }
     if calibrated:
-        letters |= {"probability": dict.fromkeys(LETTERS, 0.2), "probability_calibrated": dict.fromkeys(LETTERS, 0.25),
-                    "accuracy_calibrated": dict.fromkeys(LETTERS, 0.3)}  # fmt: skip
+        letters |= {
+            "probability": dict.fromkeys(LETTERS, 0.2),
+            "probability_calibrated": dict.fromkeys(LETTERS, 0.25),
+            "accuracy_calibrated": dict.fromkeys(LETTERS, 0.3),
+        }
     details = {
         **separated(0.6, 0.3, shift),
         "uncalibrated": separated(0.5, 0.29, 0.05) if calibrated else None,
         "calibration": {"well_calibrated": {"heldout": {"before": 0.1, "after": 0.65}}} if calibrated else None,
         "letters": {"suspect": letters, "heldout": letters},
-        "works": {"suspect": {"name": ["a", "b", "c"], "accuracy": [0.3, 0.6, 0.9]},
-                  "heldout": {"name": ["d", "e"], "accuracy": [0.2, 0.4]}},
+        "works": {
+            "suspect": {"name": ["a", "b", "c"], "accuracy": [0.3, 0.6, 0.9]},
+            "heldout": {"name": ["d", "e"], "accuracy": [0.2, 0.4]},
+        },
         "questions_per_work": {"suspect": 816, "heldout": 800},
-    }  # fmt: skip
-    given = {"method": "decop", "target": target, "reference": None, "statistic": 0.3, "p_value": 2e-30, "truth": None,
-             "verdict": "evidence_of_membership", "score": "", "world": "recorded", "corpus": "booktection-128",
-             "heldout": "clean", "rho_reference_target": None, "rho_distilled_target": None}  # fmt: skip
-    return made_up.result(sweep=sweep, data={"domain": "booktection-128"} | more.pop("data", {}),
-                          details=details | more.pop("details", {}), settings=more.pop("settings", {}),
-                          **given | more)  # fmt: skip
+    }
+    given = {
+        "method": "decop",
+        "target": target,
+        "reference": None,
+        "statistic": 0.3,
+        "p_value": 2e-30,
+        "truth": None,
+        "verdict": "evidence_of_membership",
+        "score": "",
+        "world": "recorded",
+        "corpus": "booktection-128",
+        "heldout": "clean",
+        "rho_reference_target": None,
+        "rho_distilled_target": None,
+    }
+    return made_up.result(
+        sweep=sweep,
+        data={"domain": "booktection-128"} | more.pop("data", {}),
+        details=details | more.pop("details", {}),
+        settings=more.pop("settings", {}),
+        **given | more,
+    )
 
 
 def test_both_figures_stand_under_their_own_names_beside_the_published_one(decop_paper):
@@ -68,8 +98,14 @@ def test_both_figures_stand_under_their_own_names_beside_the_published_one(decop
 
 def test_baselines_stand_below(decop_paper):
     scores = {"mink(0.2)": separated(0.1, 0.0, 0.1), "zlib": separated(0.1, 0.0, -0.1)}
-    result = decop("Llama-2-13b-chat-hf", "decop_books", method="decop_baselines", world="pythia",
-                   details={"scores": scores}, verdict="score_only")  # fmt: skip
+    result = decop(
+        "Llama-2-13b-chat-hf",
+        "decop_books",
+        method="decop_baselines",
+        world="pythia",
+        details={"scores": scores},
+        verdict="score_only",
+    )
     found = block(built(decop_paper, result)["books"], "baselines-pythia")
     assert text(found, "Min-K%", "LLaMA-2-13B") == "0.900 ± 0.020"
     assert text(found, "Zlib", "LLaMA-2-13B") == "0.700 ± 0.020"
@@ -79,8 +115,11 @@ def test_calibration_before_and_after(decop_paper):
     sections = built(decop_paper, decop(), decop(sweep="decop_replay_calibrated", calibrated=True, shift=0.03))
     found = block(sections["calibration"], "calibration-recorded")
     assert [text(found, "LLaMA-2-13B", column) for column in found.columns] == [
-        "0.500 / 0.600", "0.290 / 0.300", "0.950 / 0.930", "0.100 / 0.650",
-    ]  # fmt: skip
+        "0.500 / 0.600",
+        "0.290 / 0.300",
+        "0.950 / 0.930",
+        "0.100 / 0.650",
+    ]
     letters, places = (figure.numbers for figure in sections["calibration"].figures)
     assert text(letters, "LLaMA-2-13B, after calibration", "B") == "0.250"
     assert text(places, "LLaMA-2-13B, before calibration", "B") == "0.600"
@@ -90,18 +129,23 @@ def test_calibration_before_and_after(decop_paper):
 
 
 def test_lengths_sizes_and_writers_of_paraphrases(decop_paper):
-    results = [decop("Llama-2-70b-chat-hf", "decop_lengths", world="pythia", data={"length": length}, shift=shift)
-               for length, shift in (("small", 0.1), ("large", -0.1))]  # fmt: skip
+    results = [
+        decop("Llama-2-70b-chat-hf", "decop_lengths", world="pythia", data={"length": length}, shift=shift)
+        for length, shift in (("small", 0.1), ("large", -0.1))
+    ]
     results += [decop(f"Llama-2-{size}-chat-hf", "decop_sizes", world="pythia") for size in ("7b", "70b")]
-    results += [decop("Llama-2-7b-chat-hf", "decop_paraphraser", world="pythia", settings={"paraphraser": writer})
-                for writer in ("one", "other")]  # fmt: skip
+    results += [
+        decop("Llama-2-7b-chat-hf", "decop_paraphraser", world="pythia", settings={"paraphraser": writer})
+        for writer in ("one", "other")
+    ]
     sections = built(decop_paper, *results)
     assert [row.name for row in block(sections["lengths"], "lengths-pythia").rows] == ["small", "large"]
     assert text(block(sections["lengths"], "lengths-pythia"), "large", "ROC area").startswith("0.800")
     assert [row.name for row in block(sections["sizes"], "sizes-pythia").rows] == ["LLaMA-2-7B", "LLaMA-2-70B"]
     assert [row.name for row in block(sections["paraphraser"], "paraphraser-pythia").rows] == [
-        "LLaMA-2-7B, by one", "LLaMA-2-7B, by other",
-    ]  # fmt: skip
+        "LLaMA-2-7B, by one",
+        "LLaMA-2-7B, by other",
+    ]
 
 
 def test_what_text_alone_tells(decop_paper):
@@ -148,7 +192,7 @@ def test_probes_of_text_by_setting_set_and_target(decop_paper):
 
 def test_nothing_is_there_without_results(decop_paper):
     sections = built(decop_paper, made_up.result())
-    assert all(one.world == PUBLISHED for section in sections.values() for one in section.blocks)
+    assert all(item.world == PUBLISHED for section in sections.values() for item in section.blocks)
 
 
 def test_published_means_are_means_of_the_published_numbers():
@@ -167,13 +211,14 @@ def test_the_command_writes_page_text_tables_and_pictures(tmp_path, monkeypatch)
     from nonmember.cli import report as entry
 
     monkeypatch.chdir(tmp_path)
-    made_up.write(tmp_path / "audits", decop(), decop("mistral-7b"),
-                  decop(sweep="decop_replay_calibrated", calibrated=True))  # fmt: skip
+    made_up.write(
+        tmp_path / "audits", decop(), decop("mistral-7b"), decop(sweep="decop_replay_calibrated", calibrated=True)
+    )
     monkeypatch.setattr(sys, "argv", ["nonmember", "report=decop", "results=[audits]", "folder=out"])
     entry.main()
     listing = json.loads((tmp_path / "out" / "manifest.json").read_text())
     pictures = {f"figures/{name}-recorded.svg" for name in ("accuracies", "roc", "letters", "places")}
     assert {"report.html", "report.md", "tables/books.csv"} | pictures <= set(listing["files"])
-    assert all(one["used_in"] for one in listing["results"])
+    assert all(item["used_in"] for item in listing["results"])
     for path in (tmp_path / "out").glob("figures/*.svg"):
         ElementTree.fromstring(path.read_text().replace("xlink:href", "href"))

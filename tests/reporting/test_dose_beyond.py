@@ -16,11 +16,13 @@ def counted(found, row, column):
 
 def part(dose, share, *regions, **more):
     """regions: dose, low, high, whether it fits."""
-    one = audit(dose, share=share, sweep="dose_shares", **more)
-    told = [{"dose": d, "share": (low + high) / 2, "low": low, "high": high, "log_likelihood": 0.0, "compatible": fits}
-            for d, low, high, fits in regions]  # fmt: skip
-    details = one.statistics.details | {"partial_use": told}
-    return dataclasses.replace(one, statistics=dataclasses.replace(one.statistics, details=details))
+    item = audit(dose, share=share, sweep="dose_shares", **more)
+    told = [
+        {"dose": d, "share": (low + high) / 2, "low": low, "high": high, "log_likelihood": 0.0, "compatible": fits}
+        for d, low, high, fits in regions
+    ]
+    details = item.statistics.details | {"partial_use": told}
+    return dataclasses.replace(item, statistics=dataclasses.replace(item.statistics, details=details))
 
 
 def test_a_part_is_told_where_no_fitting_number_of_readings_allows_the_whole(dose_beyond_paper):
@@ -34,10 +36,16 @@ def test_a_part_is_told_where_no_fitting_number_of_readings_allows_the_whole(dos
     assert [row.name for row in found.rows] == ["nothing", "50% of it 4x"]
     half = {column: counted(found, "50% of it 4x", column) for column in found.columns}
     assert half == {
-        "audits": "2", "not read": "0 of 2", "read": "1 of 2", "invalid": "0", "readings per document": "2.00",
-        "median estimate": "1.45", "interval holds them": "1 of 2", "told to be a part": "1 of 2",
+        "audits": "2",
+        "not read": "0 of 2",
+        "read": "1 of 2",
+        "invalid": "0",
+        "readings per document": "2.00",
+        "median estimate": "1.45",
+        "interval holds them": "1 of 2",
+        "told to be a part": "1 of 2",
         "its share told": "1 of 2",
-    }  # fmt: skip
+    }
     assert counted(found, "nothing", "told to be a part") == f"1{FALSE} of 2"
     assert counted(found, "nothing", "read") == f"1{FALSE} of 2"
     assert text(found, "nothing", "its share told") == "–"
@@ -47,18 +55,22 @@ def test_a_changed_target_had_read_what_the_unchanged_one_has(dose_beyond_paper)
     """Unlearning counts as further reading and near duplicates as none, in the recipe."""
     more = {"sweep": "dose_attacks_more", "run": 304}
     results = [
-        audit(4, attack="none", place=1, **more), audit(0, attack="none", place=5, **more),
+        audit(4, attack="none", place=1, **more),
+        audit(0, attack="none", place=5, **more),
         audit(5, attack="unlearned", place=1, verdict="cleared", low=3, high=4.5, **more),
         audit(1, attack="unlearned", place=5, verdict="cleared", **more),
         audit(0, attack="near_duplicates", place=1, verdict="found", **more),
         audit(4, attack="read_reference", place=1, run=304, sweep="dose_read_reference"),
-    ]  # fmt: skip
+    ]
     found = block(built(dose_beyond_paper, *results)["attacks"], "changes")
     assert [row.name for row in found.rows] == [
-        "no change, nothing", "no change, 4x", "near duplicates read (a fifth of the words are others), 4x",
+        "no change, nothing",
+        "no change, 4x",
+        "near duplicates read (a fifth of the words are others), 4x",
         "unlearned (distilled from the base, on the sets), nothing",
-        "unlearned (distilled from the base, on the sets), 4x", "a reference that has read, 4x",
-    ]  # fmt: skip
+        "unlearned (distilled from the base, on the sets), 4x",
+        "a reference that has read, 4x",
+    ]
     assert counted(found, found.rows[4].name, "not read") == f"1{FALSE} of 1"
     assert counted(found, found.rows[4].name, "interval holds it") == "1 of 1"
     assert counted(found, found.rows[3].name, "not read") == "1 of 1"
@@ -80,7 +92,7 @@ def test_what_would_be_cleared_were_weights_not_looked_at(dose_beyond_paper):
 
 
 def test_rows_by_the_text_beside(dose_beyond_paper):
-    results = [audit(1, sweep="dose_dilution", beside=one, verdict="cleared") for one in ("more", "little")]
+    results = [audit(1, sweep="dose_dilution", beside=item, verdict="cleared") for item in ("more", "little")]
     found = block(built(dose_beyond_paper, *results)["dilution"], "dilution")
     assert [row.name for row in found.rows] == ["1/20 of what is read, 1x", "1/100, 1x"]
     assert counted(found, "1/100, 1x", "not read") == f"1{FALSE} of 1"
@@ -89,8 +101,9 @@ def test_rows_by_the_text_beside(dose_beyond_paper):
 def test_what_was_read_of_paraphrases_is_what_fellows_read_of_the_set(dose_beyond_paper):
     more = {"sweep": "dose_paraphrases", "run": 310, "place": 4}
     results = [
-        audit(4, attack="none", verdict="found", **more), audit(0, attack="paraphrases", verdict="cleared", **more)
-    ]  # fmt: skip
+        audit(4, attack="none", verdict="found", **more),
+        audit(0, attack="paraphrases", verdict="cleared", **more),
+    ]
     found = block(built(dose_beyond_paper, *results)["paraphrases"], "paraphrases")
     assert [row.name for row in found.rows] == ["the passages, 4x", "paraphrases of them, 4x"]
     assert counted(found, "paraphrases of them, 4x", "not read") == f"1{FALSE} of 1"

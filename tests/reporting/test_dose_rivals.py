@@ -20,7 +20,7 @@ from nonmember.stats.inference import dataset_inference
 from nonmember.stats.paired import paired_t_less
 from nonmember_papers.dose.rivals import CLEARED, FOUND
 
-SETS = [f"library{place:02}-a" for place in range(20)]
+SETS = [f"library{index:02}-a" for index in range(20)]
 
 
 def both(values, dose, sign=1):
@@ -55,8 +55,10 @@ def test_found_and_cleared_at_equal_errors(dose_paper):
     }
     results = [*both(unread, 0), *both(once, 1)]
     found = power_of(built(dose_paper, *results))
-    told = {name: (counted(found, f"{FOUND}: {name}"), counted(found, f"{CLEARED}: {name}"))
-            for name in ("dose meter", "KDS", "FSD", "LLM-DI", "PRISM")}  # fmt: skip
+    told = {
+        name: (counted(found, f"{FOUND}: {name}"), counted(found, f"{CLEARED}: {name}"))
+        for name in ("dose meter", "KDS", "FSD", "LLM-DI", "PRISM")
+    }
     assert told == {
         "dose meter": ("20 of 20", "20 of 20"),
         "KDS": ("20 of 20", "20 of 20"),
@@ -73,10 +75,19 @@ def test_statistics_point_where_their_tests_do():
     assert (PairedT.claim, SIGNS.get("paired_t", 1)) == ("non_membership", 1)
     rng = np.random.default_rng(0)
     told = dataset_inference(
-        rng.normal(2, 1, (80, 2)), rng.normal(0, 1, (80, 2)), outliers="keep", tail_fraction=0.05, fit_size=40,
-        num_splits=1, learning_rate=0.05, num_steps=100, equal_variances=True, trim_predictions=False, compat=False,
+        rng.normal(2, 1, (80, 2)),
+        rng.normal(0, 1, (80, 2)),
+        outliers="keep",
+        tail_fraction=0.05,
+        fit_size=40,
+        num_splits=1,
+        learning_rate=0.05,
+        num_steps=100,
+        equal_variances=True,
+        trim_predictions=False,
+        compat=False,
         rng=rng,
-    )  # fmt: skip
+    )
     assert (told.statistics[0] < 0, told.combined_p_value < 0.05) == (True, True)
     assert (LlmDi.claim, SIGNS["llm_di"]) == ("membership", -1)
 
@@ -87,19 +98,21 @@ def test_by_dose(dose_paper):
     results = [*both(unread, 0), *both(twice, 2), *both({"kds": np.full(20, 50.0)}, 8)]
     found = power_of(built(dose_paper, *results))
     assert found.columns == ("2x", "8x")
-    assert [counted(found, f"{FOUND}: KDS", one) for one in found.columns] == ["12 of 20", "20 of 20"]
-    assert [counted(found, f"{CLEARED}: KDS", one) for one in found.columns] == ["12 of 20", "20 of 20"]
+    assert [counted(found, f"{FOUND}: KDS", item) for item in found.columns] == ["12 of 20", "20 of 20"]
+    assert [counted(found, f"{CLEARED}: KDS", item) for item in found.columns] == ["12 of 20", "20 of 20"]
 
 
 def test_only_questions_that_both_were_asked(dose_paper):
     results = [
-        audit(1, name="a-a", model="m0"), rival("kds", 1, 2.0, name="a-a", model="m0"),
-        audit(0, name="a-a", model="m1"), rival("kds", 0, 1.0, name="a-a", model="m1"),
+        audit(1, name="a-a", model="m0"),
+        rival("kds", 1, 2.0, name="a-a", model="m0"),
+        audit(0, name="a-a", model="m1"),
+        rival("kds", 0, 1.0, name="a-a", model="m1"),
         audit(1, name="a-a", model="m2"),  # the meter alone
         rival("kds", 0, 1.0, name="a-a", model="m1"),  # the same question again
         rival("kds", 1, 2.0, name="b-a", model="m0"),  # KDS alone
         rival("kds", 1, 2.0, name="a-a", model="m0", sweep="kds_main"),  # of another study
-    ]  # fmt: skip
+    ]
     section = built(dose_paper, *results)["rivals"]
     overview = block(section, "rivals")
     assert {row.name: text(overview, row.name, "audits") for row in overview.rows} == {"dose meter": "2", "KDS": "2"}
@@ -112,14 +125,17 @@ def test_audits_of_other_methods_bring_no_world_of_their_own(dose_paper):
     (made,) = runs_of(rival("prism", 1, 1.0, sweep="table2"))
     question = dataclasses.replace(made.question, world="micro")
     elsewhere = Run(dataclasses.replace(made.result, question=question), "audits/9/result.json", "0" * 64)
-    assert [one.world.name for one in dose_paper.scopes([*runs_of(audit(1)), elsewhere])] == ["dose_study"]
+    assert [item.world.name for item in dose_paper.scopes([*runs_of(audit(1)), elsewhere])] == ["dose_study"]
 
 
 def test_sets_that_all_were_run_on_are_shown_by_themselves(dose_paper):
     """LLM-DI and FSD need text that not every library has."""
     results = [*both({"kds": np.arange(20.0)}, 0), *both({"kds": np.arange(20.0) + 30}, 1)]
-    beside = [rival("llm_di", dose, -dose, name=name, model=f"m{dose}-{name}", sweep="dose_rivals_heldout")
-              for dose in (0, 1) for name in SETS[:3]]  # fmt: skip
+    beside = [
+        rival("llm_di", dose, -dose, name=name, model=f"m{dose}-{name}", sweep="dose_rivals_heldout")
+        for dose in (0, 1)
+        for name in SETS[:3]
+    ]
     section = built(dose_paper, *results, *beside)["rivals"]
     assert counted(power_of({"rivals": section}), f"{FOUND}: KDS") == "20 of 20"
     assert counted(power_of({"rivals": section}), f"{FOUND}: LLM-DI") == "3 of 3"
@@ -130,13 +146,15 @@ def test_sets_that_all_were_run_on_are_shown_by_themselves(dose_paper):
 
 def test_verdicts_are_counted_against_what_was_read(dose_paper):
     results = [
-        audit(0, verdict="cleared"), rival("prism", 0, 0.1, verdict="cleared"),
+        audit(0, verdict="cleared"),
+        rival("prism", 0, 0.1, verdict="cleared"),
         rival("llm_di", 0, 1.0, verdict="found"),
-        audit(1, verdict="found", model="m1"), rival("prism", 1, 0.1, verdict="cleared", model="m1"),
+        audit(1, verdict="found", model="m1"),
+        rival("prism", 1, 0.1, verdict="cleared", model="m1"),
         rival("llm_di", 1, 1.0, verdict="inconclusive", model="m1"),
-    ]  # fmt: skip
+    ]
     found = block(built(dose_paper, *results)["rivals"], "rivals-verdicts")
-    told = {row.name: [counted(found, row.name, one) for one in ("nothing", "1x")] for row in found.rows}
+    told = {row.name: [counted(found, row.name, item) for item in ("nothing", "1x")] for row in found.rows}
     assert told == {
         "dose meter: not read": ["1 of 1", "0 of 1"],
         "PRISM: not read": ["1 of 1", f"1{FALSE} of 1"],
@@ -147,10 +165,13 @@ def test_verdicts_are_counted_against_what_was_read(dose_paper):
 
 def test_seconds_and_errors_of_the_dose(dose_paper):
     results = [
-        audit(2, estimate=2.9), rival("kds", 2, 1.0, seconds=3.0),
-        audit(2, estimate=3.1, model="m1"), rival("kds", 2, 1.0, seconds=8.0, model="m1"),
-        audit(0, estimate=0.0, model="m2"), rival("kds", 0, 1.0, seconds=4.0, model="m2"),
-    ]  # fmt: skip
+        audit(2, estimate=2.9),
+        rival("kds", 2, 1.0, seconds=3.0),
+        audit(2, estimate=3.1, model="m1"),
+        rival("kds", 2, 1.0, seconds=8.0, model="m1"),
+        audit(0, estimate=0.0, model="m2"),
+        rival("kds", 0, 1.0, seconds=4.0, model="m2"),
+    ]
     found = block(built(dose_paper, *results)["rivals"], "rivals")
     assert text(found, "KDS", "seconds an audit") == "4.0"
     assert counted(found, "dose meter", found.columns[2]) == "1 of 2"
@@ -176,16 +197,29 @@ def test_scores_are_read_from_the_meters_audits(dose_paper, tmp_path):
     easy = with_scores(tmp_path / "easy", audit(0, name="a-a"), [-1, np.nan, -3, -3], [-1, -9, -3, -3])
     read = with_scores(tmp_path / "read", audit(1, name="b-a", model="m1"), [-2, -2, -3, -3], [-2.5, -2.5, -3, -3])
     able = with_scores(tmp_path / "able", audit(0, name="c-a", model="m2"), [-3, -3, -2, -2], [-4, -4, -3, -3])
-    others = [rival("kds", 0, 0.0, name="a-a"), rival("kds", 1, 1.0, name="b-a", model="m1"),
-              rival("kds", 0, 0.0, name="c-a", model="m2")]  # fmt: skip
-    (section,) = [one for one in dose_paper.build([easy, read, able, *_beside(others)]).sections if one.key == "rivals"]
+    others = [
+        rival("kds", 0, 0.0, name="a-a"),
+        rival("kds", 1, 1.0, name="b-a", model="m1"),
+        rival("kds", 0, 0.0, name="c-a", model="m2"),
+    ]
+    (section,) = [
+        item for item in dose_paper.build([easy, read, able, *_beside(others)]).sections if item.key == "rivals"
+    ]
     (figure,) = section.figures
     told = {row.name: counted(figure.numbers, row.name) for row in figure.numbers.rows if row.name.startswith(FOUND)}
-    assert told == {f"{FOUND}: {name}": f"{number} of 1" for name, number in {
-        "dose meter": 1, "KDS": 1,
-        "loss": 0, "loss less reference": 0, "loss less reference and third text": 1,
-        "Min-K%++": 0, "Min-K%++ less reference": 0, "Min-K%++ less reference and third text": 1,
-    }.items()}  # fmt: skip
+    assert told == {
+        f"{FOUND}: {name}": f"{number} of 1"
+        for name, number in {
+            "dose meter": 1,
+            "KDS": 1,
+            "loss": 0,
+            "loss less reference": 0,
+            "loss less reference and third text": 1,
+            "Min-K%++": 0,
+            "Min-K%++ less reference": 0,
+            "Min-K%++ less reference and third text": 1,
+        }.items()
+    }
     assert set(figure.read) == {f"audits/{name}/scores.parquet" for name in ("easy", "read", "able")}
     overview = block(section, "rivals")
     assert text(overview, "loss", "seconds an audit") == "–"
@@ -194,13 +228,13 @@ def test_scores_are_read_from_the_meters_audits(dose_paper, tmp_path):
 def test_scores_that_are_not_there_are_said(dose_paper, tmp_path):
     run = with_scores(tmp_path / "0", audit(1), [-2.0] * 4, [-2.5] * 4, columns=("loss",))
     sections = dose_paper.build([run, *_beside([rival("kds", 1, 1.0)])]).sections
-    (section,) = [one for one in sections if one.key == "rivals"]
+    (section,) = [item for item in sections if item.key == "rivals"]
     assert any(note.startswith("Scores of 1 audits left out: scores.parquet cannot be read") for note in section.notes)
     assert [row.name for row in block(section, "rivals").rows] == ["dose meter", "KDS"]
 
 
 def _beside(results):
-    return [Run(one, f"audits/rival-{place}/result.json", "0" * 64) for place, one in enumerate(results)]
+    return [Run(item, f"audits/rival-{index}/result.json", "0" * 64) for index, item in enumerate(results)]
 
 
 # ------------------------------------------------------------------------------------- another study's
@@ -217,6 +251,9 @@ def test_clearance_is_as_its_study_reports_it(dose_paper, name):
     for column in ours.columns:
         theirs = cells[columns.index(column)].replace("\\", "")
         numbers = cell(ours, name, column).ours
-        told = "–" if numbers[0].value is None else (
-            f"{numbers[0].text} of {numbers[1].text} [{numbers[2].value:.0%}, {numbers[3].value:.0%}]")  # fmt: skip
+        told = (
+            "–"
+            if numbers[0].value is None
+            else (f"{numbers[0].text} of {numbers[1].text} [{numbers[2].value:.0%}, {numbers[3].value:.0%}]")
+        )
         assert told == theirs

@@ -20,8 +20,8 @@ PS = {"a": 0.001, "b": 0.02, "c": 0.03, "d": 0.2}
 
 def test_each_claim_is_guarded_by_its_own_adjustment():
     (family,) = families(audited(p, name) for name, p in PS.items())
-    assert [one.holm for one in family.sets.values()] == holm(list(PS.values()))
-    assert [one.bh for one in family.sets.values()] == benjamini_hochberg(list(PS.values()))
+    assert [item.holm for item in family.sets.values()] == holm(list(PS.values()))
+    assert [item.bh for item in family.sets.values()] == benjamini_hochberg(list(PS.values()))
     assert family.each == ["a"], ".02 times 3 is above .05"
     assert family.screened == ["a", "b", "c"]
     assert family.largest == 0.2
@@ -59,24 +59,35 @@ def test_of_several_audits_of_a_set_the_worst_counts():
 
 
 def test_a_family_is_one_target_method_and_reference_with_several_sets():
-    results = [audited(0.01, "a"), audited(0.01, "b"), audited(0.01, "a", "other"),
-               audited(0.01, "b", method="clearance"),
-               audited(0.01, "a", method="paired_t", verdict="score_only"),
-               audited(0.01, "b", method="paired_t", verdict="score_only"),
-               audited(0.01, "a", reference="small"), audited(0.01, "b", reference="small")]  # fmt: skip
+    results = [
+        audited(0.01, "a"),
+        audited(0.01, "b"),
+        audited(0.01, "a", "other"),
+        audited(0.01, "b", method="clearance"),
+        audited(0.01, "a", method="paired_t", verdict="score_only"),
+        audited(0.01, "b", method="paired_t", verdict="score_only"),
+        audited(0.01, "a", reference="small"),
+        audited(0.01, "b", reference="small"),
+    ]
     found = families(results)
-    assert [(one.method, one.target, one.reference) for one in found] == [
-        ("prism", "model", "reference"), ("prism", "model", "small"),
-    ]  # fmt: skip
-    assert [one.name(found) for one in found] == ["model, reference reference", "model, reference small"]
+    assert [(item.method, item.target, item.reference) for item in found] == [
+        ("prism", "model", "reference"),
+        ("prism", "model", "small"),
+    ]
+    assert [item.name(found) for item in found] == ["model, reference reference", "model, reference small"]
     assert found[0].name(found[:1]) == "model"
 
 
 @pytest.mark.parametrize(
     ("method", "settings"),
-    [("decop", {}), ("mc_pdd", {"reference": "member"}), ("name_cloze", {}), ("prefix_completion", {}),
-     ("pacost_qa", {})],
-)  # fmt: skip
+    [
+        ("decop", {}),
+        ("mc_pdd", {"reference": "member"}),
+        ("name_cloze", {}),
+        ("prefix_completion", {}),
+        ("pacost_qa", {}),
+    ],
+)
 def test_every_method_with_a_claim_makes_families_and_a_score_alone_does_not(method, settings):
     def of(verdict):
         return [audited(0.01, name, method=method, settings=settings, verdict=verdict) for name in "ab"]
@@ -91,8 +102,9 @@ def test_an_undefined_p_is_no_evidence():
     assert family.sets["b"].p == 1
 
 
-@pytest.mark.parametrize(("method", "together", "told"), [("clearance", False, True), ("prism", False, False),
-                                                          ("prism", True, True)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("method", "together", "told"), [("clearance", False, True), ("prism", False, False), ("prism", True, True)]
+)
 def test_the_closing_table_tells_it_of_clearance_and_otherwise_where_asked(capsys, method, together, told):
     show([audited(p, name, method=method) for name, p in PS.items()], together=together)
     said = capsys.readouterr().out
@@ -108,5 +120,10 @@ def test_one_set_is_no_family(capsys):
 def test_sets_are_told_by_name_as_far_as_there_is_room():
     results = [audited(p, f"set{number}") for number, p in enumerate([1e-6] * 6 + [0.9])]
     (row,) = zip(*(column.cells for column in table_of_families(families(results)).columns), strict=True)
-    assert row == ("model", "7", "6: set0, set1, set2, set3 and 2 more", "no (p 0.9)",
-                   "6: set0, set1, set2, set3 and 2 more")  # fmt: skip
+    assert row == (
+        "model",
+        "7",
+        "6: set0, set1, set2, set3 and 2 more",
+        "no (p 0.9)",
+        "6: set0, set1, set2, set3 and 2 more",
+    )

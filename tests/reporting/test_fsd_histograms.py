@@ -30,7 +30,7 @@ AFTER = [1.0, 2.0, 2.5, 4.0, 5.0], [5.0, 10.0, 20.0, 30.0]
 def scores(**replaced):
     """scores.parquet as FSD leaves it: perplexity scores -ppl, Min-K% a mean log-probability."""
     columns = {
-        "doc_id": [f"d{place}" for place in range(NUM_MEMBERS + NUM_OTHERS + NUM_UNSEEN)],
+        "doc_id": [f"d{index}" for index in range(NUM_MEMBERS + NUM_OTHERS + NUM_UNSEEN)],
         "group": ["suspect"] * NUM_MEMBERS + ["heldout"] * NUM_OTHERS + ["unseen"] * NUM_UNSEEN,
     }
     for model, (members, others) in (("target", BEFORE), ("tuned", AFTER)):
@@ -56,7 +56,7 @@ def drawn(fsd_paper, tmp_path):
                 (run.folder / "scores.parquet").write_bytes(content)
             elif content is not None:
                 pq.write_table(pa.table(content), run.folder / "scores.parquet")
-        (section,) = [one for one in fsd_paper.build(runs).sections if one.key == "figure2"]
+        (section,) = [item for item in fsd_paper.build(runs).sections if item.key == "figure2"]
         return section
 
     return build
@@ -117,8 +117,10 @@ def test_a_target_that_has_read_them_is_no_control(drawn):
 def test_every_number_leads_to_its_result(drawn):
     section = drawn(result(UNREAD), result(READ))
     for figure in section.figures:
-        anchors = {row.name.endswith("(control)") or row.name.startswith("base"): row.cells[1].ours[0].runs
-                   for row in figure.numbers.rows}  # fmt: skip
+        anchors = {
+            row.name.endswith("(control)") or row.name.startswith("base"): row.cells[1].ours[0].runs
+            for row in figure.numbers.rows
+        }
         assert len(anchors[True]) == len(anchors[False]) == 1
         assert anchors[True] != anchors[False]
 
@@ -126,9 +128,9 @@ def test_every_number_leads_to_its_result(drawn):
 @pytest.mark.slow
 @pytest.mark.pictures
 def test_pictures_are_sound_and_the_same_every_time(drawn):
-    one, two = (drawn(result()).figures for _ in range(2))
-    assert [(figure.svg, figure.png) for figure in one] == [(figure.svg, figure.png) for figure in two]
-    for figure in one:
+    item, two = (drawn(result()).figures for _ in range(2))
+    assert [(figure.svg, figure.png) for figure in item] == [(figure.svg, figure.png) for figure in two]
+    for figure in item:
         ElementTree.fromstring(figure.svg.replace("xlink:href", "href"))
         assert f">{MAIN}</text>" in figure.svg
         assert ">non-members</text>" in figure.svg
@@ -139,13 +141,7 @@ def test_pictures_are_sound_and_the_same_every_time(drawn):
 
 @pytest.mark.parametrize(
     "values",
-    [
-        [*np.linspace(0, 1, 50), 1e6, -1e6],
-        [3.0] * 10,
-        [0.0],
-        [],
-        list(np.random.default_rng(0).standard_cauchy(500)),
-    ],
+    [[*np.linspace(0, 1, 50), 1e6, -1e6], [3.0] * 10, [0.0], [], list(np.random.default_rng(0).standard_cauchy(500))],
     ids=["outliers", "alike", "zero", "none", "long tails"],
 )
 def test_no_document_falls_out_of_the_bins(values):
@@ -222,8 +218,12 @@ def test_the_manifest_names_what_was_read(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["nonmember", "report=fsd", "results=[audits]", "folder=out"])
     entry.main()
     listing = json.loads((tmp_path / "out" / "manifest.json").read_text())
-    read = {f"{one['below']}/{name}": sha256 for one in listing["results"] for name, _, _, *more in one["audits"]
-            for sha256 in more}  # fmt: skip
+    read = {
+        f"{item['below']}/{name}": sha256
+        for item in listing["results"]
+        for name, _, _, *more in item["audits"]
+        for sha256 in more
+    }
     ((folder, sha256),) = read.items()
     assert folder == "audits/fsd_main/0000", "and not what no figure wanted"
     assert hashlib.sha256((tmp_path / folder / "scores.parquet").read_bytes()).hexdigest() == sha256

@@ -32,7 +32,7 @@ def test_every_table_and_figure_has_its_place(fsd_paper):
     assert {f"table{number}" for number in tables} | {"figure2", "figure4", "shift"} <= set(sections)
     for key, section in sections.items():
         if key.startswith("table") and key != "table11":
-            assert any(one.world == PUBLISHED for one in section.blocks), key
+            assert any(item.world == PUBLISHED for item in section.blocks), key
             assert section.commands, key
 
 
@@ -80,24 +80,33 @@ def test_table_2_is_the_mean_of_table_15(fsd_paper):
 
 def test_table_15_has_the_papers_number_beside_the_papers_model_alone(fsd_paper):
     def result(target):
-        return fsd("fsd_main", target, one_score(0.5, 0.7), world="pythia", truth="member",
-                   data={"domain": "bookcorpus2", "read": "once"})  # fmt: skip
+        return fsd(
+            "fsd_main",
+            target,
+            one_score(0.5, 0.7),
+            world="pythia",
+            truth="member",
+            data={"domain": "bookcorpus2", "read": "once"},
+        )
 
-    (row,) = [row for row in block(built(fsd_paper, result("pythia-6.9b"))["table2"], "table15-pythia").rows
-              if row.name == "BookC2"]  # fmt: skip
+    (row,) = [
+        row
+        for row in block(built(fsd_paper, result("pythia-6.9b"))["table2"], "table15-pythia").rows
+        if row.name == "BookC2"
+    ]
     assert cell_text(row.cells[0]) == "0.500 / 0.700 (.528 / .885)"
     found = block(built(fsd_paper, result("pythia-2.8b"))["table2"], "table15-pythia")
     assert text(found, "BookC2", "ppl") == "0.500 / 0.700"
 
 
 def test_tables_3_and_13_want_targets_of_several_sizes(fsd_paper):
-    one = fsd("fsd_target_size", capability={"target": {"num_parameters": 7e5}})
+    item = fsd("fsd_target_size", capability={"target": {"num_parameters": 7e5}})
     larger = fsd("fsd_target_size", "micro_l", one_score(0.62, 0.71), capability={"target": {"num_parameters": 3e6}})
-    alone = built(fsd_paper, one)["table3"]
+    alone = built(fsd_paper, item)["table3"]
     assert [found.world for found in alone.blocks] == [PUBLISHED]
     assert alone.notes == ("Micro world: no results for this table yet.",)
     assert alone.commands == ("make sweep SWEEP=fsd_target_size",)
-    found = block(built(fsd_paper, one, larger)["table3"], "table3-micro")
+    found = block(built(fsd_paper, item, larger)["table3"], "table3-micro")
     assert found.columns == ("read members 12 times (700,000)", "micro_l (3,000,000)")
     assert text(found, "scipy, ppl", "micro_l (3,000,000)") == "0.620 / 0.710"
 
@@ -125,8 +134,10 @@ def test_tables_of_settings_have_a_column_a_setting(fsd_paper, section, sweep, k
 
 
 def test_tables_6_and_14_by_edit(fsd_paper):
-    results = [fsd("years", scores=one_score(0.6, auc, tpr=auc / 2), settings={"view": view})
-               for view, auc in (("original", 0.9), ("years_replaced", 0.7))]  # fmt: skip
+    results = [
+        fsd("years", scores=one_score(0.6, auc, tpr=auc / 2), settings={"view": view})
+        for view, auc in (("original", 0.9), ("years_replaced", 0.7))
+    ]
     section = built(fsd_paper, *results)["table6"]
     found = block(section, "table6-micro")
     assert [text(found, "scipy, ppl", column) for column in found.columns] == ["0.600 / 0.900", DASH, "0.600 / 0.700"]
@@ -147,9 +158,10 @@ def test_shift_and_membership_stand_in_one_row(fsd_paper):
 
 
 def test_figure_4_starts_with_base_and_takes_medians_over_draws(fsd_paper):
-    results = [fsd("fsd_size", scores=one_score(0.6, auc), data={"num_unseen": num, "draw": draw},
-                   details={"num_unseen": num})
-               for num, draw, auc in ((10, 0, 0.7), (10, 1, 0.8), (10, 2, 0.72), (40, 0, 0.9))]  # fmt: skip
+    results = [
+        fsd("fsd_size", scores=one_score(0.6, auc), data={"num_unseen": num, "draw": draw}, details={"num_unseen": num})
+        for num, draw, auc in ((10, 0, 0.7), (10, 1, 0.8), (10, 2, 0.72), (40, 0, 0.9))
+    ]
     auc, tpr = built(fsd_paper, *results)["figure4"].figures
     assert (auc.name, tpr.name) == ("figure4-micro", "figure4-tpr-micro")
     assert auc.numbers.columns == ("0 (base)", "10", "40")
@@ -160,9 +172,18 @@ def test_figure_4_starts_with_base_and_takes_medians_over_draws(fsd_paper):
 
 
 def test_figure_6_is_of_books_alone(fsd_paper):
-    books = [fsd("fsd_books", "pythia-6.9b", one_score(0.5, auc), details={"num_unseen": num}, world="pythia",
-                 truth="member", data={"domain": "bookcorpus2", "num_unseen": num})
-             for num, auc in ((100, 0.7), (500, 0.8))]  # fmt: skip
+    books = [
+        fsd(
+            "fsd_books",
+            "pythia-6.9b",
+            one_score(0.5, auc),
+            details={"num_unseen": num},
+            world="pythia",
+            truth="member",
+            data={"domain": "bookcorpus2", "num_unseen": num},
+        )
+        for num, auc in ((100, 0.7), (500, 0.8))
+    ]
     sections = built(fsd_paper, *books)
     auc, tpr = sections["figure6"].figures
     assert (auc.name, tpr.name) == ("figure6-pythia", "figure6-tpr-pythia")
@@ -172,11 +193,13 @@ def test_figure_6_is_of_books_alone(fsd_paper):
 
 
 def test_years_with_their_tpr_in_table_14(fsd_paper):
-    results = [fsd("years", scores=one_score(0.6, auc, tpr=tpr), settings={"view": view})
-               for view, auc, tpr in (("original", 0.9, 0.4), ("years_deleted", 0.7, 0.2))]  # fmt: skip
+    results = [
+        fsd("years", scores=one_score(0.6, auc, tpr=tpr), settings={"view": view})
+        for view, auc, tpr in (("original", 0.9, 0.4), ("years_deleted", 0.7, 0.2))
+    ]
     section = built(fsd_paper, *results)["table6"]
     assert text(block(section, "table6-micro"), "scipy, ppl", "Deletion") == "0.600 / 0.700"
-    (rates,) = [one for one in section.blocks if one.key.startswith("table6-tpr") and one.world == "micro"]
+    (rates,) = [item for item in section.blocks if item.key.startswith("table6-tpr") and item.world == "micro"]
     assert text(rates, "scipy, ppl", "as it is") == "0.390 / 0.390"
     assert text(rates, "scipy, ppl", "Replacement") == DASH
 
@@ -195,9 +218,16 @@ def test_older_and_newer_classes_stand_beside_each_other(fsd_paper):
 
 
 def test_the_papers_split_stands_beside_the_clean_one(fsd_paper):
-    results = [fsd("fsd_protocol", UNREAD, one_score(0.5, auc), data={"split_by": by},
-                   details={"num_leaked": {"members": 0, "nonmembers": leaked}})
-               for by, auc, leaked in (("cluster", 0.51, 0), ("document", 0.7, 80))]  # fmt: skip
+    results = [
+        fsd(
+            "fsd_protocol",
+            UNREAD,
+            one_score(0.5, auc),
+            data={"split_by": by},
+            details={"num_leaked": {"members": 0, "nonmembers": leaked}},
+        )
+        for by, auc, leaked in (("cluster", 0.51, 0), ("document", 0.7, 80))
+    ]
     found = block(built(fsd_paper, *results)["protocol"], "protocol-micro")
     assert text(found, "scipy, split by article, ppl", "base model") == "0.500 / 0.510"
     assert text(found, "scipy, split by document, as in the paper, ppl", "base model") == f"0.500 / 0.700{FALSE}"
@@ -224,9 +254,9 @@ def test_every_table_says_how_the_classes_differ(fsd_paper):
     assert "The classes differ in the years they name: scipy 0.70" in notes
     assert "The classes differ in length: scipy 0.30" in notes
     for section in built(fsd_paper, *everything()).values():
-        for one in section.blocks:
-            if one.world != PUBLISHED and not one.key.startswith(("table2-", "table5-documents-")):
-                assert "The classes differ little in text (blind AUC 0.53)" in " ".join(one.notes), one.key
+        for item in section.blocks:
+            if item.world != PUBLISHED and not item.key.startswith(("table2-", "table5-documents-")):
+                assert "The classes differ little in text (blind AUC 0.53)" in " ".join(item.notes), item.key
 
 
 def test_idle_tuning_is_told_and_a_failed_precondition_marked(fsd_paper):
@@ -237,9 +267,13 @@ def test_idle_tuning_is_told_and_a_failed_precondition_marked(fsd_paper):
 
 
 def test_the_glance_counts_gains_and_false_alarms(fsd_paper):
-    results = (fsd(scores=one_score(0.6, 0.8)), fsd(scores=one_score(0.8, 0.6)), fsd(scores=one_score(0.8, 0.81)),
-               fsd(target=UNREAD, scores=one_score(0.5, 0.6)))  # fmt: skip
-    runs = [Run(one, f"audits/{place}/result.json", "0" * 64) for place, one in enumerate(results)]
+    results = (
+        fsd(scores=one_score(0.6, 0.8)),
+        fsd(scores=one_score(0.8, 0.6)),
+        fsd(scores=one_score(0.8, 0.81)),
+        fsd(target=UNREAD, scores=one_score(0.5, 0.6)),
+    )
+    runs = [Run(item, f"audits/{index}/result.json", "0" * 64) for index, item in enumerate(results)]
     (row,) = fsd_paper.build(runs).glance.rows
     assert [cell_text(cell) for cell in row.cells] == ["4", "1 of 3", "1 of 3", "0 of 1", "1 of 1", "0 of 4"]
 
@@ -247,7 +281,7 @@ def test_the_glance_counts_gains_and_false_alarms(fsd_paper):
 def test_results_without_details_give_dashes(fsd_paper):
     """From another version, or of another method that shares a sweep."""
     sections = built(fsd_paper, made_up.result(method="fsd", sweep="fsd_main", target=READ), made_up.result())
-    assert all(one.world == PUBLISHED for one in sections["table1"].blocks)
+    assert all(item.world == PUBLISHED for item in sections["table1"].blocks)
 
 
 # ------------------------------------------------------------------------------------------- published
@@ -285,17 +319,16 @@ def test_published_numbers(table, row, column, printed):
 
 def test_published_tables_hang_together():
     """The same setting stands in several tables; a copying error would show."""
-    one, twelve = KNOWN["table1"], KNOWN["table12"]
+    item, twelve = KNOWN["table1"], KNOWN["table12"]
     for score_name in ("ppl", "lower", "zlib", "min-k"):
-        base, tuned = one.get(f"WikiMIA, {score_name}", "LLaMA-7B")
+        base, tuned = item.get(f"WikiMIA, {score_name}", "LLaMA-7B")
         assert KNOWN["table3"].get(score_name, "7B") == (base, tuned)
         assert KNOWN["table6"].get(score_name, "WikiMIA") == (base, tuned)
         assert KNOWN["table5"].get(score_name, "base") == (base,)
         assert KNOWN["table5"].get(score_name, "non-members") == (tuned,)
         assert KNOWN["table7-auc"].get(score_name, "LoRA") == (tuned,)
         assert KNOWN["table17-rate"].get(score_name, "1e-3") == (tuned,)
-        for again in (KNOWN["table17-rank"].get(score_name, "16"),
-                      KNOWN["table17-epochs"].get(score_name, "3")):  # fmt: skip
+        for again in (KNOWN["table17-rank"].get(score_name, "16"), KNOWN["table17-epochs"].get(score_name, "3")):
             assert value_of(again[0]) == pytest.approx(value_of(tuned), abs=0.0101)
         base, tuned = twelve.get(f"WikiMIA, {score_name}", "LLaMA-7B")
         assert KNOWN["table14"].get(score_name, "Origin") == (base, tuned)
@@ -303,15 +336,15 @@ def test_published_tables_hang_together():
         assert KNOWN["table7-tpr"].get(score_name, "LoRA") == (tuned,)
     for name, table in KNOWN.items():
         if name not in ("table4-accuracy", "table8-and-9", "table10"):
-            assert all(0 <= value_of(one) <= 1 for *_, texts in table.cells() for one in texts), name
+            assert all(0 <= value_of(item) <= 1 for *_, texts in table.cells() for item in texts), name
 
 
 def test_table_2_is_what_table_15_averages_to():
     for score_name in ("ppl", "lower", "zlib"):
         cells = [texts for _, column, texts in KNOWN["table15"].cells() if column == score_name]
         assert len(cells) == 20
-        for place, printed in enumerate(KNOWN["table2"].get(score_name, "mean")):
-            assert sum(value_of(texts[place]) for texts in cells) / 20 == pytest.approx(value_of(printed), abs=0.0011)
+        for index, printed in enumerate(KNOWN["table2"].get(score_name, "mean")):
+            assert sum(value_of(texts[index]) for texts in cells) / 20 == pytest.approx(value_of(printed), abs=0.0011)
 
 
 def test_slips_of_the_paper_are_what_they_are_said_to_be():
@@ -328,13 +361,13 @@ def test_slips_of_the_paper_are_what_they_are_said_to_be():
 def test_slips_are_marked_and_nothing_else(fsd_paper):
     marked = {}
     for section in built(fsd_paper, *everything()).values():
-        for one in section.blocks:
-            for row, column, cell in one.cells():
-                for place, found in enumerate(cell.numbers):
+        for item in section.blocks:
+            for row, column, cell in item.cells():
+                for index, found in enumerate(cell.numbers):
                     if found.mark == DOUBTED:
-                        marked.setdefault(one.key, set()).add((row.name, column, place))
+                        marked.setdefault(item.key, set()).add((row.name, column, index))
     assert set(marked) == {"table12-published", "table13-published"}
-    assert {(column, place) for _, column, place in marked["table12-published"]} == {("Pythia-6.9B", 1)}
+    assert {(column, index) for _, column, index in marked["table12-published"]} == {("Pythia-6.9B", 1)}
     assert len(marked["table12-published"]) == 8
     assert {row for row, *_ in marked["table13-published"]} == {"zlib", "lowercase"}
     assert len(marked["table13-published"]) == 12
@@ -362,7 +395,7 @@ def test_the_command_writes_page_text_tables_and_pictures(folder):
     found = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     assert found == listing["files"]
     assert {"report.html", "report.md", "tables/table2.csv", "figures/figure4-micro.svg"} <= set(found)
-    assert all(one["used_in"] for one in listing["results"])
+    assert all(item["used_in"] for item in listing["results"])
     text = (folder / "report.md").read_text()
     assert f"{DOUBTED} probably a slip of the paper" in text
     assert "‡" not in text

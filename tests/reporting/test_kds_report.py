@@ -28,7 +28,7 @@ SCORES = np.array([[-1.0, -0.8, -0.9, -0.5], [-0.9, -0.7, -0.75, -0.6], [-1.2, -
 
 
 def values(found, row, column):
-    return [one.value for one in cell(found, row, column).ours]
+    return [item.value for item in cell(found, row, column).ours]
 
 
 # ------------------------------------------------------------------------------------------ right cells
@@ -42,9 +42,11 @@ def test_correlations_of_the_mean_and_of_each_draw(kds_paper):
     assert values(found, "KDS", "scipy") == pytest.approx(expected)
     assert text(found, "KDS", "sympy") == DASH
     assert len(cell(found, "KDS", "scipy").ours[0].runs) == 12
-    each = [[stats.spearmanr(RATES, row).statistic for row in SCORES],
-            [stats.pearsonr(RATES, row).statistic for row in SCORES]]  # fmt: skip
-    expected = [value for one in each for value in (np.mean(one), np.std(one, ddof=1))]
+    each = [
+        [stats.spearmanr(RATES, row).statistic for row in SCORES],
+        [stats.pearsonr(RATES, row).statistic for row in SCORES],
+    ]
+    expected = [value for item in each for value in (np.mean(item), np.std(item, ddof=1))]
     assert values(block(section, "table2-draws-micro"), "KDS", "scipy") == pytest.approx(expected)
     assert "3 draws of 4 levels, 100 documents a set." in found.notes
     assert "Target: read the seen pool 12 times." in found.notes
@@ -76,12 +78,17 @@ def test_averages_are_over_what_there_is_and_say_so(kds_paper):
     found = block(built(kds_paper, *rising, *falling)["table2"], "table2-micro")
     assert text(found, "KDS", "average") == "0.000 / 0.000"
     assert cell(found, "KDS", "average").ours[0].note == "mean of 2 sets"
-    both = [kds(c, 0, -c, baselines={"zlib": c}, fsd={}, data={"domain": domain})
-            for c in (0, 1) for domain in ("scipy", "torch")]  # fmt: skip
+    both = [
+        kds(c, 0, -c, baselines={"zlib": c}, fsd={}, data={"domain": domain})
+        for c in (0, 1)
+        for domain in ("scipy", "torch")
+    ]
     more = [kds(c, 0, -c, baselines={"zlib": c, "perplexity": -c}, fsd={}, data={"domain": "sympy"}) for c in (0, 1)]
     found = block(built(kds_paper, *both, *more)["table2"], "table2-micro")
-    assert ("The average is over the 3 sets with a number; fewer: perplexity 1, which do not compare with the others."
-            in found.notes)  # fmt: skip
+    assert (
+        "The average is over the 3 sets with a number; fewer: perplexity 1, which do not compare with the others."
+        in found.notes
+    )
     assert text(found, "perplexity", "average") == "−1.000 / −1.000"
 
 
@@ -89,11 +96,7 @@ def test_averages_are_over_what_there_is_and_say_so(kds_paper):
 
 
 @pytest.mark.parametrize(
-    "odd",
-    [
-        {"settings": {"training": {"optimization": {"learning_rate": 0.01}}}},
-        {"data": {"num_documents": 50}},
-    ],
+    "odd", [{"settings": {"training": {"optimization": {"learning_rate": 0.01}}}}, {"data": {"num_documents": 50}}]
 )
 def test_no_score_of_another_recipe_or_size_is_mixed_in(kds_paper, odd):
     alone = built(kds_paper, *series(SCORES, RATES))["table2"]
@@ -106,16 +109,16 @@ def test_no_score_of_another_recipe_or_size_is_mixed_in(kds_paper, odd):
 
 def test_unfinished_sweeps_show_the_largest_complete_part(kds_paper):
     results = list(series(SCORES, RATES))
-    missing_one = [one for one in results if (one.question.data["rate"], one.question.data["draw"]) != (1, 2)]
+    missing_one = [item for item in results if (item.question.data["rate"], item.question.data["draw"]) != (1, 2)]
     found = block(built(kds_paper, *missing_one)["table2"], "table2-micro")
     expected = level_correlation(RATES[:3], SCORES[:, :3])
     assert values(found, "KDS", "scipy") == pytest.approx([expected.spearman, expected.pearson])
-    hardly_begun = [one for one in results if one.question.data["draw"] == 0 or one.question.data["rate"] == 0]
+    hardly_begun = [item for item in results if item.question.data["draw"] == 0 or item.question.data["rate"] == 0]
     found = block(built(kds_paper, *hardly_begun)["table2"], "table2-micro")
     expected = level_correlation(RATES, SCORES[:1])
     assert values(found, "KDS", "scipy") == pytest.approx([expected.spearman, expected.pearson])
     one_level = built(kds_paper, *(kds(0.5, draw) for draw in range(3)))
-    assert all(one.world == PUBLISHED for one in one_level["table2"].blocks)
+    assert all(item.world == PUBLISHED for item in one_level["table2"].blocks)
 
 
 def test_an_invalid_score_is_left_out_and_its_baselines_are_not(kds_paper):
@@ -127,8 +130,11 @@ def test_an_invalid_score_is_left_out_and_its_baselines_are_not(kds_paper):
 
 
 def test_sets_with_older_members_stand_apart(kds_paper):
-    results = [kds(c, 0, c, world="pythia", target="pythia-6.9b", data={"domain": domain})
-               for c in RATES for domain in ("wikimia", "enron")]  # fmt: skip
+    results = [
+        kds(c, 0, c, world="pythia", target="pythia-6.9b", data={"domain": domain})
+        for c in RATES
+        for domain in ("wikimia", "enron")
+    ]
     sections = built(kds_paper, *results)
     first, second = block(sections["table1"], "table1-pythia"), block(sections["table2"], "table2-pythia")
     assert first.columns == POSTER["table1"].columns
@@ -158,10 +164,22 @@ def test_rise_and_smallest_gap(kds_paper):
 
 
 def test_ablations_are_named_by_what_differs(kds_paper):
-    names = ("as it is", "the bandwidth of the kernel before for both", "gamma 1 for both", "hidden state 1",
-             "hidden state −2", "one step over all documents", "4 epochs", "dropout in the second pass")  # fmt: skip
-    results = [kds(c, draw, -c if settings else c, "kds_ablation", settings=settings)
-               for settings in ABLATIONS for c in SHARES for draw in range(2 if settings else 3)]  # fmt: skip
+    names = (
+        "as it is",
+        "the bandwidth of the kernel before for both",
+        "gamma 1 for both",
+        "hidden state 1",
+        "hidden state −2",
+        "one step over all documents",
+        "4 epochs",
+        "dropout in the second pass",
+    )
+    results = [
+        kds(c, draw, -c if settings else c, "kds_ablation", settings=settings)
+        for settings in ABLATIONS
+        for c in SHARES
+        for draw in range(2 if settings else 3)
+    ]
     found = block(built(kds_paper, *results)["ablation"], "ablation-micro")
     assert found.rows[0].name == names[0]
     assert {row.name for row in found.rows} == set(names)
@@ -177,15 +195,17 @@ def test_the_control_stands_apart_and_the_glance_counts(kds_paper):
     assert "Target: read neither pool." in block(control, "control-micro").notes
     assert values(block(control, "control-micro"), "KDS", "scipy")[0] < 0
     (row,) = document.glance.rows
-    assert [cell_text(one) for one in row.cells] == ["24", "1 of 1", "0 of 8", "1 of 1", "0 of 8", "0 of 1", "0 of 8"]
+    assert [cell_text(item) for item in row.cells] == ["24", "1 of 1", "0 of 8", "1 of 1", "0 of 8", "0 of 1", "0 of 8"]
 
 
 def test_the_target_that_read_stands_beside_its_control_with_what_no_tuning_touches_once(kds_paper):
     by_epochs = {times: {"training": {"optimization": {"epochs": times}}} for times in (1, 4)}
     results = [
         kds(c, 0, -c if target == UNREAD else c, "kds_epochs", target, details={"order_t": -c}, settings=settings)
-        for target in ("target+12xA", UNREAD) for settings in by_epochs.values() for c in RATES
-    ]  # fmt: skip
+        for target in ("target+12xA", UNREAD)
+        for settings in by_epochs.values()
+        for c in RATES
+    ]
     found = block(built(kds_paper, *results)["epochs"], "epochs-micro")
     rows = {row.name: text(found, row.name, "scipy") for row in found.rows}
     assert rows["KDS, read the seen pool 12 times, four epochs"] == "1.000 / 1.000"
@@ -195,8 +215,10 @@ def test_the_target_that_read_stands_beside_its_control_with_what_no_tuning_touc
 
 
 def test_figures_show_means_ends_and_rises(kds_paper):
-    results = [*series(SCORES, RATES, baselines={"zlib": -1.0}, fsd={}),
-               *series(SCORES, RATES, sweep="kds_control", target=UNREAD)]  # fmt: skip
+    results = [
+        *series(SCORES, RATES, baselines={"zlib": -1.0}, fsd={}),
+        *series(SCORES, RATES, sweep="kds_control", target=UNREAD),
+    ]
     scores, rises = built(kds_paper, *results)["levels"].figures
     assert (scores.name, rises.name) == ("levels-s-micro", "levels-scores-micro")
     low, high = SCORES[:, 1].min(), SCORES[:, 1].max()
@@ -214,7 +236,7 @@ def test_results_without_details_give_dashes(kds_paper):
     """From another version, or of another method that shares a sweep."""
     odd = made_up.result(method="kds", sweep="kds_main", target="target+12xA", statistic=None)
     sections = built(kds_paper, odd, made_up.result())
-    assert all(one.world == PUBLISHED for section in sections.values() for one in section.blocks)
+    assert all(item.world == PUBLISHED for section in sections.values() for item in section.blocks)
 
 
 # ------------------------------------------------------------------------------------------- published
@@ -223,8 +245,8 @@ def test_results_without_details_give_dashes(kds_paper):
 @pytest.mark.parametrize("table", [POSTER["table1"], POSTER["table2"]])
 def test_printed_averages_are_those_of_the_printed_cells_but_for_one_row(table):
     for row, cells in table.rows.items():
-        for place, printed in enumerate(cells["average"]):
-            there = [value_of(texts[place]) for column, texts in cells.items() if column != "average" and texts]
+        for index, printed in enumerate(cells["average"]):
+            there = [value_of(texts[index]) for column, texts in cells.items() if column != "average" and texts]
             agrees = sum(there) / len(there) == pytest.approx(value_of(printed), abs=0.0011)
             assert agrees != (table is POSTER["table1"] and row == "Min-K% + FSD"), row
 
@@ -268,7 +290,7 @@ def test_the_command_writes_page_text_tables_and_pictures_and_every_link_leads_s
     assert found == listing["files"]
     pictures = {f"figures/levels-{part}-micro.svg" for part in ("s", "scores", "fsd")}
     assert {"report.html", "report.md", "tables/table1.csv", "tables/control.csv"} | pictures <= set(found)
-    assert all(one["used_in"] for one in listing["results"])
+    assert all(item["used_in"] for item in listing["results"])
     written = (folder / "report.md").read_text()
     assert f"{DOUBTED} probably a slip of the paper" in written
     assert "score\\_only" in written

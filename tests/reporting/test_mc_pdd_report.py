@@ -21,7 +21,7 @@ DASH, MINUS = formats.DASH, formats.MINUS
 
 
 def row(found, name):
-    (cells,) = [one.cells for one in found.rows if one.name == name]
+    (cells,) = [item.cells for item in found.rows if item.name == name]
     return [cell_text(cell) for cell in cells]
 
 
@@ -30,8 +30,13 @@ def test_rates_difference_and_p_of_each_target(mc_pdd_paper):
     found = block(section, "models-micro")
     adjusted = [formats.p_value(value) for value in holm([0.2, 0.003])]
     assert row(found, "scipy, read the suspect set 12 times") == [
-        "35.00", "50.00", f"{MINUS}15.00", f"0.003 \\[Holm {adjusted[1]}\\]", f"{MINUS}10.00", "0.400"
-    ]  # fmt: skip
+        "35.00",
+        "50.00",
+        f"{MINUS}15.00",
+        f"0.003 \\[Holm {adjusted[1]}\\]",
+        f"{MINUS}10.00",
+        "0.400",
+    ]
     assert row(found, "scipy, read neither corpus")[3] == f"0.200 \\[Holm {adjusted[0]}\\]"
     assert any("0 false" in note and "0 missed" in note for note in found.notes)
 
@@ -49,7 +54,7 @@ def test_rates_difference_and_p_of_each_target(mc_pdd_paper):
 )
 def test_marks_follow_the_kind_of_reference(mc_pdd_paper, against, truth, p, mark):
     found = block(built(mc_pdd_paper, mc_pdd(against=against, truth=truth, p=p))["models"], "models-micro")
-    (told,) = [cells for name, *cells in [(one.name, *one.cells) for one in found.rows]]
+    (told,) = [cells for name, *cells in [(item.name, *item.cells) for item in found.rows]]
     assert told[3].ours[0].mark == mark
 
 
@@ -64,13 +69,15 @@ def test_invalid_results_and_unreadable_answers_are_said(mc_pdd_paper):
 
 def test_words_masks_and_names_are_rows_in_order(mc_pdd_paper):
     sections = built(mc_pdd_paper, *everything())
-    assert [one.name for one in block(sections["words"], "words-micro").rows][:6] == [
+    assert [item.name for item in block(sections["words"], "words-micro").rows][:6] == [
         f"scipy, {strategy}, {number}" for strategy in ("max", "random") for number in (1, 3, 5)
     ]
-    assert [one.name for one in block(sections["masks"], "masks-micro").rows][:3] == [
-        "scipy, 1 word", "scipy, 2 words", "scipy, 3 words"
-    ]  # fmt: skip
-    names = [one.name for one in block(sections["names"], "names-micro").rows]
+    assert [item.name for item in block(sections["masks"], "masks-micro").rows][:3] == [
+        "scipy, 1 word",
+        "scipy, 2 words",
+        "scipy, 3 words",
+    ]
+    names = [item.name for item in block(sections["names"], "names-micro").rows]
     assert names[:2] == ["scipy, without the name", "scipy, with the name"]
 
 
@@ -78,7 +85,7 @@ def test_sizes_of_resamples_and_of_corpora(mc_pdd_paper):
     section = built(mc_pdd_paper, *everything())["sizes"]
     assert row(block(section, "resamples-subset-micro"), "scipy, read the suspect set 12 times")[0] == "0.012"
     assert row(block(section, "resamples-upper-micro"), "scipy, read neither corpus")[3] == "+0.062"
-    assert [one.name for one in block(section, "sizes-micro").rows][:2] == [
+    assert [item.name for item in block(section, "sizes-micro").rows][:2] == [
         "scipy, 50 documents",
         "scipy, 150 documents",
     ]
@@ -101,9 +108,10 @@ def test_contamination_by_epochs(mc_pdd_paper):
     (figure,) = section.figures
     assert row(figure.numbers, "scipy, tuned on") == ["50.00", "48.00", "46.00", "44.00", "42.00", "40.00"]
     assert row(figure.numbers, "scipy, clean")[0] == "30.00"
-    assert [one.name for one in block(section, "contamination-micro").rows][:2] == [
-        "scipy, read before, 0 epochs", "scipy, read before, 1 epoch"
-    ]  # fmt: skip
+    assert [item.name for item in block(section, "contamination-micro").rows][:2] == [
+        "scipy, read before, 0 epochs",
+        "scipy, read before, 1 epoch",
+    ]
     (only,) = block(
         built(mc_pdd_paper, contaminated(0.5, 0.3, "unread_1", 3))["contamination"], "contamination-micro"
     ).rows
@@ -113,7 +121,7 @@ def test_contamination_by_epochs(mc_pdd_paper):
 def test_rivals_over_groups_and_documents(mc_pdd_paper):
     found = block(built(mc_pdd_paper, rivals())["rivals"], "rivals-micro")
     assert row(found, "scipy, MC-PDD") == ["0.900", "0.050", "0.850", "0.600", "0.580"]
-    assert [one.name for one in found.rows] == [f"scipy, {name}" for name in ("MC-PDD", "PPL", "Zlib", "Min-K%++")]
+    assert [item.name for item in found.rows] == [f"scipy, {name}" for name in ("MC-PDD", "PPL", "Zlib", "Min-K%++")]
     found = block(built(mc_pdd_paper, rivals())["rivals"], "rivals-sets-micro")
     assert row(found, "scipy") == ["4", "6", "0.750", "0.550", "0 of 1"]
 
@@ -128,28 +136,42 @@ def test_uniformity_where_nothing_was_read(mc_pdd_paper):
 
 
 def test_the_glance(mc_pdd_paper):
-    results = [mc_pdd(p=0.01), mc_pdd(p=0.3), mc_pdd(p=0.5, truth="non_member"), mc_pdd(verdict="invalid"),
-               mc_pdd(sweep="mc_pdd_null", p=0.5)]  # fmt: skip
+    results = [
+        mc_pdd(p=0.01),
+        mc_pdd(p=0.3),
+        mc_pdd(p=0.5, truth="non_member"),
+        mc_pdd(verdict="invalid"),
+        mc_pdd(sweep="mc_pdd_null", p=0.5),
+    ]
     (told,) = mc_pdd_paper.build(runs_of(*results)).glance.rows
-    assert [cell_text(one) for one in told.cells] == ["5", "1 of 3", "0 of 1", "0 of 1", "1 of 4"]
+    assert [cell_text(item) for item in told.cells] == ["5", "1 of 3", "0 of 1", "0 of 1", "1 of 4"]
 
 
 def test_results_of_other_methods_are_left_out(mc_pdd_paper):
     sections = built(mc_pdd_paper, made_up.result(sweep="mc_pdd_models"))
-    assert all(one.world == PUBLISHED for section in sections.values() for one in section.blocks)
+    assert all(item.world == PUBLISHED for section in sections.values() for item in section.blocks)
     assert "Micro world: no results for this table yet." in sections["masks"].notes
 
 
 def test_published_numbers_stand_in_their_sections(mc_pdd_paper):
     """docs/methods/mc_pdd.md: spot checks of every table, and the sums they must fit."""
     sections = built(mc_pdd_paper, mc_pdd())
-    published = {name: one for section in sections.values() for one in section.blocks if one.world == PUBLISHED
-                 for name in [one.key]}  # fmt: skip
+    published = {
+        name: item
+        for section in sections.values()
+        for item in section.blocks
+        if item.world == PUBLISHED
+        for name in [item.key]
+    }
     keys = ("models", "sizes-p", "sizes-upper", "news", "arxiv", "years", "names", "masks", "rivals-3", "rivals-7")
     assert set(published) == {f"{key}-published" for key in keys}
     assert row(published["models-published"], "Llama-3.1-8B-Instruct") == [
-        "36.26", "48.50", f"{MINUS}12.24", "0.0001", f"{MINUS}7"
-    ]  # fmt: skip
+        "36.26",
+        "48.50",
+        f"{MINUS}12.24",
+        "0.0001",
+        f"{MINUS}7",
+    ]
     known = published_tables(PAPERS / "mc_pdd" / "published.txt")
     for table in (known["models"], known["names"], known["masks"]):
         for name in table.rows:
@@ -180,7 +202,7 @@ def test_the_command_writes_page_text_tables_and_pictures(folder):
     assert found == listing["files"]
     pictures = {f"figures/{name}-micro.svg" for name in ("arms", "resamples", "resamples-p", "contamination")}
     assert {"report.html", "report.md", "tables/models.csv"} | pictures <= set(found)
-    assert all(one["used_in"] for one in listing["results"])
+    assert all(item["used_in"] for item in listing["results"])
     for path in folder.glob("figures/*.svg"):
         ElementTree.fromstring(path.read_text().replace("xlink:href", "href"))
         assert "mathdefault" not in path.read_text(), "a label that no reader can read"

@@ -78,8 +78,8 @@ def test_published_tables_hang_together():
     for _, _, (untouched, trained, difference) in PRISM["table7"].cells():
         assert float(untouched) - float(trained) == pytest.approx(float(difference), abs=0.0101)
     for table in (PRISM["table8"], PRISM["table9"]):
-        for row, column, (one, other, low, high) in table.cells():
-            assert float(low) < float(one) - float(other) < float(high)
+        for row, column, (item, other, low, high) in table.cells():
+            assert float(low) < float(item) - float(other) < float(high)
             p = published.number(PRISM["table2"].get(row, column)[0])
             assert (p < 0.025) == (float(low) > 0), (row, column)
     for name, table in vars(published).items():
@@ -92,8 +92,8 @@ def test_published_tables_hang_together():
 
 def test_one_result_is_itself_and_several_are_a_median_that_says_so():
     runs = [run_of(f"{seed}.json", seed=seed, p_value=p) for seed, p in enumerate((0.2, 0.01, 0.4))]
-    one = p_number(runs[:1], "micro")
-    assert (one.text, one.runs, one.note) == ("0.200", (runs[0].anchor,), "")
+    item = p_number(runs[:1], "micro")
+    assert (item.text, item.runs, item.note) == ("0.200", (runs[0].anchor,), "")
     several = p_number(runs, "micro")
     assert several.value == 0.2
     assert several.note == "median of 3 results from 0.01 to 0.4 (seed 0, 1, 2)"
@@ -131,7 +131,9 @@ def test_an_invalid_result_is_marked():
 
 
 def test_runs_are_found_by_fields_data_and_settings():
-    one = run_of(data={"half": "b1", "draw": 2}, settings={"distillation": {"tau": 4.0}})
-    assert select([one], half="b1", draw=2, distillation__tau=4.0, method=("prism", "llm_di"), domain="scipy") == [one]
-    assert select([one], half="a") == []
-    assert select([one], score__kind="Loss") == []
+    item = run_of(data={"half": "b1", "draw": 2}, settings={"distillation": {"tau": 4.0}})
+    assert select([item], half="b1", draw=2, distillation__tau=4.0, method=("prism", "llm_di"), domain="scipy") == [
+        item
+    ]
+    assert select([item], half="a") == []
+    assert select([item], score__kind="Loss") == []

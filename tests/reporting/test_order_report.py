@@ -26,9 +26,11 @@ DASH = formats.DASH
 
 def test_p_and_t_by_duplication_with_marks_against_the_truth(order_paper):
     results = [
-        order(duplication=0, p_value=0.01), order(duplication=1, p_value=0.3), order(4.2, duplication=10),
+        order(duplication=0, p_value=0.01),
+        order(duplication=1, p_value=0.3),
+        order(4.2, duplication=10),
         order(duplication=4, draw=1, p_value=1.0, verdict="invalid"),
-    ]  # fmt: skip
+    ]
     section = built(order_paper, *results)["duplication"]
     found = block(section, "duplication-micro")
     assert found.columns == ("0", "1", "4", "10")
@@ -65,8 +67,10 @@ def test_uniformity_where_nothing_was_read(order_paper):
 
 
 def test_shards_orders_and_what_they_cost(order_paper):
-    results = [order(t, "order_shards", 4, 0, shards, orders)
-               for t, shards, orders in ((2.0, 10, 5), (3.0, 50, 5), (4.0, 50, 250))]  # fmt: skip
+    results = [
+        order(t, "order_shards", 4, 0, shards, orders)
+        for t, shards, orders in ((2.0, 10, 5), (3.0, 50, 5), (4.0, 50, 250))
+    ]
     section = built(order_paper, *results)["shards"]
     t, cost = block(section, "shards-t-micro"), block(section, "shards-cost-micro")
     assert text(t, "scipy, 50 shards", "250 orders") == "+4.00"
@@ -79,9 +83,11 @@ def test_shards_orders_and_what_they_cost(order_paper):
 
 
 def test_chunks_from_single_lines_to_the_whole_file(order_paper):
-    results = [order(t, "order_chunks", 10, draw, chunk=chunk)
-               for chunk, ts in ((None, (5.0, 6.0, 9.0)), (1, (0.1, 0.2, 0.3)), (6, (2.0, 3.0, 1.0)))
-               for draw, t in enumerate(ts)]  # fmt: skip
+    results = [
+        order(t, "order_chunks", 10, draw, chunk=chunk)
+        for chunk, ts in ((None, (5.0, 6.0, 9.0)), (1, (0.1, 0.2, 0.3)), (6, (2.0, 3.0, 1.0)))
+        for draw, t in enumerate(ts)
+    ]
     found = block(built(order_paper, *results)["chunks"], "chunks-t-micro")
     assert found.columns == ("1 example", "6 examples", "whole file")
     assert text(found, "scipy", "whole file") == "+6.00 (+5.00 to +9.00)"
@@ -89,18 +95,24 @@ def test_chunks_from_single_lines_to_the_whole_file(order_paper):
 
 
 def test_the_glance_counts_files_found(order_paper):
-    results = [order(0.1, duplication=0), order(3, duplication=0), order(1, duplication=1), order(3, duplication=2),
-               order(8, duplication=50), order(8, "order_chunks", 10, chunk=1)]  # fmt: skip
+    results = [
+        order(0.1, duplication=0),
+        order(3, duplication=0),
+        order(1, duplication=1),
+        order(3, duplication=2),
+        order(8, duplication=50),
+        order(8, "order_chunks", 10, chunk=1),
+    ]
     unknown = replace(results[1].question, truth=None)  # a text that begins as a line of the file does was read
     results[1] = replace(results[1], question=unknown)
-    runs = [Run(one, f"audits/{place}/result.json", "0" * 64) for place, one in enumerate(results)]
+    runs = [Run(item, f"audits/{index}/result.json", "0" * 64) for index, item in enumerate(results)]
     (row,) = order_paper.build(runs).glance.rows
-    assert [cell_text(one) for one in row.cells] == ["6", "1 of 2", "1 of 1", "1 of 2", "1 of 1"]
+    assert [cell_text(item) for item in row.cells] == ["6", "1 of 2", "1 of 1", "1 of 2", "1 of 1"]
 
 
 def test_nothing_is_there_without_results(order_paper):
     sections = built(order_paper, made_up.result())
-    assert all(one.world == PUBLISHED for section in sections.values() for one in section.blocks)
+    assert all(item.world == PUBLISHED for section in sections.values() for item in section.blocks)
     assert "Micro world: no results for this table yet." in sections["shards"].notes
 
 
@@ -130,7 +142,7 @@ def test_the_command_writes_page_text_tables_and_pictures_and_every_link_leads_s
     assert found == listing["files"]
     pictures = {f"figures/{name}-micro.svg" for name in ("duplication-p", "duplication-t", "clean")}
     assert {"report.html", "report.md", "tables/shards.csv"} | pictures <= set(found)
-    assert all(one["used_in"] for one in listing["results"])
+    assert all(item["used_in"] for item in listing["results"])
     for path in folder.glob("figures/*.svg"):
         ElementTree.fromstring(path.read_text().replace("xlink:href", "href"))
         assert "mathdefault" not in path.read_text(), "a label that no reader can read"

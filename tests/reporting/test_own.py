@@ -21,13 +21,18 @@ def test_what_is_ones_own():
 
 
 def test_a_row_per_audit_with_p_and_verdict_first():
-    found = table_of_own([
-        run(world="own", corpus="docs", target="model", cell="one"),
-        run(world="own", corpus="docs", target="model", cell="two", p_value=0.5, verdict="inconclusive"),
-        run(world="own", corpus="docs", target="model", method="llm_di", ci_low=None, ci_high=None, statistic=2.5),
-    ])  # fmt: skip
+    found = table_of_own(
+        [
+            run(world="own", corpus="docs", target="model", cell="one"),
+            run(world="own", corpus="docs", target="model", cell="two", p_value=0.5, verdict="inconclusive"),
+            run(world="own", corpus="docs", target="model", method="llm_di", ci_low=None, ci_high=None, statistic=2.5),
+        ]
+    )
     assert [row.name for row in found.rows] == ["docs under model (one)", "docs under model (two)", "docs under model"]
     assert [cell_text(cell) for cell in found.rows[2].cells[:4]] == [
-        "1.0e-4", "evidence of non-membership", "median t +2.500", "–",
-    ]  # fmt: skip
+        "1.0e-4",
+        "evidence of non-membership",
+        "median t +2.500",
+        "–",
+    ]
     assert table_of_own([]) is None

@@ -70,7 +70,9 @@ def fsd_address(tmp_path_factory, fsd_paper):
     """With histograms."""
     folder = tmp_path_factory.mktemp("fsd")
     rng = random.Random(0)
-    results = [one for one in made_up_fsd.everything() if one.question.sweep in ("fsd_main", "fsd_shift", "fsd_size")]
+    results = [
+        item for item in made_up_fsd.everything() if item.question.sweep in ("fsd_main", "fsd_shift", "fsd_size")
+    ]
     collection = load_runs([made_up.write(folder / "audits", *results)])
     for run in collection.runs:
         if run.result.question.sweep == "fsd_main":
@@ -117,7 +119,9 @@ def visible_rows(browser):
 
 
 def header(browser, name):
-    (found,) = [one for one in browser.find_elements(By.CSS_SELECTOR, "#results thead th button") if name in one.text]
+    (found,) = [
+        item for item in browser.find_elements(By.CSS_SELECTOR, "#results thead th button") if name in item.text
+    ]
     return found
 
 

@@ -17,8 +17,16 @@ from scipy import stats
 
 from nonmember.stats.planning import Costs, Pilot, Rule, plan
 
-NUMBERS = ["plan", "pilot=numbers", "pilot.delta_untouched=0.2", "pilot.delta_controls=0.05", "pilot.tau=0.02",
-           "pilot.sigma=0.03", "pilot.standard_error=0.05", "pilot.num_documents=100"]  # fmt: skip
+NUMBERS = [
+    "plan",
+    "pilot=numbers",
+    "pilot.delta_untouched=0.2",
+    "pilot.delta_controls=0.05",
+    "pilot.tau=0.02",
+    "pilot.sigma=0.03",
+    "pilot.standard_error=0.05",
+    "pilot.num_documents=100",
+]
 N = 40
 
 
@@ -45,7 +53,7 @@ def test_a_plan_from_numbers_is_that_of_the_formulas(nonmember):
     direct = plan(pilot, rule, power=0.8, costs=Costs(100, 0.5), **limits)
     reading = found["readings"]["the dose"]
     assert reading["outcome"] == direct.outcome == "found"
-    assert reading["designs"] == [pytest.approx(vars(one)) for one in direct.designs]
+    assert reading["designs"] == [pytest.approx(vars(item)) for item in direct.designs]
     assert reading["designs"][0]["error"] == pytest.approx(0.01)
     best = direct.designs[0]
     assert f"{best.num_documents:,} documents" in said.out
@@ -92,8 +100,8 @@ def scores(seed, *, num_seeds=2, shared=0.5):
         for number in (31, 32):
             role = f"control-{reading.label}-{number}"
             columns[role] = reference + 0.5 * (shared * common + (1 - shared) * rng.normal(size=N))
-            for place in range(num_seeds):
-                name = f"{role}/distilled" + (f"/{place + 1}" if place else "")
+            for index in range(num_seeds):
+                name = f"{role}/distilled" + (f"/{index + 1}" if index else "")
                 columns[name] = columns[role] + 0.9 * rng.normal(size=N)
     columns["control-x"] = rng.normal(size=N)  # no control
     third = {name: [*values, *values[:3]] for name, values in columns.items()}
@@ -104,16 +112,43 @@ def scores(seed, *, num_seeds=2, shared=0.5):
 def folder(tmp_path):
     """Two sets; the first audited under two targets, and one audit of another method."""
     results = [
-        clearance(0.24, corpus="a", control_deltas=controls(0), num_documents=N, seconds=100.0,
-                  made={"models_trained": 12},
-                  keys={"audit": "1", "control-4x-31": "aa", "control-4x-31/distilled": "bb", "target": "zz",
-                        "distilled": "cc"}),
-        clearance(0.1, READINGS[2], "member", corpus="a", control_deltas=controls(0), num_documents=N, seconds=20.0,
-                  made={"models_trained": 4}, keys={"audit": "2", "control-4x-31": "aa", "distilled/2": "dd"}),
-        clearance(0.24, corpus="b", control_deltas=controls(1), num_documents=N, seconds=5.0,
-                  made={"models_trained": 0}, keys={"audit": "3", "distilled": "ee"}),
+        clearance(
+            0.24,
+            corpus="a",
+            control_deltas=controls(0),
+            num_documents=N,
+            seconds=100.0,
+            made={"models_trained": 12},
+            keys={
+                "audit": "1",
+                "control-4x-31": "aa",
+                "control-4x-31/distilled": "bb",
+                "target": "zz",
+                "distilled": "cc",
+            },
+        ),
+        clearance(
+            0.1,
+            READINGS[2],
+            "member",
+            corpus="a",
+            control_deltas=controls(0),
+            num_documents=N,
+            seconds=20.0,
+            made={"models_trained": 4},
+            keys={"audit": "2", "control-4x-31": "aa", "distilled/2": "dd"},
+        ),
+        clearance(
+            0.24,
+            corpus="b",
+            control_deltas=controls(1),
+            num_documents=N,
+            seconds=5.0,
+            made={"models_trained": 0},
+            keys={"audit": "3", "distilled": "ee"},
+        ),
         made_up.result(),
-    ]  # fmt: skip
+    ]
     made_up.write(tmp_path / "audits", *results)
     for number in range(3):
         pq.write_table(scores(number), tmp_path / "audits" / "calibration" / f"{number:04}" / "scores.parquet")
@@ -141,9 +176,9 @@ def without_each(table, role):
 def shared_and_interaction(table):
     """By the definitions: covariance of models over their own variance; residuals of seeds by documents."""
     tables = [without_each(table, f"control-{reading.label}-{number}") for reading in READINGS for number in (31, 32)]
-    jackknife = (N - 1) ** 2 / N * np.cov([one.mean(axis=0) for one in tables])
-    residuals = [one - one.mean(axis=0) - one.mean(axis=1, keepdims=True) + one.mean() for one in tables]
-    interaction = np.mean([(one**2).sum() * (N - 1) / (2 * N) for one in residuals])
+    jackknife = (N - 1) ** 2 / N * np.cov([item.mean(axis=0) for item in tables])
+    residuals = [item - item.mean(axis=0) - item.mean(axis=1, keepdims=True) + item.mean() for item in tables]
+    interaction = np.mean([(item**2).sum() * (N - 1) / (2 * N) for item in residuals])
     num = len(tables)
     common = (jackknife.sum() - np.trace(jackknife)) / (num * (num - 1))
     return common / (np.trace(jackknife) / num - interaction), 2 * interaction
@@ -159,11 +194,11 @@ def test_a_pilot_from_stored_audits(nonmember, folder):
     assert "on 10 degrees of freedom; 90% interval" in said.out
     assert "Were all of the " in said.out
     deltas = [controls(0), controls(1)]
-    untouched = np.mean([one["0x"] for one in deltas])
+    untouched = np.mean([item["0x"] for item in deltas])
     pilot = found["readings"]["4x"]["pilot"]
     assert pilot["delta_untouched"] == pytest.approx(untouched)
     assert pilot["delta_controls"] == pytest.approx(
-        np.mean([max(map(np.mean, (one["4x"], one["12x"]))) for one in deltas])
+        np.mean([max(map(np.mean, (item["4x"], item["12x"]))) for item in deltas])
     )
     assert pilot["document_variance"] == pytest.approx(0.03**2 * 0.9), "of the standard error, without the seeds' part"
     assert found["gaps"]["a"] == pytest.approx(np.mean(deltas[0]["0x"]) - np.mean(deltas[0]["4x"]))
@@ -195,15 +230,17 @@ def test_each_planted_reading_is_told(nonmember, folder):
     said = nonmember(*FROM_AUDITS, "pilot.exclude=1x", "pilot.shared=0")
     found = plan_of(said)
     assert found["wanted"]["excluded"] == "1x"
-    gaps = {label: one["pilot"]["gap"] for label, one in found["readings"].items()}
+    gaps = {label: item["pilot"]["gap"] for label, item in found["readings"].items()}
     assert gaps["1x"] < gaps["4x"] < gaps["12x"]
     assert "To exclude 1x and more: " in said.out
-    cheapest = {label: one["designs"][0]["num_documents"] for label, one in found["readings"].items() if one["designs"]}
+    cheapest = {
+        label: item["designs"][0]["num_documents"] for label, item in found["readings"].items() if item["designs"]
+    }
     assert cheapest["12x"] < cheapest.get("1x", np.inf)
 
 
 def test_sets_on_which_no_audit_would_succeed_are_named(nonmember, folder):
-    flat = {label: [0.20 + 0.01 * place for place in range(2)] for label in controls()}
+    flat = {label: [0.20 + 0.01 * index for index in range(2)] for label in controls()}
     path = folder / "audits" / "flat"
     made_up.write(path, clearance(0.2, corpus="flat", control_deltas=flat, num_documents=N))
     said = nonmember(*FROM_AUDITS, "pilot.shared=0", "pilot.folders=[audits]")

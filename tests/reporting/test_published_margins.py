@@ -33,8 +33,11 @@ MARGINS = (0, 0.05, 0.1, 0.15)
 
 
 def one(cells, target, suspect, reference=None):
-    (found,) = [cell for cell in cells if (cell.target, cell.suspect) == (target, suspect)
-                and reference in (None, cell.reference)]  # fmt: skip
+    (found,) = [
+        cell
+        for cell in cells
+        if (cell.target, cell.suspect) == (target, suspect) and reference in (None, cell.reference)
+    ]
     return found
 
 
@@ -44,7 +47,7 @@ def document(margins_paper):
 
 
 def block(document, section, key):
-    (found,) = [block for one in document.sections if one.key == section for block in one.blocks if block.key == key]
+    (found,) = [block for item in document.sections if item.key == section for block in item.blocks if block.key == key]
     return found
 
 
@@ -102,8 +105,9 @@ def test_a_p_at_the_floor_bounds_from_one_side_only():
     assert not any(cell.cleared(margin) is False for cell in held_out() if math.isinf(cell.z[1]) for margin in MARGINS)
 
 
-@pytest.mark.parametrize(("printed", "low", "high"), [("0.01", 0.005, 0.015), ("0.858", 0.8575, 0.8585),
-                                                     ("2.0e-4", 1.95e-4, 2.05e-4)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("printed", "low", "high"), [("0.01", 0.005, 0.015), ("0.858", 0.8575, 0.8585), ("2.0e-4", 1.95e-4, 2.05e-4)]
+)
 def test_a_printed_p_stands_for_all_that_round_to_it(printed, low, high):
     assert rereading.z_of(printed) == pytest.approx((stats.norm.isf(high), stats.norm.isf(low)))
 
@@ -153,8 +157,11 @@ def test_the_glance_counts_by_table_and_margin(document):
         assert row[f"members, {margin:g}"] == f"{cleared['member', margin]} of 8"
         assert row[f"non-members, {margin:g}"] == f"{cleared['other', margin]} of 32"
     assert [text(document.glance, "Table 5", f"members, {margin:g}") for margin in MARGINS] == [
-        "6 of 12", "1 to 2 of 12", "0 of 12", "0 of 12",
-    ]  # fmt: skip
+        "6 of 12",
+        "1 to 2 of 12",
+        "0 of 12",
+        "0 of 12",
+    ]
     assert text(document.glance, "Table 3", "members, 0") == "–"
     assert text(document.glance, "all, each cell once", "non-members, 0") == "46 of 48"
 
@@ -178,7 +185,7 @@ def test_a_range_that_does_not_decide_is_no_decision():
 
 
 def test_the_largest_margin_without_loss_is_between_the_classes(document):
-    (section,) = [one for one in document.sections if one.key == "table2"]
+    (section,) = [item for item in document.sections if item.key == "table2"]
     assert "+0.077 (Enron)" in section.notes[0]
     assert "+0.210 (1b, HN)" in section.notes[0]
 

@@ -15,8 +15,16 @@ READINGS = {"never": 0, "once": 1, "four_times": 4}
 
 def of_continuation(method, reading, statistic, *, domain="scipy", sweep="smollm", verdict="score_only", **bounds):
     """What the recipe does not tell, as of a published model's unread sets, is left open in the result."""
-    made = rival(method, READINGS[reading], statistic, name=f"{domain}-a", model=f"m-{reading}", sweep=sweep,
-                 verdict=verdict, reading=reading)  # fmt: skip
+    made = rival(
+        method,
+        READINGS[reading],
+        statistic,
+        name=f"{domain}-a",
+        model=f"m-{reading}",
+        sweep=sweep,
+        verdict=verdict,
+        reading=reading,
+    )
     models = dict(made.question.models)
     if reading == "never":
         models["target"] = dataclasses.replace(models["target"], exposure=None)
@@ -90,8 +98,9 @@ def test_settings_of_prism_and_other_training(real_model_paper):
 
 
 def of_published(method, classes, statistic, *, domain="scipy", verdict="score_only", details=None):
-    made = rival(method, 0, statistic, name=f"{domain}-{classes}", sweep="smollm_published", verdict=verdict,
-                 classes=classes)  # fmt: skip
+    made = rival(
+        method, 0, statistic, name=f"{domain}-{classes}", sweep="smollm_published", verdict=verdict, classes=classes
+    )
     question = dataclasses.replace(made.question, world="published")
     return dataclasses.replace(
         made, question=question, statistics=dataclasses.replace(made.statistics, details=details or {})

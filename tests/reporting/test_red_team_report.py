@@ -26,18 +26,24 @@ CLEARS, SILENT, INVALID_VERDICT = "evidence_of_non_membership", "inconclusive", 
 @pytest.mark.parametrize(
     ("verdict", "read", "word"),
     [
-        (CLEARS, True, "fooled"), (SILENT, True, "right"), (INVALID_VERDICT, True, "refused"),
+        (CLEARS, True, "fooled"),
+        (SILENT, True, "right"),
+        (INVALID_VERDICT, True, "refused"),
         ("evidence_of_membership", True, "right"),
-        (CLEARS, False, "right"), (SILENT, False, "no power"), (INVALID_VERDICT, False, "refused"),
+        (CLEARS, False, "right"),
+        (SILENT, False, "no power"),
+        (INVALID_VERDICT, False, "refused"),
         ("evidence_of_membership", False, "fooled"),
     ],
-)  # fmt: skip
+)
 def test_the_word_for_an_outcome(verdict, read, word):
     assert outcome(attacked(verdict=verdict, read=read)) == word
 
 
-@pytest.mark.parametrize(("p", "read", "word"), [(0.01, True, "fooled"), (0.06, True, "right"), (0.01, False, "right"),
-                                                 (0.06, False, "no power")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("p", "read", "word"),
+    [(0.01, True, "fooled"), (0.06, True, "right"), (0.01, False, "right"), (0.06, False, "no power")],
+)
 def test_a_baseline_that_only_scores_is_told_by_its_p_value(p, read, word):
     assert outcome(attacked("paired_t", verdict="score_only", p_value=p, read=read)) == word
 
@@ -63,10 +69,13 @@ def test_gates_that_failed_and_shams_that_passed():
 
 def test_one_word_where_sets_agree_else_the_numbers_of_sets(red_team_paper):
     results = [
-        attacked("prism", verdict=CLEARS), attacked("prism", verdict=CLEARS, of="numpy-small"),
-        attacked(verdict=INVALID_VERDICT), attacked(verdict=SILENT, of="numpy-small"),
-        attacked(verdict=CLEARS, read=False), attacked("prism", "unheard_of"),
-    ]  # fmt: skip
+        attacked("prism", verdict=CLEARS),
+        attacked("prism", verdict=CLEARS, of="numpy-small"),
+        attacked(verdict=INVALID_VERDICT),
+        attacked(verdict=SILENT, of="numpy-small"),
+        attacked(verdict=CLEARS, read=False),
+        attacked("prism", "unheard_of"),
+    ]
     found = built(red_team_paper, *results)["verdicts"].figures[0].numbers
     assert found.columns[:4] == ("PRISM, read", "PRISM, not read", "Clearance, read", "Clearance, not read")
     assert [row.name for row in found.rows] == ["sham", "unheard_of"]
@@ -81,17 +90,22 @@ def test_one_word_where_sets_agree_else_the_numbers_of_sets(red_team_paper):
 
 
 def test_attacks_are_in_the_order_of_the_report_with_paraphrases_of_another_sweep(red_team_paper):
-    results = [attacked(attack="weak"), attacked(attack="none"),
-               attacked(attack="paraphrases", sweep="red_team_paraphrases")]  # fmt: skip
+    results = [
+        attacked(attack="weak"),
+        attacked(attack="none"),
+        attacked(attack="paraphrases", sweep="red_team_paraphrases"),
+    ]
     found = built(red_team_paper, *results)["verdicts"].figures[0].numbers
     assert [row.name for row in found.rows] == ["no attack", "paraphrases", "a weak reference"]
 
 
 def test_numbers_by_set_with_marks_against_the_truth(red_team_paper):
     results = [
-        attacked("prism", verdict=CLEARS, statistic=0.3, p_value=0.001), attacked(verdict=INVALID_VERDICT),
-        attacked(verdict=SILENT, read=False), attacked("prism", verdict=SILENT, of="numpy-small"),
-    ]  # fmt: skip
+        attacked("prism", verdict=CLEARS, statistic=0.3, p_value=0.001),
+        attacked(verdict=INVALID_VERDICT),
+        attacked(verdict=SILENT, read=False),
+        attacked("prism", verdict=SILENT, of="numpy-small"),
+    ]
     read, unread = built(red_team_paper, *results)["numbers"].blocks
     assert text(read, "sham, scipy-small", "PRISM: Delta") == "+0.300"
     assert text(read, "sham, scipy-small", "PRISM: p") == f"0.001{FALSE}"
@@ -103,8 +117,11 @@ def test_numbers_by_set_with_marks_against_the_truth(red_team_paper):
 
 
 def test_what_stopped_it(red_team_paper):
-    results = [attacked(verdict=INVALID_VERDICT, statistic=0.3, p_value=0.01), attacked(attack="none"),
-               attacked(verdict=CLEARS, read=False)]  # fmt: skip
+    results = [
+        attacked(verdict=INVALID_VERDICT, statistic=0.3, p_value=0.01),
+        attacked(attack="none"),
+        attacked(verdict=CLEARS, read=False),
+    ]
     (found,) = built(red_team_paper, *results)["gates"].blocks
     assert [row.name for row in found.rows] == ["sham, scipy-small"]
     assert text(found, "sham, scipy-small", "Clearance, read") == "ce; else fooled"
@@ -115,11 +132,16 @@ def test_what_stopped_it(red_team_paper):
 
 
 def test_the_glance_counts_attacked_audits_alone(red_team_paper):
-    results = [attacked("prism", verdict=CLEARS), attacked("prism", verdict=SILENT, of="numpy-small"),
-               attacked("prism", "none", verdict=CLEARS), attacked(verdict=INVALID_VERDICT),
-               attacked("prism", verdict=SILENT, read=False), attacked(verdict=CLEARS, read=False)]  # fmt: skip
+    results = [
+        attacked("prism", verdict=CLEARS),
+        attacked("prism", verdict=SILENT, of="numpy-small"),
+        attacked("prism", "none", verdict=CLEARS),
+        attacked(verdict=INVALID_VERDICT),
+        attacked("prism", verdict=SILENT, read=False),
+        attacked(verdict=CLEARS, read=False),
+    ]
     (row,) = red_team_paper.build(runs_of(*results)).glance.rows
-    assert [cell_text(one) for one in row.cells] == ["6", "1 of 2", "0 of 1", "1 of 1", "0 of 1", "1 of 1"]
+    assert [cell_text(item) for item in row.cells] == ["6", "1 of 2", "0 of 1", "1 of 1", "0 of 1", "1 of 1"]
 
 
 def test_every_attack_of_the_report_is_described(red_team_paper):
@@ -148,7 +170,7 @@ def folder(tmp_path, monkeypatch):
 def test_the_command_writes_a_page_tables_and_a_grid_that_says_what_the_table_says(folder):
     listing = json.loads((folder / "manifest.json").read_text())
     assert {"report.html", "report.md", "tables/verdicts.csv", "figures/grid-study.svg"} <= set(listing["files"])
-    assert all(one["used_in"] for one in listing["results"])
+    assert all(item["used_in"] for item in listing["results"])
     picture = (folder / "figures/grid-study.svg").read_text()
     ElementTree.fromstring(picture.replace("xlink:href", "href"))
     shown = re.findall(r">(fooled|refused|right|no power)[ ,0-9a-z]*<", picture)

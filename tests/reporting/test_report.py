@@ -86,14 +86,14 @@ def test_the_manifest_names_every_file_with_its_hash(report, tmp_path):
     folder = report(made_up.result(), made_up.result(sweep="none of them"))
     listing = json.loads((folder / "manifest.json").read_text())
     assert listing["num_results"] == 2
-    used = {(one["below"], row[0]): one["used_in"] for one in listing["results"] for row in one["audits"]}
+    used = {(item["below"], row[0]): item["used_in"] for item in listing["results"] for row in item["audits"]}
     assert used == {
         ("audits/none of them", "0001"): ["table6"],  # where all results agree, the first stands for them
         ("audits/table2", "0000"): ["table2", "table8"],
     }
-    for one in listing["results"]:
-        for name, sha256, audit in one["audits"]:
-            path = tmp_path / one["below"] / name / "result.json"
+    for item in listing["results"]:
+        for name, sha256, audit in item["audits"]:
+            path = tmp_path / item["below"] / name / "result.json"
             assert hashlib.sha256(path.read_bytes()).hexdigest() == sha256
             assert audit == json.loads(path.read_text())["provenance"]["keys"]["audit"]
     assert str(tmp_path) not in (folder / "manifest.json").read_text()
@@ -109,7 +109,7 @@ def test_unreadable_files_are_counted_and_left_out(report, tmp_path, caplog):
     folder = tmp_path / "out"
     listing = json.loads((folder / "manifest.json").read_text())
     assert (listing["num_results"], listing["num_unreadable"]) == (1, 3)
-    assert {one["path"] for one in listing["unreadable"]} == {
+    assert {item["path"] for item in listing["unreadable"]} == {
         f"audits/{name}/result.json" for name in ("old", "cut", "binary")
     }
     assert str(tmp_path) not in json.dumps(listing)
@@ -133,10 +133,17 @@ def test_an_earlier_report_is_replaced(whole_report, tmp_path):
 
 @pytest.mark.pictures
 def test_labels_are_only_text(report):
-    one = made_up.result(target=HOSTILE, reference=HOSTILE, corpus=HOSTILE, cell=HOSTILE, warnings=(HOSTILE,),
-                         allowed_claim=HOSTILE, data={"domain": HOSTILE})  # fmt: skip
+    item = made_up.result(
+        target=HOSTILE,
+        reference=HOSTILE,
+        corpus=HOSTILE,
+        cell=HOSTILE,
+        warnings=(HOSTILE,),
+        allowed_claim=HOSTILE,
+        data={"domain": HOSTILE},
+    )
     shift = made_up.shift(random.Random(0), HOSTILE, HOSTILE, -0.5)
-    folder = report(one, shift)
+    folder = report(item, shift)
     html = (folder / "report.html").read_text()
     assert "<script>alert" not in html
     assert "\\u202egnp.exe\\x9b" in html

@@ -35,12 +35,19 @@ def notes_only(scope: Scope) -> Filled:
 class NovelReport(Report):
     methods: ClassVar = (METHOD,)
     parts: ClassVar = (
-        Part("scores", "Scores", "How large they are.", fill=scores, made_by=("scores", "more"), notes=("Always.",),
-             published=lambda: [block("printed", PUBLISHED, Number(".5", 0.5, PUBLISHED))]),
+        Part(
+            "scores",
+            "Scores",
+            "How large they are.",
+            fill=scores,
+            made_by=("scores", "more"),
+            notes=("Always.",),
+            published=lambda: [block("printed", PUBLISHED, Number(".5", 0.5, PUBLISHED))],
+        ),
         Part("picture", "A picture", "None.", fill=lambda _: figures()),
         Part("told", "Only notes", "Told.", fill=notes_only),
         Part("empty", "Nothing", "Nothing to regenerate."),
-    )  # fmt: skip
+    )
     glance: ClassVar = Glance(("high",), lambda scope: [counted(1, len(scope.runs), scope.world.name)], "How to read.")
     notes: ClassVar = ("A note.",)
 
@@ -60,15 +67,15 @@ def novel(**given):
 def test_sections_are_filled_world_by_world_and_the_published_stand_last(report):
     document = report.build(runs_of(novel(world="pile", statistic=0.5), novel(statistic=0.25)))
     section, picture, only_notes, empty = document.sections
-    assert [one.world for one in section.blocks] == ["micro", "pile", PUBLISHED], "in the order of the worlds"
-    assert [cell_text(one.rows[0].cells[0]) for one in section.blocks] == ["0.250", "0.500", ".5"]
+    assert [item.world for item in section.blocks] == ["micro", "pile", PUBLISHED], "in the order of the worlds"
+    assert [cell_text(item.rows[0].cells[0]) for item in section.blocks] == ["0.250", "0.500", ".5"]
     assert section.notes == ("Always.",)
     assert section.commands == ("make sweep SWEEP=first", "world=pile first"), "each once"
     assert picture.notes == tuple(f"{world}: no results for this figure yet." for world in document.worlds)
     assert only_notes.notes == ("Micro world: as printed", "Pile world: as printed")
     assert (empty.blocks, empty.figures, empty.notes, empty.commands) == ((), (), (), ())
     shown = document.without_empty_sections()
-    assert [one.key for one in shown.sections] == ["scores", "told", "empty"], "which waits for no results"
+    assert [item.key for item in shown.sections] == ["scores", "told", "empty"], "which waits for no results"
     assert shown.notes == ("A note.", "Left out, for want of results: A picture.")
 
 
@@ -81,7 +88,7 @@ def test_results_of_other_methods_do_not_count(report):
 def test_without_any_result_of_its_own_it_says_what_is_missing(report):
     document = report.build(runs_of(made_up.result(world="pile")))
     section = document.sections[0]
-    assert [one.world for one in section.blocks] == [PUBLISHED]
+    assert [item.world for item in section.blocks] == [PUBLISHED]
     assert section.notes == ("Always.", "Pile world: no results for this table yet.")
     assert [cell_text(cell) for cell in document.glance.rows[0].cells] == ["0", "–"]
 
@@ -105,13 +112,15 @@ def test_numbers_of_a_result_by_name():
 @pytest.mark.parametrize(
     ("methods", "told"),
     [
-        (("prism", "blind", "rank_shift", "rank_agreement", "llm_di"),
-         "Delta for prism, rho for rank_agreement and rank_shift, AUC for blind"),
+        (
+            ("prism", "blind", "rank_shift", "rank_agreement", "llm_di"),
+            "Delta for prism, rho for rank_agreement and rank_shift, AUC for blind",
+        ),
         (("fsd",), "AUC for fsd"),
         (("fsd", "blind"), "AUC for blind and fsd"),
         (("llm_di", METHOD), ""),
     ],
-)  # fmt: skip
+)
 def test_the_explorer_says_what_its_intervals_are_of(methods, told):
     assert statistics_of(runs_of(*(made_up.result(method=method) for method in methods))) == told
 

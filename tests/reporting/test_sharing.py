@@ -23,8 +23,8 @@ def restored(value, entries):
 def test_results_come_back_as_they_were_and_take_less(tmp_path):
     values = [full(run) for run in load_runs([made_up.write(tmp_path, *made_up.everything())]).runs]
     packed, entries = shared_parts(values)
-    for place, entry in enumerate(entries):  # each refers to earlier ones alone
-        entries[place] = restored(entry, entries[:place])
+    for index, entry in enumerate(entries):  # each refers to earlier ones alone
+        entries[index] = restored(entry, entries[:index])
     before = json.loads(json.dumps(values))
     assert restored(packed, entries) == before
     assert len(json.dumps(shared_parts(values))) < 0.6 * len(json.dumps(before))

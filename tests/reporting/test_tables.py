@@ -12,13 +12,13 @@ from nonmember.reports.render.markdown import cell_text
 
 
 def block(section, world="micro"):
-    (found,) = [one for one in section.blocks if one.world == world and "controls" not in one.key]
+    (found,) = [item for item in section.blocks if item.world == world and "controls" not in item.key]
     return found
 
 
 def text(section, row, column, world="micro"):
     found = block(section, world)
-    (cells,) = [one.cells for one in found.rows if one.name == row]
+    (cells,) = [item.cells for item in found.rows if item.name == row]
     return cell_text(cells[found.columns.index(column)])
 
 
@@ -38,13 +38,14 @@ def test_every_table_and_figure_is_there(paper):
     assert {"figure1", "figure3", "figure4", "figure4b", "figure5a", "figure5b"} <= set(sections)
     for key, section in sections.items():
         if key.startswith("table"):
-            assert any(one.world == PUBLISHED for one in section.blocks), key
+            assert any(item.world == PUBLISHED for item in section.blocks), key
 
 
 def test_table_1(paper):
     def agreement(target, rho):
-        return made_up.result(method="rank_agreement", sweep="table1", target=target, reference="micro_l",
-                              statistic=rho, p_value=None)  # fmt: skip
+        return made_up.result(
+            method="rank_agreement", sweep="table1", target=target, reference="micro_l", statistic=rho, p_value=None
+        )
 
     table = built(paper, agreement("target", 0.85), agreement(made_up.MEMBER, 0.41))["table1"]
     assert text(table, "scipy", "l") == "0.850 / 0.410"
@@ -75,14 +76,18 @@ def test_table_2_with_holm_and_truth(paper):
 
 def test_table_3_is_the_held_out_half(paper):
     given = {"sweep": "table3", "target": made_up.MEMBER, "truth": "non_member"}
-    table = built(paper, made_up.result(p_value=0.03, data={"half": "b"}, **given),
-                  made_up.result(p_value=0.6, data={"half": "a"}, **given))["table3"]  # fmt: skip
+    table = built(
+        paper,
+        made_up.result(p_value=0.03, data={"half": "b"}, **given),
+        made_up.result(p_value=0.6, data={"half": "a"}, **given),
+    )["table3"]
     assert text(table, READ, "scipy") == "0.030 \\[Holm 0.030\\]"
 
 
 def test_table_4_with_the_median_of_the_splits(paper):
-    result = made_up.result(method="llm_di", sweep="table4", p_value=0.6, verdict="inconclusive",
-                            details={"median_p_value": 0.2})  # fmt: skip
+    result = made_up.result(
+        method="llm_di", sweep="table4", p_value=0.6, verdict="inconclusive", details={"median_p_value": 0.2}
+    )
     table = built(paper, result)["table4"]
     assert text(table, "LLM-DI", "scipy") == f"0.600 \\[Holm 0.600\\] / {formats.DASH}"
     assert text(table, "LLM-DI, median of its splits", "scipy") == f"0.200 / {formats.DASH}"
@@ -90,17 +95,21 @@ def test_table_4_with_the_median_of_the_splits(paper):
 
 
 def test_table_5(paper):
-    results = [made_up.result(sweep="table5", reference="micro_xs", target=target, truth=truth, p_value=p)
-               for target, truth, p in (("target", "non_member", 0.08), (made_up.MEMBER, "member", 0.002))]  # fmt: skip
+    results = [
+        made_up.result(sweep="table5", reference="micro_xs", target=target, truth=truth, p_value=p)
+        for target, truth, p in (("target", "non_member", 0.08), (made_up.MEMBER, "member", 0.002))
+    ]
     assert text(built(paper, *results)["table5"], "xs", "scipy") == (
         f"0.080{MISSED} \\[Holm 0.080\\] / 0.002{FALSE} \\[Holm 0.004\\]"
     )
 
 
 def test_weak_references_with_delta_and_p_by_target(paper):
-    results = [made_up.result(sweep="weak_references", reference=reference, target=target, truth=truth, p_value=p)
-               for reference in ("micro_xxs", "reference")
-               for target, truth, p in (("target", "non_member", 0.08), (made_up.MEMBER, "member", 0.002))]  # fmt: skip
+    results = [
+        made_up.result(sweep="weak_references", reference=reference, target=target, truth=truth, p_value=p)
+        for reference in ("micro_xxs", "reference")
+        for target, truth, p in (("target", "non_member", 0.08), (made_up.MEMBER, "member", 0.002))
+    ]
     section = built(paper, *results)["weak"]
     delta, rho = section.blocks
     assert [row.name for row in delta.rows] == ["scipy, xxs, width 16", "scipy, m"]
@@ -129,9 +138,16 @@ def test_table_2_over_seeds_says_how_many_clear(paper):
 def test_llm_di_by_what_members_are_told_apart_from(paper):
     def audited(target, against, p, truth):
         return made_up.result(
-            method="llm_di", sweep="releases_rivals", world="releases", target=target, reference=None, p_value=p,
-            truth=truth, data={"domain": "sklearn", "against": against}, details={"median_p_value": p / 10},
-        )  # fmt: skip
+            method="llm_di",
+            sweep="releases_rivals",
+            world="releases",
+            target=target,
+            reference=None,
+            p_value=p,
+            truth=truth,
+            data={"domain": "sklearn", "against": against},
+            details={"median_p_value": p / 10},
+        )
 
     given = [
         audited("target", "newer", 0.03, "non_member"),
@@ -148,12 +164,19 @@ def test_llm_di_by_what_members_are_told_apart_from(paper):
 
 
 def test_delta_over_lambda_and_tau(paper):
-    results = [made_up.result(sweep="lambda_tau", statistic=delta, ci_low=delta - 0.1, ci_high=delta + 0.1,
-                              settings={"distillation": {"lambda_": weight, "tau": tau}})
-               for weight, tau, delta in ((0.5, 1.0, 0.3), (0.5, 2.0, 0.2), (0.9, 1.0, -0.1))]  # fmt: skip
+    results = [
+        made_up.result(
+            sweep="lambda_tau",
+            statistic=delta,
+            ci_low=delta - 0.1,
+            ci_high=delta + 0.1,
+            settings={"distillation": {"lambda_": weight, "tau": tau}},
+        )
+        for weight, tau, delta in ((0.5, 1.0, 0.3), (0.5, 2.0, 0.2), (0.9, 1.0, -0.1))
+    ]
     found = figure(built(paper, *results)["lambda_tau"])
     assert found.numbers.columns == ("tau = 1", "tau = 2")
-    cells = {row.name: [cell_text(one) for one in row.cells] for row in found.numbers.rows}
+    cells = {row.name: [cell_text(item) for item in row.cells] for row in found.numbers.rows}
     assert cells == {
         "scipy, untouched, lambda = 0.5": ["+0.300 \\[+0.200, +0.400\\]", "+0.200 \\[+0.100, +0.300\\]"],
         "scipy, untouched, lambda = 0.9": ["−0.100 \\[−0.200, 0.000\\]", formats.DASH],
@@ -161,18 +184,29 @@ def test_delta_over_lambda_and_tau(paper):
 
 
 def test_table_6_counts_and_says_where_results_disagree(paper):
-    table = built(paper, made_up.result(), made_up.result(seed=2),
-                  made_up.result(num_documents=140, num_excluded=11, num_tokens=15_001,
-                                 excluded={f"d{n}": "why" for n in range(10)} | {"heldout/d1": "why"}),
-                  made_up.result(sweep="size", num_documents=30, num_tokens=3))["table6"]  # fmt: skip
+    table = built(
+        paper,
+        made_up.result(),
+        made_up.result(seed=2),
+        made_up.result(
+            num_documents=140,
+            num_excluded=11,
+            num_tokens=15_001,
+            excluded={f"d{n}": "why" for n in range(10)} | {"heldout/d1": "why"},
+        ),
+        made_up.result(sweep="size", num_documents=30, num_tokens=3),
+    )["table6"]
     assert text(table, "scipy", "documents, half a") == "150"
     assert text(table, "scipy", "tokens, half a") == "15,000 to 15,001"
 
 
 def test_table_7_and_its_difference(paper):
-    results = [made_up.result(method="rank_agreement", sweep="table7", target=target, statistic=rho,
-                              settings={"score": {"kind": "DcPdd"}})
-               for target, rho in (("target", 0.9), (made_up.MEMBER, 0.5))]  # fmt: skip
+    results = [
+        made_up.result(
+            method="rank_agreement", sweep="table7", target=target, statistic=rho, settings={"score": {"kind": "DcPdd"}}
+        )
+        for target, rho in (("target", 0.9), (made_up.MEMBER, 0.5))
+    ]
     table = built(paper, *results)["table7"]
     assert text(table, "DC-PDD", "scipy") == "0.900 / 0.500 / +0.400"
     assert text(table, "Loss", "scipy") == formats.DASH
@@ -214,8 +248,11 @@ def test_labels_the_yaml_does_not_know_get_rows_of_their_own(paper):
 
 def test_a_world_the_yaml_does_not_know(paper):
     given = {"world": "own", "data": {"domain": "novels"}}
-    table = built(paper, made_up.result(target="plain", p_value=0.001, **given),
-                  made_up.result(target="read", truth="member", p_value=0.3, **given))["table2"]  # fmt: skip
+    table = built(
+        paper,
+        made_up.result(target="plain", p_value=0.001, **given),
+        made_up.result(target="read", truth="member", p_value=0.3, **given),
+    )["table2"]
     assert text(table, "plain", "novels", "own").startswith("0.001")
     assert block(table, "own").title == "own"
 
@@ -223,11 +260,12 @@ def test_a_world_the_yaml_does_not_know(paper):
 def test_controls_stand_under_the_columns_they_qualify(paper):
     results = [
         made_up.result(),
-        made_up.result(method="blind", sweep="controls", target=None, statistic=0.52, ci_low=0.4, ci_high=0.6,
-                       p_value=None),
+        made_up.result(
+            method="blind", sweep="controls", target=None, statistic=0.52, ci_low=0.4, ci_high=0.6, p_value=None
+        ),
         made_up.result(method="llm_di", sweep="controls", data={"half": "b1"}, p_value=0.44),
         made_up.result(sweep="controls", data={"half": "b2"}, p_value=0.001),
-    ]  # fmt: skip
+    ]
     sections = built(paper, *results)
     footer = {row.name: cell_text(row.cells[0]) for row in block(sections["table2"]).footer}
     assert footer == {
@@ -237,7 +275,7 @@ def test_controls_stand_under_the_columns_they_qualify(paper):
         "A/A, PRISM on b1, untouched: p": "not run",
         "A/A, PRISM on b2, untouched: p": "0.001",
     }
-    assert any("controls" in one.key for one in sections["controls"].blocks)
+    assert any("controls" in item.key for item in sections["controls"].blocks)
 
 
 @pytest.mark.slow
@@ -261,8 +299,10 @@ def test_figures_from_a_whole_world(paper):
 
 
 def test_a_figure_is_the_difference_it_says(paper):
-    results = [made_up.result(sweep="k", target=target, rho_reference_target=rho, settings={"score": {"k": 0.3}})
-               for target, rho in (("target", 0.85), (made_up.MEMBER, 0.4))]  # fmt: skip
+    results = [
+        made_up.result(sweep="k", target=target, rho_reference_target=rho, settings={"score": {"k": 0.3}})
+        for target, rho in (("target", 0.85), (made_up.MEMBER, 0.4))
+    ]
     numbers = figure(built(paper, *results)["figure4"]).numbers
     assert cell_text(numbers.rows[0].cells[0]) == "+0.450"
 
@@ -270,5 +310,5 @@ def test_a_figure_is_the_difference_it_says(paper):
 @pytest.mark.pictures
 def test_pictures_are_the_same_every_time(paper):
     results = [made_up.result(sweep="size", num_documents=n) for n in (50, 100)]
-    one, two = (figure(built(paper, *results)["figure3"]) for _ in range(2))
-    assert (one.svg, one.png) == (two.svg, two.png)
+    item, two = (figure(built(paper, *results)["figure3"]) for _ in range(2))
+    assert (item.svg, item.png) == (two.svg, two.png)

@@ -14,13 +14,18 @@ def answered(doc_id, text, *, valid=True, outcome="answered", correct=False):
 
 
 ASKED = AskedDocuments(
-    tuple("abcdef"), None, {},
+    tuple("abcdef"),
+    None,
+    {},
     answers=(
-        answered("a", "A", correct=True), answered("b", "B"), answered("c", "I would rather\nnot say", valid=False),
-        answered("d", "x" * 200, valid=False), answered("e", "", valid=False, outcome="empty"),
+        answered("a", "A", correct=True),
+        answered("b", "B"),
+        answered("c", "I would rather\nnot say", valid=False),
+        answered("d", "x" * 200, valid=False),
+        answered("e", "", valid=False, outcome="empty"),
         answered("f", "\udc80", valid=False),
     ),
-)  # fmt: skip
+)
 
 
 def test_every_answer_has_a_row_and_warnings_have_examples(tmp_path):

@@ -29,7 +29,7 @@ def test_a_write_that_fails_leaves_what_was_there_and_says_on_which_disk(tmp_pat
     ):
         with pytest.raises(OSError, match=re.escape(told)):
             write_half(path, given)
-        assert (path.read_text(), [one.name for one in tmp_path.iterdir()]) == ("old", ["result.json"])
+        assert (path.read_text(), [item.name for item in tmp_path.iterdir()]) == ("old", ["result.json"])
 
 
 def test_a_folder_is_worked_in_by_one_process_which_clears_what_a_killed_one_left(tmp_path, monkeypatch):

@@ -88,17 +88,17 @@ def test_gradient_norms_are_those_of_mimir(shop):
     found = {norm: scores(shop, GradNorm(norm)) for norm in ("l1", "l2", "max")}
     flags = [parameter.requires_grad for parameter in loaded.model.parameters()]
     model = loaded.model.requires_grad_(True)
-    for place, document in enumerate(SOME.documents):
+    for index, document in enumerate(SOME.documents):
         ids = torch.tensor([loaded.tokenizer(document.text)["input_ids"]])
         if ids.shape[1] < 2:
-            assert np.isnan(found["l2"][place])
+            assert np.isnan(found["l2"][index])
             continue
         model.zero_grad()
         log_probs = F.log_softmax(model(ids).logits[0, :-1], dim=-1)
         (-log_probs.gather(1, ids[0, 1:, None]).mean()).backward()
         for norm, p in (("l1", 1), ("l2", 2), ("max", np.inf)):
-            norms = [one.grad.norm(p) for one in model.parameters() if one.grad is not None]
-            assert found[norm][place] == pytest.approx(-float(torch.stack(norms).mean()), rel=1e-4)
+            norms = [item.grad.norm(p) for item in model.parameters() if item.grad is not None]
+            assert found[norm][index] == pytest.approx(-float(torch.stack(norms).mean()), rel=1e-4)
     for parameter, flag in zip(model.parameters(), flags, strict=True):
         parameter.grad = None
         parameter.requires_grad_(flag)
@@ -156,17 +156,17 @@ def test_masked_neighbours_are_the_likeliest_single_words(tmp_path, shop):
     rng = np.random.default_rng(int.from_bytes(hashlib.sha256(f"neighbours\0{text}".encode()).digest()[:8]))
     ids = tokenizer(text)["input_ids"]
     weights = {}
-    for place in range(1, len(ids) - 1):
+    for index in range(1, len(ids) - 1):
         embedded = model.bert.embeddings.word_embeddings(torch.tensor([ids])).detach().clone()
-        embedded[0, place] *= torch.tensor(rng.random(16) >= DROPPED) / (1 - DROPPED)
+        embedded[0, index] *= torch.tensor(rng.random(16) >= DROPPED) / (1 - DROPPED)
         with torch.no_grad():
-            p = model(inputs_embeds=embedded).logits[0, place].softmax(-1)
+            p = model(inputs_embeds=embedded).logits[0, index].softmax(-1)
         for other in p.topk(6).indices.tolist():
-            if other != ids[place] and other >= 5:
+            if other != ids[index] and other >= 5:
                 words = [*text.split()]
-                words[place - 1] = WORDS[other].replace("##", "")
-                weights[" ".join(words)] = float(p[other] / (1 - p[ids[place]]))
-    expected = sorted(weights, key=lambda one: -weights[one])[:5]
+                words[index - 1] = WORDS[other].replace("##", "")
+                weights[" ".join(words)] = float(p[other] / (1 - p[ids[index]]))
+    expected = sorted(weights, key=lambda item: -weights[item])[:5]
     assert [document.text for document in made.documents] == expected
     assert np.isfinite(scores(shop, Neighbourhood(5, str(folder)), tiny.texts(text, text))).all()
 

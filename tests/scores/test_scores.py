@@ -292,8 +292,7 @@ def test_ratios_of_log_perplexities():
 
 
 @pytest.mark.parametrize(
-    ("quantity", "expected"),
-    zip(QUANTITIES, [-math.exp(2 - 5), math.exp(5) - math.exp(2), 2.5, 3.0], strict=True),
+    ("quantity", "expected"), zip(QUANTITIES, [-math.exp(2 - 5), math.exp(5) - math.exp(2), 2.5, 3.0], strict=True)
 )
 def test_a_text_against_its_perturbed_version(quantity, expected):
     inputs = inputs_of({"a": [-1.0, -3.0]}, other={"a": [-4.0, -5.0, -6.0]})
@@ -310,9 +309,7 @@ def test_probability_of_an_answer():
 
 
 @pytest.mark.parametrize(
-    "score",
-    [Zlib(), Lowercase(), ReferenceDifference(), ReferenceRatio(), DcPdd(a=0.1)],
-    ids=lambda s: s.name,
+    "score", [Zlib(), Lowercase(), ReferenceDifference(), ReferenceRatio(), DcPdd(a=0.1)], ids=lambda s: s.name
 )
 def test_a_missing_input_is_named(score):
     with pytest.raises(ValueError, match="needs"):

@@ -38,7 +38,7 @@ def test_a_worker_that_is_killed_is_started_again_and_its_part_is_made(tmp_path,
     engine = engines.OnRay(None, num_workers=2, num_cpus=1, num_gpus=0)
     made = list(engine.run(Scorer(tmp_path, deadly=5), range(12)))
     assert (tmp_path / "killed").exists()
-    assert sorted((one["number"], one["square"]) for one in made) == [(number, number**2) for number in range(12)]
+    assert sorted((item["number"], item["square"]) for item in made) == [(number, number**2) for number in range(12)]
     with pytest.raises(ValueError, match=r"^-1 has no documents\.$"):
         list(engine.run(Scorer(tmp_path), [3, -1]))
     assert list(engine.run(Scorer(tmp_path), [])) == []
@@ -55,7 +55,7 @@ class Full:
 
 def test_parts_come_home_from_a_cluster_that_is_left_again(clusters, tmp_path):
     engine = engines.OnRay(None, num_workers=2, num_cpus=3, num_gpus=0.5)
-    assert [one["number"] for one in engine.run(Scorer(tmp_path), [0, 1, 2])] == [2, 1, 0]
+    assert [item["number"] for item in engine.run(Scorer(tmp_path), [0, 1, 2])] == [2, 1, 0]
     (began,) = clusters.began
     assert (began["address"], began["num_cpus"], clusters.ended) == ("local", 6, 1)
     assert (clusters.asked["num_cpus"], clusters.asked["num_gpus"], clusters.asked["compute"]["size"]) == (3, 0.5, 2)
@@ -87,7 +87,7 @@ def test_a_cluster_is_joined_where_it_answers_and_named_where_it_does_not(cluste
         held.listen()
         assert list(run(Full(), [1])) == [{"number": 1}]
     assert list(engines.OnRay("auto", 1, 1, 0).run(Full(), [1])) == [{"number": 1}]
-    assert [one["address"] for one in clusters.began] == [f"ray://{host}:{port}", "auto"]
+    assert [item["address"] for item in clusters.began] == [f"ray://{host}:{port}", "auto"]
 
 
 def test_settings_that_cannot_be_are_refused():

@@ -49,9 +49,14 @@ def score(nonmember, make_model, shards):
     def run(*more, data="streamed"):
         settings = ("parts.mib=1",) if data == "streamed" else ()
         return nonmember(
-            "score", f"model.path={make_model(0)}", f"data={data}", f"data.path={shards}", "data.id_field=name",
-            *settings, *more,
-        )  # fmt: skip
+            "score",
+            f"model.path={make_model(0)}",
+            f"data={data}",
+            f"data.path={shards}",
+            "data.id_field=name",
+            *settings,
+            *more,
+        )
 
     return run
 
@@ -63,9 +68,14 @@ def hashes(folder):
 def test_they_are_the_scores_of_the_same_documents_in_memory(score, make_model, tmp_path):
     general = write_rows(tmp_path / "general.jsonl", [{"text": text} for text in random_texts(9, seed=4)])
     more = (
-        "k=[0.2,1]", "max_tokens=20", "perturbations=[butter_fingers]", f"reference.path={make_model(1)}",
-        f"general.path={general}", f"prefix.path={general}", "scores=[one_pass,lowercase,grad_norm]",
-    )  # fmt: skip
+        "k=[0.2,1]",
+        "max_tokens=20",
+        "perturbations=[butter_fingers]",
+        f"reference.path={make_model(1)}",
+        f"general.path={general}",
+        f"prefix.path={general}",
+        "scores=[one_pass,lowercase,grad_norm]",
+    )
     held, streamed = score(*more, data="documents"), score(*more, "outputs=elsewhere")
     assert (held.status, streamed.status, streamed.err) == (0, 0, "")
     ours, theirs = nm.load_scores(streamed.last_line), pq.read_table(held.last_line)
@@ -78,7 +88,7 @@ def test_they_are_the_scores_of_the_same_documents_in_memory(score, make_model, 
             assert ours[name].to_pylist() == theirs[name].to_pylist()
         else:
             np.testing.assert_allclose(ours[name].to_numpy(), theirs[name].to_numpy(), atol=2e-5, err_msg=name)
-    became = [one.out[one.out.index(f"Documents: {NUMBER} read") :].splitlines()[:-1] for one in (held, streamed)]
+    became = [item.out[item.out.index(f"Documents: {NUMBER} read") :].splitlines()[:-1] for item in (held, streamed)]
     assert became[0] == became[1]
     without = [line for line in became[0] if line.startswith("1 documents have no loss")]
     assert ["the text is blank" in line or "fewer than two tokens (d35)" in line for line in without] == [True, True]
@@ -146,7 +156,7 @@ def test_documents_of_one_id_are_listed_and_refused_or_left_out(score, shards, t
     listed = pq.read_table(folder / "duplicate_ids.parquet").to_pylist()
     assert refused.status == 1
     assert f"2 of {NUMBER + 3} documents have one that an earlier document has" in refused.err
-    assert [(one["doc_id"], one["place"]) for one in listed] == [("d5", NUMBER + 1), ("d5", NUMBER + 2)]
+    assert [(item["doc_id"], item["place"]) for item in listed] == [("d5", NUMBER + 1), ("d5", NUMBER + 2)]
     first = score("parts.duplicate_ids=first")
     assert first.status == 0, first.err
     assert f"{NUMBER + 3} read, {NUMBER + 1} kept, 2 dropped (duplicate_id 2)" in first.out
@@ -183,7 +193,7 @@ def test_workers_load_the_models_again_and_make_the_same_scores(score, clusters,
     """A scorer that is sent to them takes no model along."""
     few = write_rows(tmp_path / "few.jsonl", [{"name": text, "text": text} for text in random_texts(12, seed=5)])
     said = [score(f"data.path={few}", *more) for more in (["outputs=here"], ["outputs=there", "engine=ray"])]
-    assert [one.status for one in said] == [0, 0], said[1].err
+    assert [item.status for item in said] == [0, 0], said[1].err
     assert len(clusters.began) == clusters.ended == 1
     here, there = (only(tmp_path / name, "scores/*") for name in ("here", "there"))
     assert hashes(here) == hashes(there)

@@ -22,9 +22,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROGRAMS = {
-    "munged": "munge", "slurmctld": "slurm-wlm", "slurmd": "slurm-wlm", "srun": "slurm-wlm", "slurmdbd": "slurmdbd",
-    "mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server",
-}  # fmt: skip
+    "munged": "munge",
+    "slurmctld": "slurm-wlm",
+    "slurmd": "slurm-wlm",
+    "srun": "slurm-wlm",
+    "slurmdbd": "slurmdbd",
+    "mariadbd": "mariadb-server",
+    "mariadb-install-db": "mariadb-server",
+}
 DAEMONS = ("slurmd", "slurmctld", "slurmdbd", "mariadbd", "munged")  # in the order in which they are ended
 PATIENCE = 60.0  # seconds for a daemon to answer
 # No cgroups, which containers rarely may use. A job that was requeued may begin when its credential has expired
@@ -152,22 +157,35 @@ class Cluster:
     def _start_database(self) -> None:
         data, port = self.folder / "database", (self.folder / "database.port").read_text()
         start = self.folder / "database.sql"
-        start.write_text("CREATE USER IF NOT EXISTS slurm@'127.0.0.1' IDENTIFIED BY 'slurm';\n"
-                         "GRANT ALL ON slurm.* TO slurm@'127.0.0.1';\n")  # fmt: skip
+        start.write_text(
+            "CREATE USER IF NOT EXISTS slurm@'127.0.0.1' IDENTIFIED BY 'slurm';\n"
+            "GRANT ALL ON slurm.* TO slurm@'127.0.0.1';\n"
+        )
         install = ["mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={data}", "--skip-test-db"]
         subprocess.run(install, capture_output=True, check=True, env=os.environ | self.environment)
         self._start(
-            "mariadbd", "--no-defaults", "--user=root", f"--datadir={data}", f"--init-file={start}",
-            "--bind-address=127.0.0.1", f"--port={port}", f"--socket={data}/socket", "--skip-name-resolve",
-        )  # fmt: skip
+            "mariadbd",
+            "--no-defaults",
+            "--user=root",
+            f"--datadir={data}",
+            f"--init-file={start}",
+            "--bind-address=127.0.0.1",
+            f"--port={port}",
+            f"--socket={data}/socket",
+            "--skip-name-resolve",
+        )
         self._wait_for("mariadbd", lambda: _answers(int(port)))
 
     def _start(self, name: str, *arguments: str) -> None:
         with (self.folder / f"{name}.out").open("ab") as log:
             process = subprocess.Popen(
-                [name, *arguments], stdout=log, stderr=log, stdin=subprocess.DEVNULL, start_new_session=True,
+                [name, *arguments],
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
                 env=os.environ | self.environment,
-            )  # fmt: skip
+            )
         (self.folder / f"{name}.started").write_text(str(process.pid))
 
     def _end(self, name: str, number: signal.Signals) -> None:
@@ -215,14 +233,14 @@ def _runs(process: int) -> bool:
 def _free_ports(number: int) -> list[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
+        for item in sockets:
+            item.bind(("127.0.0.1", 0))
+        return [item.getsockname()[1] for item in sockets]
 
 
 def _answers(port: int) -> bool:
-    with socket.socket() as one:
-        return one.connect_ex(("127.0.0.1", port)) == 0
+    with socket.socket() as item:
+        return item.connect_ex(("127.0.0.1", port)) == 0
 
 
 def _path() -> str:

@@ -37,9 +37,9 @@ def test_chance_where_nothing_differs() -> None:
     """Standard error of one AUC .04, of the mean over worlds .015."""
     results = [measure(some_texts(2 * seed, 100), some_texts(2 * seed + 1, 100), seed=seed) for seed in range(8)]
     for kind in ("words", "characters"):
-        assert np.mean([getattr(one, kind).auc for one in results]) == pytest.approx(0.5, abs=0.05)
-    assert all(one.years.auc == 0.5 for one in results)
-    assert sum(one.interpretable for one in results) >= 6
+        assert np.mean([getattr(item, kind).auc for item in results]) == pytest.approx(0.5, abs=0.05)
+    assert all(item.years.auc == 0.5 for item in results)
+    assert sum(item.interpretable for item in results) >= 6
 
 
 def test_a_planted_word_is_found() -> None:
@@ -80,8 +80,8 @@ def test_the_bound_belongs_to_the_interpretable() -> None:
     assert INTERPRETABLE_UP_TO == 0.6
     result = measure(some_texts(0, 20), some_texts(1, 20))
     for auc, interpretable in ((0.6, True), (0.601, False)):
-        for one in (result.words, result.characters, result.years):
-            object.__setattr__(one, "auc", 0.5)
+        for item in (result.words, result.characters, result.years):
+            object.__setattr__(item, "auc", 0.5)
         for kind in (result.words, result.characters, result.years):
             object.__setattr__(kind, "auc", auc)
             assert result.interpretable == interpretable
@@ -177,7 +177,9 @@ def plain_interval(dated, labels, ids, splitter, num_resamples):
     for drawn in rng.integers(ids.max() + 1, size=(num_resamples, ids.max() + 1)):
         counts = np.bincount(drawn, minlength=ids.max() + 1)[ids]
         chosen = [np.repeat(test, counts[test]) for test in tests]
-        aucs.append(np.mean([roc_auc(dated[one], labels[one]) for one in chosen if np.unique(labels[one]).size == 2]))
+        aucs.append(
+            np.mean([roc_auc(dated[item], labels[item]) for item in chosen if np.unique(labels[item]).size == 2])
+        )
     return np.quantile(aucs, [0.05, 0.95])
 
 
@@ -213,10 +215,10 @@ def test_deterministic_for_a_seed() -> None:
     texts = some_texts(0, 60), some_texts(1, 60)
     first, again, other = (measure(*texts, seed=seed) for seed in (1, 1, 2))
     for kind in ("words", "characters"):
-        one, two, three = (getattr(result, kind) for result in (first, again, other))
-        np.testing.assert_array_equal(one.fold_aucs, two.fold_aucs)
-        assert (one.ci_low, one.ci_high) == (two.ci_low, two.ci_high)
-        assert one.auc != three.auc
+        item, two, three = (getattr(result, kind) for result in (first, again, other))
+        np.testing.assert_array_equal(item.fold_aucs, two.fold_aucs)
+        assert (item.ci_low, item.ci_high) == (two.ci_low, two.ci_high)
+        assert item.auc != three.auc
     assert (first.num_members, first.num_nonmembers, first.num_folds_left_out) == (60, 60, 0)
 
 

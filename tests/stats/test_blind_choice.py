@@ -51,7 +51,7 @@ def test_where_nothing_is_it_warns_as_often_as_it_says():
     for _ in range(60):
         (first, first_units), (second, second_units) = world(rng, 8, num_passages=3), world(rng, 8, num_passages=3)
         found = blind_guesses(first, second, first_units, second_units)
-        warned += any(min(one.p_chance_first, one.p_chance_second) < 0.05 for one in found.values())
+        warned += any(min(item.p_chance_first, item.p_chance_second) < 0.05 for item in found.values())
     assert warned / 60 < 0.15
 
 

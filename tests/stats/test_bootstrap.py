@@ -229,7 +229,7 @@ def test_one_correlation_is_a_plain_loop_over_the_same_draws(metric, decimals) -
     counts = np.empty((80, 60))
     draw_counts(np.random.default_rng(3), out=counts)
     drawn = [np.repeat(np.arange(80), column) for column in counts.T.astype(int)]
-    expected = [SCIPY[metric](x[one], y[one]).statistic for one in drawn]
+    expected = [SCIPY[metric](x[item], y[item]).statistic for item in drawn]
     assert result.distribution == pytest.approx(np.array(expected), abs=1e-12)
     assert result.statistic == pytest.approx(SCIPY[metric](x, y).statistic, abs=1e-12)
     assert (result.ci_low, result.ci_high) == pytest.approx(tuple(np.percentile(expected, [10, 90])), abs=1e-12)

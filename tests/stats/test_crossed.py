@@ -40,7 +40,7 @@ def test_delta_is_the_mean_over_seeds(metric):
     reference, target, distilled = scores_of(0)
     result = audit(reference, target, distilled, metric=metric)
     own = rank_correlation(reference, target, metric)
-    expected = [own - rank_correlation(one, target, metric) for one in distilled]
+    expected = [own - rank_correlation(item, target, metric) for item in distilled]
     assert result.deltas == pytest.approx(expected, abs=1e-12)
     assert result.statistic == pytest.approx(np.mean(expected), abs=1e-12)
     assert result.rho_reference_target == pytest.approx(own, abs=1e-12)
@@ -50,10 +50,10 @@ def test_delta_is_the_mean_over_seeds(metric):
 
 def left_out(reference, target, distilled, clusters, metric):
     """[G] rho of the reference and [S, G] of the distilled ones without each cluster in turn, by a loop."""
-    without = [np.asarray(clusters) != one for one in dict.fromkeys(clusters)]
+    without = [np.asarray(clusters) != item for item in dict.fromkeys(clusters)]
     return (
         np.array([rank_correlation(reference[kept], target[kept], metric) for kept in without]),
-        np.array([[rank_correlation(one[kept], target[kept], metric) for kept in without] for one in distilled]),
+        np.array([[rank_correlation(item[kept], target[kept], metric) for kept in without] for item in distilled]),
     )
 
 
@@ -113,12 +113,12 @@ def test_distribution_is_a_plain_loop_over_the_same_draws(metric):
     reference, target, distilled = scores_of(3)
     clusters = CLUSTERS.tolist()
     result = audit(reference, target, distilled, clusters, seed=7, num_resamples=40, metric=metric)
-    members = [np.flatnonzero(one == CLUSTERS) for one in dict.fromkeys(clusters)]
+    members = [np.flatnonzero(item == CLUSTERS) for item in dict.fromkeys(clusters)]
     rng = np.random.default_rng(7)
     seeds_BS = rng.integers(3, size=(40, 3))
     expected = []
     for seeds, drawn in zip(seeds_BS, rng.integers(14, size=(40, 14)), strict=True):
-        rows = np.concatenate([members[one] for one in drawn])
+        rows = np.concatenate([members[item] for item in drawn])
         rho = [rank_correlation(distilled[seed][rows], target[rows], metric) for seed in seeds]
         expected.append(rank_correlation(reference[rows], target[rows], metric) - np.mean(rho))
     assert result.distribution == pytest.approx(np.array(expected), abs=1e-12)
@@ -128,7 +128,7 @@ def test_distribution_is_a_plain_loop_over_the_same_draws(metric):
 @pytest.mark.slow
 def test_many_documents_are_done_in_blocks():
     reference, target, distilled = scores_of(4, num_documents=1200)
-    clusters = [f"book {place % 600}" for place in range(1200)]
+    clusters = [f"book {index % 600}" for index in range(1200)]
     result = audit(reference, target, distilled, clusters, num_resamples=900)
     own_G, others_SG = left_out(reference, target, distilled, clusters, "spearman")
     assert result.jackknife.without_reference_G == pytest.approx(own_G, abs=1e-12)
@@ -142,13 +142,13 @@ def test_many_documents_are_done_in_blocks():
 
 def test_only_order_counts_and_documents_may_come_in_any_order():
     reference, target, distilled = scores_of(6)
-    one = audit(reference, target, distilled, CLUSTERS.tolist())
+    item = audit(reference, target, distilled, CLUSTERS.tolist())
     shuffled = np.random.default_rng(0).permutation(60)
     other = audit(
         np.exp(reference[shuffled]), -1 / np.exp(target[shuffled]), distilled[:, shuffled], CLUSTERS[shuffled].tolist()
     )
-    assert other.p_value(0.05) == pytest.approx(one.p_value(0.05), rel=1e-9)
-    assert (other.ci_low, other.ci_high) == pytest.approx((one.ci_low, one.ci_high), abs=1e-9)
+    assert other.p_value(0.05) == pytest.approx(item.p_value(0.05), rel=1e-9)
+    assert (other.ci_low, other.ci_high) == pytest.approx((item.ci_low, item.ci_high), abs=1e-9)
 
 
 def test_interval_holds_what_is_not_rejected():
@@ -186,16 +186,16 @@ def test_a_correlation_of_one_is_not_tested():
 
 def test_one_seed_says_that_it_is_one():
     reference, target, distilled = scores_of(9)
-    one, several = audit(reference, target, distilled[:1]), audit(reference, target, distilled)
-    assert np.isnan([one.variance_seeds, one.share_of_seeds]).all()
-    assert one.standard_error == np.sqrt(one.variance_documents)
-    assert one.df == 59
-    assert any("this distilled reference alone" in warning for warning in one.warnings)
+    item, several = audit(reference, target, distilled[:1]), audit(reference, target, distilled)
+    assert np.isnan([item.variance_seeds, item.share_of_seeds]).all()
+    assert item.standard_error == np.sqrt(item.variance_documents)
+    assert item.df == 59
+    assert any("this distilled reference alone" in warning for warning in item.warnings)
     assert several.warnings == ()
 
 
 def test_few_clusters_say_that_they_are_few():
-    result = audit(*scores_of(10), [place // 20 for place in range(60)])
+    result = audit(*scores_of(10), [index // 20 for index in range(60)])
     assert any("3 clusters" in warning for warning in result.warnings)
 
 
@@ -212,9 +212,9 @@ def test_nothing_to_test_gives_one():
 
 
 def test_same_generator_same_numbers():
-    one, other = (audit(*scores_of(12), seed=3, num_resamples=50) for _ in range(2))
-    np.testing.assert_array_equal(one.distribution, other.distribution)
-    assert not np.array_equal(one.distribution, audit(*scores_of(12), seed=4, num_resamples=50).distribution)
+    item, other = (audit(*scores_of(12), seed=3, num_resamples=50) for _ in range(2))
+    np.testing.assert_array_equal(item.distribution, other.distribution)
+    assert not np.array_equal(item.distribution, audit(*scores_of(12), seed=4, num_resamples=50).distribution)
 
 
 @pytest.mark.parametrize(
@@ -238,10 +238,10 @@ def test_refuses_bad_input(changed, message):
 
 def test_a_margin_that_no_difference_has():
     """A few widely spread controls can put one above 2: it is not exceeded, and the audit goes on."""
-    one = audit(*scores_of(0))
-    assert one.p_value(2.5) == one.p_value(2.0) == 1.0 > one.p_value(1.9)
+    item = audit(*scores_of(0))
+    assert item.p_value(2.5) == item.p_value(2.0) == 1.0 > item.p_value(1.9)
     with pytest.raises(ValueError, match=r"got -2\.0"):
-        one.p_value(-2.0)
+        item.p_value(-2.0)
 
 
 # --- the error rate ---
@@ -277,7 +277,7 @@ def rejected(num_worlds, *, margin, judge=lambda *world: audit(*world), seed=0, 
     """How many of the worlds are cleared at .05, though their Delta is `margin`."""
     rng = np.random.default_rng(seed)
     worlds = (null_world(rng, margin=margin, **world) for _ in range(num_worlds))
-    return sum(judge(*one).p_value(margin) < 0.05 for one in worlds)
+    return sum(judge(*item).p_value(margin) < 0.05 for item in worlds)
 
 
 NUM_WORLDS = 300

@@ -82,7 +82,7 @@ def test_power_does_not_depend_on_the_target():
 
 def test_without_negative_controls_power_is_unknown():
     found = curve(0.1, negatives=[])
-    assert all(math.isnan(one) for point in found.points for one in (point.power, point.power_at_least))
+    assert all(math.isnan(item) for point in found.points for item in (point.power, point.power_at_least))
     assert all(math.isnan(point.counted_power) for point in found.points)
     assert found.smallest_detectable_dose(0.9) == {0.5: None, 1.0: None}
     assert [point.p_value for point in found.points] == [point.p_value for point in curve(0.1).points]

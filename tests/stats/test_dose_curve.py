@@ -34,9 +34,9 @@ def draw(rng: np.random.Generator, dose: float, related: float) -> np.ndarray:
 def controls(rng: np.random.Generator) -> list[Control]:
     return [
         Control(dose, read, draw(rng, dose, read))
-        for place, dose in enumerate(LADDER)
-        for read in (12.0 * (place % 2),)
-    ]  # fmt: skip
+        for index, dose in enumerate(LADDER)
+        for read in (12.0 * (index % 2),)
+    ]
 
 
 def test_p_values_of_one_feature_are_the_two_sample_t_test_with_one_observation():
@@ -70,18 +70,20 @@ def test_to_deny_a_dose_is_to_deny_all_heavier_ones():
         planted = [Control(dose, 0.0, rises[dose] + 0.05 * rng.normal(size=2)) for dose in (0, 0, 0, 1, 1, 8, 8)]
         curve, target = dose_curve(planted, together), rng.normal(size=2)
         denied = [curve.read(target, wanted=dose, exceeded=dose / 2, alpha=0.05) for dose in (0.5, 1, 2, 8)]
-        assert (np.diff([one.p_at_least for one in denied]) <= 1e-12).all()
-        assert (np.diff([one.p_at_most for one in denied]) >= -1e-12).all()
+        assert (np.diff([item.p_at_least for item in denied]) <= 1e-12).all()
+        assert (np.diff([item.p_at_most for item in denied]) >= -1e-12).all()
 
 
 def test_the_fit_is_that_of_least_squares():
     planted = controls(np.random.default_rng(3))
     curve = dose_curve(planted, COVARIANCE)
     doses = sorted(set(LADDER))
-    design = np.array([
-        [float(it.dose == dose) for dose in doses] + [math.log1p(it.related / (1 + it.dose)) / math.log1p(12)]
-        for it in planted
-    ])  # fmt: skip
+    design = np.array(
+        [
+            [float(it.dose == dose) for dose in doses] + [math.log1p(it.related / (1 + it.dose)) / math.log1p(12)]
+            for it in planted
+        ]
+    )
     values = np.array([it.values for it in planted])
     fitted, _, _, _ = np.linalg.lstsq(design, values, rcond=None)
     assert curve.means == pytest.approx(fitted[:-1])

@@ -33,8 +33,8 @@ def test_the_least_excluded_dose_is_that_of_simulated_audits(pilot):
     planned = least_excluded(pilot, 100, 1, error=0.05, power=0.9)
     rng = np.random.default_rng(5)
     least = []
-    for place in range(150):
-        target = expected(0, (2, 4, 8)[place % 3]) + rng.multivariate_normal(np.zeros(2), COVARIANCE)
+    for index in range(150):
+        target = expected(0, (2, 4, 8)[index % 3]) + rng.multivariate_normal(np.zeros(2), COVARIANCE)
         found = dose_curve(drawn(rng), COVARIANCE).read(target, wanted=1, alpha=0.05).cleared_dose
         least.append(np.inf if found is None else found)
     assert np.quantile(least, 0.9) == pytest.approx(planned, rel=0.2)

@@ -42,10 +42,7 @@ def everything(less, more):
 # ------------------------------------------------------------------------------------- small cases in full
 
 
-@pytest.mark.parametrize(
-    ("less", "more", "exact"),
-    [((0, 1), (1, 1), 4 / 16), ((0, 0, 1), (1, 0, 1), 233 / 729)],
-)
+@pytest.mark.parametrize(("less", "more", "exact"), [((0, 1), (1, 1), 4 / 16), ((0, 0, 1), (1, 0, 1), 233 / 729)])
 def test_the_specified_vectors(less, more, exact):
     """docs/methods/checks.md, TV3."""
     sides = [Hits(np.array(side), np.ones(len(side), np.int64)) for side in (less, more)]
@@ -75,9 +72,9 @@ def test_a_tie_is_a_tie_in_exact_arithmetic():
 
 
 def test_the_same_seed_gives_the_same_numbers():
-    one, two = (difference(hits(3, 10), hits(5, 12), seed=7, num_resamples=500) for _ in range(2))
-    assert one.distribution.tolist() == two.distribution.tolist()
-    assert difference(hits(3, 10), hits(5, 12), seed=8, num_resamples=500).p_value != one.p_value
+    item, two = (difference(hits(3, 10), hits(5, 12), seed=7, num_resamples=500) for _ in range(2))
+    assert item.distribution.tolist() == two.distribution.tolist()
+    assert difference(hits(3, 10), hits(5, 12), seed=8, num_resamples=500).p_value != item.p_value
 
 
 def test_what_cannot_be_compared_is_refused():
@@ -111,31 +108,36 @@ TABLE_VI = {
 SIZES = (400, 350, 300, 250, 200, 150, 100, 50)
 TABLE_XI = {  # non-members %, members %, p by size, upper bound by size
     "Claude-3-Haiku": (
-        40.54, 54.50,
+        40.54,
+        54.50,
         (0.00006, 0.00016, 0.0003, 0.00112, 0.00314, 0.00888, 0.02792, 0.09776),
         (-0.0825, -0.0771, -0.0733, -0.068, -0.06, -0.0466, -0.02, 0.02),
     ),
     "DeepSeek-V3": (
-        49.77, 61.85,
+        49.77,
+        61.85,
         (0.00026, 0.00074, 0.00172, 0.00392, 0.00828, 0.01954, 0.04798, 0.12998),
         (-0.0625, -0.06, -0.0533, -0.048, -0.04, -0.0266, -0.01, 0.04),
     ),
     "GPT-4o-mini": (
-        37.16, 46.21,
+        37.16,
+        46.21,
         (0.00502, 0.00774, 0.0135, 0.02088, 0.03554, 0.0622, 0.10874, 0.20576),
         (-0.035, -0.0286, -0.0233, -0.02, -0.01, 0, 0.02, 0.08),
     ),
     "LLaMA-3-70B": (
-        43.92, 58.06,
+        43.92,
+        58.06,
         (0.00006, 0.00012, 0.00024, 0.0009, 0.0029, 0.00796, 0.02668, 0.09344),
         (-0.0825, -0.08, -0.0733, -0.068, -0.06, -0.0467, -0.03, 0.02),
     ),
     "Gemini-1.5-Flash": (
-        44.37, 46.32,
+        44.37,
+        46.32,
         (0.30466, 0.31838, 0.33274, 0.35146, 0.37, 0.38984, 0.41948, 0.46362),
         (0.0375, 0.0429, 0.0467, 0.056, 0.065, 0.0733, 0.1, 0.14),
     ),
-}  # fmt: skip
+}
 
 
 def monte_carlo_error(p):
@@ -171,8 +173,7 @@ def test_table_13_is_reproduced_for_one_mask():
 
 
 @pytest.mark.parametrize(
-    ("less", "more", "printed"),
-    [(289 / 844, 394 / 936, (34.24, 42.09)), (415 / 1266, 547 / 1404, (32.78, 38.96))],
+    ("less", "more", "printed"), [(289 / 844, 394 / 936, (34.24, 42.09)), (415 / 1266, 547 / 1404, (32.78, 38.96))]
 )
 def test_table_13_counts_hits_of_all_masks(less, more, printed):
     assert [round(100 * less, 2), round(100 * more, 2)] == list(printed)

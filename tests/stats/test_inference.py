@@ -3,13 +3,7 @@ import pytest
 import torch
 from scipy import stats
 
-from nonmember.stats.inference import (
-    CURVE_SIZES,
-    combine_splits,
-    dataset_inference,
-    fit_logistic,
-    two_sample_t_less,
-)
+from nonmember.stats.inference import CURVE_SIZES, combine_splits, dataset_inference, fit_logistic, two_sample_t_less
 
 SUSPECT, VALIDATION = [-0.5, 0.1, -0.2, 0.0], [0.3, 0.2, -0.1, 0.4]
 SETTINGS = {
@@ -198,13 +192,13 @@ def test_compat_treats_and_scales_whole_sets_before_the_split(mode) -> None:
     labels, weights = np.repeat([0.0, 1.0], [50, 45]), []
     for split, (s, h) in enumerate(plain_splits(suspect, heldout, 5, 2, (50, 45))):
         train = np.concatenate([suspect[s[0]], heldout[h[0]]])
-        one, logits = torch_logits(train, labels, [suspect[s[1]], heldout[h[1]]], learning_rate=0.01, num_steps=100)
+        item, logits = torch_logits(train, labels, [suspect[s[1]], heldout[h[1]]], learning_rate=0.01, num_steps=100)
         expected = stats.ttest_ind(*logits, alternative="less")
         assert result.statistics[split] == pytest.approx(expected.statistic, abs=1e-8)
         assert result.p_values[split] == pytest.approx(expected.pvalue, abs=1e-8)
         curve = [stats.ttest_ind(logits[0][:n], logits[1][:n], alternative="less").pvalue for n in (2, 5, 10, 20)]
         assert result.curve_p_values[split] == pytest.approx(np.array(curve), abs=1e-8)
-        weights.append(one)
+        weights.append(item)
     assert result.weights == pytest.approx(np.mean(weights, axis=0), abs=1e-8)
     assert (result.num_suspect, result.num_heldout) == (120, 90)
     assert (result.num_suspect_fit, result.num_heldout_fit) == (50, 45)

@@ -137,9 +137,7 @@ def test_a_bad_guess_costs_passes_and_nothing_else(monkeypatch):
 def test_the_guess_is_good_enough_for_one_pass(monkeypatch):
     monkeypatch.setattr(module, "NUM_KEPT", 2**13)  # of 80,000 pairs
     passes = []
-    monkeypatch.setattr(
-        module, "squared_distances", lambda *given: passes.append(1) or squared_distances(*given)
-    )  # fmt: skip
+    monkeypatch.setattr(module, "squared_distances", lambda *given: passes.append(1) or squared_distances(*given))
     points_ND = points(401, 16)
     assert median_distance(points_ND, block_rows=64) == pytest.approx(np.median(pdist(points_ND)), abs=1e-12)
     assert len(passes) == 1

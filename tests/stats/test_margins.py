@@ -145,7 +145,7 @@ def test_an_extra_variance_by_hand():
 
 
 def test_more_content_more_confidence_and_fewer_controls_give_larger_margins():
-    bounds = [margin(ONE, "4x", content=0.9, confidence=one).bound for one in (None, 0.9, 0.95)]
+    bounds = [margin(ONE, "4x", content=0.9, confidence=item).bound for item in (None, 0.9, 0.95)]
     assert bounds == sorted(bounds)
     assert margin(ONE, "4x", content=0.99, confidence=0.95).bound > bounds[-1]
     assert (

@@ -40,10 +40,10 @@ def test_copies_of_a_document_add_nothing():
 def test_under_the_null_it_rejects_as_often_as_it_says_and_documents_alone_far_too_often():
     """Clusters of unequal size whose documents are alike: 600 worlds at 5%."""
     sizes = [np.random.default_rng(0).geometric(0.3, 40), np.random.default_rng(1).geometric(0.3, 30)]
-    clusters = [np.repeat(np.arange(len(one)), one).tolist() for one in sizes]
+    clusters = [np.repeat(np.arange(len(item)), item).tolist() for item in sizes]
     rng, by_cluster, alone = np.random.default_rng(5), 0, 0
     for _ in range(600):
-        groups = [rng.standard_t(4, len(one)).repeat(one) + rng.normal(size=one.sum()) for one in sizes]
+        groups = [rng.standard_t(4, len(item)).repeat(item) + rng.normal(size=item.sum()) for item in sizes]
         by_cluster += compared(*groups, *clusters).p_value < 0.05
         alone += compared(*groups).p_value < 0.05
     assert 15 <= by_cluster <= 48, by_cluster  # 30 expected; beyond these ends with a chance of .002
@@ -52,7 +52,7 @@ def test_under_the_null_it_rejects_as_often_as_it_says_and_documents_alone_far_t
 
 def test_the_error_is_that_of_leaving_each_cluster_out():
     clusters = [0] * 20 + [1] * 9 + [*range(2, 13)]
-    without = np.array([HIGH[np.array(clusters) != one].mean() for one in range(13)])
+    without = np.array([HIGH[np.array(clusters) != item].mean() for item in range(13)])
     error = math.sqrt(12 / 13 * ((without - HIGH.mean()) ** 2).sum())
     found = compared(HIGH, np.full(25, 0.2), clusters)
     assert found.t == pytest.approx((HIGH.mean() - 0.2) / error)

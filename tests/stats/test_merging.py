@@ -54,9 +54,9 @@ def as_even_as_can_be(tail):
     columns = np.tile(size / (np.arange(int(tail * size)) + 0.5), (3, 1)).T
     np.random.default_rng(1).permuted(columns, axis=0, out=columns)
     for _ in range(40):
-        for place in range(3):
-            others = np.delete(columns, place, axis=1).sum(axis=1)
-            columns[np.argsort(others), place] = np.sort(columns[:, place])[::-1]
+        for index in range(3):
+            others = np.delete(columns, index, axis=1).sum(axis=1)
+            columns[np.argsort(others), index] = np.sort(columns[:, index])[::-1]
     return 1 / columns
 
 

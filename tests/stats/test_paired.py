@@ -25,10 +25,7 @@ def test_is_the_textbook_formula_and_points_down() -> None:
     assert paired_t_less(x, x + 1 + 0.1 * y).p_value < 1e-12
 
 
-@pytest.mark.parametrize(
-    ("shift", "p_value"),
-    [(0.0, 1.0), (0.1, 1.0), (-0.1, 0.0)],
-)
+@pytest.mark.parametrize(("shift", "p_value"), [(0.0, 1.0), (0.1, 1.0), (-0.1, 0.0)])
 def test_equal_differences_are_decided_by_sign_with_a_warning(shift, p_value) -> None:
     y = np.array([0.1, 0.2, 0.3, 0.7, 1.1])  # y + shift - y differs from shift in the last bits
     test = paired_t_less(y + shift, y)

@@ -16,10 +16,11 @@ def found(share: float, dose: float, seed: int = 0):
     read = rng.random(N) < share
     gain = np.where(read, EXPECTED[dose], 0.0) + 0.4 * rng.standard_normal(N)
     return {
-        one.dose: one
-        for one in partial_use(gain, EXPECTED, np.full(N, 0.4), [str(i) for i in range(N)],
-                               num_resamples=300, alpha=0.05, rng=rng)
-    }  # fmt: skip
+        item.dose: item
+        for item in partial_use(
+            gain, EXPECTED, np.full(N, 0.4), [str(i) for i in range(N)], num_resamples=300, alpha=0.05, rng=rng
+        )
+    }
 
 
 @pytest.mark.parametrize(("share", "dose"), [(0.25, 4.0), (0.5, 4.0), (1.0, 1.0), (0.0, 4.0), (1.0, 4.0)])
@@ -41,8 +42,15 @@ def test_a_quarter_read_often_is_not_all_read_once():
 def test_controls_that_scarcely_scatter_leave_numbers():
     """A document then lies a hundred standard deviations from one of the two, whose likelihood is no float."""
     gain = np.r_[np.zeros(30), np.full(10, 1.5)]
-    (entry,) = partial_use(gain, {4.0: np.full(40, 1.5)}, np.full(40, 0.01), [str(i) for i in range(40)],
-                           num_resamples=200, alpha=0.05, rng=np.random.default_rng(0))  # fmt: skip
+    (entry,) = partial_use(
+        gain,
+        {4.0: np.full(40, 1.5)},
+        np.full(40, 0.01),
+        [str(i) for i in range(40)],
+        num_resamples=200,
+        alpha=0.05,
+        rng=np.random.default_rng(0),
+    )
     assert entry.share == 0.25
     assert 0.1 < entry.low < 0.25 < entry.high < 0.42
     assert np.isfinite(entry.log_likelihood)
@@ -53,15 +61,34 @@ def test_intervals_cover_and_shrink_with_clusters_held_together():
     read = np.repeat(rng.random(30) < 0.5, 10)
     gain = np.where(read, EXPECTED[4.0], 0.0) + 0.4 * rng.standard_normal(N)
     settings = {"num_resamples": 300, "alpha": 0.05}
-    alone = partial_use(gain, {4.0: EXPECTED[4.0]}, np.full(N, 0.4), [str(i) for i in range(N)],
-                        rng=np.random.default_rng(2), **settings)[0]  # fmt: skip
-    held = partial_use(gain, {4.0: EXPECTED[4.0]}, np.full(N, 0.4), [str(i // 10) for i in range(N)],
-                       rng=np.random.default_rng(2), **settings)[0]  # fmt: skip
+    alone = partial_use(
+        gain,
+        {4.0: EXPECTED[4.0]},
+        np.full(N, 0.4),
+        [str(i) for i in range(N)],
+        rng=np.random.default_rng(2),
+        **settings,
+    )[0]
+    held = partial_use(
+        gain,
+        {4.0: EXPECTED[4.0]},
+        np.full(N, 0.4),
+        [str(i // 10) for i in range(N)],
+        rng=np.random.default_rng(2),
+        **settings,
+    )[0]
     assert alone.share == held.share
     assert held.high - held.low > 1.5 * (alone.high - alone.low)
 
 
 def test_other_lengths_are_refused():
     with pytest.raises(ValueError, match="each document"):
-        partial_use(np.zeros(3), {1.0: np.zeros(2)}, np.ones(3), ["a", "b", "c"], num_resamples=100, alpha=0.05,
-                    rng=np.random.default_rng(0))  # fmt: skip
+        partial_use(
+            np.zeros(3),
+            {1.0: np.zeros(2)},
+            np.ones(3),
+            ["a", "b", "c"],
+            num_resamples=100,
+            alpha=0.05,
+            rng=np.random.default_rng(0),
+        )

@@ -112,20 +112,31 @@ def of_scores(rng, num_documents, num_seeds=2):
     for _ in range(6):
         target_N = 0.8 * reference_N + 0.6 * (0.7 * common_N + 0.71 * rng.normal(size=num_documents))
         distilled_SN = 0.6 * target_N + 0.8 * rng.normal(size=(num_seeds, num_documents))
-        measured.append(two_way(reference_N, target_N, distilled_SN, range(num_documents), metric="spearman",
-                                num_resamples=1, alpha=0.05, rng=rng))  # fmt: skip
-    deltas = [one.statistic for one in measured]
-    interaction = float(np.mean([one.jackknife.interaction() for one in measured]))
-    without_MG = np.array([one.jackknife.without_reference_G - one.jackknife.without_distilled_SG.mean(axis=0)
-                           for one in measured])  # fmt: skip
+        measured.append(
+            two_way(
+                reference_N,
+                target_N,
+                distilled_SN,
+                range(num_documents),
+                metric="spearman",
+                num_resamples=1,
+                alpha=0.05,
+                rng=rng,
+            )
+        )
+    deltas = [item.statistic for item in measured]
+    interaction = float(np.mean([item.jackknife.interaction() for item in measured]))
+    without_MG = np.array(
+        [item.jackknife.without_reference_G - item.jackknife.without_distilled_SG.mean(axis=0) for item in measured]
+    )
     return PilotAudit(
         controls={(1.0, 0.0): deltas[:3], (1.0, 4.0): deltas[3:]},
         num_documents=num_documents,
         num_seeds=num_seeds,
-        seed_variance=float(np.mean([one.deltas.var(ddof=1) for one in measured])),
+        seed_variance=float(np.mean([item.deltas.var(ddof=1) for item in measured])),
         seed_df=6 * (num_seeds - 1),
         interaction=interaction * num_seeds,
-        document_variance=float(np.mean([one.variance_documents for one in measured])),
+        document_variance=float(np.mean([item.variance_documents for item in measured])),
         shared=shared_part(without_MG, interaction),
     )
 

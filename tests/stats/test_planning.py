@@ -80,13 +80,13 @@ def test_error_and_power_where_the_target_differs_from_its_controls(rule):
     are an approximation."""
     pilot, size = changed(extra=Extra(0.02**2)), {"num_documents": 200, "num_seeds": 2, "num_controls": 4}
     rng = np.random.default_rng(1)
-    one = math.sqrt(pilot.variance(200, 2))
+    item = math.sqrt(pilot.variance(200, 2))
     cleared = np.zeros(2)
     num_worlds = 4000
     for _ in range(num_worlds):
-        controls = {dose: list(rng.normal(0.02, one, 4)) for dose in range(rule.num_doses)}
+        controls = {dose: list(rng.normal(0.02, item, 4)) for dose in range(rule.num_doses)}
         bound = margin(controls, 0, content=rule.content, confidence=rule.confidence, extra=pilot.extra).bound
-        cleared += np.array([0.02, 0.08]) + rng.normal(0, math.hypot(one, 0.02)) > bound
+        cleared += np.array([0.02, 0.08]) + rng.normal(0, math.hypot(item, 0.02)) > bound
     expected = error_and_power(pilot, rule, **size)
     assert cleared / num_worlds == pytest.approx(expected, abs=0.06)
     if rule.confidence is None:  # else a known part can save more degrees of freedom than it costs
@@ -139,8 +139,8 @@ def test_no_design_within_the_limits_is_cheaper():
 def test_dearer_designs_are_told_only_for_fewer_documents():
     designs = planned().designs
     assert len(designs) > 2
-    assert [one.cost for one in designs] == sorted(one.cost for one in designs)
-    assert [one.num_documents for one in designs] == sorted({one.num_documents for one in designs}, reverse=True)
+    assert [item.cost for item in designs] == sorted(item.cost for item in designs)
+    assert [item.num_documents for item in designs] == sorted({item.num_documents for item in designs}, reverse=True)
 
 
 def test_impossible_where_models_differ_more_than_the_gap():

@@ -43,7 +43,7 @@ def p_of_all_orders(first: list[float], second: list[float]) -> float:
         np.mean([values[place] for place in chosen]) - np.mean([v for i, v in enumerate(values) if i not in chosen])
         for chosen in itertools.combinations(range(len(values)), number)
     ]
-    return float(np.mean([one >= means[0] - 1e-12 for one in means]))
+    return float(np.mean([item >= means[0] - 1e-12 for item in means]))
 
 
 def test_shares_are_compared_over_all_orders_of_units():

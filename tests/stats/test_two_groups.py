@@ -43,8 +43,8 @@ def test_both_figures_of_a_resample_are_scikit_learns():
     """Ten resamples, drawn as the comparison draws them."""
     rng = np.random.default_rng(3)
     counts = [np.empty((group.size, 200)) for group in (HIGH, LOW)]
-    for one in counts:
-        draw_counts(rng, out=one)
+    for item in counts:
+        draw_counts(rng, out=item)
     areas, accuracies, means = [], [], []
     for draw in range(10):
         first, second = (np.repeat(g, c[:, draw].astype(int)) for g, c in zip((HIGH, LOW), counts, strict=True))

@@ -304,8 +304,8 @@ def test_wandb_itself_offline(outputs, call, monkeypatch):
     provenance = config["provenance"]
     assert (provenance["keys"]["target"], provenance["versions"]) == (MODEL, result().provenance.versions)
     assert summary_in(done)["warnings"] == "\n".join(result().verdict.warnings)
-    (artifact,) = (one for one in done["artifact"] if one["type"] == "audit")
-    kept = {one["path"]: Path(one["local_path"]).read_bytes() for one in artifact["manifest"]["contents"]}
+    (artifact,) = (item for item in done["artifact"] if item["type"] == "audit")
+    kept = {item["path"]: Path(item["local_path"]).read_bytes() for item in artifact["manifest"]["contents"]}
     folder = outputs / "audits/demo/seed=1"
     assert kept == {file: (folder / file).read_bytes() for file in (RESULT, "scores.parquet")}
     assert summary_in(failed).items() >= {"error": "No such model.", "status": "failed"}.items()

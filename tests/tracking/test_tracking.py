@@ -22,15 +22,7 @@ from nonmember.models import Pretrained
 from nonmember.records.curves import read_curves
 from nonmember.scores import MinKPlusPlus
 from nonmember.tracking.curves import KeptCurves
-from nonmember.tracking.trackers import (
-    CsvLogging,
-    NoLogging,
-    RunInfo,
-    Tracker,
-    WandbLogging,
-    noted_run_id,
-    run_id_of,
-)
+from nonmember.tracking.trackers import CsvLogging, NoLogging, RunInfo, Tracker, WandbLogging, noted_run_id, run_id_of
 from nonmember.training import Trained
 from wandb_helpers import config_in, inspect, summary_in, wandb_without_home
 
@@ -70,11 +62,7 @@ def audit_with_marked_texts(logging, folder: Path) -> None:
     shop = tiny.builder(folder / "store")
     with logging.start(info(folder / "run")) as tracker:
         shop.tracker = tracker
-        run_audit(
-            Audit(tiny.scratch(1), tiny.scratch(2), suspect, method, 1, "texts"),
-            shop,
-            folder / "run",
-        )
+        run_audit(Audit(tiny.scratch(1), tiny.scratch(2), suspect, method, 1, "texts"), shop, folder / "run")
 
 
 def files_with(folder: Path, word: str) -> list[Path]:
@@ -125,14 +113,9 @@ def test_curves_are_named_by_role(tmp_path, role, prefix):
 def test_csv_of_an_audit_has_its_curves_and_its_end_and_no_text(tmp_path):
     audit_with_marked_texts(CsvLogging(), tmp_path)
     names = [name for name, _, _ in rows(tmp_path / "run")]
-    assert {
-        "train/loss",
-        "train/ce",
-        "train/kl",
-        "test/p_value",
-        "rho/reference_target",
-        "health/kl_after",
-    } <= set(names)
+    assert {"train/loss", "train/ce", "train/kl", "test/p_value", "rho/reference_target", "health/kl_after"} <= set(
+        names
+    )
     assert names[-1] == "status"
     assert not files_with(tmp_path / "run", MARKER)
 
@@ -175,12 +158,7 @@ def test_wandb_offline_leaves_ended_runs_without_a_home_and_without_text(tmp_pat
         "verdict",
         "num_documents",
     } <= summary.keys()
-    assert {
-        "rho/reference_target",
-        "rho/distilled_target",
-        "health/ce_before",
-        "health/kl_after",
-    } <= summary.keys()
+    assert {"rho/reference_target", "rho/distilled_target", "health/ce_before", "health/kl_after"} <= summary.keys()
     points = [record["item"] for record in records["history"]]
     assert [point["train/step"] for point in points if "train/loss" in point] == list(range(4))
     axes = {record["glob_name"]: record["step_metric"] for record in records["metric"] if "glob_name" in record}
@@ -261,9 +239,9 @@ def test_every_cell_has_one_run_that_tells_where_its_numbers_come_from(tmp_path,
         points = [record["item"] for record in records["history"]]
         assert [point["train_target/loss"] for point in points if "train_target/loss" in point] == losses
         assert any("train/kl" in point for point in points)
-        (artifact,) = (one for one in records["artifact"] if one["type"] == "audit")
+        (artifact,) = (item for item in records["artifact"] if item["type"] == "audit")
         assert artifact["name"] == f"audit-{result.provenance.keys['audit']}"
-        kept = {one["path"]: Path(one["local_path"]).read_bytes() for one in artifact["manifest"]["contents"]}
+        kept = {item["path"]: Path(item["local_path"]).read_bytes() for item in artifact["manifest"]["contents"]}
         assert json.loads(kept["result.json"])["provenance"]["commit"] == told["commit"]
         assert kept == {file: (tmp_path / name / file).read_bytes() for file in ("result.json", "scores.parquet")}
 
@@ -313,7 +291,7 @@ def test_wandb_sends_texts_where_asked_for(tmp_path, no_home):
     logging = WandbLogging("a-project", "offline", str(tmp_path), log_text=True)
     with logging.start(info(tmp_path)) as tracker:
         assert tracker.log_text
-    assert not any(one.start(info(tmp_path / "run")).log_text for one in (CsvLogging(), NoLogging()))
+    assert not any(item.start(info(tmp_path / "run")).log_text for item in (CsvLogging(), NoLogging()))
 
 
 @pytest.mark.parametrize("key", [True, False])

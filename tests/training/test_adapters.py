@@ -38,11 +38,19 @@ LORA = Lora(rank=4, alpha=8, dropout=0.3, target_modules=None)
 ADAPTERS = {
     "lora": LORA,
     "adalora": AdaLora(
-        initial_rank=6, rank=3, alpha=8, dropout=0.3, before=0.1, after=0.3, interval=1, beta=0.85, orthogonality=0.5,
+        initial_rank=6,
+        rank=3,
+        alpha=8,
+        dropout=0.3,
+        before=0.1,
+        after=0.3,
+        interval=1,
+        beta=0.85,
+        orthogonality=0.5,
         target_modules=None,
     ),
     "ia3": Ia3(target_modules=None, feedforward_modules=None),
-}  # fmt: skip
+}
 each_adapter = pytest.mark.parametrize("kind", ADAPTERS)
 # What they share is LoRA's, which AdaLoRA is too.
 mostly_adalora = pytest.mark.parametrize("kind", [name if name == "adalora" else slow(name) for name in ADAPTERS])
@@ -63,9 +71,15 @@ def tuned(recipe, folder, *further, base=None, documents=DOCUMENTS, **changes):
 
     changes = {"micro_batch_size": 2, "make_trainer": make_trainer_with_further} | changes
     model, facts = tune(
-        base, documents, recipe, seed=7, folder=folder, compute=tiny.compute(**changes), loggers=[],
+        base,
+        documents,
+        recipe,
+        seed=7,
+        folder=folder,
+        compute=tiny.compute(**changes),
+        loggers=[],
         description="tuning",
-    )  # fmt: skip
+    )
     return model, facts, base
 
 
@@ -128,7 +142,7 @@ def test_the_weights_are_in_memory_once(whole):
     theirs = {parameter.data_ptr(): parameter for parameter in model.parameters()}
     assert own <= set(theirs)
     assert sum(parameter.numel() for place, parameter in theirs.items() if place not in own) == 2 * 4 * (16 + 48)
-    assert {id(one) for one in share_weights(base).parameters()} == {id(one) for one in base.parameters()}
+    assert {id(item) for item in share_weights(base).parameters()} == {id(item) for item in base.parameters()}
 
 
 def test_it_is_the_plain_loop(tmp_path):
@@ -156,31 +170,29 @@ def test_it_is_the_plain_loop(tmp_path):
 @pytest.mark.parametrize("kind", [slow("lora"), "adalora"])  # what IA3 loses is what LoRA loses
 def test_however_a_step_is_divided(tmp_path, kind):
     adapter = replace(ADAPTERS[kind], dropout=0.0)
-    one, other = (
+    item, other = (
         tuned(tuning(adapter, epsilon=1e-3), tmp_path / str(size), micro_batch_size=size)[0] for size in (2, 5)
     )
-    tiny.assert_equal_weights(adapter_of(one), adapter_of(other), atol=1e-4)
+    tiny.assert_equal_weights(adapter_of(item), adapter_of(other), atol=1e-4)
 
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:`gradient_checkpointing_enable` is deprecated")
 def test_gradient_checkpointing_changes_nothing(tmp_path):
     recipe = tuning(replace(LORA, dropout=0.0))
-    one, other = (
-        tuned(recipe, tmp_path / str(value), gradient_checkpointing=value)[0] for value in (False, True)
-    )  # fmt: skip
-    tiny.assert_equal_weights(adapter_of(one), adapter_of(other), atol=1e-5)
+    item, other = (tuned(recipe, tmp_path / str(value), gradient_checkpointing=value)[0] for value in (False, True))
+    tiny.assert_equal_weights(adapter_of(item), adapter_of(other), atol=1e-5)
 
 
 @pytest.mark.parametrize("whole", ["lora"], indirect=True)
 def test_first_weights_and_dropout_come_from_the_seed_alone(whole, tmp_path):
-    recipe, one, *_ = whole
+    recipe, item, *_ = whole
     base = tiny.model(1, VOCAB)
     disturb_generators()
     before = torch.get_rng_state()
     add_adapter(base, LORA, seed=1, num_steps=1)
     assert torch.equal(before, torch.get_rng_state())
-    tiny.assert_equal_weights(adapter_of(one), adapter_of(tuned(recipe, tmp_path)[0]))
+    tiny.assert_equal_weights(adapter_of(item), adapter_of(tuned(recipe, tmp_path)[0]))
 
 
 @mostly_adalora
@@ -197,9 +209,15 @@ def test_beside_a_bfloat16_model_an_adapter_is_float32(tmp_path, kind):
 def test_plain_gradient_descent(tmp_path):
     """One step of KDS's optimizer: minus the rate times the gradient, here through B, which is 0 at first."""
     recipe = tuning(
-        replace(LORA, dropout=0.0), optimizer="sgd", schedule="constant", warmup=0, epochs=1, gradient_clip=None,
-        learning_rate=0.5, batch_size=18,
-    )  # fmt: skip
+        replace(LORA, dropout=0.0),
+        optimizer="sgd",
+        schedule="constant",
+        warmup=0,
+        epochs=1,
+        gradient_clip=None,
+        learning_rate=0.5,
+        batch_size=18,
+    )
     model, _, base = tuned(recipe, tmp_path)
     expected = add_adapter(base, recipe.adapter, seed=7, num_steps=1).train()
     total = sum(
@@ -418,8 +436,8 @@ def test_what_changes_an_adapter_changes_its_key(tmp_path):
     ]
     keys = {canonical_json(Trained(tiny.scratch(1), recipe, tiny.SUSPECT, seed=1).key(shop)) for recipe in recipes}
     assert len(keys) == len(recipes)
-    one, other = (replace(LORA, target_modules=names) for names in (["a", "b"], ["b", "a"]))
-    assert one == other
+    item, other = (replace(LORA, target_modules=names) for names in (["a", "b"], ["b", "a"]))
+    assert item == other
 
 
 # In the workshop --------------------------------------------------------------------------------------------
@@ -505,8 +523,8 @@ def test_an_interrupted_tuning_goes_on(stocked, tmp_path):
     with pytest.raises(RuntimeError, match="interrupted"):
         shop(tmp_path / "one", StopAfter(8, kill=False)).entry(other)
     disturb_generators()
-    one, whole = shop(tmp_path / "one"), shop(tmp_path / "whole")
-    entries = [made.entry(other) for made in (one, whole)]
+    item, whole = shop(tmp_path / "one"), shop(tmp_path / "whole")
+    entries = [made.entry(other) for made in (item, whole)]
     assert [path.name for path in entries[0].path.glob(".*")] == []
     first, second = ((entry.path / "adapter_model.safetensors").read_bytes() for entry in entries)
     assert first == second

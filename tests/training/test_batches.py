@@ -13,7 +13,7 @@ END = 99
 
 @pytest.mark.parametrize("length", [1, 4, 7, 1000])
 def test_packing_keeps_every_document_whole_and_drops_only_a_short_last_piece(length):
-    documents = [[place * 10 + offset for offset in range(1 + place % 4)] for place in range(9)]
+    documents = [[index * 10 + offset for offset in range(1 + index % 4)] for index in range(9)]
     sequences = packed_sequences(documents, length=length, end_of_text=END, seed=0)
     stream = [token for sequence in sequences for token in sequence]
     num_tokens = sum(len(document) + 1 for document in documents)
@@ -32,7 +32,7 @@ def test_packing_keeps_every_document_whole_and_drops_only_a_short_last_piece(le
 
 
 def test_packing_is_drawn_from_the_seed():
-    documents = [[place] for place in range(30)]
+    documents = [[index] for index in range(30)]
 
     def packed(seed):
         return packed_sequences(documents, length=10, end_of_text=END, seed=seed)
@@ -52,10 +52,10 @@ def test_a_plan_goes_through_everything_once_an_epoch(number, batch_size, epochs
 
 
 def test_a_plan_is_drawn_from_the_seed_and_differs_between_epochs():
-    one, two = plan_steps(20, batch_size=20, epochs=2, seed=5)
-    assert one != two
-    assert plan_steps(20, batch_size=20, epochs=2, seed=5) == [one, two]
-    assert plan_steps(20, batch_size=20, epochs=1, seed=6) != [one]
+    item, two = plan_steps(20, batch_size=20, epochs=2, seed=5)
+    assert item != two
+    assert plan_steps(20, batch_size=20, epochs=2, seed=5) == [item, two]
+    assert plan_steps(20, batch_size=20, epochs=1, seed=6) != [item]
 
 
 @pytest.mark.parametrize(("number", "num_steps", "last"), [(500, 32, 4), (496, 31, 16), (347, 22, 11), (360, 23, 8)])
@@ -81,7 +81,7 @@ def rows_of(batch) -> list[list[int]]:
 @pytest.mark.parametrize("world_size", [1, 2, 3])
 def test_micro_batches_of_all_processes_make_up_the_steps(micro_batch_size, world_size):
     loaders = [loader(micro_batch_size, rank, world_size) for rank in range(world_size)]
-    assert len({len(one) for one in loaders}) == 1
+    assert len({len(item) for item in loaders}) == 1
     accumulate = loaders[0].accumulate
     micro_batches = list(zip(*loaders, strict=True))  # all processes give the same number
     assert len(micro_batches) == len(loaders[0])

@@ -100,8 +100,8 @@ def test_chunks_change_neither_values_nor_gradients_and_keep_the_budget(kind, ro
     assert set(rows_of_whole) == {ROWS}
     chunked, rows_of_chunks = evaluate(BYTES_PER_ROW * rows_at_a_time + 7)
     assert max(rows_of_chunks) == rows_at_a_time
-    for one, other in zip(whole, chunked, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-6, atol=1e-6)
+    for item, other in zip(whole, chunked, strict=True):
+        torch.testing.assert_close(item, other, rtol=1e-6, atol=1e-6)
 
 
 def test_the_teachers_head_gets_no_gradient():

@@ -133,18 +133,10 @@ def uninterrupted(request, tmp_path_factory):
     return recipe, weights, facts, num_batches
 
 
-@pytest.mark.parametrize(
-    "place",
-    ["after a step", "within a step", slow("last but one"), slow("last")],
-)
+@pytest.mark.parametrize("place", ["after a step", "within a step", slow("last but one"), slow("last")])
 def test_to_the_last_bit(uninterrupted, tmp_path, place):
     recipe, weights, facts, num_batches = uninterrupted
-    stop_after = {
-        "after a step": 3,
-        "within a step": 11,
-        "last but one": num_batches - 1,
-        "last": num_batches,
-    }[place]
+    stop_after = {"after a step": 3, "within a step": 11, "last but one": num_batches - 1, "last": num_batches}[place]
     interrupted(recipe, tmp_path, stop_after)
     assert {path.name[:10] for path in tmp_path.iterdir()} == {".resume-3-"}
     if place == "last":
@@ -263,10 +255,7 @@ def test_the_teacher_is_neither_in_the_checkpoint_nor_changed(tmp_path):
     assert num_optimized == len(list(student.parameters()))
 
 
-@pytest.mark.parametrize(
-    ("place", "number", "step"),
-    [(11, 2, 3), slow(5, 15, 1), slow(3, 2, 1), slow(6, 15, 2)],
-)
+@pytest.mark.parametrize(("place", "number", "step"), [(11, 2, 3), slow(5, 15, 1), slow(3, 2, 1), slow(6, 15, 2)])
 def test_a_signal_leaves_the_point_of_the_last_step(uninterrupted, tmp_path, place, number, step):
     """Also within a step, after some of its micro-batches, with dropout; and twice."""
     recipe, weights, facts, _ = uninterrupted
@@ -277,7 +266,9 @@ def test_a_signal_leaves_the_point_of_the_last_step(uninterrupted, tmp_path, pla
             end
         )
         assert (
-            torch.load(max(points(tmp_path), key=lambda one: one.stat().st_mtime_ns), weights_only=True)["global_step"]
+            torch.load(max(points(tmp_path), key=lambda item: item.stat().st_mtime_ns), weights_only=True)[
+                "global_step"
+            ]
             == reached
         )
         disturb_generators()
@@ -335,9 +326,12 @@ def test_points_are_rarer_where_writing_one_takes_long(monkeypatch, tmp_path):
         now[0] += 60.0
 
     trainer = SimpleNamespace(
-        is_global_zero=True, world_size=1, global_step=1, save_checkpoint=save_checkpoint,
+        is_global_zero=True,
+        world_size=1,
+        global_step=1,
+        save_checkpoint=save_checkpoint,
         fit_loop=SimpleNamespace(_should_accumulate=lambda: False),
-    )  # fmt: skip
+    )
     while now[0] < 3000:
         now[0] += 5.0
         point.on_train_batch_end(trainer)

@@ -26,7 +26,7 @@ from nonmember.training.recipes import Pretraining
 from nonmember.training.streaming import StreamLoader
 
 LENGTH, BUFFER, BATCH, SEED = 24, 7, 5, 3
-TEXTS = [f"{place} {text}" for place, text in enumerate(tiny.random_texts(60, seed=5, words=30))]
+TEXTS = [f"{index} {text}" for index, text in enumerate(tiny.random_texts(60, seed=5, words=30))]
 PLANTED = tiny.texts(*(f"planted {text}" for text in tiny.random_texts(9, seed=6)), name="planted")
 AS_IS = Cleaning("as_is", None, None, "cut", "keep", None, 64)
 BASE = tiny.scratch(1, hidden_dropout=0.2, attention_dropout=0.2)
@@ -54,9 +54,16 @@ def loader(folder: Path, *, epochs: int = 1, micro_batch_size: int = 2, num_work
     assert stream.chunks._stream.num_chunks > 20
     assert len(stream.chunks._stream.parts[0][0].shards) > 2
     return loaded.tokenizer, StreamLoader(
-        stream, length=LENGTH, buffer=BUFFER, batch_size=BATCH, epochs=epochs, seed=SEED,
-        micro_batch_size=micro_batch_size, padding_id=0, num_workers=num_workers,
-    ).share(*rank)  # fmt: skip
+        stream,
+        length=LENGTH,
+        buffer=BUFFER,
+        batch_size=BATCH,
+        epochs=epochs,
+        seed=SEED,
+        micro_batch_size=micro_batch_size,
+        padding_id=0,
+        num_workers=num_workers,
+    ).share(*rank)
 
 
 def rows(batches) -> list[tuple[int, ...]]:
@@ -73,7 +80,7 @@ def reference(folder: Path, epoch: int) -> list[tuple[int, ...]]:
     tokenizer, stream = BASE.load_tokenizer(builder), builder.get(corpus(folder / "files"))
     tokens: list[int] = []
     for chunk in np.random.default_rng([SEED, 2, epoch]).permutation(stream.num_chunks):
-        for ids in encode_beginnings(tokenizer, [one.text for one in stream.chunk(chunk)], None):
+        for ids in encode_beginnings(tokenizer, [item.text for item in stream.chunk(chunk)], None):
             tokens += [*ids, tokenizer.eos_token_id]
     cut = [tuple(tokens[start : start + LENGTH]) for start in range(0, len(tokens) - LENGTH + 1, LENGTH)]
     shuffled = []
@@ -84,20 +91,20 @@ def reference(folder: Path, epoch: int) -> list[tuple[int, ...]]:
 
 
 def test_packing_and_shuffling_are_the_reference_in_every_epoch(tmp_path):
-    _, one = loader(tmp_path, epochs=2)
+    _, item = loader(tmp_path, epochs=2)
     expected = [*reference(tmp_path, 0), *reference(tmp_path, 1)]
-    assert rows(one) == expected
-    assert len(one) == len(list(one))
-    assert one.num_steps == -(-len(expected) // BATCH)
-    assert one.reached()[-1] == len(expected) * LENGTH
-    assert sum(int(batch["step_tokens"]) for batch in one if batch["step_tokens"] == BATCH * (LENGTH - 1)) > 0
+    assert rows(item) == expected
+    assert len(item) == len(list(item))
+    assert item.num_steps == -(-len(expected) // BATCH)
+    assert item.reached()[-1] == len(expected) * LENGTH
+    assert sum(int(batch["step_tokens"]) for batch in item if batch["step_tokens"] == BATCH * (LENGTH - 1)) > 0
 
 
 def test_every_document_is_read_as_often_as_it_is_said_to_be(tmp_path):
     """Without shuffling within buffers the sequences are the text again, but for what is dropped at its end."""
-    tokenizer, one = loader(tmp_path)
-    one._buffer = 1
-    tokens = [token for row in rows(one) for token in row]
+    tokenizer, item = loader(tmp_path)
+    item._buffer = 1
+    tokens = [token for row in rows(item) for token in row]
     found = Counter(tokenizer.decode(tokens).split(tokenizer.eos_token)[:-1])
     expected = Counter(TEXTS) + Counter({document.text: 2 for document in PLANTED.documents})
     assert not found - expected
@@ -119,12 +126,12 @@ def test_processes_share_the_rows_of_every_step(tmp_path, world_size):
 
 
 def test_going_on_from_any_micro_batch_in_the_middle_of_a_shard(tmp_path):
-    _, one = loader(tmp_path, epochs=2)
-    batches = list(one)
+    _, item = loader(tmp_path, epochs=2)
+    batches = list(item)
     for position in (0, 1, 2, 3, BUFFER, 11, len(batches) // 2 - 1, len(batches) // 2, len(batches) - 1):
-        one._num_workers = position == 11  # a place is the same with workers and without
-        one.load_state_dict({"position": position})
-        assert rows(one) == rows(batches[position:])
+        item._num_workers = position == 11  # a place is the same with workers and without
+        item.load_state_dict({"position": position})
+        assert rows(item) == rows(batches[position:])
 
 
 # ------------------------------------------------------------------------------------------ the trained model

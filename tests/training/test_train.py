@@ -22,14 +22,7 @@ VOCAB, END, SEED = 60, 0, 7
 DOCUMENTS = tiny.sequences_of_ids(18, seed=3, vocab_size=VOCAB)
 ALL = (slice(VOCAB), slice(VOCAB))
 # A large epsilon: where a gradient is nearly 0, Adam's step would otherwise be the sign of a rounding error.
-RECIPE = {
-    "epsilon": 1e-3,
-    "weight_decay": 0.1,
-    "batch_size": 4,
-    "epochs": 2,
-    "gradient_clip": 0.5,
-    "warmup": 0.3,
-}
+RECIPE = {"epsilon": 1e-3, "weight_decay": 0.1, "batch_size": 4, "epochs": 2, "gradient_clip": 0.5, "warmup": 0.3}
 
 
 def trained(recipe, folder, *, documents=DOCUMENTS, teacher=None, base=None, loggers=(), **compute):
@@ -84,10 +77,7 @@ def by_hand(student, sequences, recipe: Optimization, *, lambda_=0.0, tau=1.0, t
 
 
 # 18 documents twice in batches of 4: nine whole steps. 19 documents: nine whole ones and one of two.
-@pytest.mark.parametrize(
-    ("number", "micro_batch_size"),
-    [slow(18, 1), slow(18, 4), (19, 3), (19, 64)],
-)
+@pytest.mark.parametrize(("number", "micro_batch_size"), [slow(18, 1), slow(18, 4), (19, 3), (19, 64)])
 def test_distillation_is_the_plain_loop_however_divided(tmp_path, monkeypatch, number, micro_batch_size):
     documents = tiny.sequences_of_ids(number, seed=3, vocab_size=VOCAB)
     recipe = tiny.distillation(lambda_=0.6, tau=2.0, **RECIPE)
@@ -95,11 +85,7 @@ def test_distillation_is_the_plain_loop_however_divided(tmp_path, monkeypatch, n
     if micro_batch_size == 3:
         monkeypatch.setattr(run, "MIB", 64)  # four rows of logits at a time
     student, facts = trained(
-        recipe,
-        tmp_path,
-        documents=documents,
-        teacher=Teacher(teacher, ALL),
-        micro_batch_size=micro_batch_size,
+        recipe, tmp_path, documents=documents, teacher=Teacher(teacher, ALL), micro_batch_size=micro_batch_size
     )
     expected = tiny.model(1, VOCAB)
     num_steps = by_hand(expected, documents, recipe.optimization, lambda_=0.6, tau=2.0, teacher=teacher)
@@ -107,8 +93,8 @@ def test_distillation_is_the_plain_loop_however_divided(tmp_path, monkeypatch, n
     assert facts["num_steps"] == num_steps
     assert facts["num_tokens"] == 2 * sum(len(ids) - 1 for ids in documents)
     moved = max(
-        (one - other).abs().max().item()
-        for one, other in zip(student.parameters(), tiny.model(1, VOCAB).parameters(), strict=True)
+        (item - other).abs().max().item()
+        for item, other in zip(student.parameters(), tiny.model(1, VOCAB).parameters(), strict=True)
     )
     assert moved > 1e-3  # else equal weights say nothing
 
@@ -140,8 +126,14 @@ def test_pretraining_is_the_plain_loop_however_divided(tmp_path, micro_batch_siz
 def test_curves_are_of_whole_steps_however_divided(tmp_path, divided):
     def curves(folder, **compute):
         log = CsvLogging().start(RunInfo("a", "b", "c", [], {}, folder))
-        trained(tiny.distillation(**RECIPE), folder, teacher=Teacher(tiny.model(2, VOCAB), ALL),
-                loggers=[CurveLogger(log, "train")], measure_health=False, **compute)  # fmt: skip
+        trained(
+            tiny.distillation(**RECIPE),
+            folder,
+            teacher=Teacher(tiny.model(2, VOCAB), ALL),
+            loggers=[CurveLogger(log, "train")],
+            measure_health=False,
+            **compute,
+        )
         return pandas.read_csv(folder / "metrics.csv").set_index(["name", "step"])["value"].sort_index()
 
     whole, parts = curves(tmp_path / "whole", micro_batch_size=64), curves(tmp_path / "parts", **divided)
@@ -159,11 +151,11 @@ def test_without_clipping(tmp_path):
 
 def test_lambda_0_is_cross_entropy_alone_whoever_teaches(tmp_path):
     recipe = tiny.distillation(lambda_=0.0, **RECIPE)
-    one, other = (trained(recipe, tmp_path, teacher=Teacher(tiny.model(seed, VOCAB), ALL))[0] for seed in (2, 3))
-    tiny.assert_equal_weights(tiny.weights(one), tiny.weights(other))
+    item, other = (trained(recipe, tmp_path, teacher=Teacher(tiny.model(seed, VOCAB), ALL))[0] for seed in (2, 3))
+    tiny.assert_equal_weights(tiny.weights(item), tiny.weights(other))
     expected = tiny.model(1, VOCAB)
     by_hand(expected, DOCUMENTS, recipe.optimization)
-    tiny.assert_equal_weights(tiny.weights(one), tiny.weights(expected), atol=1e-6)
+    tiny.assert_equal_weights(tiny.weights(item), tiny.weights(expected), atol=1e-6)
 
 
 def test_padded_vocabularies_are_cut_to_the_shared_ids(tmp_path):

@@ -54,7 +54,7 @@ class Option:
         read and where the least was read that is denied; of membership, at four readings and at none. None where it was
         not measured."""
         found = [_difference(cells, says, self.contestant.excludes) for says, cells in self.measured.items()]
-        there = [one for one in found if one is not None]
+        there = [item for item in found if item is not None]
         return max(there) if there else None
 
     @property
@@ -90,13 +90,13 @@ def advise(
     past: method -> what audits by it took before.   given: key of the config, such as target.path -> the word of the
     commands that gives it, in place of the one to fill in.
     """
-    options = [_with_given(_option(one, situation), given or {}) for one in CONTESTANTS]
-    possible = [one for one in options if not one.missing]
+    options = [_with_given(_option(item, situation), given or {}) for item in CONTESTANTS]
+    possible = [item for item in options if not item.missing]
     return Advice(
         situation,
-        concluding=tuple(sorted((one for one in possible if one.concludes), key=_rank)),
-        beside=tuple(one for one in possible if not one.concludes),
-        impossible=tuple(one for one in options if one.missing and one.concludes),
+        concluding=tuple(sorted((item for item in possible if item.concludes), key=_rank)),
+        beside=tuple(item for item in possible if not item.concludes),
+        impossible=tuple(item for item in options if item.missing and item.concludes),
         next_things=tuple(_next_things(situation, possible)),
         past=dict(past or {}),
     )
@@ -112,8 +112,8 @@ def _option(contestant: Contestant, situation: Situation) -> Option:
     says = contestant.may_say(situation)
     kinds: tuple[Says, ...] = says or ("ranking",)
     name = _measured_as(contestant, situation)
-    cells = {one: measured(name, contestant.setting, one, situation.documents) for one in kinds}
-    found = {one: by_dose for one, by_dose in cells.items() if by_dose}
+    cells = {item: measured(name, contestant.setting, item, situation.documents) for item in kinds}
+    found = {item: by_dose for item, by_dose in cells.items() if by_dose}
     cost, command = contestant.cost(situation), _command(contestant, situation)
     return Option(contestant, says, cost, command, found, tuple(missing))
 
@@ -180,27 +180,27 @@ def _rank(option: Option) -> tuple[Any, ...]:
 
 def _next_things(situation: Situation, possible: list[Option]) -> list[tuple[str, Option]]:
     """What one further thing would allow: the best new method for each, those first that conclude most."""
-    now = max((one.value or 0.0 for one in possible if one.concludes), default=0.0)
-    has_verdict = any(one.concludes for one in possible)
+    now = max((item.value or 0.0 for item in possible if item.concludes), default=0.0)
+    has_verdict = any(item.concludes for item in possible)
     found: list[tuple[str, Option]] = []
     for what, changed in _changes(situation):
-        known = {(one.contestant.title, one.says) for one in (*possible, *(option for _, option in found))}
+        known = {(item.contestant.title, item.says) for item in (*possible, *(option for _, option in found))}
         new = [
-            one
-            for one in (_option(contestant, changed) for contestant in CONTESTANTS)
-            if one.concludes and not one.missing and (one.contestant.title, one.says) not in known
+            item
+            for item in (_option(contestant, changed) for contestant in CONTESTANTS)
+            if item.concludes and not item.missing and (item.contestant.title, item.says) not in known
         ]
         better = [
-            one for one in new if not has_verdict or (one.value or 0.0) > now + WORTH or _says_more(one, possible)
+            item for item in new if not has_verdict or (item.value or 0.0) > now + WORTH or _says_more(item, possible)
         ]
         if better:
             found.append((what, min(better, key=_rank)))
-    return sorted(found, key=lambda one: _rank(one[1])[:3])
+    return sorted(found, key=lambda item: _rank(item[1])[:3])
 
 
 def _says_more(option: Option, possible: list[Option]) -> bool:
     """Whether it may say something that nothing at hand may."""
-    said = {claim for one in possible for claim in one.says}
+    said = {claim for item in possible for claim in item.says}
     return not said.issuperset(option.says)
 
 
@@ -213,7 +213,7 @@ def _changes(situation: Situation) -> list[tuple[str, Situation]]:
     kinds: tuple[Heldout, ...] = get_args(Heldout)
     if situation.heldout != kinds[1]:
         changes.append(("unread text of the same draw", replace(situation, heldout=kinds[1])))
-    needs = {need.name: need for one in CONTESTANTS for need in (*one.needs, RELATED) if not need.values}
+    needs = {need.name: need for item in CONTESTANTS for need in (*item.needs, RELATED) if not need.values}
     for name, need in needs.items():
         if not getattr(situation, name):
             further: dict[str, Any] = {name: True}
@@ -238,9 +238,9 @@ def _lines(advice: Advice) -> Iterator[str]:
     yield ""
     if advice.concluding:
         yield "Methods that can reach a verdict, best first (power minus false verdicts; readings of the whole set):"
-        for place, option in enumerate(advice.concluding, start=1):
+        for index, option in enumerate(advice.concluding, start=1):
             yield ""
-            yield from _option_lines(f"{place}. ", option, advice)
+            yield from _option_lines(f"{index}. ", option, advice)
     else:
         yield "No method can reach a verdict with this access and data."
     if advice.beside:
@@ -266,23 +266,23 @@ def _lines(advice: Advice) -> Iterator[str]:
 
 def _option_lines(mark: str, option: Option, advice: Advice) -> Iterator[str]:
     situation = advice.situation
-    one, indent = option.contestant, " " * len(mark)
-    yield f"{mark}{one.title} (method={one.name}) could conclude: {_claims(option)}"
+    item, indent = option.contestant, " " * len(mark)
+    yield f"{mark}{item.title} (method={item.name}) could conclude: {_claims(option)}"
     for says in option.says:
         cells = option.measured.get(says)
-        power = _power(says, cells, one.excludes) if cells else "power not measured"
+        power = _power(says, cells, item.excludes) if cells else "power not measured"
         yield f"{indent}{CLAIMS[says]}: {power}"
     if cells := next(iter(option.measured.values()), None):
         cell = next(iter(cells.values()))
         yield f"{indent}measured in: {cell.study} ({cell.cell.partition(':')[0]}){_nearest(cell, situation)}"
     yield f"{indent}cost: {_cost(option.cost, situation)}"
-    if past := advice.past.get(one.name):
+    if past := advice.past.get(item.name):
         took = f"{past.seconds / 3600:.1f} hours" if past.seconds > 3600 else f"{past.seconds:.0f} seconds"
         yield f"{indent}earlier runs here: {took}, median of {past.number} audits, artifacts in the store reused"
-    yield f"{indent}caution: {one.caution}"
-    if one.related and not situation.related:
+    yield f"{indent}caution: {item.caution}"
+    if item.related and not situation.related:
         yield f"{indent}given related text (method.controls.related), it could also conclude used"
-    if "general" in one.requirements.inputs:
+    if "general" in item.requirements.inputs:
         yield f"{indent}also needs: general text that contains nothing of the set"
     yield f"{indent}{option.command}"
 
@@ -297,10 +297,10 @@ def _claims(option: Option) -> str:
 def _power(says: Says, cells: Mapping[int, Measured], excludes: int) -> str:
     """How many sets got the verdict, by how often they were read."""
     parts = []
-    for dose, one in cells.items():
+    for dose, item in cells.items():
         what = "unread" if dose == 0 else f"read {dose} times" if dose > 1 else "read once"
         wrong = " (false)" if (dose == 0 if says == "membership" else dose >= excludes) else ""
-        parts.append(f"{one.count} of {one.of} {what}{_interval(one)}{wrong}")
+        parts.append(f"{item.count} of {item.of} {what}{_interval(item)}{wrong}")
     return ", ".join(parts)
 
 
@@ -318,10 +318,10 @@ def _ranking(option: Option) -> str:
     cells = option.measured.get("ranking", {})
     if READINGS not in cells:
         return ""
-    one = cells[READINGS]
+    item = cells[READINGS]
     once = f"{cells[1].count} of {cells[1].of} sets read once and " if 1 in cells else ""
-    found = f"{once}{one.count} of {one.of} read {READINGS} times"
-    return f" (in {one.study.partition(':')[0]} it detected {found}, at 5% false positives)"
+    found = f"{once}{item.count} of {item.of} read {READINGS} times"
+    return f" (in {item.study.partition(':')[0]} it detected {found}, at 5% false positives)"
 
 
 def _in_short(option: Option) -> str:

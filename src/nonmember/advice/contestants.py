@@ -36,8 +36,8 @@ SAME_DRAW = Need("heldout", "unread text of the same draw", ("same_draw",))
 SAME_KIND = Need("heldout", "unread text of the same kind", ("same_draw", "other_date"))
 RELATED = Need("related", "related text that the target may have read")
 NEEDS: Mapping[Input, Need] = {  # but general text, which most can get
-    one.name: one  # type: ignore[misc]
-    for one in (
+    item.name: item  # type: ignore[misc]
+    for item in (
         Need("reference", "a reference model that has certainly not read the texts"),
         Need("base", "the target's base model, which has not read the texts"),
         Need("stand_in", "another model of the target's size that has not read the texts"),
@@ -132,7 +132,7 @@ class Contestant:
     def needs(self) -> tuple[Need, ...]:
         """What it needs besides access."""
         needed = [NEEDS[name] for name in self.requirements.inputs if name != "general"]
-        return tuple(SAME_DRAW if one is SAME_KIND and self.requirements.same_draw else one for one in needed)
+        return tuple(SAME_DRAW if item is SAME_KIND and self.requirements.same_draw else item for item in needed)
 
     def cost(self, situation: Situation) -> Cost:
         return Cost.of(self.requirements, situation)
@@ -149,92 +149,148 @@ UNREAD_WORKS = "the verdict is about the works as a group, compared with works t
 
 CONTESTANTS = (
     Contestant(
-        "dose", "the dose meter, controls of the target's own base", methods.Dose, ("non_membership", "membership"),
+        "dose",
+        "the dose meter, controls of the target's own base",
+        methods.Dose,
+        ("non_membership", "membership"),
         PLANTED.format("base", "BASE") + " method.controls.own_base=true",
         "a target trained differently from its controls appears to have read the set more or less often than it did",
-        setting="own base", related=True,
+        setting="own base",
+        related=True,
     ),
     Contestant(
-        "dose", "the dose meter, controls of another base", methods.Dose, ("non_membership", "membership"),
+        "dose",
+        "the dose meter, controls of another base",
+        methods.Dose,
+        ("non_membership", "membership"),
         PLANTED.format("base", "STAND_IN"),
         "differences between bases were measured only on models of about a million parameters",
-        setting="another base", related=True, otherwise=replace(methods.Dose.requirements, inputs=OTHER_BASE),
+        setting="another base",
+        related=True,
+        otherwise=replace(methods.Dose.requirements, inputs=OTHER_BASE),
     ),
     Contestant(
-        "clearance", "calibrated clearance, controls of the target's own base", methods.Clearance,
+        "clearance",
+        "calibrated clearance, controls of the target's own base",
+        methods.Clearance,
         ("non_membership",),
         PLANTED.format("stand_in", "BASE") + " method.controls.deviation=0.015",
-        "it rules out eight readings or more, not fewer", setting="own base", excludes=8,
+        "it rules out eight readings or more, not fewer",
+        setting="own base",
+        excludes=8,
     ),
     Contestant(
-        "clearance", "calibrated clearance, controls of another base", methods.Clearance,
+        "clearance",
+        "calibrated clearance, controls of another base",
+        methods.Clearance,
         ("non_membership",),
         PLANTED.format("stand_in", "STAND_IN"),
-        "it rules out eight readings or more, not fewer", setting="another base", excludes=8,
+        "it rules out eight readings or more, not fewer",
+        setting="another base",
+        excludes=8,
         otherwise=replace(methods.Clearance.requirements, inputs=OTHER_BASE),
     ),
     Contestant(
-        "prism", "PRISM", methods.Prism, ("non_membership",),
+        "prism",
+        "PRISM",
+        methods.Prism,
+        ("non_membership",),
         "reference.path=REFERENCE world.general.path=FILE",
         "it often clears sets that were read once or twice; in other studies it cleared fewer of the unread sets (19 "
         "of 40 in docs/results/dose, 10 of 24 in docs/results/arena)",
     ),
     Contestant(
-        "difference_in_differences", "the difference in differences", methods.DifferenceInDifferences, ("membership",),
-        DIFFERENCE, COMPARED, setting="minkpp(0.2)",
+        "difference_in_differences",
+        "the difference in differences",
+        methods.DifferenceInDifferences,
+        ("membership",),
+        DIFFERENCE,
+        COMPARED,
+        setting="minkpp(0.2)",
         otherwise=replace(methods.DifferenceInDifferences.requirements, access=Access.FULL_LOGITS),
     ),
     Contestant(
-        "difference_in_differences", "the difference in differences of losses", methods.DifferenceInDifferences,
-        ("membership",), DIFFERENCE, COMPARED, setting="loss",
+        "difference_in_differences",
+        "the difference in differences of losses",
+        methods.DifferenceInDifferences,
+        ("membership",),
+        DIFFERENCE,
+        COMPARED,
+        setting="loss",
         variant="score@method.score=loss",
     ),
+    Contestant("llm_di", "LLM dataset inference", methods.LlmDi, ("membership",), HELDOUT_FILE, COMPARED),
     Contestant(
-        "llm_di", "LLM dataset inference", methods.LlmDi, ("membership",), HELDOUT_FILE, COMPARED,
-    ),
-    Contestant(
-        "order", "the order test", methods.OrderTest, ("membership",), "data=ordered",
+        "order",
+        "the order test",
+        methods.OrderTest,
+        ("membership",),
+        "data=ordered",
         "the published order must be exchangeable (not sorted), and if the examples were shuffled in training there is "
-        "nothing to detect", otherwise=replace(methods.OrderTest.requirements, access=Access.WEIGHTS, documents=100),
+        "nothing to detect",
+        otherwise=replace(methods.OrderTest.requirements, access=Access.WEIGHTS, documents=100),
     ),
     Contestant(
-        "mc_pdd", "MC-PDD against unread text", methods.McPdd, ("membership",),
+        "mc_pdd",
+        "MC-PDD against unread text",
+        methods.McPdd,
+        ("membership",),
         f"{HELDOUT_FILE} {TITLED}",
         "any difference between the two sets may look like membership: run method=blind on them first",
     ),
     Contestant(
-        "mc_pdd", "MC-PDD against text known to be read", methods.McPdd, ("non_membership",),
+        "mc_pdd",
+        "MC-PDD against text known to be read",
+        methods.McPdd,
+        ("non_membership",),
         f"method.reference=member {HELDOUT_FILE} {TITLED}",
         "data.heldout is here text of the same kind that is known to be read; the set is only shown to differ from it",
         otherwise=replace(methods.McPdd.requirements, inputs=("known_read", "titles", "follows")),
     ),
     Contestant(
-        "decop", "DE-COP", methods.Decop, ("membership",), f"{OF_WORKS} method.paraphraser.path=MODEL", UNREAD_WORKS,
+        "decop", "DE-COP", methods.Decop, ("membership",), f"{OF_WORKS} method.paraphraser.path=MODEL", UNREAD_WORKS
     ),
+    Contestant("name_cloze", "name cloze", methods.NameCloze, ("membership",), OF_WORKS, UNREAD_WORKS),
     Contestant(
-        "name_cloze", "name cloze", methods.NameCloze, ("membership",), OF_WORKS, UNREAD_WORKS,
-    ),
-    Contestant(
-        "prefix_completion", "prefix completion", methods.PrefixCompletion, ("membership",), OF_WORKS,
+        "prefix_completion",
+        "prefix completion",
+        methods.PrefixCompletion,
+        ("membership",),
+        OF_WORKS,
         f"{UNREAD_WORKS}; it detects verbatim memorization",
     ),
     Contestant(
-        "pacost", "PaCoST", methods.Pacost, ("membership",), "method.rephraser.path=MODEL",
+        "pacost",
+        "PaCoST",
+        methods.Pacost,
+        ("membership",),
+        "method.rephraser.path=MODEL",
         "rephrasing alone lowers confidence, so compare the result with that of the same audit on unread text",
     ),
     Contestant(
-        "blind", "the blind baseline", methods.Blind, (), HELDOUT_FILE,
+        "blind",
+        "the blind baseline",
+        methods.Blind,
+        (),
+        HELDOUT_FILE,
         "it uses no model; if its AUC is above .6, no comparison of the two sets is meaningful",
     ),
     Contestant(
-        "fsd", "FSD", methods.Fsd, (), f"{HELDOUT_FILE} data.unseen.path=FILE",
+        "fsd",
+        "FSD",
+        methods.Fsd,
+        (),
+        f"{HELDOUT_FILE} data.unseen.path=FILE",
         "it ranks documents; its AUC can be computed only where membership is known",
     ),
+    Contestant("kds", "KDS", methods.Kds, (), "", "a number for comparing sets of the same size"),
     Contestant(
-        "kds", "KDS", methods.Kds, (), "", "a number for comparing sets of the same size",
-    ),
-    Contestant(
-        "score", "membership scores", None, (), "", "choosing a threshold requires unread text of the same draw",
+        "score",
+        "membership scores",
+        None,
+        (),
+        "",
+        "choosing a threshold requires unread text of the same draw",
         otherwise=Requirements(Access.PROMPT_LOGPROBS, passes=2),
     ),
-)  # fmt: skip
+)

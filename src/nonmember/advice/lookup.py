@@ -21,7 +21,7 @@ TOKENS_PER_WORD = 1.3  # of English prose, by most vocabularies; no tokenizer is
 def offered(builder: Builder, model: ModelSpec) -> str:
     """The name of the target's access. An endpoint is asked a few plain questions, which may be charged."""
     if model.has_weights:
-        model.look()
+        model.validate()
         return "weights"
     for name in ("logprobs", "top_logprobs"):
         level = ACCESS[name]

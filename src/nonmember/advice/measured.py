@@ -48,12 +48,12 @@ def all_measured() -> tuple[Measured, ...]:
     held: Mapping[str, Any] = json.loads(FILE.read_text(encoding="utf-8"))
     if held["version"] != VERSION:
         raise ValueError(f"Expected measured.json of version {VERSION}; got {held['version']}. Install again.")
-    return tuple(Measured(**one) for one in held["cells"])
+    return tuple(Measured(**item) for item in held["cells"])
 
 
 def measured(method: str, setting: str, says: Says, documents: int = 100) -> dict[int, Measured]:
     """By how often the target had read the set, rising, of sets of the nearest size by ratio; empty: not measured."""
-    found = [one for one in all_measured() if (one.method, one.setting, one.says) == (method, setting, says)]
-    sizes = sorted({one.num_documents for one in found})
+    found = [item for item in all_measured() if (item.method, item.setting, item.says) == (method, setting, says)]
+    sizes = sorted({item.num_documents for item in found})
     nearest = min(sizes, key=lambda size: abs(math.log(size / documents)), default=None)
-    return {one.dose: one for one in sorted(found, key=lambda one: one.dose) if one.num_documents == nearest}
+    return {item.dose: item for item in sorted(found, key=lambda item: item.dose) if item.num_documents == nearest}

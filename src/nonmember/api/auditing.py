@@ -18,9 +18,17 @@ KEYWORDS = {"target": "target", "reference": "reference", **{place: name for nam
 
 
 def audit(
-    method: str = "prism", *, documents: Any = None, target: Any = None, reference: Any = None, heldout: Any = None,
-    unseen: Any = None, general: Any = None, overrides: Overrides = (), **settings: Any,
-) -> FinishedAudit:  # fmt: skip
+    method: str = "prism",
+    *,
+    documents: Any = None,
+    target: Any = None,
+    reference: Any = None,
+    heldout: Any = None,
+    unseen: Any = None,
+    general: Any = None,
+    overrides: Overrides = (),
+    **settings: Any,
+) -> FinishedAudit:
     """Was this dataset used to train this model?
 
     Runs one audit; resumes where it was stopped, and finds what was answered before.

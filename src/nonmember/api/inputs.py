@@ -41,7 +41,7 @@ class Inputs:
         if isinstance(overrides, str):
             raise ValueError(f"overrides must be a list, as in overrides=['seed=1']; got the text {overrides!r}.")
         words = (
-            [override(*one) for one in overrides.items()]
+            [override(*item) for item in overrides.items()]
             if isinstance(overrides, Mapping)
             else with_literal_paths(overrides)
         )
@@ -57,8 +57,8 @@ class Inputs:
             self.overrides.append(override(key, value))
 
     def hand_over(self, builder: Builder) -> None:
-        for one in self.handing_over:
-            one(builder)
+        for item in self.handing_over:
+            item(builder)
 
     # Models ----------------------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
 
 def _kind(given: Any) -> str:
     if isinstance(given, list | tuple):
-        kinds = ", ".join(dict.fromkeys(type(one).__name__ for one in given)) or "nothing"
+        kinds = ", ".join(dict.fromkeys(type(item).__name__ for item in given)) or "nothing"
         return f"a {type(given).__name__} of {kinds}"
     name = type(given).__name__
     return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"

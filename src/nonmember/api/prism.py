@@ -60,9 +60,16 @@ class PrismTest:
 
 
 def prism_test(
-    reference: npt.ArrayLike, target: npt.ArrayLike, distilled: npt.ArrayLike, *, rank_metric: str | None = None,
-    num_resamples: int | None = None, alpha: float | None = None, margin: float | None = None, seed: int | None = None,
-) -> PrismTest:  # fmt: skip
+    reference: npt.ArrayLike,
+    target: npt.ArrayLike,
+    distilled: npt.ArrayLike,
+    *,
+    rank_metric: str | None = None,
+    num_resamples: int | None = None,
+    alpha: float | None = None,
+    margin: float | None = None,
+    seed: int | None = None,
+) -> PrismTest:
     """Is there evidence that the target has *not* read these documents?
 
     Nothing is known here of the models, so no gate is applied: a ruined distilled reference passes as well. See

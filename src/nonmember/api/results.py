@@ -18,13 +18,32 @@ if TYPE_CHECKING:
 
 # The columns of `load_results` and the facts of a finished audit, by the part of the result that has them.
 QUESTION = (
-    "sweep", "cell", "world", "method", "target", "reference", "corpus", "heldout", "truth", "alpha", "seed", "score",
-)  # fmt: skip
+    "sweep",
+    "cell",
+    "world",
+    "method",
+    "target",
+    "reference",
+    "corpus",
+    "heldout",
+    "truth",
+    "alpha",
+    "seed",
+    "score",
+)
 STATISTICS = ("value", "p_value", "ci_low", "ci_high", "num_documents")
 FACTS = (
-    *QUESTION, "exposures", "share", "verdict", "statistic", *STATISTICS[1:], "num_excluded", "allowed_claim",
-    "warnings", "seconds",
-)  # fmt: skip
+    *QUESTION,
+    "exposures",
+    "share",
+    "verdict",
+    "statistic",
+    *STATISTICS[1:],
+    "num_excluded",
+    "allowed_claim",
+    "warnings",
+    "seconds",
+)
 
 
 def facts_of(result: AuditResult) -> dict[str, Any]:

@@ -16,22 +16,46 @@ if TYPE_CHECKING:
 
 @overload
 def score(
-    documents: Any, model: Any = ..., *, k: float | Sequence[float] | None = ..., reference: Any = ...,
-    general: Any = ..., prefix: Any = ..., overrides: Overrides = ..., as_arrow: Literal[False] = ..., **settings: Any,
-) -> pd.DataFrame: ...  # fmt: skip
+    documents: Any,
+    model: Any = ...,
+    *,
+    k: float | Sequence[float] | None = ...,
+    reference: Any = ...,
+    general: Any = ...,
+    prefix: Any = ...,
+    overrides: Overrides = ...,
+    as_arrow: Literal[False] = ...,
+    **settings: Any,
+) -> pd.DataFrame: ...
 
 
 @overload
 def score(
-    documents: Any, model: Any = ..., *, k: float | Sequence[float] | None = ..., reference: Any = ...,
-    general: Any = ..., prefix: Any = ..., overrides: Overrides = ..., as_arrow: Literal[True], **settings: Any,
-) -> pa.Table: ...  # fmt: skip
+    documents: Any,
+    model: Any = ...,
+    *,
+    k: float | Sequence[float] | None = ...,
+    reference: Any = ...,
+    general: Any = ...,
+    prefix: Any = ...,
+    overrides: Overrides = ...,
+    as_arrow: Literal[True],
+    **settings: Any,
+) -> pa.Table: ...
 
 
 def score(
-    documents: Any, model: Any = None, *, k: float | Sequence[float] | None = None, reference: Any = None,
-    general: Any = None, prefix: Any = None, overrides: Overrides = (), as_arrow: bool = False, **settings: Any,
-) -> pd.DataFrame | pa.Table:  # fmt: skip
+    documents: Any,
+    model: Any = None,
+    *,
+    k: float | Sequence[float] | None = None,
+    reference: Any = None,
+    general: Any = None,
+    prefix: Any = None,
+    overrides: Overrides = (),
+    as_arrow: bool = False,
+    **settings: Any,
+) -> pd.DataFrame | pa.Table:
     """Membership scores of texts under a model. Higher = more likely a member.
 
     The table and what the models said about each token stay in `outputs` ("outputs", or NONMEMBER_OUTPUTS), where this

@@ -81,10 +81,14 @@ class Builder:
         if name not in self._entries:
             self.ensure_all(spec.parents())
             entry = self.store.get_or_make(
-                spec.kind, spec.readable, spec.lookup_key(self), lambda folder: spec.make(self, folder),
-                resumable=spec.resumable, joint=spec.joint,
+                spec.kind,
+                spec.readable,
+                spec.lookup_key(self),
+                lambda folder: spec.make(self, folder),
+                resumable=spec.resumable,
+                joint=spec.joint,
                 note={"alike": spec.alike(), "machine": self.compute.machine},
-            )  # fmt: skip
+            )
             self._count(spec.kind, entry.made_now)
             self._entries[name] = entry
         return self._entries[name]
@@ -110,7 +114,7 @@ class Builder:
         while left:
             chosen = left[0]
             if len(left) > 1 and self.compute.in_one_process:
-                chosen = next((one for one in left if not self._is_made_elsewhere(one)), chosen)
+                chosen = next((item for item in left if not self._is_made_elsewhere(item)), chosen)
             left.remove(chosen)
             self.ensure(chosen)
 
@@ -140,7 +144,7 @@ class Builder:
 
     def warnings(self) -> list[str]:
         """What a reader of a result has to know of the resources it rests on."""
-        return [text for one in self._resources.values() for text in getattr(one, "warnings", list)()]
+        return [text for item in self._resources.values() for text in getattr(item, "warnings", list)()]
 
     def model_for_trainer(self, model: Any) -> Any:
         """The model; a copy where the trainer would change it for good."""

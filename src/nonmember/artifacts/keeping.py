@@ -96,16 +96,16 @@ def users_of(kept: Iterable[Kept], results: Mapping[str, Mapping[str, str]]) -> 
     these models were observed to say of its documents. Corpora are found by recipes that results do not repeat; what
     all corpora are cut from counts as needed by every result.
     """
-    there = {one.hash: one for one in kept if one.kind != "corpora"}
+    there = {item.hash: item for item in kept if item.kind != "corpora"}
     named = {name: set(keys.values()) for name, keys in results.items()}
     known = set().union(*named.values()) if named else set()
-    users: dict[Path, list[str]] = {one.path: [] for one in kept}
+    users: dict[Path, list[str]] = {item.path: [] for item in kept}
     for name, hashes in named.items():
         # A key repeats those of all before it.
         needed = set(hashes).union(*(there[digest].rests_on for digest in hashes if digest in there))
-        for one in kept:
-            if one.kind == "corpora" or one.hash in needed or _observes(one, hashes, known):
-                users[one.path].append(name)
+        for item in kept:
+            if item.kind == "corpora" or item.hash in needed or _observes(item, hashes, known):
+                users[item.path].append(name)
     return users
 
 
@@ -124,11 +124,11 @@ def _observes(one: Kept, hashes: set[str], known: set[str]) -> bool:
 def _mappings_in(value: Any) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, Mapping):
         yield value
-        for one in value.values():
-            yield from _mappings_in(one)
+        for item in value.values():
+            yield from _mappings_in(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from _mappings_in(one)
+        for item in value:
+            yield from _mappings_in(item)
 
 
 # Verifying -----------------------------------------------------------------------------------------------------------
@@ -198,11 +198,11 @@ def merge(source: Path, target: Path) -> Iterator[Merged]:
     require_apart(source, target)
     target.mkdir(parents=True, exist_ok=True)
     remove_leftovers(target)
-    for one in entries(source):
-        if (wrong := damage(one)) is not None:
+    for item in entries(source):
+        if (wrong := damage(item)) is not None:
             record.damaged.append(wrong)
         else:
-            _merge_one(one, target, record)
+            _merge_one(item, target, record)
         yield record
     for path in answers(source):
         (target / ANSWERS).mkdir(exist_ok=True)
@@ -255,16 +255,16 @@ def _copy(one: Kept, to: Path) -> None:
 
 
 def _merge_answers(path: Path, to: Path, record: Merged) -> None:
-    files = sorted(one for one in path.iterdir() if one.is_file() and not one.name.startswith("."))
+    files = sorted(item for item in path.iterdir() if item.is_file() and not item.name.startswith("."))
     if not to.exists():
         beside = to.with_name(f"{MERGING}{path.name.rpartition('-')[2]}")
         shutil.rmtree(beside, ignore_errors=True)
         beside.mkdir(parents=True)
-        for one in files:
-            shutil.copy2(one, beside / one.name)
+        for item in files:
+            shutil.copy2(item, beside / item.name)
         os.replace(beside, to)
         record.copied.append(path)
-    elif all((to / one.name).is_file() and file_hash(one) == file_hash(to / one.name) for one in files):
+    elif all((to / item.name).is_file() and file_hash(item) == file_hash(to / item.name) for item in files):
         record.there.append(path)
     else:
         record.conflicts.append(_conflict(path, to))

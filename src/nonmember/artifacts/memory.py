@@ -21,9 +21,14 @@ class Memory:
         self._shared: dict[type, Any] = {}
 
     def get(
-        self, pool: str, name: str, make: Callable[[], T], *, at_most: int | None = None,
+        self,
+        pool: str,
+        name: str,
+        make: Callable[[], T],
+        *,
+        at_most: int | None = None,
         rests_on: tuple[str, str] | None = None,
-    ) -> T:  # fmt: skip
+    ) -> T:
         """The value of that name, made where it is missing. at_most: values the pool keeps, those used last.
         rests_on: pool and name of the value without which it goes."""
         values = self.pools.setdefault(pool, OrderedDict())
@@ -41,11 +46,11 @@ class Memory:
         """The one object of a class that all audits of the process have in common."""
         if kind not in self._shared:
             self._shared[kind] = kind()
-        one: T = self._shared[kind]
-        return one
+        item: T = self._shared[kind]
+        return item
 
     def _forget(self, pool: str, name: str) -> None:
         self.pools[pool].pop(name, None)
         self._rests_on.pop((pool, name), None)
-        for dependent in [one for one, base in self._rests_on.items() if base == (pool, name)]:
+        for dependent in [item for item, base in self._rests_on.items() if base == (pool, name)]:
             self._forget(*dependent)

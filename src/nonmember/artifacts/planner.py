@@ -23,7 +23,7 @@ class Planner(Builder):
     """A builder that finds and reads, and makes nothing but corpora that no model writes."""
 
     def entry(self, spec: Spec[Any]) -> Entry:
-        if spec.kind in ALL_AT_ONCE and not any(one.kind not in ALL_AT_ONCE for one in all_of(spec)):
+        if spec.kind in ALL_AT_ONCE and not any(item.kind not in ALL_AT_ONCE for item in all_of(spec)):
             return super().entry(spec)
         if not self.store.has(spec.kind, spec.lookup_key(self)):
             raise NotMade(spec.readable)
@@ -67,7 +67,7 @@ class Graph:
 
     def missing(self) -> list[Node]:
         """What is to be made, of which corpora are no part that were read to know the keys of others."""
-        there = {f"{kind}/{one}" for kind in ALL_AT_ONCE for one in self.builder.store.hashes(kind)}
+        there = {f"{kind}/{item}" for kind in ALL_AT_ONCE for item in self.builder.store.hashes(kind)}
         for name in there & self.nodes.keys():
             self.nodes[name].in_store = True
         return [node for node in self.nodes.values() if not node.in_store]
@@ -76,7 +76,7 @@ class Graph:
         """Names of the nodes that whatever is made of `spec` rests on: itself, or what it is made of in turn."""
         if id(spec) in seen:
             return seen[id(spec)][1]
-        parents = tuple(dict.fromkeys(name for one in made_of(spec) for name in self._add(user, one, seen)))
+        parents = tuple(dict.fromkeys(name for item in made_of(spec) for name in self._add(user, item, seen)))
         if spec.stored:
             node = self._node(spec, parents)
             node.users.add(user)
@@ -101,15 +101,15 @@ def made_of(spec: Spec[Any]) -> Iterator[Spec[Any]]:
     """What it names: models, corpora and all else it is made of. Parents first, which may be none of its fields."""
     yield from spec.parents()
     if is_dataclass(spec):
-        for one in fields(spec):
-            yield from _specs_in(getattr(spec, one.name))
+        for item in fields(spec):
+            yield from _specs_in(getattr(spec, item.name))
 
 
 def all_of(spec: Spec[Any]) -> Iterator[Spec[Any]]:
     """It and all that it is made of, some of it more than once."""
     yield spec
-    for one in made_of(spec):
-        yield from all_of(one)
+    for item in made_of(spec):
+        yield from all_of(item)
 
 
 def _specs_in(value: Any) -> Iterator[Spec[Any]]:
@@ -117,11 +117,11 @@ def _specs_in(value: Any) -> Iterator[Spec[Any]]:
         case Spec():
             yield value
         case Mapping():
-            for one in value.values():
-                yield from _specs_in(one)
+            for item in value.values():
+                yield from _specs_in(item)
         case list() | tuple():
-            for one in value:
-                yield from _specs_in(one)
+            for item in value:
+                yield from _specs_in(item)
         case _ if is_dataclass(value) and not isinstance(value, type):
-            for one in fields(value):
-                yield from _specs_in(getattr(value, one.name))
+            for item in fields(value):
+                yield from _specs_in(getattr(value, item.name))

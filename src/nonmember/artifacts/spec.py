@@ -50,7 +50,7 @@ class Spec(ABC, Generic[T]):
         else is found by its key."""
         return self.key(builder)
 
-    def look(self) -> None:
+    def validate(self) -> None:
         """Raise ValueError where the files or folders that it names are not there, or cannot be what they must be.
         Cheap; imports nothing heavy."""
 

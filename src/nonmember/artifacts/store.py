@@ -82,9 +82,16 @@ class Store:
         self._verified: set[Path] = set()
 
     def get_or_make(
-        self, kind: str, name: str, key: Key, make: Callable[[Path], Mapping[str, Any] | None], *,
-        resumable: bool = False, joint: bool = False, note: Mapping[str, str] | None = None,
-    ) -> Entry:  # fmt: skip
+        self,
+        kind: str,
+        name: str,
+        key: Key,
+        make: Callable[[Path], Mapping[str, Any] | None],
+        *,
+        resumable: bool = False,
+        joint: bool = False,
+        note: Mapping[str, str] | None = None,
+    ) -> Entry:
         """Return the entry of this kind and key; where there is none, `make(folder)` fills one.
 
         `make` returns facts worth keeping beside the data (JSON-able). With `resumable` it finds in its folder what

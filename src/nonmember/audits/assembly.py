@@ -49,7 +49,7 @@ def result_of(
         health=health,
         exclusions=Exclusions(
             documents={
-                name: {doc_id: str(one) for doc_id, one in group.documents.excluded.items()}
+                name: {doc_id: str(item) for doc_id, item in group.documents.excluded.items()}
                 for name, group in measured.items()
                 if group.documents.excluded
             },
@@ -121,8 +121,8 @@ def _statistics(audit: Audit, suspect: MeasuredGroup, outcome: TestOutcome) -> S
 
 def answer_rows(audit: Audit, measured: Mapping[str, MeasuredGroup], builder: Builder) -> Iterator[answers.Row]:
     """What the models answered, where the method asks any: also about documents that could not be scored for it."""
-    for group, one in measured.items():
-        for name, values in one.found.items():
+    for group, item in measured.items():
+        for name, values in item.found.items():
             yield from answers.rows_of(group, name, audit.groups[group].measured[name], values, builder)
 
 

@@ -59,10 +59,14 @@ class Cell:
 
     def info(self, audit_key: str) -> RunInfo:
         return RunInfo(
-            name=self.folder.name, group=self.audit.sweep, job_type=self.audit.method.name, tags=self.labels,
-            config=self.settings, folder=self.folder,
+            name=self.folder.name,
+            group=self.audit.sweep,
+            job_type=self.audit.method.name,
+            tags=self.labels,
+            config=self.settings,
+            folder=self.folder,
             run_id=run_id_of(self.audit.sweep, self.folder.name, audit_key),
-        )  # fmt: skip
+        )
 
 
 def log_found(cell: Cell, result: AuditResult, builder: Builder) -> None:

@@ -66,8 +66,10 @@ def run_joined(cell: Cell, parts: Sequence[Part], builder: Builder) -> AuditResu
     if cell.seal is not None:
         raise ValueError("A seal covers the question of one method, but method=auto runs several. Seal each one.")
     done = list(_run(parts, method, builder))
-    if not any(one.result for one in done):
-        reasons = "; ".join(f"{one.part.method}: {one.reason}" for one in done) or "none is advised for what is given"
+    if not any(item.result for item in done):
+        reasons = (
+            "; ".join(f"{item.part.method}: {item.reason}" for item in done) or "none is advised for what is given"
+        )
         raise ValueError(f"No method could be run by method=auto. {reasons} `nonmember advise` says what each needs.")
     result = _joined(cell, method, done, builder, started)
     (cell.folder / ERROR).unlink(missing_ok=True)
@@ -126,10 +128,10 @@ def _over(method: Auto, models: int, tokens: int, requests: int) -> str:
 
 def _joined(cell: Cell, method: Auto, done: Sequence[Done], builder: Builder, started: float) -> AuditResult:
     audit, folder = cell.audit, cell.folder
-    results = {one.part.method: one.result for one in done if one.result is not None}
+    results = {item.part.method: item.result for item in done if item.result is not None}
     outcome = method.join([_part_result(name, result) for name, result in results.items()])
     assert isinstance(outcome.details, AutoDetails)
-    details = replace(outcome.details, parts=[_as_details(one, folder) for one in done])
+    details = replace(outcome.details, parts=[_as_details(item, folder) for item in done])
     outcome = replace(outcome, details=details, warnings=tuple(_warnings(done)))
     keys = audit_keys(audit, builder)
     of_parts = {name: result.provenance.keys["audit"] for name, result in results.items()}
@@ -174,16 +176,16 @@ def _as_details(one: Done, folder: Path) -> PartDetails | LeftOut:
 
 
 def _warnings(done: Sequence[Done]) -> Iterator[str]:
-    for one in done:
-        if one.result is None:
-            yield f"{one.part.method} was left out: {one.reason}"
-        elif one.result.verdict.decision == "invalid":
-            yield f"{one.part.method} is invalid and counts as a test with p = 1; see {PARTS}/{one.part.method}."
+    for item in done:
+        if item.result is None:
+            yield f"{item.part.method} was left out: {item.reason}"
+        elif item.result.verdict.decision == "invalid":
+            yield f"{item.part.method} is invalid and counts as a test with p = 1; see {PARTS}/{item.part.method}."
 
 
 def _asked_of_the_target(joined: AuditResult, results: Mapping[str, AuditResult]) -> AuditResult:
     """The parts know the target: its label, what it has read and the truth, where that is known."""
-    knowing = [one.question for one in results.values() if one.question.target is not None]
+    knowing = [item.question for item in results.values() if item.question.target is not None]
     if not knowing:
         return joined
     first = knowing[0]
@@ -196,7 +198,7 @@ def _asked_of_the_target(joined: AuditResult, results: Mapping[str, AuditResult]
         models=models,
         claim=claim,
         null_hypothesis=NULL_HYPOTHESIS if claim else "",
-        truth=joined.question.truth or next((one.truth for one in knowing if one.truth), None),
+        truth=joined.question.truth or next((item.truth for item in knowing if item.truth), None),
     )
     return replace(joined, question=question)
 

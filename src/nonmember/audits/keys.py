@@ -27,13 +27,13 @@ def audit_keys(audit: Audit, builder: Builder) -> dict[str, str]:
     for name, group in audit.groups.items():
         keys["corpus" if name == SUSPECT else name] = group.corpus.fingerprint(builder)
         keys |= {other: key_hash(corpus.key(builder)) for other, corpus in other_corpora(group).items()}
-        keys |= {f"{name}/{other}": key_hash(one.key(builder)) for other, one in further_corpora(group).items()}
-    keys |= {name: one.fingerprint(builder) for name, one in audit.method.texts_beside(audit.roles).items()}
-    if tokenizer := next((model for one in audit.measurements for model in one.counted_by()), None):
+        keys |= {f"{name}/{other}": key_hash(item.key(builder)) for other, item in further_corpora(group).items()}
+    keys |= {name: item.fingerprint(builder) for name, item in audit.method.texts_beside(audit.roles).items()}
+    if tokenizer := next((model for item in audit.measurements for model in item.counted_by()), None):
         keys["tokenizer"] = key_hash(tokenizer.key(builder))
-    if general := next((corpus for one in audit.measurements if (corpus := one.general()) is not None), None):
+    if general := next((corpus for item in audit.measurements if (corpus := item.general()) is not None), None):
         keys["general"] = general.fingerprint(builder)
-    if any(isinstance(one, Scored) and one.scored_text for one in audit.measurements):
+    if any(isinstance(item, Scored) and item.scored_text for item in audit.measurements):
         keys["texts"] = "as scored"
     if audit.max_layout_auc is not None and len(audit.groups) > 1:
         keys["max_layout_auc"] = str(audit.max_layout_auc)

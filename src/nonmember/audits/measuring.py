@@ -41,21 +41,21 @@ def measure(group: DocumentGroup, builder: Builder) -> MeasuredGroup:
     for measurement in reversed(list(group.measured.values())):  # a model of several roles is trained in its first
         builder.call(measurement.model, measurement.role)
     models = [measurement.model for measurement in group.measured.values()]
-    builder.ensure_all(one for one in models if not any(parent in models for parent in one.parents()))
+    builder.ensure_all(item for item in models if not any(parent in models for parent in item.parents()))
     for name, measurement in group.measured.items():
         builder.ensure(measurement.model)
         found[name] = measurement.measure(builder)
         if measurement.role not in capability:
             capability[measurement.role] = _capability(found[name], measurement.model, builder)
-    failed = {name: group.measured[name].failed(one) for name, one in found.items()}
-    values = {name: one.values for name, one in found.items()}
+    failed = {name: group.measured[name].failed(item) for name, item in found.items()}
+    values = {name: item.values for name, item in found.items()}
     documents = join(builder.get(group.corpus), values)
     return MeasuredGroup(
         documents,
         capability,
-        next((one.num_tokens for one in found.values() if one.num_tokens), None),
+        next((item.num_tokens for item in found.values() if item.num_tokens), None),
         {name: reasons for name, reasons in failed.items() if reasons},
-        {name: one.counters for name, one in values.items() if isinstance(one, DocumentScores) and one.counters},
+        {name: item.counters for name, item in values.items() if isinstance(item, DocumentScores) and item.counters},
         values,
     )
 

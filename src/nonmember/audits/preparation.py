@@ -101,7 +101,7 @@ def cut_warnings(groups: Mapping[str, DocumentGroup], builder: Builder) -> list[
     """How many documents of each group a model reads only the beginning of."""
     warnings = []
     for name, group in groups.items():
-        scored = [one for one in group.measured.values() if isinstance(one, Scored) and one.score.asks is None]
+        scored = [item for item in group.measured.values() if isinstance(item, Scored) and item.score.asks is None]
         if not scored or not scored[0].model.has_weights:
             continue
         limit = scored[0].max_tokens

@@ -91,8 +91,8 @@ def _weights_alone(key: Mapping[str, Any]) -> dict[str, Any]:
 
 def _require_same_tokens(audit: Audit, builder: Builder) -> None:
     seen: list[tuple[ModelSpec, ModelSpec, CorpusSpec]] = []
-    for one in audit.measurements:
-        for base, teacher, corpus, max_tokens in _distillations(one.model):
+    for item in audit.measurements:
+        for base, teacher, corpus, max_tokens in _distillations(item.model):
             if (base, teacher, corpus) not in seen:
                 seen.append((base, teacher, corpus))
                 _require_alike(base, teacher, corpus, max_tokens, builder, "distillation needs")

@@ -78,12 +78,12 @@ class Audit:
     @cached_property
     def measurements(self) -> list[Measurement]:
         """Those of all groups."""
-        return [one for group in self.groups.values() for one in group.measured.values()]
+        return [item for group in self.groups.values() for item in group.measured.values()]
 
     @cached_property
     def models(self) -> dict[str, ModelSpec]:
         """By role."""
-        return {one.role: one.model for one in self.measurements}
+        return {item.role: item.model for item in self.measurements}
 
     @property
     def labels(self) -> dict[str, str]:
@@ -92,13 +92,13 @@ class Audit:
 
     def compared_with(self) -> ModelSpec | None:
         """The reference model of scores that compare with one."""
-        return next((model for one in self.measurements for model in one.compared_with()), None)
+        return next((model for item in self.measurements for model in item.compared_with()), None)
 
 
 def _with_scored_text(group: DocumentGroup) -> DocumentGroup:
     measured = {
-        name: replace(one, scored_text=True) if isinstance(one, Scored) and one.score.needs_texts else one
-        for name, one in group.measured.items()
+        name: replace(item, scored_text=True) if isinstance(item, Scored) and item.score.needs_texts else item
+        for name, item in group.measured.items()
     }
     return replace(group, measured=measured)
 
@@ -106,9 +106,9 @@ def _with_scored_text(group: DocumentGroup) -> DocumentGroup:
 def other_corpora(group: DocumentGroup) -> dict[str, CorpusSpec]:
     """What is measured beside the group's own documents, under the name of the first measurement on it."""
     others: dict[str, CorpusSpec] = {}
-    for name, one in group.measured.items():
-        if one.corpus != group.corpus and one.corpus not in others.values():
-            others[name] = one.corpus
+    for name, item in group.measured.items():
+        if item.corpus != group.corpus and item.corpus not in others.values():
+            others[name] = item.corpus
     return others
 
 
@@ -116,6 +116,6 @@ def further_corpora(group: DocumentGroup) -> dict[str, CorpusSpec]:
     """What the group's questions are made with beside its own documents."""
     return {
         f"{name}/{other}": corpus
-        for name, one in group.measured.items()
-        for other, corpus in one.further_corpora().items()
+        for name, item in group.measured.items()
+        for other, corpus in item.further_corpora().items()
     }

@@ -94,11 +94,11 @@ def log_kept_curves(audit: Audit, builder: Builder) -> None:
 def _require_access(audit: Audit, builder: Builder) -> None:
     """Refuse models that do not offer what the method needs, before anything is made or paid for."""
     method = audit.method
-    needed = [(one.access, one.model) for one in audit.measurements]
-    needed += [parent for one in audit.measurements for parent in _made_of(one.model)]
+    needed = [(item.access, item.model) for item in audit.measurements]
+    needed += [parent for item in audit.measurements for parent in _made_of(item.model)]
     if (access := method.requirements.access) is not None:
         needed.append((access, audit.target))
-    for access, model in sorted(needed, key=lambda one: -one[0]):  # the most first: it is what is missed
+    for access, model in sorted(needed, key=lambda item: -item[0]):  # the most first: it is what is missed
         model.require(builder, access, method.name)
 
 

@@ -80,8 +80,8 @@ def _health_warnings(health: Mapping[str, float], models: Mapping[str, ModelSpec
 
 
 def _failed_warnings(measured: Mapping[str, MeasuredGroup]) -> Iterator[str]:
-    for group, one in measured.items():
-        for name, reasons in one.failed.items():
+    for group, item in measured.items():
+        for name, reasons in item.failed.items():
             listed = ", ".join(f"{reason}: {number}" for reason, number in reasons.items())
             yield f"{sum(reasons.values())} questions of {name} about the {group} set have no answer ({listed})."
 
@@ -89,7 +89,7 @@ def _failed_warnings(measured: Mapping[str, MeasuredGroup]) -> Iterator[str]:
 def _blank_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     """Of all texts that the audit rests on."""
     texts = {"suspect": audit.suspect, "held-out": audit.heldout, "unseen": audit.unseen, "general": audit.general}
-    found = [one for one in specs_in(list(audit.groups.values())) if isinstance(one, Prepared)]
+    found = [item for item in specs_in(list(audit.groups.values())) if isinstance(item, Prepared)]
     for number, corpus in enumerate(found):
         if corpus not in found[:number] and (blank := corpus.blank_ids(builder)):
             name = next((name for name, text in texts.items() if corpus in specs_in(text)), "further")

@@ -45,26 +45,32 @@ def main() -> None:
     add_key(parser)
     parser.add_argument("--store", type=Path, help="the artifact store, if it was moved since the audit")
     parser.add_argument(
-        "--data", type=Path, action="append", default=[],
+        "--data",
+        type=Path,
+        action="append",
+        default=[],
         help="documents that nm.audit was given in memory: the same rows as JSON Lines (more than once for several)",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--trust-remote-code", action="store_true", help="run the code of models of which the audits say so"
     )
     parser.add_argument("--secret", type=Path, help="the seal's file SEAL.private; without a seal OUT.private is made")
     parser.add_argument(
-        "--observations", choices=("tokens", "scores"), default="tokens",
+        "--observations",
+        choices=("tokens", "scores"),
+        default="tokens",
         help="token statistics (log-probabilities without ids and order), or scores of documents alone",
-    )  # fmt: skip
+    )
     parser.add_argument("--with-tokens", action="store_true", help="token ids in their order: THIS IS THE TEXT")
     parser.add_argument("--with-embeddings", action="store_true", help="vectors (KDS): they reveal text in part")
     parser.add_argument("--documents", type=Path, help="also write the documents, for those who may see them")
     parser.add_argument("--crate", type=Path, help="also write an RO-Crate there (needs nonmember[crate])")
     parser.add_argument(
-        "--sigstore", action="store_true",
+        "--sigstore",
+        action="store_true",
         help="sign with Sigstore as well: asks its servers, who you are, and enters it in a public log "
         "(needs nonmember[sigstore] and a network)",
-    )  # fmt: skip
+    )
     given = parser.parse_args()
     if given.sigstore:  # before anything is written
         from nonmember.evidence.signing import PUBLISHES, require_library, signed_online
@@ -103,7 +109,7 @@ def main() -> None:
     if given.crate:
         from nonmember.evidence.crate import write_crate
 
-        write_crate(files, (text for one in audits for text in one.texts.values()), given.crate)
+        write_crate(files, (text for item in audits for text in item.texts.values()), given.crate)
     from nonmember.runtime.files import file_hash
 
     sys.stdout.write(
@@ -117,7 +123,7 @@ def _folders(given: Sequence[Path]) -> list[Path]:
     found = {path.parent.resolve() for folder in given for path in folder.rglob(RESULT)}
     if not found:
         raise ValueError(f"There is no {RESULT} below {given[0]}. Run an audit first, or name the folder of one.")
-    joined = {folder for folder in found if any(one.parent == folder / PARTS for one in found)}
+    joined = {folder for folder in found if any(item.parent == folder / PARTS for item in found)}
     for folder in sorted(joined):
         sys.stderr.write(f"{folder} joins several audits: its parts are bundled, and what joins them is not.\n")
     return sorted(found - joined, key=lambda folder: (folder.name, str(folder)))
@@ -129,14 +135,18 @@ def _rows(paths: Sequence[Path]) -> list[list[dict[str, Any]]]:
 
     sets = []
     for path in paths:
-        sets.append([dict(one.row) for one in rows_of(path, "JSON Lines", split=None)])
+        sets.append([dict(item.row) for item in rows_of(path, "JSON Lines", split=None)])
     return sets
 
 
 def _gathered(
-    folders: Sequence[Path], store: Path | None, secret: bytes, choice: Choice, rows: Sequence[list[dict[str, Any]]],
+    folders: Sequence[Path],
+    store: Path | None,
+    secret: bytes,
+    choice: Choice,
+    rows: Sequence[list[dict[str, Any]]],
     trust_remote_code: bool,
-) -> list[Gathered]:  # fmt: skip
+) -> list[Gathered]:
     from omegaconf import OmegaConf
 
     from nonmember.artifacts import Memory
@@ -166,8 +176,8 @@ def _gathered(
         config = OmegaConf.create({**literal(kept), "seal": None})
         assert OmegaConf.is_dict(config)
         builder = runs.builder_of(config, KeptStore((store or Path(config.store)).absolute()), memory)
-        for one in rows:
-            InMemory(digest_of(one)).hand_over(builder, one)
+        for item in rows:
+            InMemory(digest_of(item)).hand_over(builder, item)
         try:
             audits.append(gather(runs.cell_of(config, folder).audit, builder, folder, secret, choice))
         except NotHandedOver as error:
@@ -178,6 +188,6 @@ def _gathered(
 
 
 def _write_documents(audits: Sequence[Gathered], path: Path) -> None:
-    texts = {doc_id: text for one in audits for doc_id, text in one.texts.items()}
+    texts = {doc_id: text for item in audits for doc_id, text in item.texts.items()}
     lines = [json.dumps({"id": doc_id, "text": text}, ensure_ascii=False) for doc_id, text in texts.items()]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -77,16 +77,18 @@ def checked(names: Sequence[str], overrides: Sequence[str], machine: Machine, to
                         ),
                     )
                 )
-            yield from (cell for _, cell in sorted(found, key=lambda one: one[0]))
+            yield from (cell for _, cell in sorted(found, key=lambda item: item[0]))
             stage.advance()
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         allow_abbrev=False,
-        prog="nonmember check", description="What the cells of sweeps need before they can run.", epilog=EPILOG,
+        prog="nonmember check",
+        description="What the cells of sweeps need before they can run.",
+        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+    )
     parser.add_argument("words", nargs="+", metavar="SWEEP|key=value", help=f"names of sweeps; {ALL}: all of the world")
     parser.add_argument("--gib", type=float, default=80, help="memory of a GPU, default: %(default)s")
     parser.add_argument("--tflops", type=float, default=989, help="its arithmetic at 16 bits, default: %(default)s")

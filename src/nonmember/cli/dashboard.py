@@ -69,19 +69,23 @@ def workspace(entity: str, project: str) -> Any:
         panels = _scatters(wr, fact) if fact in NUMBERS else _bars(wr, fact)
         sections.append(ws.Section(name=title, panels=panels, is_open=True))
     pictures = [
-        wr.MediaBrowser(title=name, media_keys=[name], layout=wr.Layout(x=12 * place, w=12, h=10))
-        for place, name in enumerate(("figure/distribution", "figure/ranks"))
+        wr.MediaBrowser(title=name, media_keys=[name], layout=wr.Layout(x=12 * index, w=12, h=10))
+        for index, name in enumerate(("figure/distribution", "figure/ranks"))
     ]
     sections.append(ws.Section(name="Distributions and ranks", panels=pictures))
     sections.append(ws.Section(name="Scores of the documents", panels=[wr.WeavePanelSummaryTable(table_name="scores")]))
     return _grouped_in_the_table_alone(ws)(
-        name=NAME, entity=entity, project=project, sections=sections, auto_generate_panels=False,
+        name=NAME,
+        entity=entity,
+        project=project,
+        sections=sections,
+        auto_generate_panels=False,
         runset_settings=ws.RunsetSettings(
             groupby=[ws.Metric("Group")],
             order=[ws.Ordering(ws.Config("cell.name"), ascending=True)],
             pinned_columns=list(COLUMNS),
         ),
-    )  # fmt: skip
+    )
 
 
 def specification(view: Any) -> dict[str, Any]:
@@ -115,9 +119,11 @@ def _overview(wr: Any) -> list[Any]:
         title="p against Delta", x=wr.SummaryMetric(DELTA), y=wr.SummaryMetric(P_VALUE), layout=wr.Layout(y=8)
     )
     rhos = wr.ScatterPlot(
-        title="rho of the distilled against rho of the reference", x=wr.SummaryMetric(RHOS[0]),
-        y=wr.SummaryMetric(RHOS[1]), layout=wr.Layout(x=8, y=8),
-    )  # fmt: skip
+        title="rho of the distilled against rho of the reference",
+        x=wr.SummaryMetric(RHOS[0]),
+        y=wr.SummaryMetric(RHOS[1]),
+        layout=wr.Layout(x=8, y=8),
+    )
     parallel = wr.ParallelCoordinatesPlot(columns=columns, title="Settings and outcome", layout=wr.Layout(w=24, h=8))
     return [parallel, delta_by_p, rhos]
 
@@ -125,20 +131,24 @@ def _overview(wr: Any) -> list[Any]:
 def _scatters(wr: Any, fact: str) -> list[Any]:
     return [
         wr.ScatterPlot(
-            title=f"{name} by {fact}", x=wr.Config(f"cell.{fact}"), y=wr.SummaryMetric(name), layout=_place(wr, place)
+            title=f"{name} by {fact}", x=wr.Config(f"cell.{fact}"), y=wr.SummaryMetric(name), layout=_place(wr, index)
         )
-        for place, name in enumerate((DELTA, P_VALUE, *RHOS))
+        for index, name in enumerate((DELTA, P_VALUE, *RHOS))
     ]
 
 
 def _bars(wr: Any, fact: str) -> list[Any]:
     return [
         wr.BarPlot(
-            title=f"mean {name} by {fact}", metrics=[name], groupby=wr.Config(f"cell.{fact}"),
-            groupby_aggfunc="mean", groupby_rangefunc="minmax", layout=_place(wr, place),
+            title=f"mean {name} by {fact}",
+            metrics=[name],
+            groupby=wr.Config(f"cell.{fact}"),
+            groupby_aggfunc="mean",
+            groupby_rangefunc="minmax",
+            layout=_place(wr, index),
         )
-        for place, name in enumerate((DELTA, P_VALUE, *RHOS))
-    ]  # fmt: skip
+        for index, name in enumerate((DELTA, P_VALUE, *RHOS))
+    ]
 
 
 def _place(wr: Any, place: int) -> Any:

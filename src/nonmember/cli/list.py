@@ -33,8 +33,9 @@ def main() -> None:
         return
     if kind not in KINDS:
         near = difflib.get_close_matches(kind, KINDS, n=1)
-        raise ValueError(f"There is no list of {kind}{f'; did you mean {near[0]}?' if near else '.'} "
-                         f"There are {', '.join(KINDS)}.")  # fmt: skip
+        raise ValueError(
+            f"There is no list of {kind}{f'; did you mean {near[0]}?' if near else '.'} There are {', '.join(KINDS)}."
+        )
     titled = descriptions(kind if kind == "data" else kind.removesuffix("s"))
     width = max(len(name) for rows in titled.values() for name in rows)
     for title, rows in titled.items():

@@ -65,11 +65,17 @@ def plan_clearance(config: DictConfig, known: Known) -> dict[str, Any]:
     seconds = seconds_of(config, known)
     plans = {
         label: plan(
-            pilot, rule, power=config.power, costs=seconds or trainings(known), min_documents=config.min_documents,
-            max_documents=config.max_documents, max_seeds=config.max_seeds, max_controls=config.max_controls,
+            pilot,
+            rule,
+            power=config.power,
+            costs=seconds or trainings(known),
+            min_documents=config.min_documents,
+            max_documents=config.max_documents,
+            max_seeds=config.max_seeds,
+            max_controls=config.max_controls,
         )
         for label, pilot in known.pilots.items()
-    }  # fmt: skip
+    }
     between = known.pilots[known.excluded].between_models
     underpowered = [
         name for name, gap in known.gaps.items() if power_ceiling(gap, between, rule.content) < config.power
@@ -113,26 +119,34 @@ def show(
     chosen = plans[known.excluded]
     for line in (*known.notes, *_about(known, 1 - config.error)):
         console.print(for_rich(line), soft_wrap=True, highlight=False)
-    console.print(f"\nWith an error of {config.error:g} and a power of {config.power:g} could be excluded:",
-                  highlight=False)  # fmt: skip
+    console.print(
+        f"\nWith an error of {config.error:g} and a power of {config.power:g} could be excluded:", highlight=False
+    )
     console.print(_table_of_readings(known, plans, seconds))
-    console.print(for_rich(f"To exclude {known.excluded} and more: {chosen.explanation}"), soft_wrap=True,
-                  highlight=False)  # fmt: skip
+    console.print(
+        for_rich(f"To exclude {known.excluded} and more: {chosen.explanation}"), soft_wrap=True, highlight=False
+    )
     if chosen.designs:
         console.print(_table_of_designs(chosen, seconds))
         if len(chosen.designs) > LISTED:
             console.print(f"{len(chosen.designs) - LISTED} more in {PLAN}, with fewer documents still.")
     if underpowered:
-        console.print(for_rich(
-            f"By its own gap no audit of any size would succeed on {', '.join(underpowered)} ({len(underpowered)} of "
-            f"the {len(known.gaps)} sets of the pilot)."), soft_wrap=True, highlight=False,
-        )  # fmt: skip
+        console.print(
+            for_rich(
+                f"By its own gap no audit of any size would succeed on {', '.join(underpowered)} "
+                f"({len(underpowered)} of the {len(known.gaps)} sets of the pilot)."
+            ),
+            soft_wrap=True,
+            highlight=False,
+        )
     if seconds is None:
         console.print(
             "How long it takes is not known: the pilot trained nothing, or its models are not in the store. Give "
             "seconds.control and seconds.distillation. One training: a control, or a distillation on as many documents "
-            "as the pilot had.", soft_wrap=True, highlight=False,
-        )  # fmt: skip
+            "as the pilot had.",
+            soft_wrap=True,
+            highlight=False,
+        )
 
 
 def _about(known: Known, content: float) -> Iterator[str]:
@@ -184,15 +198,30 @@ def _table_of_designs(chosen: Plan, seconds: Costs | None) -> Table:
     """The cheapest first; every further one needs fewer documents."""
     from rich.table import Table
 
-    table = Table("documents", "distillation seeds", "controls a reading", "controls", "distillations", "error",
-                  "power", _unit(seconds), header_style="bold")  # fmt: skip
+    table = Table(
+        "documents",
+        "distillation seeds",
+        "controls a reading",
+        "controls",
+        "distillations",
+        "error",
+        "power",
+        _unit(seconds),
+        header_style="bold",
+    )
     for column in table.columns:
         column.justify = "right"
     for design in chosen.designs[:LISTED]:
-        numbers = (design.num_documents, design.num_seeds, design.num_controls, design.num_trained,
-                   design.num_distillations)  # fmt: skip
-        table.add_row(*(f"{number:,}" for number in numbers), f"{design.error:.3f}", f"{design.power:.2f}",
-                      _cost(design, seconds))  # fmt: skip
+        numbers = (
+            design.num_documents,
+            design.num_seeds,
+            design.num_controls,
+            design.num_trained,
+            design.num_distillations,
+        )
+        table.add_row(
+            *(f"{number:,}" for number in numbers), f"{design.error:.3f}", f"{design.power:.2f}", _cost(design, seconds)
+        )
     return table
 
 
@@ -213,8 +242,12 @@ def as_details(
 ) -> dict[str, Any]:
     """Everything that was printed, and all alternatives; their cost in seconds, or in trainings where that is null."""
     return {
-        "wanted": {"error": config.error, "confidence": config.confidence, "power": config.power,
-                   "excluded": known.excluded},
+        "wanted": {
+            "error": config.error,
+            "confidence": config.confidence,
+            "power": config.power,
+            "excluded": known.excluded,
+        },
         "seconds": asdict(seconds) if seconds else None,
         "num_readings": known.num_readings,
         "notes": list(known.notes),
@@ -230,4 +263,4 @@ def as_details(
             }
             for label, found in plans.items()
         },
-    }  # fmt: skip
+    }

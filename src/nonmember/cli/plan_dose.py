@@ -35,11 +35,11 @@ class DoseDesign:
     @property
     def hardest(self) -> float:
         """Over all sets; infinite where one excludes nothing."""
-        return max(math.inf if one is None else one for one in self.least.values())
+        return max(math.inf if item is None else item for item in self.least.values())
 
     @property
     def middle(self) -> float:
-        found = sorted(math.inf if one is None else one for one in self.least.values())
+        found = sorted(math.inf if item is None else item for item in self.least.values())
         return found[len(found) // 2]
 
 
@@ -47,7 +47,7 @@ def plan_of(config: DictConfig, known: KnownDoses) -> dict[str, Any]:
     """Print, and return what plan.json holds."""
     designs = _designs(config, known)
     enough = [design for design in designs if design.hardest <= known.excluded]
-    best = min(enough, key=lambda one: (one.num_controls, one.num_documents), default=None)
+    best = min(enough, key=lambda item: (item.num_controls, item.num_documents), default=None)
     _show(config, known, designs, best)
     return {
         "wanted": {"error": config.error, "power": config.power, "excluded": known.excluded},
@@ -126,7 +126,7 @@ def _table(designs: Sequence[DoseDesign], *, several: bool) -> Table:
     for design in designs:
         by_size.setdefault(design.num_documents, []).append(design)
     for size, here in by_size.items():
-        table.add_row(f"{size:,}", *(_cell(one, several) for one in sorted(here, key=lambda one: one.num_controls)))
+        table.add_row(f"{size:,}", *(_cell(item, several) for item in sorted(here, key=lambda item: item.num_controls)))
     return table
 
 

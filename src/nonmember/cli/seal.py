@@ -29,9 +29,11 @@ SEVERAL = (
 def main() -> None:
     """Print what was sealed and the hash of the file."""
     parser = argparse.ArgumentParser(
-        prog="nonmember seal", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter,
+        prog="nonmember seal",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
-    )  # fmt: skip
+    )
     parser.add_argument("--out", type=Path, required=True, help="where the seal goes, for example seal.json")
     add_key(parser)
     given, words = parser.parse_known_args()

@@ -36,32 +36,36 @@ def _parser() -> argparse.ArgumentParser:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
 
     def action(name: str, run: object, what: str, *, results: bool = False) -> argparse.ArgumentParser:
-        one = actions.add_parser(name, help=what, description=what, allow_abbrev=False)
-        one.add_argument("--store", type=Path, default=outputs / "store", help="default: %(default)s")
+        item = actions.add_parser(name, help=what, description=what, allow_abbrev=False)
+        item.add_argument("--store", type=Path, default=outputs / "store", help="default: %(default)s")
         if results:
-            one.add_argument(
-                "--results", type=Path, nargs="+", default=[outputs / "audits"], metavar="FOLDER",
+            item.add_argument(
+                "--results",
+                type=Path,
+                nargs="+",
+                default=[outputs / "audits"],
+                metavar="FOLDER",
                 help=f"folders of results that depend on it; default: {outputs / 'audits'}",
-            )  # fmt: skip
-        one.set_defaults(run=run)
-        return one
+            )
+        item.set_defaults(run=run)
+        return item
 
-    one = action("list", list_entries, "every entry: kind, size, age, label, and which results need it", results=True)
-    one.add_argument("--kind", help="models, observations, corpora or tokenizers alone")
+    item = action("list", list_entries, "every entry: kind, size, age, label, and which results need it", results=True)
+    item.add_argument("--kind", help="models, observations, corpora or tokenizers alone")
     action("verify", verify, "check every file against its hash; nothing is changed")
-    one = action("remove", remove, "remove entries that no result needs; without --yes only list them", results=True)
-    one.add_argument("--yes", action="store_true", help="remove the listed entries")
-    one.add_argument(
+    item = action("remove", remove, "remove entries that no result needs; without --yes only list them", results=True)
+    item.add_argument("--yes", action="store_true", help="remove the listed entries")
+    item.add_argument(
         "--keep-days", type=float, default=KEEP_DAYS, help="keep entries younger than this; their result may be pending"
     )
-    one.add_argument("--unfinished", action="store_true", help="also remove resume points of killed trainings")
-    one = action("merge", merge, "copy the entries that only another store has into this one")
-    one.add_argument("other", type=Path, help="the other store, which stays as it is")
-    one = action("move", move, "move this store, or merge it into another one")
-    one.add_argument("to", type=Path)
-    one = action("export", export, "a model as a folder with its card (README.md)")
-    one.add_argument("model", help="hash of the entry, or its label where only one has it")
-    one.add_argument("folder", type=Path, help="a new folder")
+    item.add_argument("--unfinished", action="store_true", help="also remove resume points of killed trainings")
+    item = action("merge", merge, "copy the entries that only another store has into this one")
+    item.add_argument("other", type=Path, help="the other store, which stays as it is")
+    item = action("move", move, "move this store, or merge it into another one")
+    item.add_argument("to", type=Path)
+    item = action("export", export, "a model as a folder with its card (README.md)")
+    item.add_argument("model", help="hash of the entry, or its label where only one has it")
+    item.add_argument("folder", type=Path, help="a new folder")
     return parser
 
 
@@ -69,24 +73,25 @@ def list_entries(given: argparse.Namespace) -> None:
     kept = keeping.entries(given.store)
     results, problems = keys_of_results(given.results)
     users = keeping.users_of(kept, results)
-    shown = [one for one in kept if given.kind in (None, one.kind)]
-    for one in shown:
-        _say(f"{one.kind:12} {_size(one.size):>9} {_age(one):>7}  {one.label}-{one.hash}  {_users(users[one.path])}")
+    shown = [item for item in kept if given.kind in (None, item.kind)]
+    for item in shown:
+        size, name = _size(item.size), f"{item.label}-{item.hash}"
+        _say(f"{item.kind:12} {size:>9} {_age(item):>7}  {name}  {_users(users[item.path])}")
     for path in keeping.answers(given.store) if given.kind in (None, keeping.ANSWERS) else ():
         _say(f"{keeping.ANSWERS:12} {_size(keeping.size_of(path)):>9}          {path.name}  (answers; never removed)")
     for path in keeping.unfinished(given.store) if given.kind is None else ():
         _say(f"{'unfinished':12} {_size(keeping.size_of(path)):>9}          {path.parent.name}/{path.name}")
-    unused = [one for one in kept if not users[one.path]]
+    unused = [item for item in kept if not users[item.path]]
     _say(
-        f"{len(kept)} entries, {_size(sum(one.size for one in kept))}; {len(unused)} of them, "
-        f"{_size(sum(one.size for one in unused))}, are needed by none of {len(results)} results."
+        f"{len(kept)} entries, {_size(sum(item.size for item in kept))}; {len(unused)} of them, "
+        f"{_size(sum(item.size for item in unused))}, are needed by none of {len(results)} results."
     )
     _say_problems(problems)
 
 
 def verify(given: argparse.Namespace) -> None:
     kept = keeping.entries(given.store)
-    wrong = [why for one in tracked(kept, "verifying", "entries") if (why := keeping.damage(one)) is not None]
+    wrong = [why for item in tracked(kept, "verifying", "entries") if (why := keeping.damage(item)) is not None]
     for why in wrong:
         _say(why)
     _say(f"{len(kept) - len(wrong)} of {len(kept)} entries are intact.")
@@ -103,9 +108,9 @@ def remove(given: argparse.Namespace) -> None:
         listed = ", ".join(map(str, given.results))
         raise ValueError(f"There are no results below {listed}, so all would be removed. Name a folder: --results.")
     users, now = keeping.users_of(kept, results), time.time()
-    unused = [one for one in kept if not users[one.path]]
-    young = [one for one in unused if now - one.made_at <= given.keep_days * DAY]
-    unneeded = [(one.path, one.size) for one in unused if one not in young]
+    unused = [item for item in kept if not users[item.path]]
+    young = [item for item in unused if now - item.made_at <= given.keep_days * DAY]
+    unneeded = [(item.path, item.size) for item in unused if item not in young]
     if given.unfinished:
         paths = [path for path in keeping.unfinished(given.store) if now - path.stat().st_mtime > given.keep_days * DAY]
         unneeded += [(path, keeping.size_of(path)) for path in paths]
@@ -113,7 +118,7 @@ def remove(given: argparse.Namespace) -> None:
         _say(f"{_size(size):>9}  {path.parent.name}/{path.name}")
     total = f"{len(unneeded)} entries, {_size(sum(size for _, size in unneeded))}"
     stay = (
-        f" {len(young)} more, {_size(sum(one.size for one in young))}, that no result needs are younger than "
+        f" {len(young)} more, {_size(sum(item.size for item in young))}, that no result needs are younger than "
         f"{given.keep_days:g} days and stay (--keep-days)."
         if young
         else ""
@@ -164,11 +169,11 @@ def _merge(source: Path, target: Path) -> None:
 
 
 def export(given: argparse.Namespace) -> None:
-    models = [one for one in keeping.entries(given.store) if one.kind == "models"]
-    found = [one for one in models if given.model in (one.hash, one.path.name)]
-    found = found or [one for one in models if one.label == given.model]
+    models = [item for item in keeping.entries(given.store) if item.kind == "models"]
+    found = [item for item in models if given.model in (item.hash, item.path.name)]
+    found = found or [item for item in models if item.label == given.model]
     if len(found) != 1:
-        which = ", ".join(one.path.name for one in found or models[:NAMED])
+        which = ", ".join(item.path.name for item in found or models[:NAMED])
         what = "is the label of several models" if found else "is no model of this store"
         raise ValueError(f"{given.model} {what}; name the hash of one, as in {which}.")
     _say(str(card.export(found[0], given.folder)))
@@ -183,7 +188,7 @@ def keys_of_results(folders: list[Path]) -> tuple[dict[str, Mapping[str, str]], 
         try:
             values = json_object(path)
             keys = values["provenance"]["keys"] if "provenance" in values else values["keys"]
-            found[str(path.parent if path.name == RESULT else path)] = {name: str(one) for name, one in keys.items()}
+            found[str(path.parent if path.name == RESULT else path)] = {name: str(item) for name, item in keys.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             problems.append(f"{path} is no result ({type(error).__name__}).")
     return found, problems

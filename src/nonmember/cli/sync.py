@@ -74,9 +74,15 @@ class Cell:
             cell, method, tags = about.cell, _method_of(self.config), [(self.config.get("data") or {}).get("label")]
             noted = noted_run_id(self.folder, None)
         return RunInfo(
-            name=cell, group=self.sweep, job_type=method, tags=[tag for tag in tags if tag], config=self.config,
-            folder=self.folder, run_id=noted or self.expected_id, live=False,
-        )  # fmt: skip
+            name=cell,
+            group=self.sweep,
+            job_type=method,
+            tags=[tag for tag in tags if tag],
+            config=self.config,
+            folder=self.folder,
+            run_id=noted or self.expected_id,
+            live=False,
+        )
 
     def tell(self, tracker: Tracker, given: Texts | None, curves: Mapping[str, Path]) -> None:
         """curves: file of a model's training, by the model's key."""
@@ -105,19 +111,25 @@ def main() -> None:
     )
     parser.add_argument("--entity", default=os.environ.get("WANDB_ENTITY"), help="a team; default: one's own")
     parser.add_argument(
-        "--mode", choices=MODES, default=environment_mode if environment_mode in MODES else "online",
+        "--mode",
+        choices=MODES,
+        default=environment_mode if environment_mode in MODES else "online",
         help="default: %(default)s; offline runs can be sent later with `wandb sync`",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--store", type=Path, default=outputs / "store",
+        "--store",
+        type=Path,
+        default=outputs / "store",
         help="training curves of the models in it are sent too; default: %(default)s",
-    )  # fmt: skip
+    )
     parser.add_argument("--dry-run", action="store_true", help="say what would be sent, and send nothing")
     parser.add_argument(
-        "--text", nargs="*", metavar="key=value",
+        "--text",
+        nargs="*",
+        metavar="key=value",
         help="send the documents' texts along with their scores; the words name the documents as for `nonmember "
         "audit`: --text data.path=documents.jsonl",
-    )  # fmt: skip
+    )
     given = parser.parse_args()
 
     from nonmember.tracking.trackers import destination_of
@@ -128,15 +140,30 @@ def main() -> None:
         destination += f" {server}"
     ledger = Ledger(outputs / "wandb" / LEDGER, destination)
     sync(
-        paths, ledger, outputs / "wandb", project=given.project, entity=given.entity, mode=given.mode,
-        dry_run=given.dry_run, text=given.text, store=given.store,
-    )  # fmt: skip
+        paths,
+        ledger,
+        outputs / "wandb",
+        project=given.project,
+        entity=given.entity,
+        mode=given.mode,
+        dry_run=given.dry_run,
+        text=given.text,
+        store=given.store,
+    )
 
 
 def sync(
-    paths: list[Path], ledger: Ledger, directory: Path, *, project: str, entity: str | None, mode: str,
-    dry_run: bool, text: Sequence[str] | None, store: Path,
-) -> None:  # fmt: skip
+    paths: list[Path],
+    ledger: Ledger,
+    directory: Path,
+    *,
+    project: str,
+    entity: str | None,
+    mode: str,
+    dry_run: bool,
+    text: Sequence[str] | None,
+    store: Path,
+) -> None:
     """Send what the ledger does not have, and say how much that was. Raises ValueError where something failed."""
     from filelock import FileLock, Timeout
 
@@ -260,7 +287,7 @@ def given_documents(words: Sequence[str]) -> Texts:
     data = config.data
     require_complete(OmegaConf.create({"data": OmegaConf.to_container(data, resolve=False)}))
     builder = builder_of(config)
-    corpora = [instantiate(one.corpus) for one in (data, data.get("heldout"), data.get("unseen")) if one]
+    corpora = [instantiate(item.corpus) for item in (data, data.get("heldout"), data.get("unseen")) if item]
     return {
         corpus.fingerprint(builder): {document.doc_id: document.text for document in builder.get(corpus).documents}
         for corpus in corpora

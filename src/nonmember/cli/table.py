@@ -53,9 +53,12 @@ def main() -> None:
 
 
 def show(
-    cells: Sequence[Cell], *, together: bool = False, console: Console | None = None,
+    cells: Sequence[Cell],
+    *,
+    together: bool = False,
+    console: Console | None = None,
     made_before: Mapping[str, int] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Print a row per cell, what had to be made, and why cells failed.
 
     made_before: what was made for several of the cells before any of them.
@@ -81,7 +84,7 @@ def show(
                 console.print(for_rich(f"{name}: {words}"), soft_wrap=True, highlight=False)
         _show_tokens(console, results)
         _show_warnings(console, results)
-        _show_together(wide, results if together else [one for one in results if one.question.method == "clearance"])
+        _show_together(wide, results if together else [item for item in results if item.question.method == "clearance"])
     for cell in cells:
         if isinstance(cell, Failure):
             console.print(for_rich(f"failed  {cell.cell}: {cell.error}"), style="red", soft_wrap=True)
@@ -90,15 +93,15 @@ def show(
 def against_truth(results: Sequence[AuditResult]) -> list[str]:
     """Where it is known what the models have read, and a test was made: how often each method was right, and wrong."""
     sentences = []
-    for method in dict.fromkeys(one.question.method for one in results):
-        of_method = [one for one in results if one.question.method == method and one.question.truth]
-        decided = {one.verdict.decision for one in of_method}
+    for method in dict.fromkeys(item.question.method for item in results):
+        of_method = [item for item in results if item.question.method == method and item.question.truth]
+        decided = {item.verdict.decision for item in of_method}
         for decision, verb in VERBS.items():
             if len(of_method) > 1 and decision in decided:
                 told = []
                 for truth, what in (("non_member", "sets that were not read"), ("member", "sets that were read")):
-                    audits = [one for one in of_method if one.question.truth == truth]
-                    those = [one for one in audits if one.verdict.decision == decision]
+                    audits = [item for item in of_method if item.question.truth == truth]
+                    those = [item for item in audits if item.verdict.decision == decision]
                     if audits:
                         told.append(f"{len(those)} of {len(audits)} {what}{_wrongly(those)}")
                 sentences.append(f"Ground truth: {method} {verb} {' and '.join(told)}.")
@@ -106,7 +109,7 @@ def against_truth(results: Sequence[AuditResult]) -> list[str]:
 
 
 def _wrongly(results: Sequence[AuditResult]) -> str:
-    wrong = sum(bool(false_claim(one)) for one in results)
+    wrong = sum(bool(false_claim(item)) for item in results)
     if not wrong:
         return ""
     return " (wrongly)" if wrong == len(results) else f" ({wrong} wrongly)"
@@ -154,8 +157,13 @@ def table_of_families(found: Sequence[Family]) -> Table:
     table = Table("several sets together", "sets", "each (Holm)", "all", "screening (BH)", header_style="bold")
     for family in found:
         every = f"{'yes' if family.all_together else 'no'} (p {_decimals(family.largest, '.3g')})"
-        cells = (family.name(found), len(family.sets), _listed(family.each, family), every,
-                 _listed(family.screened, family))  # fmt: skip
+        cells = (
+            family.name(found),
+            len(family.sets),
+            _listed(family.each, family),
+            every,
+            _listed(family.screened, family),
+        )
         table.add_row(*map(for_rich, cells))
     return table
 
@@ -225,21 +233,21 @@ def _columns(results: Sequence[AuditResult]) -> dict[str, Callable[[Cell], str]]
         statistic += f" [{1 - alphas.pop():.0%} interval]" if len(alphas) == 1 else " [interval]"
     rho_reference, rho_distilled = detail("rho_reference_target"), detail("rho_distilled_target")
     every: dict[str, tuple[Callable[[AuditResult], object], Callable[[AuditResult], str]]] = {
-        "n": (lambda one: True, lambda one: str(one.statistics.num_documents)),
-        "rho_RT": (rho_reference, lambda one: _decimals(rho_reference(one))),
-        "rho_DT": (rho_distilled, lambda one: _decimals(rho_distilled(one))),
-        statistic: (lambda one: True, _statistic),
-        _name_of_p(results): (lambda one: one.statistics.p_value, _p_value),
-        "verdict": (lambda one: True, lambda one: one.verdict.decision),
-        "truth": (lambda one: True, lambda one: one.question.truth or "unknown"),
+        "n": (lambda item: True, lambda item: str(item.statistics.num_documents)),
+        "rho_RT": (rho_reference, lambda item: _decimals(rho_reference(item))),
+        "rho_DT": (rho_distilled, lambda item: _decimals(rho_distilled(item))),
+        statistic: (lambda item: True, _statistic),
+        _name_of_p(results): (lambda item: item.statistics.p_value, _p_value),
+        "verdict": (lambda item: True, lambda item: item.verdict.decision),
+        "truth": (lambda item: True, lambda item: item.question.truth or "unknown"),
     }
-    shown = {name: text for name, (value, text) in every.items() if any(value(one) is not None for one in results)}
+    shown = {name: text for name, (value, text) in every.items() if any(value(item) is not None for item in results)}
 
     def of(name: str, text: Callable[[AuditResult], str]) -> Callable[[Cell], str]:
         missing = "failed" if name == "verdict" else "-"
         return lambda cell: missing if isinstance(cell, Failure) else text(cell)
 
-    shown = shown or {"verdict": lambda one: one.verdict.decision}
+    shown = shown or {"verdict": lambda item: item.verdict.decision}
     return {name: of(name, text) for name, text in shown.items()}
 
 
@@ -255,7 +263,7 @@ def table_of(group: Group) -> Table:
 
 def _name_of_p(results: Sequence[AuditResult]) -> str:
     """Of the dose meter it is of so many readings or more, whatever the verdict rests on."""
-    excluded = {one.statistics.details.get("excluded_dose") for one in results}
+    excluded = {item.statistics.details.get("excluded_dose") for item in results}
     dose = excluded.pop() if len(excluded) == 1 else None
     return "p" if dose is None else f"p of {dose:g}x or more"
 

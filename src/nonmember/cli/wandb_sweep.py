@@ -84,23 +84,23 @@ def grid_of(sweep: str, folder: Path, overrides: Sequence[str] = ()) -> Grid:
     parser = OverridesParser.create()
     given = parser.parse_overrides(list(overrides))
     settings = _composed(
-        sweep, folder, [str(one.input_line) for one in given if not one.is_sweep_override()]
+        sweep, folder, [str(item.input_line) for item in given if not item.is_sweep_override()]
     ).hydra.sweeper
     if not str(settings._target_).endswith(".BasicSweeper"):
         raise ValueError(f"Only grids of Hydra's own sweeper can be translated, but {sweep} uses {settings._target_}.")
     params = parser.parse_overrides([f"{key}={value}" for key, value in (settings.params or {}).items()])
     axes: dict[str, list[str]] = {}
     fixed = []
-    for one in [*params, *given]:
-        if one.key_or_group.startswith(("hydra.", "hydra/")):
-            fixed.append(str(one.input_line))
-        elif not one.is_sweep_override():
-            axes[one.get_key_element()] = [one.get_value_element_as_str()]
-        elif one.is_discrete_sweep():
-            axes[one.get_key_element()] = [str(value) for value in one.sweep_string_iterator()]
+    for item in [*params, *given]:
+        if item.key_or_group.startswith(("hydra.", "hydra/")):
+            fixed.append(str(item.input_line))
+        elif not item.is_sweep_override():
+            axes[item.get_key_element()] = [item.get_value_element_as_str()]
+        elif item.is_discrete_sweep():
+            axes[item.get_key_element()] = [str(value) for value in item.sweep_string_iterator()]
         else:
             raise ValueError(
-                f"{one.input_line!r} is no list of values; a grid needs one, as in {one.key_or_group}=1,2."
+                f"{item.input_line!r} is no list of values; a grid needs one, as in {item.key_or_group}=1,2."
             )
     if not any(len(values) > 1 for values in axes.values()):
         raise ValueError(f"{sweep} has no axis. Add one, as in seed=1,2, or run it with nonmember audit.")

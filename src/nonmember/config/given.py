@@ -55,10 +55,7 @@ class IncompleteQuestion(ValueError):
     def __init__(self, who: str, keys: Iterable[str]) -> None:
         order = {place: number for number, place in enumerate((*MODELS, *TEXTS))}
         self.keys = sorted(keys, key=lambda key: (order.get(_place(key), len(order)), key))
-        self.who, self.what = (
-            who,
-            _listed([_what(key) for key in self.keys]),
-        )
+        self.who, self.what = (who, _listed([_what(key) for key in self.keys]))
         # prism needs a target model and documents; add target.path=FOLDER_OR_HUB_NAME data.path=FILE to the command.
         super().__init__(f"{who} needs {self.what}; add {' '.join(map(_addition, self.keys))} to the command.")
 
@@ -107,7 +104,9 @@ def _needed(audit: Audit, config: DictConfig) -> Iterator[str]:
             audit = replace(audit, heldout=text) if error.role == "heldout" else replace(audit, unseen=text)
     yield from marks_in(groups)
     yield from asked_for
-    inputs = {name for one in audit.measurements if isinstance(one, Scored) for name in one.score.requirements.inputs}
+    inputs = {
+        name for item in audit.measurements if isinstance(item, Scored) for name in item.score.requirements.inputs
+    }
     if audit.general is None and "general" in inputs:
         yield _key_of(GENERAL, config)
     if audit.unseen is None and "unseen" in inputs:

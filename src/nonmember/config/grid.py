@@ -38,8 +38,8 @@ def cells_of(sweep: str, overrides: Sequence[str]) -> Iterator[Cell]:
         grid: Any = OmegaConf.to_container(config.grid, resolve=True)
     parser = OverridesParser.create()
     rows = cells_of_grid([f"{key}={value}" for key, value in (grid or {}).items()])
-    numbered = sorted(enumerate(rows), key=lambda one: _chosen(one[1]))
-    for chosen, cells in groupby(numbered, key=lambda one: _chosen(one[1])):
+    numbered = sorted(enumerate(rows), key=lambda item: _chosen(item[1]))
+    for chosen, cells in groupby(numbered, key=lambda item: _chosen(item[1])):
         with composed(sweep, [*overrides, *chosen]) as (config, _):
             is_open = None  # alike in all of them, as the same keys are set
             for number, row in cells:

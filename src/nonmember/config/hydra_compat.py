@@ -117,7 +117,7 @@ def checked_options(arguments: Sequence[str]) -> list[str]:
     said = parser.parse_intermixed_args(list(arguments))
     if said.experimental_rerun is not None:
         raise ValueError("--experimental-rerun reads a pickle, which can run code. Give the run's own words again.")
-    return [*(one for one in arguments if one not in said.overrides), *said.overrides]
+    return [*(item for item in arguments if item not in said.overrides), *said.overrides]
 
 
 # ------------------------------------------------------------------------------------------------- composition
@@ -137,7 +137,7 @@ class _Loader(ConfigLoaderImpl):
     """Takes words, as on the command line, and `Value`s, of which Hydra's grammar reads the key alone."""
 
     def _parse_overrides_and_create_caching_repo(self, config_name: str | None, overrides: list[str]) -> Any:
-        values = [one if isinstance(one, Value) and not one.key.startswith("hydra.") else None for one in overrides]
+        values = [item if isinstance(item, Value) and not item.key.startswith("hydra.") else None for item in overrides]
         words = [word if value is None else f"{value.key}=value" for word, value in zip(overrides, values, strict=True)]
         parsed, repository = super()._parse_overrides_and_create_caching_repo(config_name, words)
         return [_with_value(*pair) for pair in zip(parsed, values, strict=True)], repository
@@ -258,9 +258,9 @@ def shared_files() -> Iterator[None]:
         ) -> DefaultsList:
             values = Overrides(repo=repo, overrides_list=overrides_list).config_overrides
             # Hydra's own values stay among the choices: one of them says where files are looked for.
-            of_cell = {id(one) for one in values if not one.is_hydra_override()}
-            choices = [one for one in overrides_list if id(one) not in of_cell]
-            key = (config_name, *sorted(how.items()), *(one.input_line for one in choices))
+            of_cell = {id(item) for item in values if not item.is_hydra_override()}
+            choices = [item for item in overrides_list if id(item) not in of_cell]
+            key = (config_name, *sorted(how.items()), *(item.input_line for item in choices))
             if key not in kept:
                 if len(kept) >= MOST_KEPT:
                     del kept[next(iter(kept))]

@@ -34,13 +34,13 @@ def check_tokens(config: DictConfig, *specs: Any) -> None:
     require_choice(bos, BOS, "tokens.bos")
     if bos == "auto":
         return
-    models = [one for one in specs_in(specs) if isinstance(one, ModelSpec) and hasattr(one, "bos")]
+    models = [item for item in specs_in(specs) if isinstance(item, ModelSpec) and hasattr(item, "bos")]
     if not models:
         raise ValueError(
             f"tokens.bos={bos} is for models with weights here; what is only queried reads its texts by itself. Use "
             "tokens.bos=auto."
         )
-    if other := next((one for one in models if getattr(one, "bos", bos) != bos), None):
+    if other := next((item for item in models if getattr(item, "bos", bos) != bos), None):
         raise ValueError(
             f"tokens.bos={bos} is not what the configuration of {other.readable} says. Write bos: ${{tokens.bos}} "
             "there, or leave one of both out."
@@ -51,4 +51,4 @@ def check_places(*specs: Any) -> None:
     """Raise ValueError where a model's folder or a corpus's files, anywhere in these, are not there."""
     for spec in specs_in(specs):
         if isinstance(spec, Spec):
-            spec.look()
+            spec.validate()

@@ -63,8 +63,8 @@ def parts_of(config: DictConfig, folder: Path, compose: Compose, builder: Builde
     method = audit.method
     assert isinstance(method, Auto)
     situation = Situation.of(_situation(config, audit, builder))
-    advised = {one.name: one.contestant for one in reversed(advise(situation).concluding)}  # the best of each method
-    contestants = {one.name: one for one in reversed(CONTESTANTS)} | advised
+    advised = {item.name: item.contestant for item in reversed(advise(situation).concluding)}  # the best of each method
+    contestants = {item.name: item for item in reversed(CONTESTANTS)} | advised
     names = list(method.methods or advised)
     costs = {name: contestants[name].cost(situation) for name in names if name in contestants}
     names.sort(key=lambda name: costs[name].in_order() if name in costs else (0,))

@@ -61,7 +61,7 @@ def _content(row: Mapping[str, Any]) -> str:
     """Such as "EleutherAI/pythia-160m" or "as dose_study_target with label=long"."""
     if row.get("path"):
         return str(row["path"])
-    choices = [one for one in row.get("defaults", ()) if one != "_self_"]
+    choices = [item for item in row.get("defaults", ()) if item != "_self_"]
     bases = [choice.partition("@")[0] for choice in choices if isinstance(choice, str)]
     values = [
         f"{key.removeprefix('override ').lstrip('/')}={value}"

@@ -15,8 +15,18 @@ from nonmember.runtime.naming import folder_name, label_of_path, short_hash
 LONGEST_LABEL = 40
 # What tells questions apart; where and how they are answered does not.
 WHAT_DIFFERS = (
-    "target", "reference", "model", "data", "cleaning", "method", "general", "seed", "truth", "k", "max_tokens",
-)  # fmt: skip
+    "target",
+    "reference",
+    "model",
+    "data",
+    "cleaning",
+    "method",
+    "general",
+    "seed",
+    "truth",
+    "k",
+    "max_tokens",
+)
 
 
 def cell_name(overrides: str, *, _root_: DictConfig) -> str:

@@ -118,19 +118,19 @@ def _targets(value: Any, key: str) -> Iterator[tuple[str, str, Any]]:
         for name, inner in value.items():
             yield from _targets(inner, f"{key}.{name}")
     elif isinstance(value, list):
-        for place, inner in enumerate(value):
-            yield from _targets(inner, f"{key}[{place}]")
+        for index, inner in enumerate(value):
+            yield from _targets(inner, f"{key}[{index}]")
 
 
 def _built(value: Any, key: str, targets: Mapping[str, Callable[..., Any]]) -> Any:
     if isinstance(value, list):
-        return [_built(inner, f"{key}[{place}]", targets) for place, inner in enumerate(value)]
+        return [_built(inner, f"{key}[{index}]", targets) for index, inner in enumerate(value)]
     if not isinstance(value, Mapping):
         return value
-    inner = {name: _built(one, f"{key}.{name}", targets) for name, one in value.items()}
+    inner = {name: _built(item, f"{key}.{name}", targets) for name, item in value.items()}
     if "_target_" not in value:
         return inner
-    target, arguments = targets[key], {name: one for name, one in inner.items() if name not in SETTINGS}
+    target, arguments = targets[key], {name: item for name, item in inner.items() if name not in SETTINGS}
     unnamed = inner.get("_args_") or ()
     if unnamed and not _below(value["_target_"], _allowed_by_user()):  # what a file may set is told by its name
         raise ValueError(f"{key}._args_ must be left out; got {unnamed!r}. Give each argument by its name.")
@@ -227,8 +227,10 @@ def _select(key: str, *default: Any, _parent_: Any) -> Any:
 
 
 def _refused(*_: object) -> None:
-    raise ValueError("${oc.create:...} and ${oc.decode:...} are not followed: a text must not become a part of a "
-                     "config. Write that part into the file itself.")  # fmt: skip
+    raise ValueError(
+        "${oc.create:...} and ${oc.decode:...} are not followed: a text must not become a part of a "
+        "config. Write that part into the file itself."
+    )
 
 
 # By name; in the place of OmegaConf's own. No text becomes a mapping, which nobody could have looked at.
@@ -273,7 +275,7 @@ def check_secrets(config: DictConfig) -> None:
     to disk. The message does not repeat it."""
     refuse_secrets([str(word) for word in OmegaConf.select(config, "hydra.overrides.task", default=())])
     texts = _texts(OmegaConf.to_container(config, resolve=False), "")
-    for key, value in sorted(texts, key=lambda one: one[0].startswith("hydra")):
+    for key, value in sorted(texts, key=lambda item: item[0].startswith("hydra")):
         if value == MISSING:
             continue
         if SECRET_IN_ADDRESS.search(value) or (key.endswith(".url") and re.search("[@?#]", value)):

@@ -54,13 +54,13 @@ def _shown(sweeper: Any, batch: Sequence[Sequence[str]], compose: Callable[..., 
     if watching is not None:
         watching.begin(sweeper.launcher)
     with Stage("composing", len(batch), "cells") as stage:
-        for place, overrides in enumerate(batch):
+        for index, overrides in enumerate(batch):
             if watching is None:
                 compose(sweeper, [overrides])
             else:
                 config = _composed(sweeper, overrides)
-                with _as_run(config, place) as (task_config, folder):
-                    watching.see(place, task_config, folder)
+                with _as_run(config, index) as (task_config, folder):
+                    watching.see(index, task_config, folder)
                 if len(kept) < MOST_KEPT:
                     kept[tuple(overrides)] = config
             stage.advance()

@@ -41,10 +41,29 @@ BY_WORD_ALONE_AT_TOP = ("outputs", "store", "export", "folder")
 MAX_CELLS = 100_000  # Hydra makes a list of them all
 # Of Hydra's own part: everything else belongs to the user.
 LAUNCHER = (
-    "n_jobs", "timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name", "partition",
-    "qos", "comment", "constraint", "exclude", "gres", "cpus_per_gpu", "gpus_per_task", "mem_per_gpu", "mem_per_cpu",
-    "account", "signal_delay_s", "max_num_timeout", "array_parallelism",
-)  # fmt: skip
+    "n_jobs",
+    "timeout_min",
+    "cpus_per_task",
+    "gpus_per_node",
+    "tasks_per_node",
+    "mem_gb",
+    "nodes",
+    "name",
+    "partition",
+    "qos",
+    "comment",
+    "constraint",
+    "exclude",
+    "gres",
+    "cpus_per_gpu",
+    "gpus_per_task",
+    "mem_per_gpu",
+    "mem_per_cpu",
+    "account",
+    "signal_delay_s",
+    "max_num_timeout",
+    "array_parallelism",
+)
 OF_HYDRA = re.compile(rf"hydra\.(mode|sweeper\.params\..+|callbacks\..+|launcher\.({'|'.join(LAUNCHER)}))")
 
 
@@ -121,7 +140,7 @@ def _needs_word(key: Sequence[str], value: object, names: Sequence[str]) -> bool
 
 
 def _has(key: Sequence[str], names: Sequence[str]) -> bool:
-    return not {part for one in key for part in one.split(".")}.isdisjoint(names)
+    return not {part for item in key for part in item.split(".")}.isdisjoint(names)
 
 
 def _only_by_word(key: Sequence[str], where: str) -> ValueError:

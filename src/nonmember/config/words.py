@@ -24,9 +24,13 @@ OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w.@/-]*)(=(?P<value>.*))?", re.DOTAL
 _PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE | re.ASCII)
 _INTERPOLATION = re.compile(r"(\\*)\$\{")
 MEANT = {  # what people call a setting -> its key; of the target see `_meant`
-    "reference": "reference.path", "data": "data.path", "dataset": "data.path", "documents": "data.path",
-    "heldout": "data.heldout.path", "output": "outputs",
-}  # fmt: skip
+    "reference": "reference.path",
+    "data": "data.path",
+    "dataset": "data.path",
+    "documents": "data.path",
+    "heldout": "data.heldout.path",
+    "output": "outputs",
+}
 
 
 def with_literal_paths(arguments: Sequence[str]) -> list[str]:
@@ -120,9 +124,9 @@ def literal(value: Any) -> Any:
     """Plain values, in which OmegaConf finds no interpolation: `${...}` may be part of a file's name."""
     match value:
         case Mapping():
-            return {name: literal(one) for name, one in value.items()}
+            return {name: literal(item) for name, item in value.items()}
         case list() | tuple():
-            return [literal(one) for one in value]
+            return [literal(item) for item in value]
         case str() | os.PathLike():
             return _INTERPOLATION.sub(r"\1\1\\${", os.fspath(value))
     return value.item() if callable(getattr(value, "item", None)) else value  # of NumPy
@@ -143,7 +147,7 @@ def _written(value: Any) -> str:
         case int() | float():
             return repr(value)
         case Mapping():
-            return "{" + ",".join(f"{name}:{_written(one)}" for name, one in value.items()) + "}"
+            return "{" + ",".join(f"{name}:{_written(item)}" for name, item in value.items()) + "}"
         case list():
             return "[" + ",".join(map(_written, value)) + "]"
     text = str(value)

@@ -29,4 +29,4 @@ HubBounds = Callable[[str, Sequence[str | None]], Bound]
 
 def least(*numbers: int | None) -> int | None:
     """The smallest of those that are known."""
-    return min((one for one in numbers if one is not None), default=None)
+    return min((item for item in numbers if item is not None), default=None)

@@ -53,7 +53,7 @@ def chosen(occurrences: Iterable[Occurrence]) -> Choice | None:
     found = list(occurrences)
     for kind in get_args(Kind):
         # Counter and max both keep the order in which words come.
-        counts = Counter(one.word for one in found if one.kind == kind)
+        counts = Counter(item.word for item in found if item.kind == kind)
         if counts:
             return Choice(max(counts, key=counts.__getitem__), kind)
     return None
@@ -139,15 +139,15 @@ class ByRules(NameFinder):
 def _tokens(text: str) -> Iterator[_Token]:
     previous_end, previous_word = 0, ""
     matches = list(_WORD.finditer(text))
-    for place, match in enumerate(matches):
+    for index, match in enumerate(matches):
         between = text[previous_end : match.start()]
-        following = text[match.end() : matches[place + 1].start()] if place + 1 < len(matches) else "."
+        following = text[match.end() : matches[index + 1].start()] if index + 1 < len(matches) else "."
         word = _POSSESSIVE.sub("", match[0])
         # The point of Mr. or of an initial ends no sentence.
         abbreviated = between.strip(_OPENING) == "." and (previous_word in TITLES or len(previous_word) == 1)
         ended = between.rstrip(_OPENING).endswith(tuple(_ENDING)) and not abbreviated
-        starts = not place or ended or bool(_QUOTED.search(between))
-        joined = bool(place) and (not between.strip() or abbreviated)
+        starts = not index or ended or bool(_QUOTED.search(between))
+        joined = bool(index) and (not between.strip() or abbreviated)
         ends = bool(following.strip()) or word != match[0]
         yield _Token(word, starts, joined, ends)
         previous_end, previous_word = match.end(), word
@@ -173,11 +173,11 @@ def _persons(tokens_of: Sequence[Sequence[_Token]], names: set[str]) -> set[str]
     """Names with more signs of a person than of a place."""
     signs: Counter[str] = Counter()
     for tokens in tokens_of:
-        for place, token in enumerate(tokens):
+        for index, token in enumerate(tokens):
             if token.word not in names:
                 continue
-            before = tokens[place - 1] if token.joined and place else None
-            after = tokens[place + 1] if place + 1 < len(tokens) and tokens[place + 1].joined else None
+            before = tokens[index - 1] if token.joined and index else None
+            after = tokens[index + 1] if index + 1 < len(tokens) and tokens[index + 1].joined else None
             if before is not None and (before.word in TITLES or before.lower in SAYING):
                 signs[token.word] += 1
             if after is not None and after.lower in SAYING:
@@ -193,8 +193,8 @@ def _nouns(tokens_of: Sequence[Sequence[_Token]], names: set[str]) -> set[str]:
     heads: Counter[str] = Counter()
     for tokens in tokens_of:
         all_of.update(token.lower for token in tokens if token.word not in names)
-        for place, token in enumerate(tokens):
-            if token.lower in DETERMINERS and (head := _head(tokens, place, names)):
+        for index, token in enumerate(tokens):
+            if token.lower in DETERMINERS and (head := _head(tokens, index, names)):
                 heads[head] += 1
     return {
         word
@@ -221,9 +221,9 @@ def _head(tokens: Sequence[_Token], place: int, names: set[str]) -> str:
 
 
 def _occurrences(tokens: Sequence[_Token], names: set[str], persons: set[str], nouns: set[str]) -> Iterator[Occurrence]:
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token.word in names:
-            yield Occurrence(token.word, "person" if token.word in persons and _alone(tokens, place, names) else "name")
+            yield Occurrence(token.word, "person" if token.word in persons and _alone(tokens, index, names) else "name")
         elif token.lower in nouns:
             yield Occurrence(token.lower, "noun")
 

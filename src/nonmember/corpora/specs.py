@@ -51,7 +51,7 @@ class CorpusSpec(Spec[Corpus]):
 
     def bound(self, hub: HubBounds) -> Bound:
         """Most documents and words there can be: those of the corpus that it is made of, unless a kind knows better."""
-        inner = next((one for one in vars(self).values() if isinstance(one, CorpusSpec)), None)
+        inner = next((item for item in vars(self).values() if isinstance(item, CorpusSpec)), None)
         return Bound(None) if inner is None else inner.bound(hub)
 
     def most_words(self, hub: HubBounds) -> int | None:

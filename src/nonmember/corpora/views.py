@@ -44,7 +44,7 @@ LINE_WIDTH, INDENTATION = 60, "    "
 # Keys beside each other on a QWERTY keyboard.
 ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
 NEIGHBOURS = {
-    key: row[max(0, place - 1) : place] + row[place + 1 : place + 2] for row in ROWS for place, key in enumerate(row)
+    key: row[max(0, index - 1) : index] + row[index + 1 : index + 2] for row in ROWS for index, key in enumerate(row)
 }
 
 

@@ -106,9 +106,12 @@ def parsed_answers(
         if np.isnan(value)
     }
     return AskedDocuments(
-        tuple(doc_ids), np.array([*values.values()], dtype=np.float64), reasons,
-        answers=tuple(map(tuple, of.values())), failed=dict(sorted(failed.items())),
-    )  # fmt: skip
+        tuple(doc_ids),
+        np.array([*values.values()], dtype=np.float64),
+        reasons,
+        answers=tuple(map(tuple, of.values())),
+        failed=dict(sorted(failed.items())),
+    )
 
 
 def why_not(answers: Sequence[Answer]) -> str:
@@ -161,7 +164,7 @@ class Completions(Spec[list[Completion]]):
             raise ValueError(f"{self.model.readable} cannot be asked. {error}") from error
         if process_rank() == 0:
             save_completions(self.requests, completions, folder / COMPLETIONS)
-        builder.counters.tokens_observed += sum(one.prompt_tokens + one.completion_tokens for one in completions)
+        builder.counters.tokens_observed += sum(item.prompt_tokens + item.completion_tokens for item in completions)
         return {"num_requests": len(self.requests), "model": self.model.readable}
 
     def load(self, builder: Builder, entry: Entry) -> list[Completion]:

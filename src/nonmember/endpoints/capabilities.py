@@ -30,10 +30,15 @@ NUM_CHECKED = 4  # written tokens whose scores are compared
 HALF = "\N{REPLACEMENT CHARACTER}"
 LARGEST_GAP = 1.0  # nats between two scores of one token: ten deviations of a server that calculates in 8 bits
 PROBE = Request(
-    doc_id="", name="probe", instruction="Answer in one word.",
-    question="Which colour has the sky on a clear day?", plain="The colour of the sky on a clear day is",
-    max_new_tokens=4, temperature=0.0, seed=0,
-)  # fmt: skip
+    doc_id="",
+    name="probe",
+    instruction="Answer in one word.",
+    question="Which colour has the sky on a clear day?",
+    plain="The colour of the sky on a clear day is",
+    max_new_tokens=4,
+    temperature=0.0,
+    seed=0,
+)
 TEXT = "The quick brown fox jumps over the lazy dog and runs into the forest."
 ROOMS = (16, 2048)  # least tokens to be asked for: what some servers want, and what some models think
 DRAWN = (

@@ -107,7 +107,7 @@ class EndpointClient:
         is in the table.
         """
         run_id()  # before further processes of this run inherit it
-        of = {one.key: one for one in wanted}
+        of = {item.key: item for item in wanted}
         values: dict[str, T | Refused] = {}
         folder = self.folder
 
@@ -130,7 +130,7 @@ class EndpointClient:
                     self._collect(table, of, read, values)
                     if missing := _without(of, values):
                         self._ask(table, missing, read, values, description, probing=probing)
-        return [values[one.key] for one in wanted]
+        return [values[item.key] for item in wanted]
 
     def _collect(
         self, table: CompletionsTable, of: Mapping[str, Sent], read: Read[T], values: dict[str, T | Refused]
@@ -150,16 +150,24 @@ class EndpointClient:
                 self.refused[key] = refused.reason
 
     def _ask(
-        self, table: CompletionsTable, missing: Mapping[str, Sent], read: Read[T], values: dict[str, T | Refused],
-        description: str, *, probing: bool,
-    ) -> None:  # fmt: skip
+        self,
+        table: CompletionsTable,
+        missing: Mapping[str, Sent],
+        read: Read[T],
+        values: dict[str, T | Refused],
+        description: str,
+        *,
+        probing: bool,
+    ) -> None:
         limits, spent = self._needed_limits(), self.session.spent
         num_refused = 0
         if table.damaged:
             log.warning(
                 "%s: %d answers in the table of %s are damaged (checksums do not match) and are asked again.",
-                self.name, len(table.damaged), self.folder,
-            )  # fmt: skip
+                self.name,
+                len(table.damaged),
+                self.folder,
+            )
 
         def receive(sent: Sent, text: str, response: Mapping[str, Any], cost: float | None) -> None:
             date = now()
@@ -193,8 +201,11 @@ class EndpointClient:
         if num_refused and not probing:
             log.warning(
                 "%s: %d of %d requests were not accepted, the first because: %s",
-                self.name, num_refused, len(missing), next(iter(self.refused.values())),
-            )  # fmt: skip
+                self.name,
+                num_refused,
+                len(missing),
+                next(iter(self.refused.values())),
+            )
 
     def _follow(self, table: CompletionsTable, missing: Mapping[str, Sent]) -> None:
         """In a further process of a distributed run: wait until the first has asked."""

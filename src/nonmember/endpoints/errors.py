@@ -51,9 +51,14 @@ class RetryableError(Exception):
     whether the request may have been paid for.   crowded: the server reports overload.   broken: the server failed."""
 
     def __init__(
-        self, reason: str, *, wait: float | None = None, charged: bool = False, crowded: bool = False,
+        self,
+        reason: str,
+        *,
+        wait: float | None = None,
+        charged: bool = False,
+        crowded: bool = False,
         broken: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(reason)
         self.wait = wait
         self.charged = charged
@@ -145,7 +150,7 @@ def codes_of(error: Any) -> set[str]:
     """By which services tell kinds of errors apart, in small letters: of the error and of the one within it."""
     inner = _inner(error)
     deeper = inner.get("innererror") if isinstance(inner, Mapping) else None
-    found = [one.get(name) for one in (inner, deeper) if isinstance(one, Mapping) for name in ("code", "type")]
+    found = [item.get(name) for item in (inner, deeper) if isinstance(item, Mapping) for name in ("code", "type")]
     return {code.lower() for code in found if isinstance(code, str)}
 
 

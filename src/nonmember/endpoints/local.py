@@ -31,25 +31,25 @@ def complete_locally(
     that the model cannot read has failed, with the reason. The draws of a request come from its seed, document and
     name, so an answer depends on no other request.
     """
-    prompts = said_ids(loaded.tokenizer, [Said(one.instruction, one.question, one.as_text) for one in requests])
+    prompts = said_ids(loaded.tokenizer, [Said(item.instruction, item.question, item.as_text) for item in requests])
     completions = {
-        place: Completion("", "failed", reason=reason)
-        for place, (request, ids) in enumerate(zip(requests, prompts, strict=True))
+        index: Completion("", "failed", reason=reason)
+        for index, (request, ids) in enumerate(zip(requests, prompts, strict=True))
         if (reason := _too_long(loaded.model, request, len(ids)))
     }
     waiting: dict[tuple[float, int, int], list[int]] = {}
-    for place, request in enumerate(requests):
-        if place not in completions:
+    for index, request in enumerate(requests):
+        if index not in completions:
             decoding = (request.temperature, request.max_new_tokens, request.top_logprobs)
-            waiting.setdefault(decoding, []).append(place)
+            waiting.setdefault(decoding, []).append(index)
     for number, ((temperature, max_new_tokens, top_logprobs), places) in enumerate(waiting.items()):
         working = folder / _WORKING.format(number)
         working.mkdir(exist_ok=True)
         written = write(
             loaded.model,
             loaded.tokenizer,
-            {str(place): prompts[place] for place in places},
-            {str(place): _seed(requests[place]) for place in places},
+            {str(index): prompts[index] for index in places},
+            {str(index): _seed(requests[index]) for index in places},
             working,
             compute.trainer,
             temperature=temperature,
@@ -58,8 +58,8 @@ def complete_locally(
             cache_bytes=compute.cache_mib * MIB,
             description=description,
         )
-        completions |= {place: _completion(written[str(place)], len(prompts[place])) for place in places}
-    return [completions[place] for place in range(len(requests))]
+        completions |= {index: _completion(written[str(index)], len(prompts[index])) for index in places}
+    return [completions[index] for index in range(len(requests))]
 
 
 def _too_long(model: Any, request: Request, num_tokens: int) -> str:

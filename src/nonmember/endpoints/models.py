@@ -90,7 +90,7 @@ class MaskedModel(ModelSpec):
     def recipe(self) -> dict[str, Any]:
         return settings_of(self)
 
-    def look(self) -> None:
+    def validate(self) -> None:
         require_model(self.path)
 
     def key(self, builder: Builder) -> dict[str, Any]:

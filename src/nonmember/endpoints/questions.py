@@ -11,12 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from nonmember.endpoints.capabilities import (
-    check_alternatives,
-    most_alternatives,
-    new_tokens_with_echo,
-    settings_for,
-)
+from nonmember.endpoints.capabilities import check_alternatives, most_alternatives, new_tokens_with_echo, settings_for
 from nonmember.endpoints.endpoint import EndpointClient, Refused
 from nonmember.endpoints.errors import EndpointError
 from nonmember.endpoints.reading import read_completion, read_prompt_scores
@@ -111,16 +106,21 @@ def answer_probabilities(client: EndpointClient, documents: Corpus, max_tokens: 
     number = most_alternatives(client, "The probability of an answer")
     requests = [
         Request(
-            doc_id=document.doc_id, name="answer", instruction=question.instruction,
+            doc_id=document.doc_id,
+            name="answer",
+            instruction=question.instruction,
             question=question.request(_not_too_long(client.name, document.doc_id, document.text, max_tokens)),
-            max_new_tokens=1, temperature=0.0, seed=0, top_logprobs=number,
+            max_new_tokens=1,
+            temperature=0.0,
+            seed=0,
+            top_logprobs=number,
         )
         for document in documents.documents
-    ]  # fmt: skip
+    ]
     rows, num_absent = [], 0
     for answer in completions(client, requests):
         listed = answer.top_logprobs[0] if answer.top_logprobs and answer.outcome != "refused" else ()
-        chances = [_chance_of(one, listed) for one in question.answers] if listed else []
+        chances = [_chance_of(item, listed) for item in question.answers] if listed else []
         num_absent += sum(math.isinf(chance) for chance in chances)
         rows.append(chances)
     if num_absent:
@@ -137,12 +137,16 @@ def writing_requests(
     """One request per document: write on `prompt`. Documents of more than `max_tokens` words are refused."""
     return [
         Request(
-            doc_id=document.doc_id, name="written", instruction=prompt.instruction,
+            doc_id=document.doc_id,
+            name="written",
+            instruction=prompt.instruction,
             question=prompt.request(_not_too_long(model, document.doc_id, document.text, max_tokens)),
-            max_new_tokens=max_new_tokens, temperature=temperature, seed=seed,
+            max_new_tokens=max_new_tokens,
+            temperature=temperature,
+            seed=seed,
         )
         for document in base.documents
-    ]  # fmt: skip
+    ]
 
 
 def written_corpus(base: Corpus, answers: Sequence[Completion]) -> Corpus:
@@ -182,7 +186,7 @@ def _table(doc_ids: Sequence[str], rows: Sequence[Sequence[float]]) -> TokenTabl
     return TokenTable(
         doc_ids=tuple(doc_ids),
         offsets=offsets,
-        position=np.array([place for length in lengths for place in range(1, length + 1)], np.int32),
+        position=np.array([index for length in lengths for index in range(1, length + 1)], np.int32),
         token_id=np.full(offsets[-1], UNKNOWN, np.int32),
         log_prob=np.array([value for row in rows for value in row], np.float32),
         mean=unknown,

@@ -201,7 +201,7 @@ def alternatives(logprobs: Any) -> tuple[tuple[tuple[str, float], ...], ...]:
     rows: list[tuple[tuple[str, float], ...]] = []
     if isinstance(content := logprobs.get("content"), list):  # chat
         for token in content:
-            pairs = [(str(one["token"]), float(one["logprob"])) for one in token.get("top_logprobs") or ()]
+            pairs = [(str(item["token"]), float(item["logprob"])) for item in token.get("top_logprobs") or ()]
             rows.append(_ranked(pairs, str(token["token"]), token.get("logprob")))
     elif isinstance(tops := logprobs.get("top_logprobs"), list):  # completions
         tokens = logprobs.get("tokens") or [None] * len(tops)
@@ -386,8 +386,8 @@ def without(value: Any, secrets: Sequence[str]) -> Any:
             value = value.replace(secret, HIDDEN)
         return _SURROGATES.sub("\ufffd", value)
     if isinstance(value, Mapping):
-        return {without(name, secrets): without(one, secrets) for name, one in value.items()}
-    return [without(one, secrets) for one in value] if isinstance(value, list) else value
+        return {without(name, secrets): without(item, secrets) for name, item in value.items()}
+    return [without(item, secrets) for item in value] if isinstance(value, list) else value
 
 
 def form_of(text: str) -> str:

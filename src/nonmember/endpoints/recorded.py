@@ -67,7 +67,7 @@ class Recorded(ModelSpec):
     def recipe(self) -> dict[str, Any]:
         return settings_of(self)
 
-    def look(self) -> None:
+    def validate(self) -> None:
         table_files([self.path])
 
     def key(self, builder: Builder) -> dict[str, Any]:
@@ -110,11 +110,11 @@ def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Co
 
 def _without_unasked(requests: Sequence[Request], found: Sequence[Completion]) -> list[Completion]:
     """An empty answer is wrong where the document has others; where it has none, nobody asked."""
-    asked = {request.doc_id for request, one in zip(requests, found, strict=True) if one.outcome == "answered"}
-    asked |= {request.doc_id for request, one in zip(requests, found, strict=True) if one.top_logprobs}
+    asked = {request.doc_id for request, item in zip(requests, found, strict=True) if item.outcome == "answered"}
+    asked |= {request.doc_id for request, item in zip(requests, found, strict=True) if item.top_logprobs}
     return [
-        Completion("", "failed", reason=NOT_ASKED) if one.outcome == "empty" and request.doc_id not in asked else one
-        for request, one in zip(requests, found, strict=True)
+        Completion("", "failed", reason=NOT_ASKED) if item.outcome == "empty" and request.doc_id not in asked else item
+        for request, item in zip(requests, found, strict=True)
     ]
 
 
@@ -167,9 +167,9 @@ class Columns:
             )
         by_prompt = "prompt_sha256" in names
         given = {name: name for name in (("text",) if by_prompt else ("doc_id", "name", "text"))} | dict(names)
-        patterns = {name: _pattern(one) for name, one in given.items()}
+        patterns = {name: _pattern(item) for name, item in given.items()}
         return cls(
-            {name: one for name, one in patterns.items() if name in PLAIN},
+            {name: item for name, item in patterns.items() if name in PLAIN},
             {token: patterns[name] for name, token in named.items()},
         )
 

@@ -59,9 +59,16 @@ class Sending:
     """
 
     def __init__(
-        self, service: Service, limits: Limits, spent: Spent, receive: Received,
-        refuse: Callable[[Sent, str, int], None], *, probing: bool, namespace: str,
-    ) -> None:  # fmt: skip
+        self,
+        service: Service,
+        limits: Limits,
+        spent: Spent,
+        receive: Received,
+        refuse: Callable[[Sent, str, int], None],
+        *,
+        probing: bool,
+        namespace: str,
+    ) -> None:
         self._service = service
         self._limits = limits
         self._receive = receive
@@ -260,9 +267,13 @@ def _client(service: Service, limits: Limits) -> openai.AsyncOpenAI:
     logging.getLogger("httpx2").setLevel(logging.WARNING)  # it tells addresses, and a query may hold a secret
     pool = httpx2.Limits(max_connections=limits.concurrency, max_keepalive_connections=limits.concurrency)
     http = openai.DefaultAsyncHttpxClient(
-        limits=pool, timeout=limits.timeout, follow_redirects=False, headers={"Accept-Encoding": "identity"},
-        event_hooks={"response": [limit_size]}, verify=_certificates(),
-    )  # fmt: skip
+        limits=pool,
+        timeout=limits.timeout,
+        follow_redirects=False,
+        headers={"Accept-Encoding": "identity"},
+        event_hooks={"response": [limit_size]},
+        verify=_certificates(),
+    )
     return openai.AsyncOpenAI(
         api_key=service.secret() or NO_SECRET,
         base_url=service.address,

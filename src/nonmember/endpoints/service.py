@@ -112,7 +112,7 @@ class RequestSettings:
         )
 
 
-SETTINGS_IN_YAML = tuple(one.name for one in fields(RequestSettings) if one.name != "no_thoughts")
+SETTINGS_IN_YAML = tuple(item.name for item in fields(RequestSettings) if item.name != "no_thoughts")
 
 
 @dataclass(frozen=True)
@@ -382,9 +382,6 @@ def _sent(service: Service, form: str, body: dict[str, Any], settings: RequestSe
 
 def _turns(request: Request, *, with_system: bool) -> list[dict[str, str]]:
     if request.instruction and with_system:
-        return [
-            {"role": "system", "content": request.instruction},
-            {"role": "user", "content": request.question},
-        ]
+        return [{"role": "system", "content": request.instruction}, {"role": "user", "content": request.question}]
     whole = "\n\n".join(part for part in (request.instruction, request.question) if part)
     return [{"role": "user", "content": whole}]

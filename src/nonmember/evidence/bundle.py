@@ -41,16 +41,19 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the date of every file in the archive
 
 
 def write_bundle(
-    audits: Sequence[Gathered], choice: Choice, key: Key, path: Path,
+    audits: Sequence[Gathered],
+    choice: Choice,
+    key: Key,
+    path: Path,
     countersign: Callable[[bytes], bytes] | None = None,
-) -> dict[str, bytes]:  # fmt: skip
+) -> dict[str, bytes]:
     """Returns its files. countersign: statement -> a Sigstore bundle of it, which lies beside the envelope. Raises
     ValueError where a file would hold text of the documents, or audits were given different seals."""
     files = contents(audits)
     from nonmember.evidence.page import page_of
 
     files[PAGE] = page_of(audits, files, choice).encode()
-    require_no_text(files, (text for one in audits for text in one.texts.values()))
+    require_no_text(files, (text for item in audits for text in item.texts.values()))
     predicate = {
         "format": 1,
         "code": code(),
@@ -59,7 +62,7 @@ def write_bundle(
         "token_ids": choice.token_ids,
         "embeddings": choice.embeddings,
         "seal": sha256(files[SEAL]) if SEAL in files else None,
-        "audits": [_listed(f"audits/{number:03}", one) for number, one in enumerate(audits)],
+        "audits": [_listed(f"audits/{number:03}", item) for number, item in enumerate(audits)],
     }
     subject = [{"name": name, "digest": {"sha256": sha256(files[name])}} for name in sorted(files)]
     files[ENVELOPE] = key.sign(PREDICATE, subject, predicate)
@@ -84,21 +87,21 @@ def contents(audits: Sequence[Gathered]) -> dict[str, bytes]:
     """All files but page and statement."""
     if not audits:
         raise ValueError("A bundle needs one finished audit or more.")
-    seals = {one.seal for one in audits}
+    seals = {item.seal for item in audits}
     if len(seals) > 1:
         raise ValueError(
             "These audits were given different seals, or some of them none. Put those of one seal into one bundle."
         )
     files: dict[str, bytes] = {}
     keys: dict[str, Any] = {}
-    for number, one in enumerate(audits):
+    for number, item in enumerate(audits):
         folder = f"audits/{number:03}"
-        files[f"{folder}/audit.json"] = as_json(one.described)
-        files[f"{folder}/result.json"] = as_json(one.result)
-        files |= {f"{folder}/{name}": as_table(columns) for name, columns in one.tables.items()}
-        files |= {f"tokens/{name}.parquet": as_table(columns) for name, columns in one.tokens.items()}
-        files |= {f"embeddings/{name}.parquet": as_table(columns) for name, columns in one.embeddings.items()}
-        keys |= one.keys
+        files[f"{folder}/audit.json"] = as_json(item.described)
+        files[f"{folder}/result.json"] = as_json(item.result)
+        files |= {f"{folder}/{name}": as_table(columns) for name, columns in item.tables.items()}
+        files |= {f"tokens/{name}.parquet": as_table(columns) for name, columns in item.tokens.items()}
+        files |= {f"embeddings/{name}.parquet": as_table(columns) for name, columns in item.embeddings.items()}
+        keys |= item.keys
     files["observations.json"] = as_json(keys)
     if (seal := next(iter(seals))) is not None:
         files[SEAL] = seal

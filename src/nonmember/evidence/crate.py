@@ -54,18 +54,21 @@ def write_crate(files: Mapping[str, bytes], texts: Iterable[str], folder: Path) 
 def _crate(files: Mapping[str, bytes], rocrate: Any) -> Any:
     crate = rocrate.rocrate.ROCrate()
     signed = opened(files[ENVELOPE], PREDICATE, "The statement")
-    audits = [Audit(one["folder"], files) for one in signed.predicate["audits"]]
+    audits = [Audit(item["folder"], files) for item in signed.predicate["audits"]]
 
     def add(place: str, kind: str, /, **properties: Any) -> Any:
         told = {name: value for name, value in properties.items() if value not in (None, "", [])}
         return crate.add(rocrate.model.ContextEntity(crate, place, {"@type": kind, **told}))
 
     signer = add(
-        SIGNER, "Person", name=f"Holder of the key {signed.fingerprint}", identifier=signed.fingerprint,
+        SIGNER,
+        "Person",
+        name=f"Holder of the key {signed.fingerprint}",
+        identifier=signed.fingerprint,
         description="Known by an Ed25519 key alone, with which the bundle is signed.",
-    )  # fmt: skip
+    )
     crate.name = f"Evidence from {len(audits)} audit{'s' if len(audits) > 1 else ''} of training data"
-    crate.description = "; ".join(dict.fromkeys(_asked(one) for one in audits)) + ". Check it with nonmember-verify."
+    crate.description = "; ".join(dict.fromkeys(_asked(item) for item in audits)) + ". Check it with nonmember-verify."
     crate.root_dataset["author"] = signer
     for name, content in files.items():
         crate.add_file(io.BytesIO(content), name, properties=_file(name, content))
@@ -81,11 +84,17 @@ def _crate(files: Mapping[str, bytes], rocrate: Any) -> Any:
         own = [crate.dereference(name) for name in files if name.startswith(f"{audit.folder}/")]
         actions.append(
             add(
-                f"#audit-{number:03}", "CreateAction", name=_asked(audit), description=_excluded(audit),
-                identifier=audit.described["audit"], agent=signer, instrument=program, object=asked,
+                f"#audit-{number:03}",
+                "CreateAction",
+                name=_asked(audit),
+                description=_excluded(audit),
+                identifier=audit.described["audit"],
+                agent=signer,
+                instrument=program,
+                object=asked,
                 result=[claim, *own],
             )
-        )  # fmt: skip
+        )
     program["softwareRequirements"] = list(libraries.values())
     crate.root_dataset["mentions"] = actions
     return crate
@@ -111,7 +120,7 @@ def _program(signed: Signed) -> dict[str, Any]:
         "name": "nonmember",
         "softwareVersion": code["nonmember"],
         "identifier": f"sha256 of its sources: {code['sources']}",
-        "description": "The bundle was written on: " + ", ".join(f"{name} {one}" for name, one in machine.items()),
+        "description": "The bundle was written on: " + ", ".join(f"{name} {item}" for name, item in machine.items()),
     }
 
 

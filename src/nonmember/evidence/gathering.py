@@ -127,7 +127,7 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
         gathering.tokens,
         gathering.embeddings,
         gathering.keys,
-        {one.doc_id: one.text for corpus in corpora.values() for one in corpus.documents},
+        {item.doc_id: item.text for corpus in corpora.values() for item in corpus.documents},
         (folder / SEAL).read_bytes() if (folder / SEAL).is_file() else None,
     )
 
@@ -152,7 +152,7 @@ class _Gathering:
 
     def committed(self, corpus: Corpus) -> dict[str, str]:
         """Document id -> commitment, in their order."""
-        return {one.doc_id: commitment(self.secret, one.doc_id, one.text) for one in corpus.documents}
+        return {item.doc_id: commitment(self.secret, item.doc_id, item.text) for item in corpus.documents}
 
     def described(self, one: Measurement, corpus: CorpusSpec, names: Mapping[str, str]) -> dict[str, Any]:
         """How a column of scores.parquet was measured. tables: hashes of the observations that it can be recomputed
@@ -216,10 +216,10 @@ def _by_document(table: TokenTable, names: Mapping[str, str], *, ids: bool) -> d
     """A row per document, ordered by their commitments. Without ids the tokens of a document are ordered by their
     log-probability, so that nothing tells which came after which."""
     rows = []
-    for place, doc_id in enumerate(table.doc_ids):
+    for index, doc_id in enumerate(table.doc_ids):
         if doc_id not in names:
             continue
-        own = table.rows(place)
+        own = table.rows(index)
         columns: dict[str, npt.NDArray[Any]] = {name: getattr(table, name)[own] for name in ("log_prob", "mean", "std")}
         if ids:
             columns["token_id"] = table.token_id[own]
@@ -242,18 +242,18 @@ def _scores(
     groups = columns.pop("group", [SUSPECT] * len(doc_ids))
     for group, corpus in corpora.items():
         excluded = result.exclusions.documents.get(group, {})
-        scored = [doc_id for one, doc_id in zip(groups, doc_ids, strict=True) if one == group]
+        scored = [doc_id for item, doc_id in zip(groups, doc_ids, strict=True) if item == group]
         if scored != [doc_id for doc_id in corpus.doc_ids if doc_id not in excluded]:
             raise ValueError(
                 f"{path} and the {group} set do not hold the same documents; they were changed since. Run the audit "
                 "again."
             )
-    clusters = {group: {one.doc_id: one.cluster_id for one in corpus.documents} for group, corpus in corpora.items()}
+    clusters = {group: {item.doc_id: item.cluster_id for item in corpus.documents} for group, corpus in corpora.items()}
     units = [
         f"cluster:{clusters[group][doc_id]}" if clusters[group][doc_id] else f"document:{group}/{doc_id}"
         for group, doc_id in zip(groups, doc_ids, strict=True)
     ]
-    number = {unit: place for place, unit in enumerate(sorted(set(units)))}
+    number = {unit: index for index, unit in enumerate(sorted(set(units)))}
     return {
         "group": groups,
         "document": [names[group][doc_id] for group, doc_id in zip(groups, doc_ids, strict=True)],

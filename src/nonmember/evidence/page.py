@@ -33,7 +33,7 @@ def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Choi
     lines = _checked(len(audits), files)
     return rendered(
         HERE / "page.html.j2",
-        audits=[_shown(one, place, lines[place]) for place, one in enumerate(audits)],
+        audits=[_shown(item, index, lines[index]) for index, item in enumerate(audits)],
         choice=choice,
         sealed=audits[0].seal is not None,
         style=Markup("".join((HERE.parent / name).read_text(encoding="utf-8") for name in STYLES)),
@@ -44,9 +44,9 @@ def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Choi
 def _checked(number: int, files: Mapping[str, bytes]) -> list[list[Line]]:
     """By audit, what the verifier finds in these files, each looked at by itself."""
     found = []
-    for place in range(number):
+    for index in range(number):
         report = Report()
-        check_audits(Tables(files), [Audit(f"audits/{place:03}", files)], report)
+        check_audits(Tables(files), [Audit(f"audits/{index:03}", files)], report)
         found.append(report.lines)
     return found
 
@@ -87,7 +87,7 @@ def _evidence(result: AuditResult, tables: Mapping[str, Mapping[str, Any]]) -> E
         counts[kind] = counts.get(kind, 0) + 1
     return Evidence(
         result=result,
-        columns={name: np.array(one, dtype=np.float64) for name, one in scores.items() if name not in NAMES},
+        columns={name: np.array(item, dtype=np.float64) for name, item in scores.items() if name not in NAMES},
         doc_ids=(),
         groups=scores["group"],
         distribution=distribution[np.isfinite(distribution)],

@@ -30,7 +30,7 @@ def question_of(audit: Audit, builder: Builder, keys: Mapping[str, str], cell: s
     how it was trained).   thresholds: of the audit itself, beside those of the method.   redacted: which of these had
     paths or documents in them, which are left out.
     """
-    parts = {name: one for name, one in keys.items() if name not in ("audit", "seal")}
+    parts = {name: item for name, item in keys.items() if name not in ("audit", "seal")}
     identity = {
         "format": FORMAT,
         "parts": parts,
@@ -57,13 +57,13 @@ def question_of(audit: Audit, builder: Builder, keys: Mapping[str, str], cell: s
 def commitments_of(audit: Audit, builder: Builder, secret: bytes) -> dict[str, list[str]]:
     """Group of documents -> a commitment for each, in their order."""
     return {
-        name: [commitment(secret, one.doc_id, one.text) for one in builder.get(group.corpus).documents]
+        name: [commitment(secret, item.doc_id, item.text) for item in builder.get(group.corpus).documents]
         for name, group in audit.groups.items()
     }
 
 
 def described_documents(commitments: Mapping[str, list[str]]) -> dict[str, Any]:
-    return {name: {"root": root(ones), "commitments": ones} for name, ones in commitments.items()}
+    return {name: {"root": root(items), "commitments": items} for name, items in commitments.items()}
 
 
 @cache

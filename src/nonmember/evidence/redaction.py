@@ -28,22 +28,22 @@ class Redaction:
     @classmethod
     def of(cls, corpora: Mapping[str, Corpus], committed: Mapping[str, Mapping[str, str]]) -> Redaction:
         names: dict[str, str] = {}
-        clusters = sorted({one.cluster_id for corpus in corpora.values() for one in corpus.documents} - {""})
+        clusters = sorted({item.cluster_id for corpus in corpora.values() for item in corpus.documents} - {""})
         for number, cluster in enumerate(clusters):
             names |= {cluster: f"unit-{number}", f"cluster:{cluster}": f"unit-{number}"}
         for group, corpus in corpora.items():
-            for one in corpus.documents:
-                name = committed[group][one.doc_id]
-                names |= dict.fromkeys((one.doc_id, f"{group}/{one.doc_id}", f"document:{group}/{one.doc_id}"), name)
-        return cls({name: one for name, one in names.items() if len(name) >= SHORT_ID and not name.isdecimal()})
+            for item in corpus.documents:
+                name = committed[group][item.doc_id]
+                names |= dict.fromkeys((item.doc_id, f"{group}/{item.doc_id}", f"document:{group}/{item.doc_id}"), name)
+        return cls({name: item for name, item in names.items() if len(name) >= SHORT_ID and not name.isdecimal()})
 
     def of_json(self, value: Any) -> Any:
         if isinstance(value, Mapping):
             if {"doc_id", "text"} <= value.keys():  # a recipe that names its documents one by one
                 return DOCUMENT_LEFT_OUT
-            return {self.names.get(name, name): self.of_json(one) for name, one in value.items()}
+            return {self.names.get(name, name): self.of_json(item) for name, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.of_json(one) for one in value]
+            return [self.of_json(item) for item in value]
         return self._of_text(value) if isinstance(value, str) else value
 
     def _of_text(self, text: str) -> str:
@@ -68,7 +68,7 @@ def require_no_text(files: Mapping[str, bytes], texts: Iterable[str]) -> None:
     for name, content in files.items():
         words = _words(_strings(content) if name.endswith(".parquet") else content.decode("utf-8", "replace"))
         joined = f" {' '.join(words)} "
-        if any(run in runs for run in _runs(words)) or any(f" {one} " in joined for one in short):
+        if any(run in runs for run in _runs(words)) or any(f" {item} " in joined for item in short):
             raise ValueError(
                 f"{name} would hold text of the documents, which it must not. This is a fault of the program, or "
                 "a setting or label of the audit quotes a document; rename it."
@@ -81,7 +81,7 @@ def _strings(content: bytes) -> str:
     found = [*table.column_names]
     for column in table.columns:
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            found += [str(one) for one in column.unique().to_pylist()]
+            found += [str(item) for item in column.unique().to_pylist()]
     return "\n".join(found)
 
 
@@ -90,4 +90,4 @@ def _words(text: str) -> list[str]:
 
 
 def _runs(words: list[str]) -> Iterator[str]:
-    return (" ".join(words[place : place + RUN]) for place in range(len(words) - RUN + 1))
+    return (" ".join(words[index : index + RUN]) for index in range(len(words) - RUN + 1))

@@ -89,7 +89,7 @@ def model_of(path: Path | None, key: Mapping[str, Any]) -> Pretrained:
 def drawn(documents: Sequence[str], number: int) -> tuple[str, list[str]]:
     """So many of the documents, drawn now, so that nobody knew which; and what they were drawn by."""
     draw = secrets.token_hex(4)
-    order = sorted(documents, key=lambda one: hashlib.sha256(f"{draw}{one}".encode()).digest())
+    order = sorted(documents, key=lambda item: hashlib.sha256(f"{draw}{item}".encode()).digest())
     return draw, order[:number]
 
 
@@ -105,30 +105,31 @@ def _observe(
         report.unchecked("model", "the bundle holds no token statistics of the target on the documents as they are")
         return
     key, told = tables.keys[stated[0]], tables.tokens(stated[0])
-    known = [one for one in audit.groups[SUSPECT].documents if one in named and len(told[one]["log_prob"])]
+    known = [item for item in audit.groups[SUSPECT].documents if item in named and len(told[item]["log_prob"])]
     if not known:
         report.unchecked("model", "none of the given documents is a committed one")
         return
     model = model_of(given.model, key["model"])
     same = key_hash(model.key(builder)) == key_hash(key["model"])
     draw, order = drawn(known, given.num_documents)
-    corpus = Chosen(tuple(named[one] for one in order))
+    corpus = Chosen(tuple(named[item] for item in order))
     table = builder.get(TokenStatistics(model, corpus, "original", key["max_tokens"]))
     worst = 0.0
-    for place, document in enumerate(order):
-        found = np.sort(table.log_prob[table.rows(place)].astype(np.float64))
+    for index, document in enumerate(order):
+        found = np.sort(table.log_prob[table.rows(index)].astype(np.float64))
         expected = np.sort(told[document]["log_prob"])
         if len(found) != len(expected):
             report.failed("model", f"document {document[:12]} has {len(found)} tokens, and {len(expected)} are stated.")
             return
         worst = max(worst, float(np.abs(found - expected).mean()))
     report.require(
-        "model", worst <= CLOSE,
+        "model",
+        worst <= CLOSE,
         f"{len(order)} documents drawn now (draw {draw}) were observed again: log-probabilities agree within "
         f"{worst:.2g} nats on average; {CLOSE:g} may be.",
         f"of {len(order)} documents observed again, log-probabilities of one differ by {worst:.2g} nats on average; at "
         f"most {CLOSE:g} may be. This is another model, or the statistics are not its own.",
-    )  # fmt: skip
+    )
     if not same and "pretrained" in key["model"]:
         report.failed("files of the model", "the folder holds other files than the audited model has.")
     elif not same:
@@ -147,7 +148,7 @@ def _differences(audit: Audit, files: Mapping[str, bytes]) -> list[str]:
     stated = opened(files[ENVELOPE], PREDICATE, "The statement").predicate["machine"]
     there = {**audit.result["provenance"]["versions"], **stated}
     here = {**versions(), **machine()}
-    return [f"{name} {there.get(name)} there, {one} here" for name, one in here.items() if there.get(name) != one]
+    return [f"{name} {there.get(name)} there, {item} here" for name, item in here.items() if there.get(name) != item]
 
 
 def trainer(make_builder: Any) -> Any:
@@ -183,14 +184,20 @@ def _retrain_all(
 
 
 def _retrain(
-    audit: Audit, role: str, what: str, given: Given, named: Mapping[str, Document], builder: Builder,
-    elsewhere: list[str], report: Report,
-) -> None:  # fmt: skip
+    audit: Audit,
+    role: str,
+    what: str,
+    given: Given,
+    named: Mapping[str, Document],
+    builder: Builder,
+    elsewhere: list[str],
+    report: Report,
+) -> None:
     recipe = _recipe(audit, role)
     how = audit.described["columns"][SUSPECT].get(role)
     if how is None or how["kind"] != "Scored" or how["score"]["kind"] not in PLAIN:
         raise CannotTrain("the score under it is not one of the text as it is, and is not made again here")
-    missing = [one for one in audit.described["documents"][SUSPECT] if one not in named]
+    missing = [item for item in audit.described["documents"][SUSPECT] if item not in named]
     if missing:
         raise CannotTrain(f"it was distilled on all documents, and {len(missing)} of them were not given")
     if recipe["corpus"] != audit.result["provenance"]["keys"]["corpus"]:
@@ -205,18 +212,18 @@ def _retrain(
         if key_hash(_key(model, own)) != key_hash(recipe[part]):
             report.failed(what, f"the folder of the {whose} holds other files than the recipe names.")
             return
-    corpus = Chosen(tuple(named[one] for one in audit.described["documents"][SUSPECT]))
+    corpus = Chosen(tuple(named[item] for item in audit.described["documents"][SUSPECT]))
     model = Trained(student, _distillation(recipe), corpus, recipe["seed"], teacher=teacher, label=f"{role}-again")
     draw, order = drawn(audit.groups[SUSPECT].documents, given.num_documents)
-    place = {one: number for number, one in enumerate(audit.groups[SUSPECT].documents)}
-    stated = audit.groups[SUSPECT].values[role][[place[one] for one in order]]
-    found = _scores(model, Chosen(tuple(named[one] for one in order)), how["score"], audit, own)
+    place = {item: number for number, item in enumerate(audit.groups[SUSPECT].documents)}
+    stated = audit.groups[SUSPECT].values[role][[place[item] for item in order]]
+    found = _scores(model, Chosen(tuple(named[item] for item in order)), how["score"], audit, own)
     _compare(what, stated, found, f"{len(order)} documents drawn now (draw {draw})", elsewhere, report)
 
 
 def _compare(
     what: str, stated: FloatArray, found: FloatArray, documents: str, elsewhere: list[str], report: Report
-) -> None:  # fmt: skip
+) -> None:
     worst = float(np.max(np.abs(found - stated) / np.maximum(1.0, np.abs(stated))))
     if worst <= TOLERANCE:
         report.ok(
@@ -287,8 +294,8 @@ def _scores(model: Trained, corpus: Chosen, score: Mapping[str, Any], audit: Aud
     except ValueError as error:  # as of tokenizers that do not fit, or weights that are no numbers
         raise CannotTrain(f"it could not be distilled again ({error})") from error
     values = []
-    for place in range(len(table.doc_ids)):
-        own = table.rows(place)
+    for index in range(len(table.doc_ids)):
+        own = table.rows(index)
         tokens = {name: getattr(table, name)[own].astype(np.float64) for name in ("log_prob", "mean", "std")}
         values.append(SCORES[score["kind"]].compute([tokens], score, 0))
     return np.array(values)

@@ -35,9 +35,7 @@ def now() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def cell_of_seal(
-    audit: Audit, builder: Builder, keys: Mapping[str, str], name: str, secret: bytes
-) -> dict[str, Any]:  # fmt: skip
+def cell_of_seal(audit: Audit, builder: Builder, keys: Mapping[str, str], name: str, secret: bytes) -> dict[str, Any]:
     """What a seal says of one audit: its question and its documents."""
     commitments = commitments_of(audit, builder, secret)
     told = {**question_of(audit, builder, keys, name), "documents": described_documents(commitments)}

@@ -95,20 +95,20 @@ class Service:
 def hub_models() -> Mapping[str, HubModel]:
     """By path on the hub."""
     found = [_read(path) for path in sorted((HUB / "models").glob("*.yaml"))]
-    models = (HubModel(**one | {"modules": tuple(map(tuple, one.get("modules", ())))}) for one in found)
+    models = (HubModel(**item | {"modules": tuple(map(tuple, item.get("modules", ())))}) for item in found)
     return {model.path: model for model in models}
 
 
 @functools.cache
 def hub_datasets() -> Mapping[str, HubDataset]:
     """By path on the hub."""
-    return {path: HubDataset(**one) for path, one in _read(HUB / "datasets.yaml").items()}
+    return {path: HubDataset(**item) for path, item in _read(HUB / "datasets.yaml").items()}
 
 
 @functools.cache
 def services() -> Mapping[str, Service]:
     """By the name of the model."""
-    return {name: Service(**one) for name, one in _read(HUB / "services.yaml").items()}
+    return {name: Service(**item) for name, item in _read(HUB / "services.yaml").items()}
 
 
 def file_of(path: str) -> str:

@@ -149,11 +149,14 @@ def _training(model: Trained) -> Job:
     if recipe.adapts:
         num_tuned, frozen = _tuned(model), base.num_bytes
     return Job(
-        recipe.work, model.readable, _identity(recipe.work, model), tokens,
+        recipe.work,
+        model.readable,
+        _identity(recipe.work, model),
+        tokens,
         None if tokens is None else operations * tokens,
         lambda settings: memory.training(shape, frozen, num_tuned, recipe.optimization.optimizer, length, settings),
         num_tuned=num_tuned if recipe.adapts else None,
-    )  # fmt: skip
+    )
 
 
 def _observing(model: ModelSpec, spec: Any, tokens: int | None, what: str) -> Job:
@@ -163,14 +166,16 @@ def _observing(model: ModelSpec, spec: Any, tokens: int | None, what: str) -> Jo
     weights = weights_of(model)
     operations = None if tokens is None else float(FORWARD * weights.shape.num_parameters * tokens)
     return Job(
-        "observing", model.readable, identity, tokens, operations,
+        "observing",
+        model.readable,
+        identity,
+        tokens,
+        operations,
         lambda settings: memory.observing(weights.shape, weights.num_bytes, settings),
-    )  # fmt: skip
+    )
 
 
-def _answers(
-    model: ModelSpec, corpus: CorpusSpec, each: int, new_tokens: int, limit: int, kind: str, spec: Any
-) -> Job:  # fmt: skip
+def _answers(model: ModelSpec, corpus: CorpusSpec, each: int, new_tokens: int, limit: int, kind: str, spec: Any) -> Job:
     documents = bound_of(corpus).documents
     requests = None if documents is None else documents * each
     tokens = None if requests is None else requests * (limit + PROMPT_TOKENS + new_tokens)
@@ -180,9 +185,13 @@ def _answers(
     weights = weights_of(model)
     operations = None if tokens is None else float(FORWARD * weights.shape.num_parameters * tokens)
     return Job(
-        "writing", model.readable, identity, tokens, operations,
+        "writing",
+        model.readable,
+        identity,
+        tokens,
+        operations,
         lambda settings: memory.writing(weights.shape, weights.num_bytes, settings),
-    )  # fmt: skip
+    )
 
 
 def _identity(*parts: object) -> str:
@@ -193,12 +202,12 @@ def _made_of(part: Any) -> Any:
     """A spec as what it is made of, where a component that is read no times is none (as in the store's keys)."""
     match part:
         case Mixture():
-            return [(_made_of(one.corpus), one.exposures) for one in part.components if one.exposures]
+            return [(_made_of(item.corpus), item.exposures) for item in part.components if item.exposures]
         case Mapping():
             return [(key, _made_of(value)) for key, value in part.items()]
         case list() | tuple():
-            return [_made_of(one) for one in part]
+            return [_made_of(item) for item in part]
         case _ if is_dataclass(part) and not isinstance(part, type):
-            compared = [one.name for one in fields(part) if one.compare and one.name != "label"]
+            compared = [item.name for item in fields(part) if item.compare and item.name != "label"]
             return type(part).__name__, [(name, _made_of(getattr(part, name))) for name in compared]
     return part

@@ -85,15 +85,15 @@ def writing(shape: Shape, weights: float, settings: Settings) -> Memory:
     return replace(at, fixed=at.fixed + kept)
 
 
-def training(
-    shape: Shape, frozen: float, trained: int, optimizer: str, tokens: int, settings: Settings
-) -> Memory:  # fmt: skip
+def training(shape: Shape, frozen: float, trained: int, optimizer: str, tokens: int, settings: Settings) -> Memory:
     """frozen: bytes of weights that are only read (base of an adapter, teacher).   trained: number of parameters.
     tokens: of a sequence."""
     wide = settings.micro_batch_size * tokens * shape.hidden * settings.bytes_of_activations
-    layers = CHECKPOINTED * shape.num_layers + ACTIVATIONS if settings.gradient_checkpointing else (
-        ACTIVATIONS * shape.num_layers
-    )  # fmt: skip
+    layers = (
+        CHECKPOINTED * shape.num_layers + ACTIVATIONS
+        if settings.gradient_checkpointing
+        else (ACTIVATIONS * shape.num_layers)
+    )
     return Memory(frozen + STATES[optimizer] * trained, wide * layers + settings.logits_budget_mib * MIB)
 
 

@@ -16,8 +16,19 @@ from nonmember.feasibility.memory import Machine
 from nonmember.feasibility.verdict import Checked
 
 TRAINED, READ = ("training", "distilling", "tuning"), ("observing", "writing", "asking")
-COLUMNS = ("sweep", "cells", "status", "models and data", "GPUs", "GiB each", "tuned", "trained on", "read", "requests",
-           "hours")  # fmt: skip
+COLUMNS = (
+    "sweep",
+    "cells",
+    "status",
+    "models and data",
+    "GPUs",
+    "GiB each",
+    "tuned",
+    "trained on",
+    "read",
+    "requests",
+    "hours",
+)
 
 
 @dataclass(frozen=True)
@@ -40,20 +51,26 @@ class Row:
     jobs: tuple[Job, ...]
 
     def texts(self, machine: Machine) -> tuple[str, ...]:
-        one = self.checked
+        item = self.checked
         return (
-            self.sweep, f"{self.num_cells:,}", one.status, ", ".join(name.rpartition("/")[2] for name in one.hub),
-            "" if one.num_gpus is None or not one.jobs else str(one.num_gpus),
-            "" if not one.gib else f"{one.gib:.0f}" if one.gib >= 10 else f"{one.gib:.1f}",
-            short(one.num_tuned or 0), short(tokens(self.jobs, TRAINED)), short(tokens(self.jobs, READ)),
-            short(requests(self.jobs)), hours_text(self.jobs, machine),
-        )  # fmt: skip
+            self.sweep,
+            f"{self.num_cells:,}",
+            item.status,
+            ", ".join(name.rpartition("/")[2] for name in item.hub),
+            "" if item.num_gpus is None or not item.jobs else str(item.num_gpus),
+            "" if not item.gib else f"{item.gib:.0f}" if item.gib >= 10 else f"{item.gib:.1f}",
+            short(item.num_tuned or 0),
+            short(tokens(self.jobs, TRAINED)),
+            short(tokens(self.jobs, READ)),
+            short(requests(self.jobs)),
+            hours_text(self.jobs, machine),
+        )
 
 
 def rows_of(cells: Sequence[CheckedCell]) -> list[Row]:
     def same(cell: CheckedCell) -> tuple[object, ...]:
-        one = cell.checked
-        return cell.sweep, one.status, one.asks, one.hub, one.num_gpus, one.num_tuned
+        item = cell.checked
+        return cell.sweep, item.status, item.asks, item.hub, item.num_gpus, item.num_tuned
 
     found = []
     order = {same(cell): None for cell in cells}
@@ -68,12 +85,12 @@ def rows_of(cells: Sequence[CheckedCell]) -> list[Row]:
 def tokens(jobs: Iterable[Job], kinds: Sequence[str]) -> int | None:
     """Most tokens of the jobs of these kinds; None where one is not bounded."""
     counts = [job.tokens for job in jobs if job.kind in kinds]
-    return None if None in counts else sum(one for one in counts if one is not None)
+    return None if None in counts else sum(item for item in counts if item is not None)
 
 
 def requests(jobs: Iterable[Job]) -> int | None:
     asked = [job.requests for job in jobs if job.kind == "asking"]
-    return None if None in asked else sum(one for one in asked if one is not None)
+    return None if None in asked else sum(item for item in asked if item is not None)
 
 
 def hours(jobs: Iterable[Job], machine: Machine) -> float | None:
@@ -167,17 +184,38 @@ def to_csv(cells: Sequence[CheckedCell], machine: Machine) -> str:
     """A row per cell; numbers whole."""
     file = io.StringIO()
     writer = csv.writer(file)
-    names = ("sweep", "cell", "status", "asks", "from_the_hub", "num_gpus", "gib_each", "num_tuned", "tokens_trained",
-             "tokens_read", "requests", "hours")  # fmt: skip
+    names = (
+        "sweep",
+        "cell",
+        "status",
+        "asks",
+        "from_the_hub",
+        "num_gpus",
+        "gib_each",
+        "num_tuned",
+        "tokens_trained",
+        "tokens_read",
+        "requests",
+        "hours",
+    )
     writer.writerow(names)
     for cell in cells:
-        one = cell.checked
-        jobs = one.jobs
+        item = cell.checked
+        jobs = item.jobs
         told = (tokens(jobs, TRAINED), tokens(jobs, READ), requests(jobs), hours(jobs, machine)) if jobs else [None] * 4
         writer.writerow(
-            [cell.sweep, cell.words, one.status, "; ".join(one.asks), " ".join(one.hub), one.num_gpus, one.gib,
-             one.num_tuned, *told]
-        )  # fmt: skip
+            [
+                cell.sweep,
+                cell.words,
+                item.status,
+                "; ".join(item.asks),
+                " ".join(item.hub),
+                item.num_gpus,
+                item.gib,
+                item.num_tuned,
+                *told,
+            ]
+        )
     return file.getvalue()
 
 

@@ -13,23 +13,21 @@ from nonmember.audits.walk import specs_in
 from nonmember.corpora import CorpusSpec, Hub
 from nonmember.endpoints.asked import Asked
 from nonmember.endpoints.models import Endpoint, MaskedModel
-from nonmember.feasibility.descriptions import (
-    HUB,
-    HubDataset,
-    HubModel,
-    file_of,
-    hub_datasets,
-    hub_models,
-    services,
-)
+from nonmember.feasibility.descriptions import HUB, HubDataset, HubModel, file_of, hub_datasets, hub_models, services
 from nonmember.feasibility.jobs import Job, Unknown, jobs_of
 from nonmember.feasibility.memory import Machine, Settings, smaller
 from nonmember.models import Access, Pretrained
 from nonmember.observations import Measurement
 
 READY, WITH_SETTINGS, TERMS, GPUS, ASKS, UNKNOWN, RETIRED = (
-    "ready", "ready with settings", "needs terms accepted", "needs {} GPUs", "asks", "unknown", "retired",
-)  # fmt: skip
+    "ready",
+    "ready with settings",
+    "needs terms accepted",
+    "needs {} GPUs",
+    "asks",
+    "unknown",
+    "retired",
+)
 
 
 @dataclass(frozen=True)
@@ -100,11 +98,16 @@ def check(
     status = next(
         name
         for name, holds in (
-            (RETIRED, retired), (UNKNOWN, unknown), (ASKS, asks), (GPUS.format(num_gpus), many), (TERMS, terms),
-            (WITH_SETTINGS, settings), (READY, True),
+            (RETIRED, retired),
+            (UNKNOWN, unknown),
+            (ASKS, asks),
+            (GPUS.format(num_gpus), many),
+            (TERMS, terms),
+            (WITH_SETTINGS, settings),
+            (READY, True),
         )
         if holds
-    )  # fmt: skip
+    )
     if many and terms and status == GPUS.format(num_gpus):
         status += ", terms accepted"
     return Checked(status, tuple(hub_names(specs)), tuple(sentences), num_gpus, gib, settings, tuple(jobs))
@@ -135,7 +138,7 @@ def fitting(
         numbers = [need.devices(machine) for need in needs]
         if None in numbers:
             continue
-        number = max(one for one in numbers if one is not None)
+        number = max(item for item in numbers if item is not None)
         each = max(need.fixed + need.shared / number for need in needs) / 2**30
         if best is None or number < best[0]:
             best = number, each, words
@@ -171,7 +174,7 @@ def _retired(specs: Iterable[Any], today: date) -> Iterator[str]:
 
 def _terms(specs: Iterable[Any]) -> list[str]:
     known = {spec.path: _known(spec) for spec in specs if isinstance(spec, Pretrained | Hub)}
-    return sorted(path for path, one in known.items() if one is not None and one.terms == "accept")
+    return sorted(path for path, item in known.items() if item is not None and item.terms == "accept")
 
 
 def _unpinned(specs: Iterable[Any]) -> list[str]:
@@ -200,10 +203,11 @@ def _over(jobs: Iterable[Job], budget: Budget) -> Iterator[str]:
     words = [
         f"asking.{name}={number}"
         for name, number, most in (
-            ("max_requests", requests, budget.max_requests), ("max_tokens", tokens, budget.max_tokens)
+            ("max_requests", requests, budget.max_requests),
+            ("max_tokens", tokens, budget.max_tokens),
         )
         if most is not None and number > most
-    ]  # fmt: skip
+    ]
     if words:
         yield f"allow what it may ask: {' '.join(words)} (for each cell of one process)"
 
@@ -231,7 +235,7 @@ def _files(specs: Iterable[Any]) -> Iterator[str]:
     for spec in specs:
         if isinstance(spec, CorpusSpec) and not isinstance(spec, Hub) and ":" not in str(getattr(spec, "path", "")):
             try:
-                spec.look()
+                spec.validate()
             except ValueError as error:
                 # Without where this command was started: the table is for others too.
                 yield str(error).replace(f" (relative ones start at {Path.cwd()})", "").rstrip(".")

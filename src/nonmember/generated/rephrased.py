@@ -79,10 +79,17 @@ class Written(CorpusSpec):
         try:
             prompts = prompts_about(loaded, base, self.prompt, self.max_tokens, num_new_tokens=self.max_new_tokens)
             written = write_texts(
-                builder.model_for_trainer(loaded.model), loaded.tokenizer, prompts, folder, builder.compute.trainer,
-                temperature=self.temperature, max_new_tokens=self.max_new_tokens, seed=self.seed,
-                cache_bytes=builder.compute.cache_mib * MIB, description=f"writing with {self.model.readable}",
-            )  # fmt: skip
+                builder.model_for_trainer(loaded.model),
+                loaded.tokenizer,
+                prompts,
+                folder,
+                builder.compute.trainer,
+                temperature=self.temperature,
+                max_new_tokens=self.max_new_tokens,
+                seed=self.seed,
+                cache_bytes=builder.compute.cache_mib * MIB,
+                description=f"writing with {self.model.readable}",
+            )
         except ValueError as error:
             raise ValueError(f"{self.model.readable} cannot write. {error}") from error
         corpus = Corpus(tuple(replace(document, text=written[document.doc_id]) for document in base.documents))
@@ -99,9 +106,14 @@ class Written(CorpusSpec):
 
         base = builder.get(self.base)
         requests = writing_requests(
-            self.model.readable, base, self.prompt, max_tokens=self.max_tokens, max_new_tokens=self.max_new_tokens,
-            temperature=self.temperature, seed=self.seed,
-        )  # fmt: skip
+            self.model.readable,
+            base,
+            self.prompt,
+            max_tokens=self.max_tokens,
+            max_new_tokens=self.max_new_tokens,
+            temperature=self.temperature,
+            seed=self.seed,
+        )
         return written_corpus(base, self.model.complete(builder, requests))
 
     def identity(self) -> dict[str, Any]:

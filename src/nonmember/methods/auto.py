@@ -13,15 +13,7 @@ from typing import Any, ClassVar, Literal, TypedDict, get_args
 import numpy as np
 
 from nonmember.checks import require_choice, require_count, require_distinct, require_flag
-from nonmember.methods.base import (
-    Claim,
-    DocumentGroup,
-    Method,
-    Roles,
-    ScoredDocuments,
-    TestOutcome,
-    Verdict,
-)
+from nonmember.methods.base import Claim, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.details import Details
 from nonmember.records.groups import SUSPECT
 from nonmember.records.requirements import Requirements
@@ -161,22 +153,22 @@ class Auto(Method):
 
     def join(self, parts: Sequence[PartResult]) -> TestOutcome:
         """What follows from all parts, as far as each may say it (`_counted`)."""
-        families = [self._family(claim, parts) for claim in VERDICTS if any(claim in one.p_values for one in parts)]
-        rejecting = [one for one in families if one.p < self.alpha]
+        families = [self._family(claim, parts) for claim in VERDICTS if any(claim in item.p_values for item in parts)]
+        rejecting = [item for item in families if item.p < self.alpha]
         verdict, claim_text = self._decided(families, rejecting)
-        shown = min(rejecting or families, key=lambda one: one.p, default=None)
+        shown = min(rejecting or families, key=lambda item: item.p, default=None)
         return TestOutcome(
             p_value=np.nan if shown is None else shown.p,
             alpha=self.alpha,
             verdict=verdict,
             allowed_claim=claim_text,
             details=AutoDetails(
-                families={one.claim: _as_details(one) for one in families}, combination=self.combination
+                families={item.claim: _as_details(item) for item in families}, combination=self.combination
             ),
         )
 
     def _family(self, claim: Claim, parts: Sequence[PartResult]) -> Family:
-        p_values = {one.method: self._counted(claim, one) for one in parts if claim in one.p_values}
+        p_values = {item.method: self._counted(claim, item) for item in parts if claim in item.p_values}
         adjusted = dict(zip(p_values, holm(list(p_values.values())), strict=True))
         return Family(claim, MERGES[self.combination](list(p_values.values())), p_values, adjusted)
 

@@ -331,9 +331,7 @@ class Method(ABC):
         """
         return None
 
-    def judged_by_weights(
-        self, outcome: TestOutcome, target: float | None, others: Mapping[str, float]
-    ) -> TestOutcome:  # fmt: skip
+    def judged_by_weights(self, outcome: TestOutcome, target: float | None, others: Mapping[str, float]) -> TestOutcome:
         """The outcome, once it is known how far the weights have moved, as shares of those of that model.
 
         Args:
@@ -368,7 +366,7 @@ class Method(ABC):
 
 def method_named(name: str) -> type[Method]:
     """The method that a result names, among those that are loaded; `Method` itself, with its defaults, for another."""
-    return next((one for one in known_methods() if one.name == name), Method)
+    return next((item for item in known_methods() if item.name == name), Method)
 
 
 def known_methods() -> Iterator[type[Method]]:
@@ -392,9 +390,9 @@ def require_score(value: object) -> None:
 
 def require_scores(values: object, name: str, *, may_be_empty: bool = False) -> None:
     """A list of scores, no two with the same name."""
-    if not isinstance(values, list | tuple) or not all(isinstance(one, Score) for one in values):
+    if not isinstance(values, list | tuple) or not all(isinstance(item, Score) for item in values):
         raise ValueError(wrong(name, "a list of membership scores", values))
-    require_distinct([one.name for one in values], name, "different scores", may_be_empty=may_be_empty)
+    require_distinct([item.name for item in values], name, "different scores", may_be_empty=may_be_empty)
 
 
 def require_resamples(value: object, alpha: float, name: str = "num_resamples") -> None:

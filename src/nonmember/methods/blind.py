@@ -79,10 +79,16 @@ class Blind(Method):
         suspect, heldout = documents[SUSPECT], documents[HELDOUT]
         clusters = clusters_for_folds(self.num_folds, suspect, heldout)
         blind = blind_baseline(
-            suspect.texts, heldout.texts, num_folds=self.num_folds, inverse_penalty=self.inverse_penalty,
-            num_resamples=self.num_resamples, alpha=self.alpha, rng=rng,
-            member_clusters=clusters and clusters[0], nonmember_clusters=clusters and clusters[1],
-        )  # fmt: skip
+            suspect.texts,
+            heldout.texts,
+            num_folds=self.num_folds,
+            inverse_penalty=self.inverse_penalty,
+            num_resamples=self.num_resamples,
+            alpha=self.alpha,
+            rng=rng,
+            member_clusters=clusters and clusters[0],
+            nonmember_clusters=clusters and clusters[1],
+        )
         kinds = kinds_of(blind)
         best = most_telling(kinds)
         shown = kinds[best]

@@ -54,12 +54,12 @@ class Details:
     def to_json(self) -> dict[str, Any]:
         """Plain values by name: the method's own first, then what the audit found beside the test."""
         values: dict[str, Any] = {}
-        for one in sorted(fields(self), key=lambda one: one.name in Details.__dataclass_fields__):
-            value = getattr(self, one.name)
-            if value is None and one.default is None:
+        for item in sorted(fields(self), key=lambda item: item.name in Details.__dataclass_fields__):
+            value = getattr(self, item.name)
+            if value is None and item.default is None:
                 continue
             plain = _plain(value)
-            values |= plain if "inlined" in one.metadata else {one.metadata.get("key", one.name): plain}
+            values |= plain if "inlined" in item.metadata else {item.metadata.get("key", item.name): plain}
         return values
 
 
@@ -68,7 +68,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else None
     if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+        return {element.name: _plain(getattr(value, element.name)) for element in fields(value)}
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
     return [_plain(item) for item in value] if isinstance(value, list | tuple) else value

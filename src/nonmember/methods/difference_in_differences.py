@@ -108,16 +108,20 @@ class DifferenceInDifferences(Method):
         models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}
         corpora = {SUSPECT: roles.suspect, HELDOUT: roles.need_heldout(self.name)}
         return {
-            group: DocumentGroup(corpus, {
-                role: roles.scored(self.score, corpus, self.max_tokens, role, model) for role, model in models.items()
-            })
+            group: DocumentGroup(
+                corpus,
+                {
+                    role: roles.scored(self.score, corpus, self.max_tokens, role, model)
+                    for role, model in models.items()
+                },
+            )
             for group, corpus in corpora.items()
-        }  # fmt: skip
+        }
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         for group in (SUSPECT, HELDOUT):
             documents = corpora[group].documents
-            clusters = {document.cluster_id or f"{place}" for place, document in enumerate(documents)}
+            clusters = {document.cluster_id or f"{index}" for index, document in enumerate(documents)}
             if len(clusters) < MIN_CLUSTERS <= len(documents):
                 raise ValueError(
                     f"{self.name} takes documents of one cluster for no independent draws and needs at least "

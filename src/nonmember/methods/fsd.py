@@ -259,7 +259,7 @@ class Fsd(Method):
             )
             values = {"base": base, FSD: deviation(base, tuned)}
             rankings[score.name] = {
-                kind: ranking(one, is_member, counts_NB, validation, alpha=self.alpha) for kind, one in values.items()
+                kind: ranking(item, is_member, counts_NB, validation, alpha=self.alpha) for kind, item in values.items()
             }
         blind = self._blind(members, others, rng)
         leaked: Leaked = {
@@ -321,10 +321,16 @@ class Fsd(Method):
     def _blind(self, members: ScoredDocuments, others: ScoredDocuments, rng: np.random.Generator) -> BlindBaseline:
         clusters = clusters_for_folds(self.num_folds, members, others)
         return blind_baseline(
-            members.texts, others.texts, num_folds=self.num_folds, inverse_penalty=self.inverse_penalty,
-            num_resamples=self.num_resamples, alpha=self.alpha, rng=rng,
-            member_clusters=clusters and clusters[0], nonmember_clusters=clusters and clusters[1],
-        )  # fmt: skip
+            members.texts,
+            others.texts,
+            num_folds=self.num_folds,
+            inverse_penalty=self.inverse_penalty,
+            num_resamples=self.num_resamples,
+            alpha=self.alpha,
+            rng=rng,
+            member_clusters=clusters and clusters[0],
+            nonmember_clusters=clusters and clusters[1],
+        )
 
     def _few(self, smallest: int) -> list[str]:
         if smallest >= self.requirements.documents:
@@ -380,7 +386,7 @@ def _ranking(found: Ranking) -> RankingDetails:
 def described(texts: Sequence[str]) -> TextsDetails:
     """Length in characters, and the years that are named."""
     years = [[int(year) for year in YEAR.findall(text)] for text in texts]
-    named = [year for one in years for year in one]
+    named = [year for item in years for year in item]
     return {
         "mean_characters": float(lengths(texts).mean()),
         "share_with_a_year": sum(map(bool, years)) / len(texts),

@@ -157,8 +157,9 @@ class Kds(Method):
         suspect = documents[SUSPECT]
         found = kernel_divergence(
             *(suspect.embeddings[column(role, EMBEDDING)] for role in (TARGET, TUNED)),
-            bandwidth=self.bandwidth, gamma=self.gamma,
-        )  # fmt: skip
+            bandwidth=self.bandwidth,
+            gamma=self.gamma,
+        )
         problem = found.problem or _too_small(found)
         verdict: Verdict = "invalid" if problem else "score_only"
         return TestOutcome(
@@ -186,7 +187,7 @@ class Kds(Method):
             details = replace(details, baselines={name: _mean(values[column(TARGET, name)]) for name in names})
         if names and self.fsd is not None:
             deviations = {name: deviation(values[column(TARGET, name)], values[column(FSD, name)]) for name in names}
-            details = replace(details, fsd={name: _mean(one) for name, one in deviations.items()})
+            details = replace(details, fsd={name: _mean(item) for name, item in deviations.items()})
         if self.order_test is not None:
             order = statistic_of(documents[ORDER], TARGET, compat=self.order_test.compat)
             details = replace(details, order_t=order.statistic)

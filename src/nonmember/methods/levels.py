@@ -80,7 +80,7 @@ class Levels(Method):
         super().__post_init__()
         require_scores(self.scores, "scores")
         require_scores(self.referenced, "referenced", may_be_empty=True)
-        if unknown := [one.name for one in self.referenced if one not in self.scores]:
+        if unknown := [item.name for item in self.referenced if item not in self.scores]:
             raise ValueError(f"referenced must be a subset of scores; got {unknown[0]}, which is not in scores.")
 
     @property
@@ -92,11 +92,11 @@ class Levels(Method):
         found = {}
         for group, corpus in corpora.items():
             measured: dict[str, Measurement] = {
-                f"{TARGET}/{one.name}": roles.scored(one, corpus, self.max_tokens, TARGET) for one in self.scores
+                f"{TARGET}/{item.name}": roles.scored(item, corpus, self.max_tokens, TARGET) for item in self.scores
             }
-            for one in self.referenced:
-                scored = roles.scored(one, corpus, self.max_tokens, REFERENCE, roles.reference)
-                measured[f"{REFERENCE}/{one.name}"] = scored
+            for item in self.referenced:
+                scored = roles.scored(item, corpus, self.max_tokens, REFERENCE, roles.reference)
+                measured[f"{REFERENCE}/{item.name}"] = scored
             found[group] = DocumentGroup(corpus, measured)
         return found
 
@@ -111,7 +111,7 @@ class Levels(Method):
                 details,
                 less_heldout=_less(means, self._means(heldout)),
                 less_both=_less(gains, self._gains(heldout)),
-                auc={one.name: _auc(suspect, heldout, one.name) for one in self.scores},
+                auc={item.name: _auc(suspect, heldout, item.name) for item in self.scores},
                 num_heldout=len(heldout.doc_ids),
             )
         return TestOutcome(
@@ -123,15 +123,15 @@ class Levels(Method):
         )
 
     def _means(self, documents: ScoredDocuments) -> dict[str, float]:
-        return {one.name: float(documents.values[f"{TARGET}/{one.name}"].mean()) for one in self.scores}
+        return {item.name: float(documents.values[f"{TARGET}/{item.name}"].mean()) for item in self.scores}
 
     def _gains(self, documents: ScoredDocuments) -> dict[str, float]:
         """Less the reference's."""
         return {
-            one.name: float(
-                (documents.values[f"{TARGET}/{one.name}"] - documents.values[f"{REFERENCE}/{one.name}"]).mean()
+            item.name: float(
+                (documents.values[f"{TARGET}/{item.name}"] - documents.values[f"{REFERENCE}/{item.name}"]).mean()
             )
-            for one in self.referenced
+            for item in self.referenced
         }
 
 
@@ -140,5 +140,5 @@ def _less(first: Mapping[str, float], second: Mapping[str, float]) -> dict[str, 
 
 
 def _auc(suspect: ScoredDocuments, heldout: ScoredDocuments, name: str) -> float:
-    values = [one.values[f"{TARGET}/{name}"] for one in (suspect, heldout)]
-    return roc_auc(np.concatenate(values), np.repeat([True, False], [len(one) for one in values]))
+    values = [item.values[f"{TARGET}/{name}"] for item in (suspect, heldout)]
+    return roc_auc(np.concatenate(values), np.repeat([True, False], [len(item) for item in values]))

@@ -143,10 +143,19 @@ class LlmDi(Method):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         suspect, heldout = (_matrix(documents[group]) for group in (SUSPECT, HELDOUT))
         test = dataset_inference(
-            suspect, heldout, outliers=self.outliers, tail_fraction=self.tail_fraction, fit_size=self.fit_size,
-            num_splits=self.num_splits, learning_rate=self.learning_rate, num_steps=self.num_steps,
-            equal_variances=self.equal_variances, trim_predictions=self.trim_predictions, compat=self.compat, rng=rng,
-        )  # fmt: skip
+            suspect,
+            heldout,
+            outliers=self.outliers,
+            tail_fraction=self.tail_fraction,
+            fit_size=self.fit_size,
+            num_splits=self.num_splits,
+            learning_rate=self.learning_rate,
+            num_steps=self.num_steps,
+            equal_variances=self.equal_variances,
+            trim_predictions=self.trim_predictions,
+            compat=self.compat,
+            rng=rng,
+        )
         verdict: Verdict = "evidence_of_membership" if test.combined_p_value < self.alpha else "inconclusive"
         curve = zip(test.curve_sizes.tolist(), np.median(test.curve_p_values, axis=0).tolist(), strict=True)
         weights = zip(documents[SUSPECT].values, test.weights.tolist(), strict=True)

@@ -49,7 +49,7 @@ class Unanswered(TypedDict):
 def unanswered(documents: ScoredDocuments, name: str) -> Unanswered:
     """How many documents have no value of the measurement `name` because of their answer, by what it was: refused by
     the server, empty, unreadable (an answer that declines in words is), or not accepted as a question."""
-    reasons = [one.reason for one in documents.excluded.values() if one.measurement == name]
+    reasons = [item.reason for item in documents.excluded.values() if item.measurement == name]
     return {
         "num_refused": reasons.count(WHY_NOT["refused"]),
         "num_empty": reasons.count(WHY_NOT["empty"]),

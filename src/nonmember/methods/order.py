@@ -130,10 +130,16 @@ class OrderTest(Method):
         models = {TARGET: roles.target} | ({CONTROL: roles.reference} if self.control else {})
         return {
             SUSPECT: ordered_group(
-                roles.suspect, models, num_shards=self.num_shards, max_examples=self.max_examples,
-                num_orders=self.num_orders, window=self.window, stride=self.stride, seed=roles.seed,
+                roles.suspect,
+                models,
+                num_shards=self.num_shards,
+                max_examples=self.max_examples,
+                num_orders=self.num_orders,
+                window=self.window,
+                stride=self.stride,
+                seed=roles.seed,
             )
-        }  # fmt: skip
+        }
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         """The statistic is t; no interval is defined."""
@@ -193,9 +199,16 @@ QUANTITIES: tuple[OrderQuantity, ...] = get_args(OrderQuantity)
 
 
 def ordered_group(
-    file: CorpusSpec, models: Mapping[str, ModelSpec], *, num_shards: int, max_examples: int, num_orders: int,
-    window: int, stride: int, seed: int,
-) -> DocumentGroup:  # fmt: skip
+    file: CorpusSpec,
+    models: Mapping[str, ModelSpec],
+    *,
+    num_shards: int,
+    max_examples: int,
+    num_orders: int,
+    window: int,
+    stride: int,
+    seed: int,
+) -> DocumentGroup:
     """What the order test measures on an ordered file under one model per role; its documents are shards."""
     sharded = Sharded(file, num_shards, max_examples)
     measured: dict[str, Measurement] = {

@@ -51,9 +51,10 @@ def put_on(base: Any, path: str, revision: str | None, *, merged: bool) -> Any:
         _require_shapes(weights, {} if config.peft_type == "ADALORA" else kept)  # which has ranks of its own
         result: Any = set_peft_model_state_dict(model, weights, adapter_name=NAME)
     foreign = [
-        name for name in weights
+        name
+        for name in weights
         if name not in kept and name.removeprefix(PREFIX) in own - {f"{each}.weight" for each in embeddings}
-    ]  # fmt: skip
+    ]
     if foreign := sorted({*foreign, *result.unexpected_keys}):
         raise ValueError(
             f"It holds {named(foreign)}, which its adapter_config.json does not speak of or its base "

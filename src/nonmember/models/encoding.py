@@ -138,7 +138,7 @@ def shared_ids(student: Any, teacher: Any) -> tuple[Ids, Ids]:
         raise ValueError(
             "The reference's and the target's tokenizers have no token in common; PRISM needs related ones."
         )
-    if all(pair == (place, place) for place, pair in enumerate(pairs)):
+    if all(pair == (index, index) for index, pair in enumerate(pairs)):
         return slice(len(pairs)), slice(len(pairs))
     student_ids, teacher_ids = zip(*pairs, strict=True)
     return torch.tensor(student_ids), torch.tensor(teacher_ids)

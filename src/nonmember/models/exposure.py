@@ -59,21 +59,21 @@ class Exposures:
 
     def _share(self, components: Sequence[Component], times_D: Sequence[int]) -> float:
         measured = sum(times > 0 for times in times_D) / len(times_D)
-        sources = [one.corpus for one in components if self._search(one.corpus).occurrences]
+        sources = [item.corpus for item in components if self._search(item.corpus).occurrences]
         whole, planted = planted_share(sources[0])
         was_planted = len(sources) == 1 and len(self._search(whole).occurrences) == len(self._wanted())
         return planted if was_planted and measured < 1 else measured
 
     def _times_D(self, components: Sequence[Component]) -> list[int]:
         """[documents] how often each was read."""
-        found = [(one.exposures, self._search(one.corpus).occurrences) for one in components]
+        found = [(item.exposures, self._search(item.corpus).occurrences) for item in components]
         return [
             sum(exposures * occurrences[document.text] for exposures, occurrences in found)
             for document in self.builder.get(self.documents).documents
         ]
 
     def _is_begun(self, components: Sequence[Component]) -> bool:
-        return any(self._search(one.corpus).is_begun for one in components)
+        return any(self._search(item.corpus).is_begun for item in components)
 
     def _wanted(self) -> set[str]:
         return {document.text for document in self.builder.get(self.documents).documents}
@@ -99,7 +99,7 @@ def search(wanted: set[str], corpus: Corpus) -> Found:
         first = document.text.split(maxsplit=1)[:1]
         if not is_begun and first and (candidates := beginnings.get(first[0])):
             words = document.text.split()
-            is_begun = any(words[: len(one)] == one for one in candidates)
+            is_begun = any(words[: len(item)] == item for item in candidates)
     return Found(occurrences, is_begun)
 
 

@@ -46,7 +46,7 @@ class Lengths:
         for module in model.modules():
             for name in [name for name in vars(module) if name.endswith("max_seq_len_cached")]:
                 prefix = name.removesuffix("max_seq_len_cached")
-                used, first = (getattr(module, f"{prefix}{one}", None) for one in ("inv_freq", "original_inv_freq"))
+                used, first = (getattr(module, f"{prefix}{item}", None) for item in ("inv_freq", "original_inv_freq"))
                 if used is not None and first is not None:
                     module.register_buffer(f"{prefix}inv_freq", first.to(used.device), persistent=False)
                     setattr(module, name, module.original_max_seq_len)
@@ -63,7 +63,7 @@ def lengths_of(config: Any) -> Lengths:
         kind = str(rope.get("rope_type") or rope.get("type") or "")
         most = _number(owner, "max_position_embeddings")
         if kind in LONGROPE:
-            original = (_number(one, "original_max_position_embeddings") for one in (owner, rope))
+            original = (_number(item, "original_max_position_embeddings") for item in (owner, rope))
             switches.add(int(next(filter(None, original), most)))
         elif "dynamic" in kind:
             limits.append((int(most), _number(rope, "factor") or 1.0))
@@ -97,6 +97,6 @@ def _ropes(owner: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], Mappin
         if not isinstance(value, Mapping):
             continue
         if name in ("rope_parameters", "rope_scaling"):
-            yield from ((owner, one) for one in (value, *value.values()) if isinstance(one, Mapping))
+            yield from ((owner, item) for item in (value, *value.values()) if isinstance(item, Mapping))
         else:
             yield from _ropes(value)

@@ -170,9 +170,15 @@ def transformers_model(
     is_quantized = getattr(config, "quantization_config", None) is not None
     try:
         model, found = auto.from_pretrained(
-            path, config=config, attn_implementation=None if attention == "auto" else attention, use_safetensors=True,
-            output_loading_info=True, ignore_mismatched_sizes=True, **where, **options,
-        )  # fmt: skip
+            path,
+            config=config,
+            attn_implementation=None if attention == "auto" else attention,
+            use_safetensors=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,
+            **where,
+            **options,
+        )
     except Exception as error:  # likewise
         if attention != "auto" and "attention" in str(error):
             raise ValueError(

@@ -93,18 +93,18 @@ def proposals(tokenizer: Any, model: Any, text: str, number: int) -> list[str]:
     rng = np.random.default_rng(seed)
     special = set(tokenizer.all_special_ids)
     found: list[tuple[float, int, int]] = []
-    for place, token in enumerate(ids):
+    for index, token in enumerate(ids):
         if token in special:
             continue
-        probabilities_V = _at(model, ids, place, rng)
+        probabilities_V = _at(model, ids, index, rng)
         rest = 1 - (float(probabilities_V[token]) if probabilities_V[token] < 1 else CERTAIN)
         top = probabilities_V.topk(min(PROPOSED, len(probabilities_V)))
         found += [
-            (value / rest, place, other)
+            (value / rest, index, other)
             for value, other in zip(top.values.tolist(), top.indices.tolist(), strict=True)
             if other != token and other not in special
         ]
-    found.sort(key=lambda one: (-one[0], one[1], one[2]))
+    found.sort(key=lambda item: (-item[0], item[1], item[2]))
     return list(_replaced(tokenizer, text, places, found[:number]))
 
 

@@ -39,7 +39,7 @@ def _nearby(folder: Path) -> str:
 def _advice(path: str) -> str:
     """What lies beside it under a like name."""
     wanted = path_of(path)
-    beside = [one.name for one in wanted.parent.iterdir()] if wanted.parent.is_dir() else []
+    beside = [item.name for item in wanted.parent.iterdir()] if wanted.parent.is_dir() else []
     likely = difflib.get_close_matches(wanted.name, beside, n=3, cutoff=0.6)
     meant = f"Did you mean {' or '.join(str(Path(path).parent / name) for name in likely)}? " if likely else ""
     return f"{meant}Name a folder that exists (relative paths start at {Path.cwd()})."

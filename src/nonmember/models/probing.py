@@ -95,8 +95,8 @@ class _Texts:
         used: set[int] = set()
         for name in ("pad_token_id", "bos_token_id", "eos_token_id"):
             ids = getattr(config, name, None)
-            used |= {one for one in (ids if isinstance(ids, list) else [ids]) if isinstance(one, int)}
-        ordinary = [one for one in range(rows) if one not in used]
+            used |= {item for item in (ids if isinstance(ids, list) else [ids]) if isinstance(item, int)}
+        ordinary = [item for item in range(rows) if item not in used]
         self._ids = torch.tensor(ordinary if len(ordinary) > len(used) else range(rows))
         weights = sum(parameter.numel() for parameter in model.parameters())
         affordable = max(SHORT[1], int(OPERATIONS / (6 * max(1, weights))))
@@ -140,9 +140,11 @@ def _log_probs(model: Any, lengths: Lengths, *texts: Tensor) -> Tensor:
 
 def _require_fractions(model: Any) -> None:
     """By a few weights of each matrix, unless they are quantised in a known way."""
-    matrices = [one for one in model.parameters() if one.dim() >= 2 and one.is_floating_point() and not one.is_meta]
-    some = [one.detach()[tuple(slice(32) for _ in one.shape)] for one in matrices]
-    if some and not getattr(model, "is_quantized", False) and all(bool((one == one.round()).all()) for one in some):
+    matrices = [
+        item for item in model.parameters() if item.dim() >= 2 and item.is_floating_point() and not item.is_meta
+    ]
+    some = [item.detach()[tuple(slice(32) for _ in item.shape)] for item in matrices]
+    if some and not getattr(model, "is_quantized", False) and all(bool((item == item.round()).all()) for item in some):
         raise ValueError(
             "its weights are whole numbers, zeros perhaps, with which all texts get the same score or none that means "
             "anything. They were lost when it was saved or converted: save it again in floating point."

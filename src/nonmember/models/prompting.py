@@ -37,8 +37,8 @@ def prompt_ids(tokenizer: Any, prompt: Prompt, texts: Sequence[str]) -> list[lis
 def said_ids(tokenizer: Any, said: Sequence[Said]) -> list[list[int]]:
     """Token ids of a prompt, ending where the model continues."""
     if _has_chat_template(tokenizer):
-        return _encoded_chat(tokenizer, [_chat(tokenizer, one) for one in said])
-    return _encoded_plain(tokenizer, [one.plain for one in said])
+        return _encoded_chat(tokenizer, [_chat(tokenizer, item) for item in said])
+    return _encoded_plain(tokenizer, [item.plain for item in said])
 
 
 def answer_ids(tokenizer: Any, question: Question) -> list[int]:

@@ -28,17 +28,26 @@ MOST_UNKNOWN = 0.5  # share of the tokens
 LARGEST_LIMIT = 10**9  # some configurations and tokenizers name absurd numbers for "no limit"
 # What configurations call the number of positions; transformers gives most of them the first name too.
 POSITIONS = (
-    "max_position_embeddings", "n_positions", "max_seq_len", "max_sequence_length", "n_ctx", "seq_length",
+    "max_position_embeddings",
+    "n_positions",
+    "max_seq_len",
+    "max_sequence_length",
+    "n_ctx",
+    "seq_length",
     "max_target_positions",
-)  # fmt: skip
+)
 # Types that have recurrence, or biases by distance, in place of positions, whatever their files say beside.
-WITHOUT_POSITIONS = {
-    "bloom", "cpmant", "falcon_mamba", "mamba", "mamba2", "recurrent_gemma", "rwkv", "xlnet", "xlstm",
-}  # fmt: skip
+WITHOUT_POSITIONS = {"bloom", "cpmant", "falcon_mamba", "mamba", "mamba2", "recurrent_gemma", "rwkv", "xlnet", "xlstm"}
 # Types whose learned positions begin behind the number of the padding token, so that the first ones are never used.
 COUNTED_FROM_PADDING = {
-    "camembert", "data2vec-text", "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
-}  # fmt: skip
+    "camembert",
+    "data2vec-text",
+    "roberta",
+    "roberta-prelayernorm",
+    "xlm-roberta",
+    "xlm-roberta-xl",
+    "xmod",
+}
 
 
 @dataclass(frozen=True)
@@ -108,13 +117,13 @@ def texts_read(tokenizer: Any, texts: Sequence[str], max_tokens: int) -> TextsRe
     kept = encode_beginnings(tokenizer, texts, max_tokens)
     parts, num_all = list(texts), [len(ids) for ids in kept]
     counts: list[int | None] = [*num_all]
-    for place, ids in enumerate(kept):
+    for index, ids in enumerate(kept):
         if len(ids) < max_tokens:
             continue
-        long = len(texts[place]) > LONGEST_COUNTED
-        counts[place] = None if long else len(ids_of(tokenizer, [texts[place]])[0])
-        if counts[place] != len(ids):
-            parts[place] = _beginning(tokenizer, texts[place], ids, max_tokens)
+        long = len(texts[index]) > LONGEST_COUNTED
+        counts[index] = None if long else len(ids_of(tokenizer, [texts[index]])[0])
+        if counts[index] != len(ids):
+            parts[index] = _beginning(tokenizer, texts[index], ids, max_tokens)
     return TextsRead(tuple(parts), tuple(num_all), tuple(counts), *_oddities(tokenizer, kept))
 
 

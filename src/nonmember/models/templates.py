@@ -104,7 +104,7 @@ class _Filters(dict[str, Any]):
 def _bounded(run: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(run)
     def checked(*args: Any, **options: Any) -> Any:
-        texts = [_Widths(one) for one in args if isinstance(one, str)] if run.__name__ == "do_format" else []
+        texts = [_Widths(item) for item in args if isinstance(item, str)] if run.__name__ == "do_format" else []
         _require_small(*texts, *args, *options.values())
         return run(*args, **options)
 
@@ -122,7 +122,7 @@ def rendered(tokenizer: Any, turns: Sequence[dict[str, Any]], *, add_generation_
             text = _limited(
                 lambda: tokenizer.apply_chat_template(
                     list(turns), tokenize=False, add_generation_prompt=add_generation_prompt
-                ),
+                )
             )
     except TemplateError:
         raise

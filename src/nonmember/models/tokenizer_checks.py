@@ -57,12 +57,12 @@ def _set_front(tokenizer: Any, bos: str) -> None:
         raise ValueError("Only of tokenizers with a tokenizer.json it can be chosen (tokens.bos). Save it as one.")
     front = [tokenizer.bos_token_id] if bos == "always" else []
     pieces = [*tokenizer.convert_ids_to_tokens(front), "$A", *tokenizer.convert_ids_to_tokens(list(back))]
-    special = {tokenizer.convert_ids_to_tokens(one): one for one in (*front, *back)}
+    special = {tokenizer.convert_ids_to_tokens(item): item for item in (*front, *back)}
     # As lists, since tokens may hold blanks and colons, which a template in one piece of text would be cut at.
     template = processors.TemplateProcessing(single=pieces, pair=[*pieces, "$B"], special_tokens=list(special.items()))
     backend = tokenizer.backend_tokenizer
-    offsets = [one for one in _leaves(_state(backend.post_processor)) if one.get("type") == "ByteLevel"]
-    kept = [processors.ByteLevel(trim_offsets=one["trim_offsets"]) for one in offsets]
+    offsets = [item for item in _leaves(_state(backend.post_processor)) if item.get("type") == "ByteLevel"]
+    kept = [processors.ByteLevel(trim_offsets=item["trim_offsets"]) for item in offsets]
     backend.post_processor = processors.Sequence([*kept, template]) if kept else template
 
 
@@ -83,23 +83,28 @@ def _switch_off_draws(tokenizer: Any) -> None:
     for name in drawn:
         log.warning(
             "The tokenizer of %s draws its tokens at random (%s = %s), which serves training; it was switched off.",
-            name_of(tokenizer), name, getattr(model, name),
-        )  # fmt: skip
+            name_of(tokenizer),
+            name,
+            getattr(model, name),
+        )
         setattr(model, name, None)
 
 
 def _require_bounded(backend: Any) -> None:
     """Each step of the tokenizer by itself, on short texts that it may lengthen, so that it is seen before a text of a
     document becomes billions of characters."""
-    if any(_num_texts(one) != 1 for one in _leaves(_state(backend.post_processor)) if "single" in one):
+    if any(_num_texts(item) != 1 for item in _leaves(_state(backend.post_processor)) if "single" in item):
         raise ValueError("Its post-processor does not give back each text once. Mend post_processor in tokenizer.json.")
-    normalizers, splits = (_leaves(_state(one)) for one in (backend.normalizer, backend.pre_tokenizer))
+    normalizers, splits = (_leaves(_state(item)) for item in (backend.normalizer, backend.pre_tokenizer))
     parts = [
-        text for one in normalizers if one["type"] == "Replace" for text in (*one["pattern"].values(), one["content"])
+        text
+        for item in normalizers
+        if item["type"] == "Replace"
+        for text in (*item["pattern"].values(), item["content"])
     ]
     if any(len(text) > 10_000 for text in parts):
         raise ValueError("Its normalizer puts in texts of more than 10,000 characters. Mend it in tokenizer.json.")
-    steps = [_step(normalizer=one) for one in normalizers], [_step(pre_tokenizer=one) for one in splits]
+    steps = [_step(normalizer=item) for item in normalizers], [_step(pre_tokenizer=item) for item in splits]
     for probe in dict.fromkeys([*parts, *(chr(number) * 3 for number in range(9, 127)), "é é", "中文", PROBE]):
         text = probe[:1000]
         most = MOST_GROWTH * max(3, len(text))
@@ -128,7 +133,7 @@ def _leaves(state: Any) -> list[Mapping[str, Any]]:
     if not isinstance(state, Mapping):
         return []
     inner = next((state[name] for name in ("normalizers", "pretokenizers", "processors") if name in state), None)
-    return [state] if inner is None else [leaf for one in inner for leaf in _leaves(one)]
+    return [state] if inner is None else [leaf for item in inner for leaf in _leaves(item)]
 
 
 def _num_texts(template: Mapping[str, Any]) -> int:
@@ -155,7 +160,7 @@ def reading_version(described: Mapping[str, Any], settings: Mapping[str, Any]) -
     changed = (
         bool(isinstance(model, Mapping) and model.get("dropout"))
         or bool(settings.get("add_eos_token"))
-        or any(one.get("type") in ("BertProcessing", "RobertaProcessing") for one in steps)
-        or any("Sequence" not in one["single"][-1] for one in steps if one.get("single"))
+        or any(item.get("type") in ("BertProcessing", "RobertaProcessing") for item in steps)
+        or any("Sequence" not in item["single"][-1] for item in steps if item.get("single"))
     )
     return {"reading": 2} if changed else {}

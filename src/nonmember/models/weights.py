@@ -38,7 +38,7 @@ def relative_change(model: Any, base: Any) -> float | None:
     for name, weights in model.named_parameters():
         if name in before and before[name].shape[1:] == weights.shape[1:]:
             rows = min(len(weights), len(before[name]))
-            own, other = (one.detach()[:rows].float().cpu() for one in (weights, before[name]))
+            own, other = (item.detach()[:rows].float().cpu() for item in (weights, before[name]))
             moved.append(float((own - other).square().sum(dtype=torch.float64)))
             whole.append(float(other.square().sum(dtype=torch.float64)))
     if not math.fsum(whole):

@@ -55,12 +55,17 @@ class Diverged(Observation[DocumentScores], Measurement):
         _, share = read_alike(ids, encode_corpus(theirs, documents, self.max_tokens), shared[0])
         require_shared_vocabulary(share, self.model.readable, self.other.readable, "a comparison needs")
         return observe_divergence(
-            builder.model_for_trainer(loaded.model), theirs.model, dict(zip(documents.doc_ids, ids, strict=True)),
-            folder, builder.compute.trainer, shared_ids=shared,
-            max_batch_tokens=builder.compute.max_batch_tokens, block_bytes=builder.compute.block_mib * MIB,
+            builder.model_for_trainer(loaded.model),
+            theirs.model,
+            dict(zip(documents.doc_ids, ids, strict=True)),
+            folder,
+            builder.compute.trainer,
+            shared_ids=shared,
+            max_batch_tokens=builder.compute.max_batch_tokens,
+            block_bytes=builder.compute.block_mib * MIB,
             description=f"comparing {self.model.readable} with {self.other.readable}",
             features=builder.memory.shared(Features),
-        )  # fmt: skip
+        )
 
     def load(self, builder: Builder, entry: Entry) -> DocumentScores:
         from nonmember.observations.passes.divergence import load_divergences

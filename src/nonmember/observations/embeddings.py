@@ -51,9 +51,13 @@ class Embedded(Observation[Embeddings], Measurement):
         return embed(
             builder.model_for_trainer(loaded.model),
             dict(zip(documents.doc_ids, encode_corpus(loaded, documents, self.max_tokens), strict=True)),
-            folder, builder.compute.trainer, layer=self.layer, dropout_seed=self.dropout_seed,
-            max_batch_tokens=builder.compute.max_batch_tokens, description=f"embedding by {self.model.readable}",
-        )  # fmt: skip
+            folder,
+            builder.compute.trainer,
+            layer=self.layer,
+            dropout_seed=self.dropout_seed,
+            max_batch_tokens=builder.compute.max_batch_tokens,
+            description=f"embedding by {self.model.readable}",
+        )
 
     def load(self, builder: Builder, entry: Entry) -> Embeddings:
         return Embeddings.load(parts_of(entry), builder.get(self.corpus).doc_ids)

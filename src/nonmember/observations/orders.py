@@ -43,7 +43,7 @@ class OrderLikelihoods(Observation[OrderTable]):
         return self.corpus.shards(builder.get(self.corpus.base))
 
     def _examples(self, builder: Builder) -> Corpus:
-        return Corpus(tuple(one for shard in self._shards(builder).values() for one in shard))
+        return Corpus(tuple(item for shard in self._shards(builder).values() for item in shard))
 
     def content(self, builder: Builder) -> str:
         """Of the examples one by one: where a shard ends is a setting."""
@@ -66,17 +66,24 @@ class OrderLikelihoods(Observation[OrderTable]):
 
         examples = self._examples(builder)
         with naming(examples.doc_ids):
-            front, ids = encode_pieces(loaded.tokenizer, [line(one.text) for one in examples.documents])
+            front, ids = encode_pieces(loaded.tokenizer, [line(item.text) for item in examples.documents])
         ids_of = dict(zip(examples.doc_ids, ids, strict=True))
         shards = {
-            name: Shard([ids_of[one.doc_id] for one in shard], random_orders(shard, self.num_orders, self.seed))
+            name: Shard([ids_of[item.doc_id] for item in shard], random_orders(shard, self.num_orders, self.seed))
             for name, shard in self._shards(builder).items()
         }
         return observe_orders(
-            builder.model_for_trainer(loaded.model), shards, front, folder, builder.compute.trainer,
-            window=self.window, stride=self.stride, max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * MIB, description=f"reordering for {self.model.readable}",
-        )  # fmt: skip
+            builder.model_for_trainer(loaded.model),
+            shards,
+            front,
+            folder,
+            builder.compute.trainer,
+            window=self.window,
+            stride=self.stride,
+            max_batch_tokens=builder.compute.max_batch_tokens,
+            block_bytes=builder.compute.block_mib * MIB,
+            description=f"reordering for {self.model.readable}",
+        )
 
     def load(self, builder: Builder, entry: Entry) -> OrderTable:
         return OrderTable.load(parts_of(entry), tuple(self._shards(builder)))

@@ -177,11 +177,15 @@ class BehindPrefix(Observation[TokenTable]):
         before = [*front, *chain.from_iterable(kept)]
         whole = [[*before, *ids] if len(ids) > 1 else [] for ids in texts]  # a text of one token has no loss alone
         return observe(
-            builder.model_for_trainer(loaded.model), dict(zip(documents.doc_ids, whole, strict=True)),
-            folder, builder.compute.trainer, num_context=len(before),
-            max_batch_tokens=builder.compute.max_batch_tokens, block_bytes=builder.compute.block_mib * MIB,
+            builder.model_for_trainer(loaded.model),
+            dict(zip(documents.doc_ids, whole, strict=True)),
+            folder,
+            builder.compute.trainer,
+            num_context=len(before),
+            max_batch_tokens=builder.compute.max_batch_tokens,
+            block_bytes=builder.compute.block_mib * MIB,
             description=f"observing {self.model.readable} behind {len(kept)} texts",
-        )  # fmt: skip
+        )
 
     def load(self, builder: Builder, entry: Entry) -> TokenTable:
         return TokenTable.load(parts_of(entry), builder.get(self.corpus).doc_ids)
@@ -229,8 +233,10 @@ class Gradients(Observation[GradientNorms]):
         return observe_gradients(
             builder.model_for_trainer(loaded.model),
             dict(zip(documents.doc_ids, encode_corpus(loaded, documents, self.max_tokens), strict=True)),
-            folder, builder.compute.trainer, description=f"gradients of {self.model.readable}",
-        )  # fmt: skip
+            folder,
+            builder.compute.trainer,
+            description=f"gradients of {self.model.readable}",
+        )
 
     def load(self, builder: Builder, entry: Entry) -> GradientNorms:
         return GradientNorms.load(parts_of(entry), builder.get(self.corpus).doc_ids)

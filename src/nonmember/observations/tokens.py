@@ -48,10 +48,13 @@ class TokenStatistics(Observation[TokenTable]):
         return observe(
             builder.model_for_trainer(loaded.model),
             dict(zip(shown.doc_ids, encode(loaded, shown, self.max_tokens), strict=True)),
-            folder, builder.compute.trainer,
-            max_batch_tokens=builder.compute.max_batch_tokens, block_bytes=builder.compute.block_mib * MIB,
-            description=f"observing {self.model.readable}", features=builder.memory.shared(Features),
-        )  # fmt: skip
+            folder,
+            builder.compute.trainer,
+            max_batch_tokens=builder.compute.max_batch_tokens,
+            block_bytes=builder.compute.block_mib * MIB,
+            description=f"observing {self.model.readable}",
+            features=builder.memory.shared(Features),
+        )
 
     def load(self, builder: Builder, entry: Entry) -> TokenTable:
         return TokenTable.load(parts_of(entry), builder.get(self.corpus).doc_ids)
@@ -85,10 +88,15 @@ class AnswerProbabilities(Observation[TokenTable]):
 
         prompts = prompts_about(loaded, builder.get(self.corpus), self.question, self.max_tokens, num_new_tokens=1)
         return observe_answers(
-            builder.model_for_trainer(loaded.model), prompts, answer_ids(loaded.tokenizer, self.question), folder,
-            builder.compute.trainer, max_batch_tokens=builder.compute.max_batch_tokens,
-            block_bytes=builder.compute.block_mib * MIB, description=f"asking {self.model.readable}",
-        )  # fmt: skip
+            builder.model_for_trainer(loaded.model),
+            prompts,
+            answer_ids(loaded.tokenizer, self.question),
+            folder,
+            builder.compute.trainer,
+            max_batch_tokens=builder.compute.max_batch_tokens,
+            block_bytes=builder.compute.block_mib * MIB,
+            description=f"asking {self.model.readable}",
+        )
 
     def load(self, builder: Builder, entry: Entry) -> TokenTable:
         return TokenTable.load(parts_of(entry), builder.get(self.corpus).doc_ids)

@@ -120,7 +120,7 @@ class Shards(Stream):
         sizes = [0]
         for shard in self.shards:
             footer = pq.read_metadata(self.folder / shard.name)
-            sizes += [footer.row_group(place).num_rows for place in range(footer.num_row_groups)]
+            sizes += [footer.row_group(index).num_rows for index in range(footer.num_row_groups)]
         return np.cumsum(sizes)
 
     def _row_group(self, number: int, columns: list[str] | None = None) -> pa.Table:
@@ -255,7 +255,7 @@ class ShardWriter:
             return
         if self._writer is None:
             self._writer = pq.ParquetWriter(self._folder / UNFINISHED, CORPUS_SCHEMA, compression="zstd")
-        columns = {name: [getattr(one, name) for one in self._documents] for name in CORPUS_SCHEMA.names}
+        columns = {name: [getattr(item, name) for item in self._documents] for name in CORPUS_SCHEMA.names}
         self._writer.write_table(pa.table(columns, schema=CORPUS_SCHEMA), row_group_size=len(self._documents))
         self._num_documents += len(self._documents)
         self._num_chunks += 1

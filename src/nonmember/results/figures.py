@@ -91,9 +91,9 @@ def of_readings(result: AuditResult) -> Figure:
     axes.plot([0, heaviest], [0, heaviest], color="black", linewidth=1, linestyle="--")
     for related, colour, label in ((False, BLUE, "controls"), (True, GREY, "controls that read related text too")):
         points = [
-            (one["dose"], one["reading"])
-            for one in details["controls"]
-            if one["reading"] is not None and bool(one["related"]) is related
+            (item["dose"], item["reading"])
+            for item in details["controls"]
+            if item["reading"] is not None and bool(item["related"]) is related
         ]
         if points:
             planted, said = zip(*points, strict=True)

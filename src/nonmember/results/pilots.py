@@ -65,9 +65,17 @@ class FromNumbers:
     deviation_df: float | None = None
 
     def known(self, store: Path) -> Known:
-        found = Pilot(self.delta_untouched, self.delta_controls, self.tau, self.sigma, self.standard_error**2,
-                      self.num_documents, self.shared, self.interaction,
-                      Extra(self.deviation**2, self.deviation_df or math.inf))  # fmt: skip
+        found = Pilot(
+            self.delta_untouched,
+            self.delta_controls,
+            self.tau,
+            self.sigma,
+            self.standard_error**2,
+            self.num_documents,
+            self.shared,
+            self.interaction,
+            Extra(self.deviation**2, self.deviation_df or math.inf),
+        )
         said = ("A pilot by its numbers.",)
         return Known({self.exclude: found}, self.exclude, self.num_readings, {}, None, None, said)
 
@@ -84,18 +92,23 @@ class FromAudits:
     shared: float | None
 
     def known(self, store: Path) -> Known:
-        runs = [run for run in load_runs([Path(folder) for folder in self.folders]).runs
-                if run.question.method == "clearance" and run.statistics.value is not None]  # fmt: skip
+        runs = [
+            run
+            for run in load_runs([Path(folder) for folder in self.folders]).runs
+            if run.question.method == "clearance" and run.statistics.value is not None
+        ]
         _check_alike(runs, self.folders)
         by_controls = _by_controls(runs)
         audits = [_audit(here, self.shared) for here in by_controls]
-        readings = {label: one for label, one in planted(runs[0].result).items() if one.exposures}
+        readings = {label: item for label, item in planted(runs[0].result).items() if item.exposures}
         excluded = self._excluded(runs, readings)
         extra = _extra(runs[0].result)
         pilots = {label: replace(pilot(audits, _place(reading)), extra=extra) for label, reading in readings.items()}
         names = [here[0].result.question.corpus for here in by_controls]
         gaps = {  # of a set with several groups of controls the smallest
-            name: min(one.gap(_place(readings[excluded])) for one, of in zip(audits, names, strict=True) if of == name)
+            name: min(
+                item.gap(_place(readings[excluded])) for item, of in zip(audits, names, strict=True) if of == name
+            )
             for name in names
         }
         found, seconds = spread(audits), _seconds([run.result for run in runs], store)
@@ -149,9 +162,9 @@ def _audit(runs: Sequence[Run], shared: float | None) -> PilotAudit:
     """Of audits that differ in their targets alone."""
     result, readings = runs[0].result, planted(runs[0].result)
     measured = _controls(runs[0]) if shared is None else []
-    by_seed = [one.deltas for one in measured] or [np.array(_details(run.result)["deltas_by_seed"]) for run in runs]
+    by_seed = [item.deltas for item in measured] or [np.array(_details(run.result)["deltas_by_seed"]) for run in runs]
     num_seeds = by_seed[0].size
-    of_means = float(np.mean([one.jackknife.interaction() for one in measured])) if measured else 0.0
+    of_means = float(np.mean([item.jackknife.interaction() for item in measured])) if measured else 0.0
     return PilotAudit(
         controls={_place(readings[label]): deltas for label, deltas in _details(result)["control_deltas"].items()},
         num_documents=result.statistics.num_documents,
@@ -160,7 +173,7 @@ def _audit(runs: Sequence[Run], shared: float | None) -> PilotAudit:
         seed_df=len(by_seed) * (num_seeds - 1),
         interaction=of_means * num_seeds,
         document_variance=float(np.mean([_document_variance(run.result) for run in runs])),
-        shared=shared_part(np.array([_without(one) for one in measured]), of_means) if shared is None else shared,
+        shared=shared_part(np.array([_without(item) for item in measured]), of_means) if shared is None else shared,
     )
 
 
@@ -198,10 +211,18 @@ def _controls(run: Run) -> list[TwoWay]:
     found = []
     for role, control in run.question.controls.items():
         distilled = [values[name] for name in control.distilled]
-        found.append(two_way(
-            values["reference"], values[role], distilled, range(len(table)),
-            metric=metric, num_resamples=1, alpha=run.question.alpha, rng=np.random.default_rng(0),
-        ))  # fmt: skip
+        found.append(
+            two_way(
+                values["reference"],
+                values[role],
+                distilled,
+                range(len(table)),
+                metric=metric,
+                num_resamples=1,
+                alpha=run.question.alpha,
+                rng=np.random.default_rng(0),
+            )
+        )
     return found
 
 

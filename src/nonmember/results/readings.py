@@ -9,7 +9,7 @@ from nonmember.results.result import AuditResult
 def planted(result: AuditResult) -> dict[str, Exposure]:
     """Label -> exposure of the controls of an audit, lighter ones first: by exposures, then by share."""
     planted = {model.exposure for model in result.question.controls.values() if model.exposure is not None}
-    return {one.label: one for one in sorted(planted, key=lambda one: (one.exposures, one.share))}
+    return {item.label: item for item in sorted(planted, key=lambda item: (item.exposures, item.share))}
 
 
 def excluded(result: AuditResult) -> Exposure | None:

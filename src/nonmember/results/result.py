@@ -339,8 +339,8 @@ def _models(flat: Mapping[str, Any]) -> dict[str, AuditedModel]:
 def _planted(flat: Mapping[str, Any]) -> dict[str, Exposure]:
     """Label -> exposure of the controls, as declared in the settings."""
     told = flat["settings"].get("controls", {}).get("readings", ())
-    exposures = [Exposure(float(one["share"]), int(one["exposures"])) for one in told]
-    return {one.label: one for one in exposures}
+    exposures = [Exposure(float(item["share"]), int(item["exposures"])) for item in told]
+    return {item.label: item for item in exposures}
 
 
 def _read_by_target(flat: Mapping[str, Any], planted: Mapping[str, Exposure]) -> Exposure | None:

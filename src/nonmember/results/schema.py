@@ -35,17 +35,17 @@ def built(kind: Any, value: object, name: str) -> Any:
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in inner:
             return None
-        fitting = [one for one in inner if one is not type(None) and _may_be(one, value)]
-        if not fitting and all(one in WORDS for one in inner):
-            raise ValueError(wrong(name, " or ".join(WORDS[one] for one in inner), value))
+        fitting = [element for element in inner if element is not type(None) and _may_be(element, value)]
+        if not fitting and all(element in WORDS for element in inner):
+            raise ValueError(wrong(name, " or ".join(WORDS[element] for element in inner), value))
         return built(fitting[0] if fitting else inner[0], value, name)
     if origin is Mapping:
-        return {key: built(inner[1], one, f"{name}.{key}") for key, one in _mapping(value, name).items()}
+        return {key: built(inner[1], element, f"{name}.{key}") for key, element in _mapping(value, name).items()}
     if origin is tuple:
         kinds = inner[:1] * len(value) if isinstance(value, list) and inner[-1] is Ellipsis else inner
         if not isinstance(value, list) or len(value) != len(kinds):
             raise ValueError(wrong(name, "a list" if inner[-1] is Ellipsis else f"a list of {len(inner)}", value))
-        return tuple(built(one, item, name) for one, item in zip(kinds, value, strict=True))
+        return tuple(built(element, item, name) for element, item in zip(kinds, value, strict=True))
     if kind is Any:
         _require_bounded(value, name)
         return value
@@ -60,12 +60,12 @@ WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a nu
 
 def _object(kind: Any, value: object, name: str) -> Any:
     given, fields = _mapping(value, name), _fields(kind)
-    required = {one.name for one in dataclasses.fields(kind) if not _has_default(one)}
+    required = {item.name for item in dataclasses.fields(kind) if not _has_default(item)}
     if missing := sorted(required - given.keys()):
         raise ValueError(f"{name} lacks {missing[0]}")
     if strange := sorted(given.keys() - fields.keys()):
         raise ValueError(f"{name} has {strange[0][:80]!r}, which this version does not know")
-    return kind(**{field: built(fields[field], one, f"{name}.{field}") for field, one in given.items()})
+    return kind(**{field: built(fields[field], item, f"{name}.{field}") for field, item in given.items()})
 
 
 @cache
@@ -96,12 +96,12 @@ def _may_be(kind: Any, value: object) -> bool:
 def _require_bounded(value: object, name: str) -> None:
     """No number and no text beyond what later arithmetic and tables can take, at any depth."""
     if isinstance(value, Mapping):
-        for key, one in value.items():
+        for key, item in value.items():
             _require_bounded(key, name)
-            _require_bounded(one, f"{name}.{key}")
+            _require_bounded(item, f"{name}.{key}")
     elif isinstance(value, list):
-        for one in value:
-            _require_bounded(one, name)
+        for item in value:
+            _require_bounded(item, name)
     elif isinstance(value, str) and len(value) > LONGEST_TEXT:
         raise ValueError(f"{name[:80]} must be text of at most {LONGEST_TEXT:,} characters; got {len(value):,}.")
     elif (isinstance(value, int) and abs(value) > LARGEST_WHOLE) or (

@@ -45,9 +45,14 @@ class StageProgress(lightning.Callback):
     """
 
     def __init__(
-        self, what: str, unit: str, reached: Sequence[int], *, shared: bool = False,
+        self,
+        what: str,
+        unit: str,
+        reached: Sequence[int],
+        *,
+        shared: bool = False,
         expected: Callable[[lightning.Trainer], str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._what, self._unit = what, unit
         self._reached = reached
         self._shared = shared

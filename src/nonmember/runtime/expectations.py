@@ -30,7 +30,7 @@ def num_bytes(*models: Any) -> int:
 
 def training_bytes(model: Any, *, moments: int) -> int:
     """Gradients and the optimizer's moments of what is trained, in float32."""
-    return 4 * (1 + moments) * sum(one.numel() for one in model.parameters() if one.requires_grad)
+    return 4 * (1 + moments) * sum(item.numel() for item in model.parameters() if item.requires_grad)
 
 
 def expectation(operations: float, memory: float, device: torch.device, world_size: int = 1) -> str:

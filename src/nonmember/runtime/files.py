@@ -67,8 +67,8 @@ def _require_shallow(value: object, levels: int) -> None:
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     if inner and not levels:
         raise ValueError(f"it is nested more than {DEEPEST} levels deep")
-    for one in inner:
-        _require_shallow(one, levels - 1)
+    for item in inner:
+        _require_shallow(item, levels - 1)
 
 
 @contextmanager

@@ -44,9 +44,15 @@ class Stage:
     bar_format: ClassVar[str | None] = None  # of tqdm; None: its own
 
     def __init__(
-        self, what: str, total: int | None = None, unit: str = "", *, at: int = 0, expected: str = "",
+        self,
+        what: str,
+        total: int | None = None,
+        unit: str = "",
+        *,
+        at: int = 0,
+        expected: str = "",
         covers: bool = False,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.what, self.total, self.unit = visible(what), total, unit  # labels are the user's
         self._covers = covers
         self._uncovered: Token[bool] | None = None
@@ -69,10 +75,17 @@ class Stage:
             from tqdm import tqdm
 
             self._bar = tqdm(
-                desc=self.what, total=self.total, initial=self._at, unit=f" {self.unit}", unit_scale=True, leave=False,
-                dynamic_ncols=True, file=sys.stderr, smoothing=0,
+                desc=self.what,
+                total=self.total,
+                initial=self._at,
+                unit=f" {self.unit}",
+                unit_scale=True,
+                leave=False,
+                dynamic_ncols=True,
+                file=sys.stderr,
+                smoothing=0,
                 bar_format=self.bar_format,
-            )  # fmt: skip
+            )
         else:
             self._thread = threading.Thread(target=self._speak, name="progress", daemon=True)
             self._thread.start()

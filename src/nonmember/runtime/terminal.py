@@ -33,6 +33,6 @@ class LogFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         if isinstance(record.args, tuple):
-            arguments = tuple(one if isinstance(one, int | float) else visible(one) for one in record.args)
+            arguments = tuple(item if isinstance(item, int | float) else visible(item) for item in record.args)
             record = logging.makeLogRecord(record.__dict__ | {"args": arguments})
         return visible(hidden(super().format(record)), keep="\n\t")

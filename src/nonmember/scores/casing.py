@@ -42,8 +42,5 @@ class Lowercase(Score):
         tokens, lowercase = inputs.tokens, needed(inputs.other_view, "the lowercased texts observed", self)
         nll_target = nll(tokens)
         nll_lowercase = in_order_of(tokens.doc_ids, lowercase, nll(lowercase))
-        undefined = {
-            f"lowercased: {NO_TOKENS}": np.isnan(nll_lowercase),
-            SMALL_NLL: nll_target <= SMALLEST_NLL,
-        }
+        undefined = {f"lowercased: {NO_TOKENS}": np.isnan(nll_lowercase), SMALL_NLL: nll_target <= SMALLEST_NLL}
         return scores_with_reasons(tokens, ratio(nll_lowercase, nll_target), undefined)

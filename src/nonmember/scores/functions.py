@@ -325,10 +325,16 @@ def dc_pdd(log_probs: Tokens, token_ids: Tokens, counts: npt.ArrayLike, a: float
 
 
 def _scored(
-    score: Score, log_probs: Tokens, *, other: Tokens | None = None, reference: Tokens | None = None,
-    behind_prefix: Tokens | None = None, texts: Sequence[str] | None = None,
-    counts: npt.NDArray[np.int64] | None = None, **columns: Tokens,
-) -> float | FloatArray:  # fmt: skip
+    score: Score,
+    log_probs: Tokens,
+    *,
+    other: Tokens | None = None,
+    reference: Tokens | None = None,
+    behind_prefix: Tokens | None = None,
+    texts: Sequence[str] | None = None,
+    counts: npt.NDArray[np.int64] | None = None,
+    **columns: Tokens,
+) -> float | FloatArray:
     is_one = _is_one(log_probs)
     tokens = _table(log_probs, is_one, "log_probs", **columns)
     beside: dict[str, Any] = {}

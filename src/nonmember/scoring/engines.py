@@ -87,9 +87,11 @@ class OnRay(Engine):
             actors = ray.data.ActorPoolStrategy(size=self.num_workers, max_tasks_in_flight_per_actor=1)
             made = ray.data.range(len(parts), override_num_blocks=len(parts)).map(
                 Worker,  # a class whose objects are called, as Ray Data wants for actors
-                fn_constructor_args=(scorer, list(parts)), compute=actors, num_cpus=self.num_cpus,
+                fn_constructor_args=(scorer, list(parts)),
+                compute=actors,
+                num_cpus=self.num_cpus,
                 num_gpus=self.num_gpus,
-            )  # fmt: skip
+            )
             for row in made.iter_rows():
                 answer = json.loads(row["answer"])
                 if "refused" in answer:
@@ -103,9 +105,13 @@ class OnRay(Engine):
     def _join(self, ray: Any) -> None:
         if self.address is None:
             ray.init(
-                address="local", num_cpus=self.num_workers * self.num_cpus, object_store_memory=OBJECT_STORE_BYTES,
-                include_dashboard=False, log_to_driver=False, logging_level="ERROR",
-            )  # fmt: skip
+                address="local",
+                num_cpus=self.num_workers * self.num_cpus,
+                object_store_memory=OBJECT_STORE_BYTES,
+                include_dashboard=False,
+                log_to_driver=False,
+                logging_level="ERROR",
+            )
             return
         try:
             _reach(self.address)

@@ -174,8 +174,8 @@ def _duplicates(stream: Shards, files: PartFiles, rule: DuplicateIds) -> dict[st
 
 def _added_up(counters: Iterator[Mapping[str, Mapping[str, float]]]) -> dict[str, dict[str, float]]:
     total: dict[str, dict[str, float]] = {}
-    for one in counters:
-        for score, counts in one.items():
+    for item in counters:
+        for score, counts in item.items():
             known = total.setdefault(score, {})
             for name, number in counts.items():
                 known[name] = known.get(name, 0) + number
@@ -184,9 +184,9 @@ def _added_up(counters: Iterator[Mapping[str, Mapping[str, float]]]) -> dict[str
 
 def _different(values: Iterator[dict[str, str]]) -> list[dict[str, str]]:
     found: list[dict[str, str]] = []
-    for one in values:
-        if one not in found:
-            found.append(one)
+    for item in values:
+        if item not in found:
+            found.append(item)
     return found
 
 
@@ -252,9 +252,16 @@ class PartBuilder(Builder):
     @classmethod
     def beside(cls, whole: Builder, folder: Path) -> PartBuilder:
         return cls(
-            whole.store, whole.compute, whole.tracker, Memory(), whole.counters, whole.asking,
-            _resources=whole._resources, whole=whole, folder=folder,
-        )  # fmt: skip
+            whole.store,
+            whole.compute,
+            whole.tracker,
+            Memory(),
+            whole.counters,
+            whole.asking,
+            _resources=whole._resources,
+            whole=whole,
+            folder=folder,
+        )
 
     def get(self, spec: Spec[T]) -> T:
         return super().get(spec) if self._is_of_the_part(spec) else self._beside.get(spec)
@@ -268,7 +275,7 @@ class PartBuilder(Builder):
             path = self.folder / str(len(self._entries))
             path.mkdir()
             facts = dict(spec.make(self, path) or {})
-            self._entries[name] = Entry(path, "", facts, tuple(one.name for one in path.iterdir()), made_now=True)
+            self._entries[name] = Entry(path, "", facts, tuple(item.name for item in path.iterdir()), made_now=True)
         return self._entries[name]
 
     @property
@@ -282,7 +289,7 @@ class PartBuilder(Builder):
 
     def _is_of_the_part(self, spec: Spec[Any]) -> bool:
         if id(spec) not in self._known:
-            self._known[id(spec)] = spec, any(isinstance(one, Chunks) for one in specs_in(spec))
+            self._known[id(spec)] = spec, any(isinstance(item, Chunks) for item in specs_in(spec))
         return self._known[id(spec)][1]
 
 
@@ -314,8 +321,8 @@ def places_between(path: Path, first: int, end: int) -> list[int]:
 def _numbered(ids: Iterable[Sequence[str]]) -> Iterator[tuple[str, int]]:
     place = 0
     for some in ids:
-        for one in some:
-            yield one, place
+        for item in some:
+            yield item, place
             place += 1
 
 

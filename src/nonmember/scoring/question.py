@@ -100,18 +100,18 @@ class Scoring:
             wanted["recall"] = self.recall
         wanted |= self.further
         if not self.model.has_weights:  # which tells neither whole distributions nor its tokenizer
-            left_out = [name for name, one in wanted.items() if access_of(one) > Access.PROMPT_LOGPROBS]
+            left_out = [name for name, item in wanted.items() if access_of(item) > Access.PROMPT_LOGPROBS]
             log.info("%s returns only token log-probabilities: %s left out.", label_of(self.model), ", ".join(left_out))
-            wanted = {name: one for name, one in wanted.items() if name not in left_out}
+            wanted = {name: item for name, item in wanted.items() if name not in left_out}
         return wanted
 
     def limit(self, builder: Builder) -> int:
         """Tokens of a document that are read."""
         if self.max_tokens is not None:
             return self.max_tokens
-        models = [one for one in (self.model, self.reference) if one is not None and one.has_weights]
+        models = [item for item in (self.model, self.reference) if item is not None and item.has_weights]
         return min(
-            [self.most_tokens, *(most_readable(builder.get(one).model.config, self.most_tokens) for one in models)]
+            [self.most_tokens, *(most_readable(builder.get(item).model.config, self.most_tokens) for item in models)]
         )
 
     def tokens(self, builder: Builder) -> dict[str, dict[str, str | None]]:
@@ -127,8 +127,8 @@ class Scoring:
             "corpus": self.corpus.fingerprint(builder),
             "k": list(self.ks),
             "max_tokens": limit,
-            "views": {name: list(one.views) for name, one in wanted.items()},
-            "scores": {name: one.name for name, one in wanted.items()},
+            "views": {name: list(item.views) for name, item in wanted.items()},
+            "scores": {name: item.name for name, item in wanted.items()},
             **self.settings,
         }
         if self.reference is not None:
@@ -148,4 +148,4 @@ def names_of_scores(names: Iterable[str]) -> list[str]:
     require_distinct(found, "scores", f"a list of some of {', '.join(choices)}, each once")
     for name in found:
         require_choice(name, choices, "scores")
-    return list(dict.fromkeys(one for name in found for one in (ONE_PASS if name == "one_pass" else (name,))))
+    return list(dict.fromkeys(item for name in found for item in (ONE_PASS if name == "one_pass" else (name,))))

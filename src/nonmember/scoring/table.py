@@ -45,7 +45,7 @@ class ScoreTable:
     def of(cls, scoring: Scoring, builder: Builder, limit: int, *, one_of_many: bool = False) -> ScoreTable:
         """limit: tokens of a document that are read.   one_of_many: whether it is a small part of what is scored."""
         wanted = scoring.wanted()
-        blank = {one.doc_id for one in builder.get(scoring.corpus).documents if is_blank(one.text)}
+        blank = {item.doc_id for item in builder.get(scoring.corpus).documents if is_blank(item.text)}
         read = None
         if scoring.model.has_weights:
             read = builder.get(Read(scoring.model, scoring.corpus, limit))
@@ -69,13 +69,13 @@ class ScoreTable:
             columns["num_tokens_uncut"] = pa.array(read.num_all, pa.int64())
             columns["is_cut"] = list(read.is_cut)
         columns["reason"] = pa.array([_first_reason(doc_id, reasons) for doc_id in columns["doc_id"]], pa.string())
-        counters = {name: dict(one.counters) for name, one in zip(wanted, scored, strict=True) if one.counters}
+        counters = {name: dict(item.counters) for name, item in zip(wanted, scored, strict=True) if item.counters}
         return cls(columns, Tally.of(columns["doc_id"], int(table.num_tokens.sum()), read, reasons), counters)
 
     def write(self, path: Path, about: Mapping[str, Any]) -> None:
         """Metadata: the whole of `about` as JSON under `nonmember`, and each of its parts under its own name."""
         path.parent.mkdir(parents=True, exist_ok=True)
-        metadata = {name: one if isinstance(one, str) else json.dumps(one) for name, one in about.items()}
+        metadata = {name: item if isinstance(item, str) else json.dumps(item) for name, item in about.items()}
         table = pa.table(dict(self.columns)).replace_schema_metadata({**metadata, "nonmember": json.dumps(about)})
         with replacing(path) as temporary:
             pq.write_table(table, temporary)
@@ -123,8 +123,8 @@ def _first_reason(doc_id: str, reasons: Mapping[str, Mapping[str, str]]) -> str 
 
 
 def _say_expected_memory(wanted: Mapping[str, family.Score], scoring: Scoring, read: TextsRead) -> None:
-    views = {view for one in wanted.values() for view in one.views}
-    neighbours = sum(one.neighbours.number for one in wanted.values() if one.neighbours is not None)
+    views = {view for item in wanted.values() for view in item.views}
+    neighbours = sum(item.neighbours.number for item in wanted.values() if item.neighbours is not None)
     num_tables = len(views) + neighbours + (scoring.reference is not None)
     expected = num_tables * sum(read.num_read) * BYTES_PER_TOKEN
     there_is = memory_of_machine()
@@ -132,8 +132,10 @@ def _say_expected_memory(wanted: Mapping[str, family.Score], scoring: Scoring, r
         log.warning(
             "The observations of %s documents will take about %.1f GiB of memory; the machine has %.1f GiB. Stream the "
             "documents (data=streamed), or lower max_tokens.",
-            f"{len(read.parts):,}", expected / GIB, there_is / GIB,
-        )  # fmt: skip
+            f"{len(read.parts):,}",
+            expected / GIB,
+            there_is / GIB,
+        )
 
 
 def memory_of_machine() -> int | None:

@@ -59,7 +59,7 @@ class Tally:
         for doc_id in doc_ids:
             for reason, names in lacking.get(doc_id, {}).items():
                 without.setdefault((reason, tuple(names)), []).append(doc_id)
-        cut = [] if read is None else [one for one, is_cut in zip(doc_ids, read.is_cut, strict=True) if is_cut]
+        cut = [] if read is None else [item for item, is_cut in zip(doc_ids, read.is_cut, strict=True) if is_cut]
         longest = None if read is None else max(read.num_read, default=0)
         samples = {key: DocumentSample.of(ids) for key, ids in without.items()}
         return cls(len(doc_ids), num_tokens, DocumentSample.of(cut), longest, samples)
@@ -69,12 +69,12 @@ class Tally:
         num_documents = num_tokens = 0
         cut, longest = DocumentSample(), None
         without: dict[tuple[str, tuple[str, ...]], DocumentSample] = {}
-        for one in tallies:
-            num_documents += one.num_documents
-            num_tokens += one.num_tokens
-            cut += one.cut
-            longest = one.longest if longest is None or one.longest is None else max(longest, one.longest)
-            for key, sample in one.without.items():
+        for item in tallies:
+            num_documents += item.num_documents
+            num_tokens += item.num_tokens
+            cut += item.cut
+            longest = item.longest if longest is None or item.longest is None else max(longest, item.longest)
+            for key, sample in item.without.items():
                 without[key] = without.get(key, DocumentSample()) + sample
         return cls(num_documents, num_tokens, cut, longest, without)
 
@@ -100,15 +100,21 @@ class Tally:
         why = f" ({', '.join(f'{reason} {number:,}' for reason, number in dropped.items())})" if num_dropped else ""
         log.info(
             "Documents: %s read, %s kept, %s dropped%s.",
-            f"{self.num_documents + num_dropped:,}", f"{self.num_documents:,}", f"{num_dropped:,}", why,
-        )  # fmt: skip
+            f"{self.num_documents + num_dropped:,}",
+            f"{self.num_documents:,}",
+            f"{num_dropped:,}",
+            why,
+        )
         if tokens:
             log.info("Around each text: %s.", tokens_in_words(tokens))
         if self.cut.number:
             log.warning(
                 "%s documents are longer than %s tokens (max_tokens) and were cut there: only their beginnings are "
-                "scored (is_cut in the table): %s.", f"{self.cut.number:,}", f"{limit:,}", self.cut,
-            )  # fmt: skip
+                "scored (is_cut in the table): %s.",
+                f"{self.cut.number:,}",
+                f"{limit:,}",
+                self.cut,
+            )
         elif self.longest is not None:
             log.info("None is cut: the longest has %s tokens, and %s are read.", f"{self.longest:,}", f"{limit:,}")
         for (reason, names), sample in self.without.items():

@@ -29,13 +29,7 @@ from nonmember.stats.correlation import rank_correlation
 from nonmember.stats.crossed import TwoWay, two_way
 from nonmember.stats.detection import DetectionCurve, DetectionPoint, detection_curve
 from nonmember.stats.hit_rates import Hits, RateDifference, difference_of_rates
-from nonmember.stats.inference import (
-    DatasetInference,
-    TwoSampleT,
-    combine_splits,
-    dataset_inference,
-    two_sample_t_less,
-)
+from nonmember.stats.inference import DatasetInference, TwoSampleT, combine_splits, dataset_inference, two_sample_t_less
 from nonmember.stats.kernels import KernelDivergence, kernel_divergence
 from nonmember.stats.layout import layout_auc, layout_features
 from nonmember.stats.letter_choice import Choices, calibration_offsets

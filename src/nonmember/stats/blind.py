@@ -247,14 +247,14 @@ def _clusters(
             f"at all; got {came[0]} and {came[1]}. Give every document an id, its own where it stands alone."
         )
     number: dict[Hashable, int] = {}
-    return np.array([number.setdefault(one, len(number)) for one in [*member_clusters, *nonmember_clusters]])
+    return np.array([number.setdefault(item, len(number)) for item in [*member_clusters, *nonmember_clusters]])
 
 
 def _check_texts(**groups: Sequence[str]) -> None:
     for name, texts in groups.items():
         if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
             raise ValueError(f"Expected `{name}` to be a list of texts; got something else in it. Pass strings.")
-        blank = [place for place, text in enumerate(texts) if not text.strip()]
+        blank = [index for index, text in enumerate(texts) if not text.strip()]
         if blank:
             raise ValueError(
                 f"Expected text in every document of `{name}`; {len(blank)} of {len(texts)} are blank, the first at "

@@ -80,9 +80,9 @@ def blind_guesses(
     groups = _adjusted([_p_groups(*both) for both in means.values()])
     return {
         name: BlindGuess(
-            float(both[0].mean()), float(both[1].mean()), chance[2 * place], chance[2 * place + 1], groups[place]
+            float(both[0].mean()), float(both[1].mean()), chance[2 * index], chance[2 * index + 1], groups[index]
         )
-        for place, (name, both) in enumerate(means.items())
+        for index, (name, both) in enumerate(means.items())
     }
 
 
@@ -104,13 +104,13 @@ def picks(passages: Sequence[Sequence[str]]) -> dict[str, FloatArray]:
     rarity = _mean_idf(vectorizer, texts)
     size = len(passages[0]) if passages else 0
     scores: dict[str, list[FloatArray]] = {"longest": [], "rarest": [], "odd": []}
-    for place in range(len(passages)):
-        rows = slice(place * size, (place + 1) * size)
+    for index in range(len(passages)):
+        rows = slice(index * size, (index + 1) * size)
         likeness = (vectors[rows] @ vectors[rows].T).toarray()
         scores["longest"].append(lengths[rows])
         scores["rarest"].append(rarity[rows])
         scores["odd"].append(-(likeness.sum(axis=1) - likeness.diagonal()))
-    return {name: np.array([_hit(one) for one in found]) for name, found in scores.items()}
+    return {name: np.array([_hit(item) for item in found]) for name, found in scores.items()}
 
 
 def _mean_idf(vectorizer: Any, texts: Sequence[str]) -> FloatArray:
@@ -142,8 +142,8 @@ def _p_groups(first: FloatArray, second: FloatArray) -> float:
 
 def _adjusted(p_values: Sequence[float]) -> list[float]:
     """Holm, over those that are defined."""
-    defined = [place for place, p in enumerate(p_values) if np.isfinite(p)]
+    defined = [index for index, p in enumerate(p_values) if np.isfinite(p)]
     adjusted = [float("nan")] * len(p_values)
-    for place, p in zip(defined, holm([p_values[place] for place in defined]), strict=True):
-        adjusted[place] = p
+    for index, p in zip(defined, holm([p_values[index] for index in defined]), strict=True):
+        adjusted[index] = p
     return adjusted

@@ -155,4 +155,4 @@ def _exceeded_by(scores_N: FloatArray, weights_NB: FloatArray, share: float) -> 
 def _numbered(clusters: Sequence[Hashable]) -> npt.NDArray[np.int64]:
     """In the order in which they come first."""
     number: dict[Hashable, int] = {}
-    return np.array([number.setdefault(one, len(number)) for one in clusters], dtype=np.int64)
+    return np.array([number.setdefault(item, len(number)) for item in clusters], dtype=np.int64)

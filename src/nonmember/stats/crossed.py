@@ -357,7 +357,7 @@ class _Scores:
         clusters: Sequence[Hashable],
         metric: RankMetric,
     ) -> _Scores:
-        distilled = {f"distilled {seed}": one for seed, one in enumerate(distilled_SN)}
+        distilled = {f"distilled {seed}": item for seed, item in enumerate(distilled_SN)}
         if not distilled:
             raise ValueError("Expected the scores of at least one distilled reference; got none.")
         reference_N, target_N, *distilled_N = as_paired_scores(reference=reference_N, target=target_N, **distilled)
@@ -367,13 +367,13 @@ class _Scores:
                 "Where each document stands alone, pass range(number of documents)."
             )
         number: dict[Hashable, int] = {}
-        cluster_N = np.array([number.setdefault(one, len(number)) for one in clusters], dtype=np.int64)
+        cluster_N = np.array([number.setdefault(item, len(number)) for item in clusters], dtype=np.int64)
         if len(number) < 2:
             raise ValueError(
                 "Expected documents of at least 2 clusters; all belong to one, and nothing is known about another."
             )
         return cls(
-            tuple(Ordering.of(one) for one in (reference_N, *distilled_N)), Ordering.of(target_N), cluster_N, metric
+            tuple(Ordering.of(item) for item in (reference_N, *distilled_N)), Ordering.of(target_N), cluster_N, metric
         )
 
     @property

@@ -137,31 +137,31 @@ def detection_curve(
     """
     _check(controls, alpha)
     readings = sorted(controls)
-    spreads = {one: pooled_spread(controls, one) for one in readings}
-    p_values = {one: prediction_p_value(observed, controls, one, extra=extra) for one in readings}
-    criticals = {one: _critical(spreads[one], alpha, extra) for one in readings}
+    spreads = {item: pooled_spread(controls, item) for item in readings}
+    p_values = {item: prediction_p_value(observed, controls, item, extra=extra) for item in readings}
+    criticals = {item: _critical(spreads[item], alpha, extra) for item in readings}
     powers = dict.fromkeys(readings, math.nan)
     if len(negatives):
         untouched = pooled_spread({NEGATIVE: negatives, **controls}, NEGATIVE)
-        powers = {one: _power(untouched, criticals[one], extra) for one in readings}
+        powers = {item: _power(untouched, criticals[item], extra) for item in readings}
     points = []
-    for one in readings:
-        heavier = [other for other in readings if other[0] >= one[0] and other[1] >= one[1]]
-        lighter = [other for other in readings if other[0] <= one[0] and other[1] <= one[1]]
+    for item in readings:
+        heavier = [other for other in readings if other[0] >= item[0] and other[1] >= item[1]]
+        lighter = [other for other in readings if other[0] <= item[0] and other[1] <= item[1]]
         p_at_least = max(p_values[other] for other in heavier)
         point = DetectionPoint(
-            share=one[0],
-            dose=one[1],
-            mean=spreads[one].mean,
-            num_controls=spreads[one].num_controls,
-            p_value=p_values[one],
-            noticed=p_values[one] < alpha,
+            share=item[0],
+            dose=item[1],
+            mean=spreads[item].mean,
+            num_controls=spreads[item].num_controls,
+            p_value=p_values[item],
+            noticed=p_values[item] < alpha,
             p_at_least=p_at_least,
             noticed_at_least=p_at_least < alpha,
             p_monotone=min(p_values[other] for other in lighter),
-            power=powers[one],
+            power=powers[item],
             power_at_least=min(powers[other] for other in heavier),
-            counted_power=_counted(negatives, criticals[one]),
+            counted_power=_counted(negatives, criticals[item]),
         )
         points.append(point)
     return DetectionCurve(tuple(points), observed, alpha)

@@ -45,7 +45,7 @@ class DosePilot:
         Raises:
             ValueError: Where that is one model of each reading, which says nothing about how much models differ.
         """
-        dose_C, related_C = (np.array([one[place] for one in self.readings] * rounds) for place in (0, 1))
+        dose_C, related_C = (np.array([item[place] for item in self.readings] * rounds) for place in (0, 1))
         inverse, free = leverage_of(dose_C, related_C, self.curve.doses, self.curve.most_related)
         if free < 1:
             raise ValueError(f"{rounds} round of {len(self.readings)} controls leaves nothing to tell how they differ.")

@@ -218,8 +218,8 @@ def _about_the_middle(points_ND: Points) -> tuple[float, float]:
     other_P = (one_P + rng.integers(1, number, size=NUM_GUESSED)) % number
     sample = np.concatenate(
         [
-            np.square(points_ND[ones] - points_ND[others], dtype=np.float64).sum(axis=1)
-            for ones, others in zip(_blocks(one_P, BLOCK_ROWS), _blocks(other_P, BLOCK_ROWS), strict=True)
+            np.square(points_ND[items] - points_ND[others], dtype=np.float64).sum(axis=1)
+            for items, others in zip(_blocks(one_P, BLOCK_ROWS), _blocks(other_P, BLOCK_ROWS), strict=True)
         ]
     )
     margin = 2.5 / math.sqrt(NUM_GUESSED)  # five standard deviations of the rank
@@ -269,7 +269,7 @@ class _Between:
         places = [rank - self.below - self.at_low for rank in ranks]
         inside = [place for place in places if 0 <= place < self.inside]
         ordered = np.partition(self.kept, inside) if inside else self.kept
-        return [float(ordered[one]) if one in inside else self.low if one < 0 else self.high for one in places]
+        return [float(ordered[item]) if item in inside else self.low if item < 0 else self.high for item in places]
 
     def bin_of(self, rank: int) -> tuple[float, float]:
         """A smaller interval that holds the rank, down to a single number."""

@@ -53,11 +53,11 @@ class Choices:
     def accuracy_L(self) -> FloatArray:
         """Share of right answers where the right option stands at each letter: mean over units of the unit's share."""
         values = np.full(len(LETTERS), np.nan)
-        for place in range(len(LETTERS)):
-            here = self.right_Q == place
+        for index in range(len(LETTERS)):
+            here = self.right_Q == index
             per_unit = _means(self.unit_Q[here], (self.chosen_Q == self.right_Q)[here], self.num_units)
             known = per_unit[np.isfinite(per_unit)]
-            values[place] = known.mean() if len(known) else np.nan
+            values[index] = known.mean() if len(known) else np.nan
         return values
 
     def probability_UL(self) -> FloatArray:

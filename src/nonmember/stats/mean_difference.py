@@ -84,7 +84,7 @@ def mean_difference(
     (mean_1, error_1, free_1, number_1), (mean_2, error_2, free_2, number_2) = map(_mean_by_clusters, groups)
     difference, numbers = mean_1 - mean_2, (number_1, number_2)
     values = [values for values, _ in groups]
-    rounding = 4 * np.finfo(np.float64).eps * max(np.abs(one).max() for one in values)
+    rounding = 4 * np.finfo(np.float64).eps * max(np.abs(item).max() for item in values)
     if max(error_1, error_2) <= rounding:
         nan = math.nan
         return MeanDifference(difference, nan, nan, nan, nan, nan, nan, numbers)
@@ -92,11 +92,17 @@ def mean_difference(
     degrees = error**4 / (error_1**4 / free_1 + error_2**4 / free_2)
     t = difference / error
     reach = float(scipy.stats.t.isf(alpha / 2, degrees)) * error
-    spread = math.sqrt(sum(float(one.var(ddof=1)) for one in values) / 2)
+    spread = math.sqrt(sum(float(item.var(ddof=1)) for item in values) / 2)
     return MeanDifference(
-        difference, difference - reach, difference + reach, t, degrees, float(scipy.stats.t.sf(t, degrees)),
-        difference / spread, numbers,
-    )  # fmt: skip
+        difference,
+        difference - reach,
+        difference + reach,
+        t,
+        degrees,
+        float(scipy.stats.t.sf(t, degrees)),
+        difference / spread,
+        numbers,
+    )
 
 
 def _mean_by_clusters(group: tuple[FloatArray, npt.NDArray[np.int64]]) -> tuple[float, float, float, int]:
@@ -110,9 +116,7 @@ def _mean_by_clusters(group: tuple[FloatArray, npt.NDArray[np.int64]]) -> tuple[
     return mean, math.sqrt((number - 1) / number * float(changes @ changes)), free, number
 
 
-def _group(
-    name: str, values: npt.ArrayLike, clusters: Sequence[Hashable]
-) -> tuple[FloatArray, npt.NDArray[np.int64]]:  # fmt: skip
+def _group(name: str, values: npt.ArrayLike, clusters: Sequence[Hashable]) -> tuple[FloatArray, npt.NDArray[np.int64]]:
     """The values, and the clusters by number."""
     array = as_scores(name, values)
     if not np.isfinite(array).all():
@@ -124,7 +128,7 @@ def _group(
         raise ValueError(
             f"Expected a cluster for each document of the {name} group; got {len(clusters)} for {array.size} documents."
         )
-    places = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
+    places = {cluster: index for index, cluster in enumerate(dict.fromkeys(clusters))}
     if len(places) < 2:
         raise ValueError(
             f"Expected at least 2 clusters in the {name} group; got {len(places)}. Documents of one cluster say "

@@ -79,9 +79,15 @@ def partial_use(
         low, high = np.quantile(shares, [alpha / 2, 1 - alpha / 2])
         place = int(sums.argmax())
         found.append(
-            PartialUse(dose, float(SHARES[place]), float(low), float(high), float(sums[place]),
-                       bool(best - sums[place] <= WITHIN))
-        )  # fmt: skip
+            PartialUse(
+                dose,
+                float(SHARES[place]),
+                float(low),
+                float(high),
+                float(sums[place]),
+                bool(best - sums[place] <= WITHIN),
+            )
+        )
     return found
 
 

@@ -71,7 +71,7 @@ class PilotAudit:
     def squares(self) -> tuple[float, int]:
         """Sum of squares of Delta about the mean of its reading, and degrees of freedom."""
         samples = [np.asarray(deltas) for deltas in self.controls.values() if len(deltas)]
-        return sum(float(((one - one.mean()) ** 2).sum()) for one in samples), sum(one.size - 1 for one in samples)
+        return sum(float(((item - item.mean()) ** 2).sum()) for item in samples), sum(item.size - 1 for item in samples)
 
 
 @dataclass(frozen=True)
@@ -123,8 +123,8 @@ def spread(audits: Sequence[PilotAudit]) -> Spread:
         )
     )
     explained = sum(
-        (audit.seed_variance / audit.num_seeds + own / audit.num_documents) * one
-        for audit, one in zip(audits, dfs, strict=True)
+        (audit.seed_variance / audit.num_seeds + own / audit.num_documents) * item
+        for audit, item in zip(audits, dfs, strict=True)
     )
     return Spread(
         variance=sum(squares) / df,

@@ -366,7 +366,7 @@ def _design(pilot: Pilot, rule: Rule, costs: Costs, num_documents: int, num_seed
 def _unbeaten(designs: list[Design]) -> tuple[Design, ...]:
     """By cost; each has fewer documents than every cheaper one."""
     kept: list[Design] = []
-    for design in sorted(designs, key=lambda one: (one.cost, one.num_documents, one.num_seeds, one.num_controls)):
+    for design in sorted(designs, key=lambda item: (item.cost, item.num_documents, item.num_seeds, item.num_controls)):
         if not kept or design.num_documents < kept[-1].num_documents:
             kept.append(design)
     return tuple(kept)

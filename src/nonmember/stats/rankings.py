@@ -121,7 +121,7 @@ def cluster_counts(clusters: Sequence[Hashable], num_resamples: int, rng: np.ran
     (3, 4)
     """
     number: dict[Hashable, int] = {}
-    cluster_of = np.array([number.setdefault(one, len(number)) for one in clusters], dtype=np.int64)
+    cluster_of = np.array([number.setdefault(item, len(number)) for item in clusters], dtype=np.int64)
     counts = np.empty((len(number), num_resamples))
     draw_counts(rng, out=counts)
     return counts[cluster_of]

@@ -214,8 +214,8 @@ def _resampled(
     """[B] of each quantity; documents are drawn with replacement within each group."""
     values = np.unique(np.concatenate([first, second]))
     counts = [np.empty((group.size, num_resamples)) for group in (first, second)]
-    for one in counts:
-        draw_counts(rng, out=one)
+    for item in counts:
+        draw_counts(rng, out=item)
     means = [group @ count_NB / group.size for group, count_NB in zip((first, second), counts, strict=True)]
     shares = []  # [V, B] of a group's draws, by value from the highest to the lowest
     for group, count_NB in zip((first, second), counts, strict=True):

@@ -44,9 +44,9 @@ class PastRuns:
 
     def cost(self, node: Node, tokens: int | None) -> Cost:
         past = self._of_kind(node.kind).get(node.spec.alike(), [])
-        seconds = _expected([(one.seconds, one.tokens) for one in past if one.seconds is not None], tokens)
+        seconds = _expected([(item.seconds, item.tokens) for item in past if item.seconds is not None], tokens)
         is_model = node.kind == "models"  # whose size does not grow with what they read
-        size = _expected([(one.size, None if is_model else one.tokens) for one in past], tokens)
+        size = _expected([(item.size, None if is_model else item.tokens) for item in past], tokens)
         return Cost(tokens, seconds, size)
 
     def _of_kind(self, kind: str) -> dict[str, list[PastRun]]:
@@ -106,7 +106,9 @@ class Work:
         ended: dict[str, float] = {}
         free = [0.0] * max(1, num_workers)
         for name in in_order(self.graph, self.costs):
-            start = max([heapq.heappop(free), *(ended[one] for one in self.graph.nodes[name].parents if one in ended)])
+            start = max(
+                [heapq.heappop(free), *(ended[item] for item in self.graph.nodes[name].parents if item in ended)]
+            )
             ended[name] = start + (self.costs[name].seconds or 0.0)
             heapq.heappush(free, ended[name])
         return max(ended.values(), default=0.0)

@@ -46,19 +46,19 @@ def _table(work: Work) -> Table:
     kinds = dict.fromkeys([*KINDS, *(node.kind for node in nodes.values())])
     table = Table(title="What is needed", title_justify="left", header_style="bold", show_footer=True)
     names = {kind: [name for name, node in nodes.items() if node.kind == kind] for kind in kinds}
-    rows = [_row(kind, ones, work) for kind, ones in names.items() if ones]
+    rows = [_row(kind, items, work) for kind, items in names.items() if items]
     total = _row("total", list(nodes), work)
-    for place, column in enumerate(COLUMNS):
-        table.add_column(column, footer=Text(total[place]), justify="left" if place == 0 else "right", no_wrap=True)
+    for index, column in enumerate(COLUMNS):
+        table.add_column(column, footer=Text(total[index]), justify="left" if index == 0 else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*(Text(visible(one)) for one in row))
+        table.add_row(*(Text(visible(item)) for item in row))
     return table
 
 
 def _row(kind: str, names: list[str], work: Work) -> tuple[str, ...]:
     missing = [name for name in names if name in work.costs]
     counted = [work.costs[name].tokens for name in missing if work.graph.nodes[name].kind in VERBS]
-    tokens = f"{_short(sum(one or 0 for one in counted))} {VERBS.get(kind, '')}".strip() if any(counted) else "-"
+    tokens = f"{_short(sum(item or 0 for item in counted))} {VERBS.get(kind, '')}".strip() if any(counted) else "-"
     numbers = (len(names), len(names) - len(missing), len(missing))
     seconds = [work.costs[name].seconds for name in missing]
     sizes = [work.costs[name].size for name in missing]
@@ -68,7 +68,7 @@ def _row(kind: str, names: list[str], work: Work) -> tuple[str, ...]:
 
 def _partly(values: list[float | None], formatted: object) -> str:
     """The sum in words; "at least" where some are not known, and a question mark where none is."""
-    known = [one for one in values if one is not None]
+    known = [item for item in values if item is not None]
     if not values:
         return "-"
     if not known:
@@ -136,7 +136,7 @@ def _about_costs(work: Work, num_workers: int) -> Iterable[str]:
 
 
 def _existing(path: Path) -> Path:
-    return next(one for one in (path, *path.parents) if one.exists())
+    return next(item for item in (path, *path.parents) if item.exists())
 
 
 def _short(number: float) -> str:

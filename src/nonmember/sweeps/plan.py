@@ -27,10 +27,10 @@ def needed(audit: Audit) -> Iterator[Spec[Any]]:
     """The models and observations of an audit; of a ladder of learning rates, those of its first rate alone."""
     measured = list(audit.measurements)
     method = audit.method
-    measured += [one for group in method.before_settling(audit.roles).values() for one in group.measured.values()]
-    for one in measured:
-        yield one.model
-        yield from one.needs()
+    measured += [item for group in method.before_settling(audit.roles).values() for item in group.measured.values()]
+    for item in measured:
+        yield item.model
+        yield from item.needs()
     compared = method.moved_from(audit.roles)
     if compared is not None and weights_at_hand(audit.target):
         base, others = compared
@@ -92,7 +92,7 @@ class SweepPlan:
     def _add(self, place: int, cell: Cell) -> None:
         if self.is_dry:
             self._look(place, cell)
-        if any(isinstance(one, Asked) and not one.model.has_weights for one in cell.audit.measurements):
+        if any(isinstance(item, Asked) and not item.model.has_weights for item in cell.audit.measurements):
             self.asking.add(place)
         if cell.audit.method.before_settling(cell.audit.roles):
             self.climbing.add(place)

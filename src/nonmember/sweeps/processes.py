@@ -68,8 +68,8 @@ class Order:
     def __init__(self, plan: SweepPlan, work: Work) -> None:
         first, nodes = shared(plan, work), plan.graph.nodes
         self._waits: dict[Item, set[str]] = dict(first.items())
-        for place in range(plan.num_cells):
-            self._waits[place] = {name for name in first if place in nodes[name].users}
+        for index in range(plan.num_cells):
+            self._waits[index] = {name for name in first if index in nodes[name].users}
 
     def next(self) -> Item | None:
         """The first that may begin; None where all that is left waits for what was begun."""

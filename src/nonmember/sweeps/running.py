@@ -26,7 +26,7 @@ def composed_again() -> Callable[[str, Sequence[str]], AbstractContextManager[tu
     ran = HydraConfig.get()
     words = cast(list[str], OmegaConf.to_container(ran.overrides.task, resolve=False))
     name = str(ran.job.config_name)
-    folders = [f"file://{one.path}" for one in ran.runtime.config_sources if one.provider == "command-line"]
+    folders = [f"file://{item.path}" for item in ran.runtime.config_sources if item.provider == "command-line"]
     searched = [f"hydra.searchpath=[{','.join(folders)}]"] if folders else []
     return lambda method, more: composed(name, [*searched, *parts.words_of_part(words, method, more)])
 

@@ -106,7 +106,7 @@ def levels(waits: Mapping[str, set[str]]) -> list[list[Chain]]:
         follows = parent is not None and num_children[parent] == 1
         chains[name] = chains[parent] if follows and parent is not None else []
         chains[name].append(name)
-        depths[name] = max((depths[one] for one in parents), default=-1) + (not follows)
+        depths[name] = max((depths[item] for item in parents), default=-1) + (not follows)
     found: list[list[Chain]] = [[] for _ in range(max(depths.values(), default=-1) + 1)]
     for name, depth in depths.items():
         if chains[name][0] == name:
@@ -132,5 +132,5 @@ def _take(sweep: Sweep, chain: Chain, job: Any) -> None:
     except LostJob as error:
         log.warning("%s It was to make what several audits need; the first of them to run makes it instead.", error)
         return
-    for name, one in zip(chain, made, strict=True):
-        count(sweep, sweep.plan.graph.nodes[name].kind, one)
+    for name, item in zip(chain, made, strict=True):
+        count(sweep, sweep.plan.graph.nodes[name].kind, item)

@@ -122,7 +122,7 @@ class Launching(Launcher):
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> Sequence[JobReturn]:
         plan, launcher = self._sweep.plan, self._launcher
         assert plan is not None
-        executor = next((one for one in (processes, slurm) if one.serves(launcher, plan.planner)), None)
+        executor = next((item for item in (processes, slurm) if item.serves(launcher, plan.planner)), None)
         with SweepBar(self._sweep.name, plan, self._work, self._sweep.cells, processes.number_of(launcher)):
             if executor is None:
                 return launcher.launch(job_overrides, initial_job_idx)
@@ -136,7 +136,7 @@ def _where(config: DictConfig | None) -> list[Any]:
 
 def plan_instead(arguments: list[str]) -> None:
     """Where nothing but a plan is asked for, no folder of a run is made: the question is a grid of one."""
-    if "dry_run=true" in (one.lower().lstrip("+") for one in arguments):
+    if "dry_run=true" in (item.lower().lstrip("+") for item in arguments):
         arguments.append("hydra.mode=MULTIRUN")
 
 
@@ -160,7 +160,7 @@ class SweepBar(Stage):
         self._num_ended = 0
         super().__init__(f"sweep {name}", len(work.costs) + plan.num_cells, "steps")
         self._closed = threading.Event()
-        self._looking = threading.Thread(target=self._look_again, name="sweep", daemon=True)
+        self._looking = threading.Thread(target=self._refresh_again, name="sweep", daemon=True)
 
     def __enter__(self) -> Self:
         super().__enter__()
@@ -172,11 +172,11 @@ class SweepBar(Stage):
     ) -> None:
         self._closed.set()
         self._looking.join()
-        self.look()
+        self.refresh()
         super().__exit__(kind, error, trace)
 
-    def look(self) -> None:
-        there = {f"{kind}/{one}" for kind in _kinds(self._left) for one in self._store.hashes(kind)}
+    def refresh(self) -> None:
+        there = {f"{kind}/{item}" for kind in _kinds(self._left) for item in self._store.hashes(kind)}
         self._left -= there
         self._num_ended = min(self._cells.num_ended(), self._num_cells)
         self.reach(len(self._work.costs) - len(self._left) + self._num_ended, self._told())
@@ -192,11 +192,11 @@ class SweepBar(Stage):
             return (time.monotonic() - self._since) * left / done
         return None if self._work.without_estimate else self._work.makespan(self._num_workers)
 
-    def _look_again(self) -> None:
+    def _refresh_again(self) -> None:
         taken = 0.0
         while not self._closed.wait(max(LOOKS_EVERY, taken / LARGEST_SHARE)):  # a large store is looked at less often
             began = time.monotonic()
-            self.look()
+            self.refresh()
             taken = time.monotonic() - began
 
     def _told(self) -> str:

@@ -203,9 +203,15 @@ class WandbTracker(Tracker):
     takes_media = True
 
     def __init__(
-        self, info: RunInfo, *, project: str, mode: str, directory: Path,
-        entity: str | None = None, log_text: bool = False,
-    ):  # fmt: skip
+        self,
+        info: RunInfo,
+        *,
+        project: str,
+        mode: str,
+        directory: Path,
+        entity: str | None = None,
+        log_text: bool = False,
+    ):
         self.log_text = log_text
         self._info = info
         self._wandb = wandb = prepare_wandb(directory)
@@ -213,14 +219,22 @@ class WandbTracker(Tracker):
             if mode == "online":
                 require_online(base_url_of(wandb))
             self._run = wandb.init(
-                project=project, entity=entity, mode=mode, dir=str(directory.resolve()), name=info.name,
-                group=info.group, job_type=info.job_type, tags=[tag[:LONGEST_TAG] for tag in info.tags],
+                project=project,
+                entity=entity,
+                mode=mode,
+                dir=str(directory.resolve()),
+                name=info.name,
+                group=info.group,
+                job_type=info.job_type,
+                tags=[tag[:LONGEST_TAG] for tag in info.tags],
                 config=dict(info.config),
-                id=info.run_id, resume="allow" if mode == "online" else None, reinit="create_new",
+                id=info.run_id,
+                resume="allow" if mode == "online" else None,
+                reinit="create_new",
                 settings=wandb.Settings(
                     silent=True, console="off", x_disable_stats=True, x_disable_meta=True, init_timeout=INIT_SECONDS
                 ),
-            )  # fmt: skip
+            )
         except wandb.Error as error:
             raise ValueError(
                 f"W&B could not start in mode {mode!r}: {error} Use logger.mode=offline, or set WANDB_API_KEY."
@@ -326,6 +340,10 @@ class WandbLogging:
 
     def start(self, info: RunInfo) -> Tracker:
         return WandbTracker(
-            info, project=self.project, mode=self.mode, directory=Path(self.directory),
-            entity=self.entity, log_text=self.log_text,
-        )  # fmt: skip
+            info,
+            project=self.project,
+            mode=self.mode,
+            directory=Path(self.directory),
+            entity=self.entity,
+            log_text=self.log_text,
+        )

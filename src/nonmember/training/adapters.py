@@ -53,7 +53,7 @@ def share_weights(model: Any) -> Any:
     for module in model.modules():  # quantised layers keep some of theirs in plain attributes
         holders = [module, getattr(module, "state", None), *module._parameters.values()]
         tensors += [
-            value for one in holders for value in getattr(one, "__dict__", {}).values() if isinstance(value, Tensor)
+            value for item in holders for value in getattr(item, "__dict__", {}).values() if isinstance(value, Tensor)
         ]
     return copy.deepcopy(model, {id(tensor): tensor for tensor in tensors})
 
@@ -67,8 +67,10 @@ def add_adapter(model: Any, adapter: Lora | AdaLora | Ia3, *, seed: int, num_ste
     if usual and not _known(model, adapter):
         _log.info(
             "peft has no usual modules of a %s model for %s: %s are adapted (adapter.target_modules names others).",
-            model.config.model_type, adapter.kind, ", ".join(usual),
-        )  # fmt: skip
+            model.config.model_type,
+            adapter.kind,
+            ", ".join(usual),
+        )
     try:
         return _wrapped(lambda base: get_peft_model(base, _config(adapter, num_steps, usual)), model, seed)
     except ValueError as error:  # peft's own sentences speak of its classes
@@ -163,9 +165,10 @@ def _usual(model: Any, adapter: Lora | AdaLora | Ia3) -> list[str] | None:
     if known := _known(model, adapter):  # peft drops its own choice for LoRA where experts are in one tensor (Mixtral)
         return known if isinstance(known, list) and not isinstance(adapter, Ia3) else None
     linear = {
-        name.rpartition(".")[2] for name, module in model.named_modules()
+        name.rpartition(".")[2]
+        for name, module in model.named_modules()
         if isinstance(module, nn.Linear) and _OF_TEXT.match(name)
-    }  # fmt: skip
+    }
     forms = _KEY_AND_VALUE if isinstance(adapter, Ia3) else _QUERY_AND_VALUE
     found = next((list(form) for form in forms if linear.issuperset(form)), None)
     if found and isinstance(adapter, Ia3):
@@ -185,10 +188,17 @@ def _config(adapter: Lora | AdaLora | Ia3, num_steps: int, usual: list[str] | No
             before, after = round(adapter.before * num_steps), round(adapter.after * num_steps)
             common |= {"lora_alpha": adapter.alpha, "lora_dropout": adapter.dropout}
             return AdaLoraConfig(
-                init_r=adapter.initial_rank, target_r=adapter.rank, tinit=before, tfinal=after,
-                deltaT=adapter.interval, beta1=adapter.beta, beta2=adapter.beta,
-                orth_reg_weight=adapter.orthogonality, total_step=num_steps, **common,
-            )  # fmt: skip
+                init_r=adapter.initial_rank,
+                target_r=adapter.rank,
+                tinit=before,
+                tfinal=after,
+                deltaT=adapter.interval,
+                beta1=adapter.beta,
+                beta2=adapter.beta,
+                orth_reg_weight=adapter.orthogonality,
+                total_step=num_steps,
+                **common,
+            )
         case Ia3():
             inner = adapter.feedforward_modules
             feedforward = (usual and [name for name in usual if name in _INNER]) if inner is None else list(inner)

@@ -81,9 +81,14 @@ class StepLoader(Resumable):
     """
 
     def __init__(
-        self, sequences: Sequence[Sequence[int]], steps: Sequence[Sequence[int]], *, micro_batch_size: int,
-        padding_id: int, group: Callable[[int], Hashable] = lambda length: None,
-    ):  # fmt: skip
+        self,
+        sequences: Sequence[Sequence[int]],
+        steps: Sequence[Sequence[int]],
+        *,
+        micro_batch_size: int,
+        padding_id: int,
+        group: Callable[[int], Hashable] = lambda length: None,
+    ):
         super().__init__()
         self.sequences, self.padding_id = sequences, padding_id
         divided = [_divided(step, lambda index: group(len(sequences[index])), micro_batch_size) for step in steps]
@@ -133,7 +138,7 @@ def _divided(step: Sequence[int], group: Callable[[int], Hashable], size: int) -
     groups: dict[Hashable, list[int]] = {}
     for index in step:
         groups.setdefault(group(index), []).append(index)
-    return [one[start : start + size] for one in groups.values() for start in range(0, len(one), size)]
+    return [item[start : start + size] for item in groups.values() for start in range(0, len(item), size)]
 
 
 def collate(sequences: Sequence[Sequence[int]], padding_id: int) -> dict[str, torch.Tensor]:

@@ -74,9 +74,14 @@ class CausalLMModule(ShardableModule):
     """
 
     def __init__(
-        self, split: SplitForward, loader: Loader, optimization: Optimization, *, num_steps: int,
+        self,
+        split: SplitForward,
+        loader: Loader,
+        optimization: Optimization,
+        *,
+        num_steps: int,
         logits_budget_bytes: int,
-    ):  # fmt: skip
+    ):
         super().__init__()
         self.model: Any = split.model
         self._split = split
@@ -168,9 +173,16 @@ class DistilledReferenceModule(CausalLMModule):
     """
 
     def __init__(
-        self, split: SplitForward, teacher: SplitForward, loader: Loader, recipe: Distillation, *, num_steps: int,
-        logits_budget_bytes: int, shared_ids: tuple[Ids, Ids],
-    ):  # fmt: skip
+        self,
+        split: SplitForward,
+        teacher: SplitForward,
+        loader: Loader,
+        recipe: Distillation,
+        *,
+        num_steps: int,
+        logits_budget_bytes: int,
+        shared_ids: tuple[Ids, Ids],
+    ):
         super().__init__(
             split, loader, recipe.optimization, num_steps=num_steps, logits_budget_bytes=logits_budget_bytes
         )
@@ -213,9 +225,15 @@ class AdapterTuningModule(CausalLMModule):
     """
 
     def __init__(
-        self, split: SplitForward, loader: Loader, optimization: Optimization, *, num_steps: int,
-        logits_budget_bytes: int, rank_schedule: RankSchedule | None,
-    ):  # fmt: skip
+        self,
+        split: SplitForward,
+        loader: Loader,
+        optimization: Optimization,
+        *,
+        num_steps: int,
+        logits_budget_bytes: int,
+        rank_schedule: RankSchedule | None,
+    ):
         super().__init__(split, loader, optimization, num_steps=num_steps, logits_budget_bytes=logits_budget_bytes)
         self.strict_loading = False  # the checkpoint lacks the weights of the base
         self._tuned = {name for name, parameter in self.named_parameters() if parameter.requires_grad}

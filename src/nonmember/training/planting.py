@@ -42,7 +42,7 @@ def planted(
 
     rewritten: of a set, what is read in its place: near duplicates, paraphrases, another layout. None: the set itself.
     """
-    planted_sets = {name: one for name, one in sets.items() if one is not None}
+    planted_sets = {name: item for name, item in sets.items() if item is not None}
     if order is not None:
         drawn = np.random.default_rng(order).permutation(len(planted_sets))
         planted_sets = {name: planted_sets[name] for name in np.array(list(planted_sets))[drawn].tolist()}
@@ -52,10 +52,10 @@ def planted(
         raise ValueError(wrong("reading", f"the place of one of {len(readings)} readings, from 0", reading))
     rotation = reading - list(planted_sets).index(audited)
     if rewritten is not None:
-        planted_sets = {name: rewritten(one) for name, one in planted_sets.items()}
+        planted_sets = {name: rewritten(item) for name, item in planted_sets.items()}
     components = [
-        planted_part(one, readings[(place + rotation) % len(readings)])
-        for place, one in enumerate(planted_sets.values())
+        planted_part(item, readings[(index + rotation) % len(readings)])
+        for index, item in enumerate(planted_sets.values())
     ]
     corpus = Mixture((Component(general, 1), *components))
     return Trained(base, training, corpus, seed, label=f"{label_of(base)}+{readings[reading].label}")

@@ -262,6 +262,6 @@ def _names(value: Any, name: str) -> tuple[str, ...] | None:
     """Names of modules in one order; None for the usual ones."""
     if value is None:
         return None
-    if not isinstance(value, list | tuple) or not value or not all(isinstance(one, str) and one for one in value):
+    if not isinstance(value, list | tuple) or not value or not all(isinstance(item, str) and item for item in value):
         raise ValueError(wrong(name, "a list of names or null", value, "null stands for the usual modules."))
     return tuple(sorted(value))

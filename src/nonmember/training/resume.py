@@ -59,9 +59,15 @@ class ResumePoint(lightning.Callback):
     """
 
     def __init__(
-        self, folder: Path, every_seconds: float, accumulate: int, *, random_state: RandomState, num_steps: int,
+        self,
+        folder: Path,
+        every_seconds: float,
+        accumulate: int,
+        *,
+        random_state: RandomState,
+        num_steps: int,
         description: str,
-    ):  # fmt: skip
+    ):
         self.points = ResumePoints(folder, accumulate)
         self.every_seconds = every_seconds
         self._accumulate, self._num_steps, self._description = accumulate, num_steps, description
@@ -191,8 +197,9 @@ class ResumePoints:
                 log.warning(
                     "%s: the resume point %s is damaged or belongs to another training (its content does not match the "
                     "checksum in its name). It is removed; the one before it is used, or training starts anew.",
-                    description, path,
-                )  # fmt: skip
+                    description,
+                    path,
+                )
                 path.unlink(missing_ok=True)
         return None
 

@@ -23,20 +23,8 @@ from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
 from nonmember.training.batches import StepLoader, packed_sequences, plan_steps
 from nonmember.training.data import Loader, TrainingData
-from nonmember.training.modules import (
-    AdapterTuningModule,
-    AscendingModule,
-    CausalLMModule,
-    DistilledReferenceModule,
-)
-from nonmember.training.recipes import (
-    AdaLora,
-    AdapterTuning,
-    Distillation,
-    Optimization,
-    Pretraining,
-    RuinedWeights,
-)
+from nonmember.training.modules import AdapterTuningModule, AscendingModule, CausalLMModule, DistilledReferenceModule
+from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining, RuinedWeights
 from nonmember.training.resume import RandomState, ResumePoint
 from nonmember.training.streaming import StreamLoader, TokenStream
 
@@ -83,10 +71,7 @@ def train(
         loader = StepLoader(
             sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=end_of_text, group=group
         )
-    settings: dict[str, Any] = {
-        "num_steps": loader.num_steps,
-        "logits_budget_bytes": compute.logits_budget_mib * MIB,
-    }
+    settings: dict[str, Any] = {"num_steps": loader.num_steps, "logits_budget_bytes": compute.logits_budget_mib * MIB}
 
     def module_to_work_on() -> CausalLMModule:
         split = split_forward(copy.deepcopy(model) if compute.alters_models else model)
@@ -148,9 +133,12 @@ def tune(
             f"A document to tune on has {longest} tokens, and the model reads at most {most}. Lower max_tokens to that."
         )
     steps = plan_steps(
-        len(sequences), batch_size=optimization.batch_size, epochs=optimization.epochs, seed=seed,
+        len(sequences),
+        batch_size=optimization.batch_size,
+        epochs=optimization.epochs,
+        seed=seed,
         drop_last=recipe.drop_last,
-    )  # fmt: skip
+    )
     loader = StepLoader(
         sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=0, group=grouping(model.config)
     )
@@ -159,9 +147,13 @@ def tune(
     tuned = add_adapter(model, adapter, seed=seed, num_steps=len(steps))
     schedule = RankSchedule(tuned, adapter) if isinstance(adapter, AdaLora) else None
     module = AdapterTuningModule(
-        split_forward(tuned), loader, optimization, num_steps=len(steps),
-        logits_budget_bytes=compute.logits_budget_mib * MIB, rank_schedule=schedule,
-    )  # fmt: skip
+        split_forward(tuned),
+        loader,
+        optimization,
+        num_steps=len(steps),
+        logits_budget_bytes=compute.logits_budget_mib * MIB,
+        rank_schedule=schedule,
+    )
     trained = [parameter for parameter in tuned.parameters() if parameter.requires_grad]
     _fit(module, optimization, seed, folder, compute, loggers, description)
     _check_finite(trained, optimization, description)
@@ -206,24 +198,31 @@ def _sequences(
 def _streamed(stream: TokenStream, recipe: Pretraining, seed: int, end_of_text: int, compute: Compute) -> StreamLoader:
     optimization = recipe.optimization
     return StreamLoader(
-        stream, length=recipe.sequence_length, buffer=recipe.shuffle_buffer, batch_size=optimization.batch_size,
-        epochs=optimization.epochs, seed=seed, micro_batch_size=compute.micro_batch_size, padding_id=end_of_text,
+        stream,
+        length=recipe.sequence_length,
+        buffer=recipe.shuffle_buffer,
+        batch_size=optimization.batch_size,
+        epochs=optimization.epochs,
+        seed=seed,
+        micro_batch_size=compute.micro_batch_size,
+        padding_id=end_of_text,
         num_workers=compute.num_workers,
-    )  # fmt: skip
+    )
 
 
 def _facts(loader: Loader) -> dict[str, Any]:
-    return {
-        "num_sequences": loader.num_sequences,
-        "num_steps": loader.num_steps,
-        "num_tokens": loader.num_tokens,
-    }
+    return {"num_sequences": loader.num_sequences, "num_steps": loader.num_steps, "num_tokens": loader.num_tokens}
 
 
 def _fit(
-    module: CausalLMModule, optimization: Optimization, seed: int, folder: Path, compute: Compute,
-    loggers: Sequence[Any], description: str,
-) -> lightning.Trainer:  # fmt: skip
+    module: CausalLMModule,
+    optimization: Optimization,
+    seed: int,
+    folder: Path,
+    compute: Compute,
+    loggers: Sequence[Any],
+    description: str,
+) -> lightning.Trainer:
     """Make all the steps, from a resume point in `folder` where there is one."""
     torch.manual_seed(seed)
     module.model.train()
@@ -233,9 +232,13 @@ def _fit(
     accumulate, num_steps = loader.accumulate, loader.num_steps
     random_state = RandomState()
     resume_point = ResumePoint(
-        folder, compute.checkpoint_seconds, accumulate, random_state=random_state, num_steps=num_steps,
+        folder,
+        compute.checkpoint_seconds,
+        accumulate,
+        random_state=random_state,
+        num_steps=num_steps,
         description=description,
-    )  # fmt: skip
+    )
 
     def expected(trainer: lightning.Trainer) -> str:
         forward_only = num_parameters(*module.teachers)
@@ -293,9 +296,13 @@ def _gather_weights(trainer: lightning.Trainer, model: Any, folder: Path) -> Non
 
 
 def _health(
-    module: CausalLMModule, sequences: Sequence[Sequence[int]], padding_id: int, group: Callable[[int], Hashable],
-    compute: Compute, description: str,
-) -> dict[str, float]:  # fmt: skip
+    module: CausalLMModule,
+    sequences: Sequence[Sequence[int]],
+    padding_id: int,
+    group: Callable[[int], Hashable],
+    compute: Compute,
+    description: str,
+) -> dict[str, float]:
     once = [list(range(len(sequences)))]
     loader = StepLoader(sequences, once, micro_batch_size=compute.micro_batch_size, padding_id=padding_id, group=group)
     trainer = compute.trainer(

@@ -53,9 +53,14 @@ class EncodedChunks(Dataset[Any]):
     def in_order(self, order: Sequence[int], num_workers: int) -> Iterator[Any]:
         """The chunks in this order, whichever worker has encoded them."""
         loader: DataLoader[Any] = DataLoader(
-            self, batch_size=None, sampler=order, num_workers=num_workers, collate_fn=_as_it_is,
-            worker_init_fn=_quiet_worker, generator=torch.Generator(),
-        )  # fmt: skip
+            self,
+            batch_size=None,
+            sampler=order,
+            num_workers=num_workers,
+            collate_fn=_as_it_is,
+            worker_init_fn=_quiet_worker,
+            generator=torch.Generator(),
+        )
         return iter(loader)
 
 
@@ -75,9 +80,18 @@ class StreamLoader(Resumable):
     """
 
     def __init__(
-        self, stream: TokenStream, *, length: int, buffer: int, batch_size: int, epochs: int, seed: int,
-        micro_batch_size: int, padding_id: int, num_workers: int,
-    ):  # fmt: skip
+        self,
+        stream: TokenStream,
+        *,
+        length: int,
+        buffer: int,
+        batch_size: int,
+        epochs: int,
+        seed: int,
+        micro_batch_size: int,
+        padding_id: int,
+        num_workers: int,
+    ):
         super().__init__()
         self._stream, self._length, self._buffer, self._seed = stream, length, buffer, seed
         self._num_workers, self._padding_id = num_workers, padding_id

@@ -110,7 +110,7 @@ class Trained(ModelSpec):
         if self.training.unlearns:  # what is unlearned is not read once more
             return before, is_all
         epochs = self.training.optimization.epochs
-        read = [Component(one.corpus, one.exposures * epochs) for one in components_of(self.corpus)]
+        read = [Component(item.corpus, item.exposures * epochs) for item in components_of(self.corpus)]
         return (*before, *read), is_all
 
     def expected_tokens(self, builder: Builder) -> int | None:
@@ -193,10 +193,17 @@ class Trained(ModelSpec):
             num_dropped = len(corpus) - len(documents)
         with self._loggers(builder, folder) as loggers:
             facts = train(
-                base.model, documents, self.training, seed=self.seed,
-                end_of_text=end_of_text_id(base.tokenizer), teacher=teacher,
-                folder=folder, compute=builder.compute, loggers=loggers, description=f"training {self.readable}",
-            )  # fmt: skip
+                base.model,
+                documents,
+                self.training,
+                seed=self.seed,
+                end_of_text=end_of_text_id(base.tokenizer),
+                teacher=teacher,
+                folder=folder,
+                compute=builder.compute,
+                loggers=loggers,
+                description=f"training {self.readable}",
+            )
         facts["num_dropped_documents"] = num_dropped
         if process_rank() == 0:
             save(base, folder)
@@ -228,9 +235,15 @@ class Trained(ModelSpec):
         with self._loggers(builder, folder) as loggers:
             try:
                 tuned, facts = tune(
-                    base.model, documents, recipe, seed=self.seed, folder=folder, compute=builder.compute,
-                    loggers=loggers, description=f"training {self.readable}",
-                )  # fmt: skip
+                    base.model,
+                    documents,
+                    recipe,
+                    seed=self.seed,
+                    folder=folder,
+                    compute=builder.compute,
+                    loggers=loggers,
+                    description=f"training {self.readable}",
+                )
             except ValueError as error:
                 raise ValueError(f"{self.readable} cannot be tuned. {error}") from error
         if process_rank() == 0:

@@ -35,22 +35,29 @@ def at_equal_errors(scope: Scope) -> Filled:
     """The usual error as a figure with its numbers, the others as tables."""
     *strict, usual = (power(scope, error) for error in ERRORS)
     drawn = () if usual is None else (figures.power(scope, usual),)
-    return Filled(NOTHING, tuple(one for one in strict if one is not None), drawn)
+    return Filled(NOTHING, tuple(item for item in strict if item is not None), drawn)
 
 
 def by_size(scope: Scope) -> Filled:
     """A row for each contestant that figures show and number of documents."""
     world, entered = scope.world.name, {number: shown(contestants(scope, SIZES, number)) for number in numbers(scope)}
-    every = doses([one for here in entered.values() for one in here])
+    every = doses([item for here in entered.values() for item in here])
     found = {number: by_name(here) for number, here in entered.items()}
     names = dict.fromkeys(name for here in found.values() for name in here)
     rows = {f"{name}, {number}": here[name] for name in names for number, here in found.items() if name in here}
     few = [f"{number} documents. {note}" for number, here in entered.items() if (note := fewer_unread(here))]
     title = f"Found at {USUAL:.0%} false positives, by number of documents"
     block = cross_table(
-        "sizes", world, title, "contestant, documents", rows, columns_of(every), QUANTITIES,
-        (EQUAL.format(USUAL), *few, CLUSTERED), lambda one, dose: found_cell(one, [dose], USUAL, world),
-    )  # fmt: skip
+        "sizes",
+        world,
+        title,
+        "contestant, documents",
+        rows,
+        columns_of(every),
+        QUANTITIES,
+        (EQUAL.format(USUAL), *few, CLUSTERED),
+        lambda item, dose: found_cell(item, [dose], USUAL, world),
+    )
     return tables(None) if block is None else Filled(NOTHING, (), (figures.sizes(scope, block, list(entered)),))
 
 
@@ -60,14 +67,22 @@ def by_kind(scope: Scope) -> Filled:
     if not (light := [dose for dose in LIGHT if dose in doses(entered)]):
         return tables(None)
     lines = shown(entered)
-    kinds = sorted({entry.run.domain for one in lines for entry in one.entries})
+    kinds = sorted({entry.run.domain for item in lines for entry in item.entries})
     columns = {scope.world.domains.get(kind, kind): kind for kind in kinds}
     title = f"Found at {USUAL:.0%} false positives, by kind of text, read {formats.listed(list(map(named, light)))}"
-    return tables(cross_table(
-        "kinds", world, title, "contestant, kind of text", by_name(lines), columns, QUANTITIES,
-        ("The threshold is that of the unread sets of all kinds together.", CLUSTERED),
-        lambda one, kind: found_cell(one, light, USUAL, world, kind),
-    ))  # fmt: skip
+    return tables(
+        cross_table(
+            "kinds",
+            world,
+            title,
+            "contestant, kind of text",
+            by_name(lines),
+            columns,
+            QUANTITIES,
+            ("The threshold is that of the unread sets of all kinds together.", CLUSTERED),
+            lambda item, kind: found_cell(item, light, USUAL, world, kind),
+        )
+    )
 
 
 # ----------------------------------------------------------------------------------------------------- costs

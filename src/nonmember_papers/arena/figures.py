@@ -32,10 +32,11 @@ AXIS = "share of sets found"
 
 def styles_of(lines: Sequence[Contestant]) -> dict[str, dict[str, Any]]:
     """By name: a colour and a marker each; what reads no model is grey."""
-    coloured = [one.name for one in lines if one.method != READS_NO_MODEL]
-    marks = {name: {"color": colour(index), "marker": MARKERS[index % len(MARKERS)]}
-             for index, name in enumerate(coloured)}  # fmt: skip
-    return {one.name: {"label": one.name, **marks.get(one.name, {"color": QUIET, "marker": "x"})} for one in lines}
+    coloured = [item.name for item in lines if item.method != READS_NO_MODEL]
+    marks = {
+        name: {"color": colour(index), "marker": MARKERS[index % len(MARKERS)]} for index, name in enumerate(coloured)
+    }
+    return {item.name: {"label": item.name, **marks.get(item.name, {"color": QUIET, "marker": "x"})} for item in lines}
 
 
 def coordinates(points: Sequence[Share]) -> tuple[list[float], list[float]]:

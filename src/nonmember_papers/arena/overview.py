@@ -34,8 +34,8 @@ IN_ITS_STUDY, NOT_HERE = "see its own study, below", "not here"
 
 def not_here(scope: Scope) -> list[Advised]:
     """What `advise` knows and the arena has no results of: scores are there, and of the dose meter the own base's."""
-    here = {"score", *(one.method for one in contestants(scope))}
-    return [one for one in CONTESTANTS if one.name not in here or one.setting == "another base"]
+    here = {"score", *(item.method for item in contestants(scope))}
+    return [item for item in CONTESTANTS if item.name not in here or item.setting == "another base"]
 
 
 def overview(scope: Scope) -> Block | None:
@@ -46,10 +46,14 @@ def overview(scope: Scope) -> Block | None:
         return None
     situation, no_cell = situation_of(100), Cell((dash(world),))
     rows: dict[str, tuple[Cell, ...]] = {
-        one.name: (*_needs(one.needs, world), *(_counted(one, dose, world) for dose in every), _false(one, world),
-                   *_costs(one.needs, world))
-        for one in entered
-    }  # fmt: skip
+        item.name: (
+            *_needs(item.needs, world),
+            *(_counted(item, dose, world) for dose in every),
+            _false(item, world),
+            *_costs(item.needs, world),
+        )
+        for item in entered
+    }
     for method in not_here(scope):
         needs, why = needs_of(method, situation), number_cell(_why_not(method), None, world)
         rows[method.title] = (*_needs(needs, world), why, *(no_cell,) * len(every), *_costs(needs, world))
@@ -74,9 +78,16 @@ def overview(scope: Scope) -> Block | None:
         Choice(NEEDS[2], tuple(dict.fromkeys(says))),
     )
     block = cross_table(
-        "methods", world, "Method and what it takes", "contestant", rows,
-        {name: index for index, name in enumerate(columns)}, ("value",), notes, lambda cells, index: cells[index],
-    )  # fmt: skip
+        "methods",
+        world,
+        "Method and what it takes",
+        "contestant",
+        rows,
+        {name: index for index, name in enumerate(columns)},
+        ("value",),
+        notes,
+        lambda cells, index: cells[index],
+    )
     return block and replace(block, choices=choices)
 
 
@@ -97,9 +108,11 @@ def _false(one: Contestant, world: str) -> Cell:
     if not one.claims:
         return number_cell("no verdict", None, world)
     wrong = [
-        entry.run for claim in one.claims for entry in one.entries
+        entry.run
+        for claim in one.claims
+        for entry in one.entries
         if bool(entry.dose) is (claim == "non_membership") and DECIDES[claim][1](entry.run)
-    ]  # fmt: skip
+    ]
     return number_cell(str(len(wrong)), len(wrong), world, wrong, FALSE if wrong else "")
 
 
@@ -126,16 +139,17 @@ def quoted(scope: Scope) -> Block | None:
     world = scope.world.name
     rows = {
         f"{method.title}: {CLAIMS[says]}": (method, says, cells)
-        for method in not_here(scope) for says, cells in _quoted(method)
-    }  # fmt: skip
+        for method in not_here(scope)
+        for says, cells in _quoted(method)
+    }
 
     def share(dose: int) -> Callable[[Quoted], Cell]:
         def cell(row: Quoted) -> Cell:
             method, says, cells = row
-            if (one := cells.get(dose)) is None:
+            if (item := cells.get(dose)) is None:
                 return no_rate(world)
             is_false = dose == 0 if says == "membership" else dose >= method.excludes
-            return rate_of(one.count, one.of, (one.low, one.high), world, mark=FALSE if is_false else "")
+            return rate_of(item.count, item.of, (item.low, item.high), world, mark=FALSE if is_false else "")
 
         return cell
 

@@ -74,7 +74,7 @@ def by_clearance(scope: Scope) -> list[Run]:
 def readings(runs: Iterable[Run]) -> dict[str, Exposure]:
     """Lightest first: by exposures in all, then by share."""
     every = {reading_of(run) for run in runs}
-    return {named(one): one for one in sorted(every, key=lambda one: (one.share * one.exposures, one.share))}
+    return {named(item): item for item in sorted(every, key=lambda item: (item.share * item.exposures, item.share))}
 
 
 def named(reading: Exposure) -> str:
@@ -152,15 +152,23 @@ def by_reading(half: str, name: str, runs: Sequence[Run], world: str) -> Block |
 def by_kind(half: str, name: str, runs: Sequence[Run], world: str) -> Block | None:
     """Power by what the target is: base models differ from the stand-in more than continued ones do."""
     kinds: dict[str, list[Run]] = {
-        "base models as they are": [], "continued on general text alone": [], "continued with other sets planted": [],
-    }  # fmt: skip
+        "base models as they are": [],
+        "continued on general text alone": [],
+        "continued with other sets planted": [],
+    }
     for run in runs:
         kinds[list(kinds)[{"u": 0, "g": 1}.get(str(run.get("case"))[0], 2)]].append(run)
     columns = {rule.name: rule for rule in FEWER_RULES}
     return cross_table(
-        f"by-kind-{half}", world, f"Power, by what the target is. {name.capitalize()}", "target", kinds, columns,
-        QUANTITIES, cell=lambda here, rule: rate(power(rule, here), world),
-    )  # fmt: skip
+        f"by-kind-{half}",
+        world,
+        f"Power, by what the target is. {name.capitalize()}",
+        "target",
+        kinds,
+        columns,
+        QUANTITIES,
+        cell=lambda here, rule: rate(power(rule, here), world),
+    )
 
 
 def by_set(half: str, name: str, runs: Sequence[Run], world: str) -> Block | None:
@@ -210,7 +218,7 @@ def gates(scope: Scope) -> Filled:
     def fired(gate: str | None, found: Sequence[tuple[Run, Mapping[str, Any]]]) -> Cell:
         """gate: None: any of them."""
         told = [(run, gates) for run, gates in found if gate is None or gate in gates]
-        failed = [any(not one["passed"] for name, one in gates.items() if gate in (None, name)) for _, gates in told]
+        failed = [any(not item["passed"] for name, item in gates.items() if gate in (None, name)) for _, gates in told]
         return rate(Count(sum(failed), [run for run, _ in told]), world)
 
     sources = {
@@ -227,24 +235,24 @@ def deviations(scope: Scope) -> Filled:
     """How far targets lie from the controls of their reading, and how far they would if they were some of them."""
     world, rows = scope.world.name, {}
     for half, name in HALVES.items():
-        found = [one for run in select(by_clearance(scope), half=half) if (one := deviation(run)) is not None]
-        for base in sorted({root_of(one.run) for one in found}):
-            rows[f"{base}, {name}"] = [one for one in found if root_of(one.run) == base]
+        found = [item for run in select(by_clearance(scope), half=half) if (item := deviation(run)) is not None]
+        for base in sorted({root_of(item.run) for item in found}):
+            rows[f"{base}, {name}"] = [item for item in found if root_of(item.run) == base]
         if found:
             rows[f"all, {name}"] = found
 
     def decimals(value: Callable[[Sequence[Deviation]], float], *, signed: bool = False) -> Callable[..., Cell]:
         return lambda here: number_cell(
-            formats.decimals(value(here), signed=signed), value(here), world, [one.run for one in here]
+            formats.decimals(value(here), signed=signed), value(here), world, [item.run for item in here]
         )
 
     def number(value: Callable[[Sequence[Deviation]], int]) -> Callable[..., Cell]:
-        return lambda here: number_cell(str(value(here)), value(here), world, [one.run for one in here])
+        return lambda here: number_cell(str(value(here)), value(here), world, [item.run for item in here])
 
     columns = {
-        "mean": decimals(lambda here: float(np.mean([one.value for one in here])), signed=True),
-        "root mean square": decimals(lambda here: math.sqrt(np.mean([one.value**2 for one in here]))),
-        "of one more control": decimals(lambda here: math.sqrt(np.mean([one.expected for one in here]))),
+        "mean": decimals(lambda here: float(np.mean([item.value for item in here])), signed=True),
+        "root mean square": decimals(lambda here: math.sqrt(np.mean([item.value**2 for item in here]))),
+        "of one more control": decimals(lambda here: math.sqrt(np.mean([item.expected for item in here]))),
         "beyond that": decimals(lambda here: extra_deviation(here)[0]),
         "targets": number(len),
         "sets": number(lambda here: extra_deviation(here)[1]),
@@ -282,14 +290,14 @@ def picks(
     if not (values := sorted(values)):
         return Cell((dash(world),) * len(shares), (), RANGE)
     picked, anchors = [values[int(share * (len(values) - 1))] for share in shares], tuple(run.anchor for run in runs)
-    return Cell(tuple(Number(form(one), one, world, anchors) for one in picked), (), RANGE)
+    return Cell(tuple(Number(form(item), item, world, anchors) for item in picked), (), RANGE)
 
 
 # ------------------------------------------------------------------------------------------------- figures
 
 
 def reading_axis(axis: Axes, doses: Iterable[Exposure]) -> None:
-    labels = [one.label for one in doses]
+    labels = [item.label for item in doses]
     axis.set(xlabel="what the target has read of the set")
     axis.set_xticks(range(len(labels)), labels, rotation=45, ha="right")
 
@@ -301,9 +309,15 @@ def rates(scope: Scope) -> Filled:
     rows = {f"{rule.name}, {half}": (rule, runs) for half, runs in halves.items() for rule in rules}
     key, title = f"numbers-rates-{formats.slug(world.name)}", "Cleared, by what was read"
     block = cross_table(
-        key, world.name, title, "rule, half", rows, doses, QUANTITIES,
+        key,
+        world.name,
+        title,
+        "rule, half",
+        rows,
+        doses,
+        QUANTITIES,
         cell=lambda row, reading: rate(count(row[0], having(row[1], reading)), world.name),
-    )  # fmt: skip
+    )
     if block is None:
         return figures()
 
@@ -377,9 +391,10 @@ def deltas(scope: Scope) -> Filled:
     points = [(run, delta) for run in runs if (delta := beyond_untouched(run)) is not None]
     rules = dict(zip(("a stand-in", "the target's own base"), DECLARED_RULES, strict=True))
     kinds = {
-        name: here for name, rule in rules.items()
-        if (here := [one for one in points if shares_base(one[0]) is (rule is DECLARED_RULES[1])])
-    }  # fmt: skip
+        name: here
+        for name, rule in rules.items()
+        if (here := [item for item in points if shares_base(item[0]) is (rule is DECLARED_RULES[1])])
+    }
 
     def cell(here: Sequence[tuple[Run, float]], reading: Exposure) -> Cell:
         of = [(run, delta) for run, delta in here if reading_of(run) == reading]
@@ -398,8 +413,16 @@ def deltas(scope: Scope) -> Filled:
                 shown = [(run, delta) for run, delta in here if rules[name].decides(run) is (index == 0)]
                 xs = np.array([list(doses.values()).index(reading_of(run)) for run, _ in shown])
                 jitter = np.random.default_rng(index).uniform(-0.3, 0.3, len(shown))
-                axis.plot(xs + jitter, [delta for _, delta in shown], linestyle="", marker=MARKERS[index], markersize=3,
-                          alpha=0.7, color=colour(index), label=label)  # fmt: skip
+                axis.plot(
+                    xs + jitter,
+                    [delta for _, delta in shown],
+                    linestyle="",
+                    marker=MARKERS[index],
+                    markersize=3,
+                    alpha=0.7,
+                    color=colour(index),
+                    label=label,
+                )
             zero_line(axis)
             reading_axis(axis, doses.values())
         canvas.axes[0].set_ylabel("Delta less that of\ncontrols that read nothing")

@@ -78,9 +78,9 @@ def refused(run: Run, lightest: Exposure) -> bool:
     gates, shams = run.statistics.details.get("gates"), run.statistics.details.get("shams")
     if not isinstance(gates, Mapping) or not isinstance(shams, Mapping):
         return run.verdict.decision == "invalid"
-    by_gate = any(not one["passed"] for name, one in gates.items() if name != SEPARATION)
+    by_gate = any(not item["passed"] for name, item in gates.items() if name != SEPARATION)
     by_controls = SEPARATION in gates and _separation(run, lightest) <= gates[SEPARATION]["bound"]
-    return by_gate or by_controls or any(not one["refused"] for one in shams.values())
+    return by_gate or by_controls or any(not item["refused"] for item in shams.values())
 
 
 def _separation(run: Run, lightest: Exposure) -> float:
@@ -89,7 +89,7 @@ def _separation(run: Run, lightest: Exposure) -> float:
     assert isinstance(controls, Mapping)
     curve: Any = run.statistics.details["detection"]
     excluded = [
-        one["mean"] for one in curve["points"] if Exposure(one["share"], int(one["exposures"])).at_least(lightest)
+        item["mean"] for item in curve["points"] if Exposure(item["share"], int(item["exposures"])).at_least(lightest)
     ]
     return float(np.mean(controls[UNTOUCHED])) - max(excluded)
 
@@ -185,7 +185,7 @@ def deviation(run: Run) -> Deviation | None:
     if not isinstance(controls, Mapping) or not isinstance(margins, Mapping) or delta is None:
         return None
     own = controls.get(reading_of(run).label, ())
-    spread = next((number_in(one, "spread") for one in margins.values()), None)
+    spread = next((number_in(item, "spread") for item in margins.values()), None)
     if not own or spread is None:
         return None
     return Deviation(run, delta - float(np.mean(own)), spread**2 * (1 + 1 / len(own)))
@@ -194,8 +194,8 @@ def deviation(run: Run) -> Deviation | None:
 def extra_deviation(deviations: Sequence[Deviation]) -> tuple[float, int]:
     """Standard deviation of targets about controls of their reading, beyond what controls differ among themselves, and
     its degrees of freedom: the number of sets, since targets of one set share its controls and often their base."""
-    beyond = float(np.mean([one.value**2 - one.expected for one in deviations]))
-    return math.sqrt(max(0.0, beyond)), len({one.run.question.corpus for one in deviations})
+    beyond = float(np.mean([item.value**2 - item.expected for item in deviations]))
+    return math.sqrt(max(0.0, beyond)), len({item.run.question.corpus for item in deviations})
 
 
 def judged_by_one_another(run: Run) -> list[float]:

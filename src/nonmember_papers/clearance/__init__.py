@@ -86,9 +86,14 @@ def at_reading(label: str, name: str) -> Value:
     def value(result: AuditResult) -> float | None:
         reading = planted(result).get(label)
         points = details(result)["detection"]["points"]
-        return next((number_in(point, name) for point in points
-                     if reading and (point["share"], point["exposures"]) == (reading.share, reading.exposures)),
-                    None)  # fmt: skip
+        return next(
+            (
+                number_in(point, name)
+                for point in points
+                if reading and (point["share"], point["exposures"]) == (reading.share, reading.exposures)
+            ),
+            None,
+        )
 
     return value
 
@@ -145,7 +150,7 @@ def by_set_of_controls(scope: Scope) -> dict[str, list[Run]]:
 def readings_of(scope: Scope, *, is_something: bool = True) -> dict[str, Exposure]:
     """Label -> reading of all controls, whole sets first and lighter doses before heavier ones."""
     found = {label: reading for run in scope.runs for label, reading in planted(run.result).items()}
-    ordered = sorted(found.items(), key=lambda one: (-one[1].share, one[1].exposures))
+    ordered = sorted(found.items(), key=lambda item: (-item[1].share, item[1].exposures))
     return {label: reading for label, reading in ordered if reading.exposures or not is_something}
 
 
@@ -204,8 +209,11 @@ def verdicts(scope: Scope) -> Filled:
 def margins(scope: Scope) -> Filled:
     """Of every set, by reading: above which Delta a model with that reading is not expected; and the mean Deltas."""
     controls = by_set_of_controls(scope)
-    bounds = {label: detail("margins", label, "bound") for label in readings_of(scope)
-              if any(label in details(run.result).get("margins", {}) for run in scope.runs)}  # fmt: skip
+    bounds = {
+        label: detail("margins", label, "bound")
+        for label in readings_of(scope)
+        if any(label in details(run.result).get("margins", {}) for run in scope.runs)
+    }
     readings = readings_of(scope, is_something=False)
     means = {label: mean_of_controls(label) for label in readings}
     told = spreads(scope, "numbers-deltas", "Mean Delta of the controls", controls, means, formats.signed)
@@ -216,8 +224,9 @@ def margins(scope: Scope) -> Filled:
 
 def detection(scope: Scope) -> Filled:
     readings = readings_of(scope)
-    of_power, of_p = ({label: at_reading(label, name) for label in readings}
-                      for name in ("power_at_least", "p_at_least"))  # fmt: skip
+    of_power, of_p = (
+        {label: at_reading(label, name) for label in readings} for name in ("power_at_least", "p_at_least")
+    )
     power = spreads(scope, "power", "Probability of noticing", by_set_of_controls(scope), of_power, two_digits)
     title = "Largest p at this reading and every heavier one"
     largest = spreads(scope, "largest-p", title, by_target(scope), of_p, formats.p_value)
@@ -256,13 +265,16 @@ def noticed(scope: Scope, readings: Mapping[str, Exposure]) -> Block | None:
 
 def smallest_doses(scope: Scope) -> Block | None:
     """By set and share: the dose from which on a model that read nothing would be noticed."""
-    shares = sorted({share for run in scope.runs for share in details(run.result)["detection"]["detectable"]},
-                    key=lambda share: float(share.rstrip("%")), reverse=True)  # fmt: skip
+    shares = sorted(
+        {share for run in scope.runs for share in details(run.result)["detection"]["detectable"]},
+        key=lambda share: float(share.rstrip("%")),
+        reverse=True,
+    )
 
     def cell(runs: Sequence[Run], share: str) -> Cell:
         """The largest over results, none where one has none."""
         found = [number_in(details(run.result)["detection"]["detectable"], share) for run in runs]
-        dose = None if None in found else max(one for one in found if one is not None)
+        dose = None if None in found else max(item for item in found if item is not None)
         text = "none" if dose is None else f"{dose:g} times"
         return Cell((Number(text, dose, scope.world.name, tuple(run.anchor for run in runs)),))
 
@@ -284,7 +296,7 @@ def gates(scope: Scope) -> Filled:
 
     def row(name: str) -> list[Cell]:
         found = [gates_of(run.result)[name] for run in scope.runs if name in gates_of(run.result)]
-        bounds = sorted({one["bound"] for one in found})
+        bounds = sorted({item["bound"] for item in found})
         text = f"{'<' if found[0]['upper'] else '>'} {' or '.join(map(two_digits, bounds))}"
         having = [run for run in scope.runs if name in gates_of(run.result)]
         value = spread_of(scope, having, detail("gates", name, "value"), formats.decimals)
@@ -316,7 +328,7 @@ def together(scope: Scope) -> Filled:
         return Number(formats.p_value(p), p, world, tuple(anchors[id(result)] for result in results))
 
     def summary(family: Family) -> tuple[Cell, ...]:
-        largest = number_of(family.largest, [result for one in family.sets.values() for result in one.results])
+        largest = number_of(family.largest, [result for item in family.sets.values() for result in item.results])
         allowed = Number("yes" if family.all_together else "no", float(family.all_together), world)
         return (
             counted(len(family.each), len(family.sets), world),
@@ -325,20 +337,34 @@ def together(scope: Scope) -> Filled:
         )
 
     def each(family: Family, name: str) -> Cell:
-        if (one := family.sets.get(name)) is None:
+        if (item := family.sets.get(name)) is None:
             return Cell((dash(world),))
-        return Cell(tuple(number_of(p, one.results) for p in (one.p, one.holm, one.bh)), (), "{} / {} / {}")
+        return Cell(tuple(number_of(p, item.results) for p in (item.p, item.holm, item.bh)), (), "{} / {} / {}")
 
     columns = ("each (Holm)", "all of them: largest p (allowed)", "screening (Benjamini–Hochberg)")
     names = {family.name(found): family for family in found}
     return tables(
-        table(scope, "together", "Several sets together", "target", columns,
-              {name: summary(family) for name, family in names.items()}, ("number", "of"), (EACH, ALL, SCREENING)),
-        table(scope, "together-p", "p, Holm-adjusted, Benjamini–Hochberg-adjusted", "target", sets,
-              {name: [each(family, one) for one in sets] for name, family in names.items()},
-              ("p", "Holm", "Benjamini–Hochberg")),
+        table(
+            scope,
+            "together",
+            "Several sets together",
+            "target",
+            columns,
+            {name: summary(family) for name, family in names.items()},
+            ("number", "of"),
+            (EACH, ALL, SCREENING),
+        ),
+        table(
+            scope,
+            "together-p",
+            "p, Holm-adjusted, Benjamini–Hochberg-adjusted",
+            "target",
+            sets,
+            {name: [each(family, item) for item in sets] for name, family in names.items()},
+            ("p", "Holm", "Benjamini–Hochberg"),
+        ),
         nothing="no target with several sets, so nothing is to be adjusted.",
-    )  # fmt: skip
+    )
 
 
 # ---------------------------------------------------------------------------------------- at a glance
@@ -366,8 +392,12 @@ def cells_of_glance(scope: Scope) -> Iterator[Cell]:
 
 class ClearanceReport(DeclaredReport):
     special: ClassVar = {
-        "verdicts": verdicts, "margins": margins, "detection": detection, "gates": gates, "together": together,
-    }  # fmt: skip
+        "verdicts": verdicts,
+        "margins": margins,
+        "detection": detection,
+        "gates": gates,
+        "together": together,
+    }
 
     def first_numbers(self) -> Glance:
         return Glance(tuple(COLUMNS), cells_of_glance, self.glance_note)

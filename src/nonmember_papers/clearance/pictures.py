@@ -36,9 +36,12 @@ DARKEST = 0.55  # opacity; what is written in a cell stays readable in either th
 
 
 def deltas_figure(
-    scope: Scope, numbers: Block, readings: Mapping[str, Exposure], sets: Mapping[str, Sequence[Run]],
+    scope: Scope,
+    numbers: Block,
+    readings: Mapping[str, Exposure],
+    sets: Mapping[str, Sequence[Run]],
     controls: Mapping[str, Sequence[Run]],
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Set by set: controls by what they read, their margins, and the targets where they belong."""
     ranks = {label: index for index, label in enumerate(readings)}
 
@@ -69,13 +72,18 @@ def _tick(reading: Exposure) -> str:
 
 def _controls(axis: Axes, result: AuditResult, ranks: Mapping[str, int]) -> None:
     deltas = result.statistics.details["control_deltas"]
-    xs, ys = zip(*((ranks[label], float(one)) for label, some in deltas.items() for one in some), strict=True)
+    xs, ys = zip(*((ranks[label], float(item)) for label, some in deltas.items() for item in some), strict=True)
     axis.plot(xs, ys, marker="o", linestyle="", color=QUIET, markersize=3.5, label=_once(axis, "controls"))
     for label, rank in ranks.items():
         bound = number_in(result.statistics.details, "margins", label, "bound")
         if bound is not None:
-            axis.plot((rank - 2 * NARROW, rank + 2 * NARROW), (bound, bound), color=INK, linewidth=1.2,
-                      label=_once(axis, "margin"))  # fmt: skip
+            axis.plot(
+                (rank - 2 * NARROW, rank + 2 * NARROW),
+                (bound, bound),
+                color=INK,
+                linewidth=1.2,
+                label=_once(axis, "margin"),
+            )
 
 
 def _targets(axis: Axes, runs: Sequence[Run], ranks: Mapping[str, int]) -> None:
@@ -90,9 +98,15 @@ def _targets(axis: Axes, runs: Sequence[Run], ranks: Mapping[str, int]) -> None:
             by_rank.setdefault(rank, []).append((delta, result.question.truth == "member"))
     for rank, found in by_rank.items():
         for offset, (delta, read_it) in zip(np.linspace(-NARROW, NARROW, len(found) + 2)[1:-1], found, strict=True):
-            axis.plot(rank + offset, delta, marker="D" if read_it else "s", linestyle="", markersize=3.5,
-                      color=colour(MEMBER if read_it else NOTHING),
-                      label=_once(axis, "target that read" if read_it else "target that did not"))  # fmt: skip
+            axis.plot(
+                rank + offset,
+                delta,
+                marker="D" if read_it else "s",
+                linestyle="",
+                markersize=3.5,
+                color=colour(MEMBER if read_it else NOTHING),
+                label=_once(axis, "target that read" if read_it else "target that did not"),
+            )
 
 
 def _everywhere(axis: Axes, result: AuditResult, delta: float) -> None:
@@ -129,12 +143,25 @@ def grid(
                 is_count = cell.template == "{} of {}"
                 share = first.value / (others[0].value or 1) if is_count else first.value
                 text = f"{first.text}/{others[0].text}" if is_count else first.text
-                axis.add_patch(Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour(NOTHING), linewidth=0,
-                                         alpha=DARKEST * share))  # fmt: skip
-                axis.text(x, y, text, ha="center", va="center", fontsize=8,
-                          color=colour(MEMBER) if first.mark == FALSE else INK)  # fmt: skip
-        axis.set(xlim=(-0.5, len(readings) - 0.5), ylim=(len(block.rows) - 0.5, -0.5), xlabel="times read",
-                 xticks=range(len(readings)), yticks=range(len(block.rows)))  # fmt: skip
+                axis.add_patch(
+                    Rectangle((x - 0.5, y - 0.5), 1, 1, facecolor=colour(NOTHING), linewidth=0, alpha=DARKEST * share)
+                )
+                axis.text(
+                    x,
+                    y,
+                    text,
+                    ha="center",
+                    va="center",
+                    fontsize=8,
+                    color=colour(MEMBER) if first.mark == FALSE else INK,
+                )
+        axis.set(
+            xlim=(-0.5, len(readings) - 0.5),
+            ylim=(len(block.rows) - 0.5, -0.5),
+            xlabel="times read",
+            xticks=range(len(readings)),
+            yticks=range(len(block.rows)),
+        )
         axis.set_xticklabels([str(reading.exposures) for reading in readings.values()])
         axis.set_yticklabels([row.name for row in block.rows])
         axis.tick_params(length=0)
@@ -149,7 +176,15 @@ def _name_shares(axis: Axes, shares: Sequence[float]) -> None:
     for share in dict.fromkeys(shares):
         first, number = shares.index(share), shares.count(share)
         what = f"{share:.0%} of the documents" if number > 2 else f"{share:.0%}"
-        axis.annotate(what, (first + number / 2 - 0.5, 1), xycoords=("data", "axes fraction"), xytext=(0, 3),
-                      textcoords="offset points", ha="center", fontsize=8, color=QUIET)  # fmt: skip
+        axis.annotate(
+            what,
+            (first + number / 2 - 0.5, 1),
+            xycoords=("data", "axes fraction"),
+            xytext=(0, 3),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            color=QUIET,
+        )
         if first:
             axis.axvline(first - 0.5, color=QUIET, linewidth=0.7)

@@ -25,9 +25,15 @@ def verdicts(scope: Scope, key: str) -> Block | None:
     runs, world = scope.of(key), scope.world.name
     rows = {name: here for _, _, name, here in tests_of(scope, decided(runs))}
     return cross_table(
-        f"verdicts-{key}", world, "Taken for read", "method, set read, beside text of", rows, columns_of(runs),
-        ("count", "of"), cell=lambda here, is_in: accused(list(filter(is_in, here)), world),
-    )  # fmt: skip
+        f"verdicts-{key}",
+        world,
+        "Taken for read",
+        "method, set read, beside text of",
+        rows,
+        columns_of(runs),
+        ("count", "of"),
+        cell=lambda here, is_in: accused(list(filter(is_in, here)), world),
+    )
 
 
 def numbers(scope: Scope, key: str) -> Block | None:
@@ -52,8 +58,9 @@ def accused(runs: Sequence[Run], world: str) -> Cell:
 def columns_of(runs: Sequence[Run]) -> dict[str, Callable[[Run], bool]]:
     return {
         f"{named(dose)}, {name}": partial(is_of, dose, against)
-        for dose in doses(runs) for against, name in AGAINST.items()
-    }  # fmt: skip
+        for dose in doses(runs)
+        for against, name in AGAINST.items()
+    }
 
 
 def is_of(dose: int, against: str, run: Run) -> bool:

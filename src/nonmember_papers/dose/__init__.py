@@ -115,8 +115,19 @@ def errors(scope: Scope) -> Filled:
     )
     asked = questions(doses([run for of in here.values() for run in of.runs], least=1))
     columns = {HALVES[key]: of for key, of in here.items()}
-    return tables(cross_table("errors", scope.world.name, "Errors and power, own base", "audits", asked, columns,
-                              QUANTITIES, notes, lambda question, of: question(of)))  # fmt: skip
+    return tables(
+        cross_table(
+            "errors",
+            scope.world.name,
+            "Errors and power, own base",
+            "audits",
+            asked,
+            columns,
+            QUANTITIES,
+            notes,
+            lambda question, of: question(of),
+        )
+    )
 
 
 def power(scope: Scope) -> Filled:
@@ -216,7 +227,7 @@ def readings(scope: Scope) -> Filled:
             return Cell((dash(world.name),) * 3, (), RANGE)
         ends = map(float, np.quantile([estimate_of(run) or 0.0 for run in here], (0.5, 0.05, 0.95)))
         anchors = tuple(run.anchor for run in here)
-        return Cell(tuple(Number(formats.decimals(one, 2), one, world.name, anchors) for one in ends), (), RANGE)
+        return Cell(tuple(Number(formats.decimals(item, 2), item, world.name, anchors) for item in ends), (), RANGE)
 
     key, columns = f"numbers-readings-{formats.slug(world.name)}", {named(dose): dose for dose in planted}
     quantities = ("median", "low", "high")
@@ -229,8 +240,16 @@ def readings(scope: Scope) -> Filled:
         for index, (name, here) in enumerate(kinds.items()):
             jitter = np.random.default_rng(index).uniform(-JITTER, JITTER, (2, len(here)))
             xs, ys = (np.log1p([of(run) or 0 for run in here]) for of in (dose_of, estimate_of))
-            axis.plot(xs + jitter[0], ys, linestyle="", marker=MARKERS[index], markersize=3, alpha=0.5,
-                      color=colour(index), label=name)  # fmt: skip
+            axis.plot(
+                xs + jitter[0],
+                ys,
+                linestyle="",
+                marker=MARKERS[index],
+                markersize=3,
+                alpha=0.5,
+                color=colour(index),
+                label=name,
+            )
         most, ticks, labels = math.log1p(max(planted)) + 0.1, list(map(math.log1p, planted)), list(map(str, planted))
         axis.plot((0, most), (0, most), color=QUIET, linewidth=0.7, zorder=0)
         axis.set(xlabel="readings", ylabel="estimated readings")
@@ -252,11 +271,18 @@ def readings(scope: Scope) -> Filled:
 def attacks(scope: Scope) -> Filled:
     """Verdicts by what was done to the target."""
     titles = {"attacks": "Verdicts on changed targets", "attacks_again": "Verdicts on changed targets, second protocol"}
-    return tables(*(
-        verdicts(scope, key, title, "what was done, target has read",
-                 by_label(runs_of(scope, key), "attack", scope.names.get("attacks", {})))
-        for key, title in titles.items()
-    ))  # fmt: skip
+    return tables(
+        *(
+            verdicts(
+                scope,
+                key,
+                title,
+                "what was done, target has read",
+                by_label(runs_of(scope, key), "attack", scope.names.get("attacks", {})),
+            )
+            for key, title in titles.items()
+        )
+    )
 
 
 def by_label(runs: Sequence[Run], fact: str, known: Mapping[str, str]) -> dict[str, list[Run]]:
@@ -276,9 +302,14 @@ def stand_ins(scope: Scope) -> Filled:
 
 
 def verdicts(
-    scope: Scope, key: str, title: str, corner: str, kinds: Mapping[str, Sequence[Run]],
-    read: Callable[[Run], int | None] = dose_of, further: Mapping[str, Callable[[Run], bool]] = MappingProxyType({}),
-) -> Block | None:  # fmt: skip
+    scope: Scope,
+    key: str,
+    title: str,
+    corner: str,
+    kinds: Mapping[str, Sequence[Run]],
+    read: Callable[[Run], int | None] = dose_of,
+    further: Mapping[str, Callable[[Run], bool]] = MappingProxyType({}),
+) -> Block | None:
     """A row for each kind of target and number of readings.
 
     Args:
@@ -356,6 +387,6 @@ class DoseReport(DeclaredReport):
         compared = {sweep for key in rivals.KEYS for sweep in self.sweeps[key]}
         others = [run for run in runs if run.question.sweep in compared and run.question.method in rivals.METHODS]
         return [
-            replace(one, runs=(*one.runs, *(run for run in others if run.question.world == one.world.name)))
-            for one in super().scopes(runs)
+            replace(item, runs=(*item.runs, *(run for run in others if run.question.world == item.world.name)))
+            for item in super().scopes(runs)
         ]

@@ -46,19 +46,19 @@ Answer = Callable[[Sequence[Reread], str], Cell]  # by audits and world
 
 def _rate(is_counted: Callable[[Run], bool], decides: Callable[[Reread], bool], mark: str = "") -> Answer:
     def cell(again: Sequence[Reread], world: str) -> Cell:
-        here = [one for one in again if is_counted(one.run)]
-        return hits_cell([one.run for one in here], list(map(decides, here)), world, mark)
+        here = [item for item in again if is_counted(item.run)]
+        return hits_cell([item.run for item in here], list(map(decides, here)), world, mark)
 
     return cell
 
 
 RATES = {
-    "power": _rate(is_unread, lambda one: one.cleared),
-    "false clearance": _rate(is_reader, lambda one: one.cleared, FALSE),
+    "power": _rate(is_unread, lambda item: item.cleared),
+    "false clearance": _rate(is_reader, lambda item: item.cleared, FALSE),
     "false membership, with related reading": _rate(
-        lambda run: is_unread(run) and reads_related(run), lambda one: one.found, FALSE
+        lambda run: is_unread(run) and reads_related(run), lambda item: item.found, FALSE
     ),
-    "within a factor of 1.5": _rate(is_reader, lambda one: near(one.reading.estimate, dose_of(one.run) or 0)),
+    "within a factor of 1.5": _rate(is_reader, lambda item: near(item.reading.estimate, dose_of(item.run) or 0)),
 }
 
 
@@ -74,12 +74,12 @@ def _ablation(scope: Scope, key: str, half: str) -> Block | None:
     known = [(run, found) for run in of_own_base(scope, key) if (found := measured(run)) is not None]
     if not known:
         return None
-    names = tuple(name for name in known[0][1].target if all(name in one.target for _, one in known))
+    names = tuple(name for name in known[0][1].target if all(name in item.target for _, item in known))
     shapes = pooled([run for run, _ in known], names)
 
     def read(panel: Sequence[str]) -> list[Reread]:
         again = (read_again(run, found, panel, shapes.shape(panel, run.domain)) for run, found in known)
-        return [one for one in again if one is not None]
+        return [item for item in again if item is not None]
 
     panels = {f"all {len(names)}": names} | {f"{name} alone": (name,) for name in names}
     panels |= left_out(names) if key == "reported" else _of_reported(scope, names)
@@ -88,20 +88,29 @@ def _ablation(scope: Scope, key: str, half: str) -> Block | None:
         f"the library that is judged. {ASIDE}",
     )
     rows = {name: read(panel) for name, panel in panels.items()}
-    return cross_table(f"ablation-{key}", scope.world.name, f"By feature: {half}", "features", rows, RATES, QUANTITIES,
-                       notes, lambda again, answer: answer(again, scope.world.name))  # fmt: skip
+    return cross_table(
+        f"ablation-{key}",
+        scope.world.name,
+        f"By feature: {half}",
+        "features",
+        rows,
+        RATES,
+        QUANTITIES,
+        notes,
+        lambda again, answer: answer(again, scope.world.name),
+    )
 
 
 def left_out(names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """All but one; of two that would be the other alone."""
     few = len(names) <= 2
-    return {} if few else {f"all but {name}": tuple(one for one in names if one != name) for name in names}
+    return {} if few else {f"all but {name}": tuple(item for item in names if item != name) for name in names}
 
 
 def _of_reported(scope: Scope, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The features that audits of the reported half use, where these are some of those."""
     found = (measured(run) for run in of_own_base(scope, "reported"))
-    used = next((tuple(one.target) for one in found if one is not None), ())
+    used = next((tuple(item.target) for item in found if item is not None), ())
     return {f"the {len(used)} of the reported half": used} if used and set(used) < set(names) else {}
 
 
@@ -116,8 +125,8 @@ def sizes(scope: Scope) -> Filled:
     world = scope.world
     for key, name in SETS.items():
         for run in of_own_base(scope, key):
-            for number, one in _on_fewer(run, read, why_not).items():
-                again.setdefault(name, {}).setdefault(number, []).append(one)
+            for number, item in _on_fewer(run, read, why_not).items():
+                again.setdefault(name, {}).setdefault(number, []).append(item)
     left = tuple(f"{world.title}: {number} results left out: {why}." for why, number in why_not.items())
     again = {name: dict(sorted(by_size.items())) for name, by_size in again.items()}
     rows = {
@@ -131,8 +140,17 @@ def sizes(scope: Scope) -> Filled:
         "The first documents in the order of the SHA-256 of their ids, scored as they were; the third text is whole. "
         f"{ASIDE}",
     )
-    block = cross_table("size", world.name, "By number of documents", "documents", rows, columns, MIXED, notes,
-                        lambda here, answer: answer(here, world.name))  # fmt: skip
+    block = cross_table(
+        "size",
+        world.name,
+        "By number of documents",
+        "documents",
+        rows,
+        columns,
+        MIXED,
+        notes,
+        lambda here, answer: answer(here, world.name),
+    )
     if block is None:
         return figures(notes=left)
     powers = [replace(row, cells=row.cells[1:2]) for row in block.rows]
@@ -158,8 +176,8 @@ def sizes(scope: Scope) -> Filled:
 
 
 def _median_cleared(again: Sequence[Reread], world: str) -> Cell:
-    unread = [one for one in again if is_unread(one.run)]
-    return median_cell([one.cleared_dose for one in unread], [one.run for one in unread], world)
+    unread = [item for item in again if is_unread(item.run)]
+    return median_cell([item.cleared_dose for item in unread], [item.run for item in unread], world)
 
 
 def _on_fewer(run: Run, read: dict[str, str], why_not: Counter[str]) -> dict[int, Reread]:
@@ -172,9 +190,10 @@ def _on_fewer(run: Run, read: dict[str, str], why_not: Counter[str]) -> dict[int
     fewer = {number: measured_on(run, values, number) for number in SIZES}
     again = {
         number: read_again(run, of, list(of.target), panel_shape(run), panel_between(run))
-        for number, of in fewer.items() if of is not None
-    }  # fmt: skip
-    found = {number: one for number, one in again.items() if one is not None}
+        for number, of in fewer.items()
+        if of is not None
+    }
+    found = {number: item for number, item in again.items() if item is not None}
     if found:
         read[values.path] = values.sha256
     else:

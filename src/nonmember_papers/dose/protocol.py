@@ -43,8 +43,12 @@ def protocol(scope: Scope) -> Filled:
         return tables(None)
     known = protocols()
     if not known:
-        return Filled("", notes=(f"{scope.world.title}: docs/{NAMES} is not there or cannot be read, so no result is "
-                                 "compared with it.",))  # fmt: skip
+        return Filled(
+            "",
+            notes=(
+                f"{scope.world.title}: docs/{NAMES} is not there or cannot be read, so no result is compared with it.",
+            ),
+        )
 
     def fixed_for(run: Run) -> Mapping[str, Any]:
         """Settings of this result's protocol."""
@@ -63,14 +67,25 @@ def protocol(scope: Scope) -> Filled:
     }
 
     notes = (
-        *(f"docs/{name} has the SHA-256 {sha256}; {sum(run.get('protocol') == sha256 for run in every)} of "
-          f"{len(every)} results carry it, which says that it was as it is when they were made."
-          for sha256, (name, _) in known.items()),
+        *(
+            f"docs/{name} has the SHA-256 {sha256}; {sum(run.get('protocol') == sha256 for run in every)} of "
+            f"{len(every)} results carry it, which says that it was as it is when they were made."
+            for sha256, (name, _) in known.items()
+        ),
         f"Other settings: {', '.join(SETTINGS)} of the audit, where its protocol names another.",
-    )  # fmt: skip
+    )
     groups = {name: Group(runs, world) for name, runs in {**rows, "all": every}.items()}
-    counts = cross_table("protocol", world, "Results and the protocol", "sweep", groups, columns, ("count",), notes,
-                         lambda here, is_counted: here.where(is_counted).count())  # fmt: skip
+    counts = cross_table(
+        "protocol",
+        world,
+        "Results and the protocol",
+        "sweep",
+        groups,
+        columns,
+        ("count",),
+        notes,
+        lambda here, is_counted: here.where(is_counted).count(),
+    )
 
     def told(run: Run, name: str) -> Cell:
         aside = f" (protocol: {fixed_for(run)[name]})" if differs(run, name) else ""

@@ -101,16 +101,16 @@ class Rival:
 
     @property
     def runs(self) -> list[Run]:
-        return [one.run for one in self.entries]
+        return [item.run for item in self.entries]
 
     def cell(self, measure: str, dose: int, world: str) -> Cell:
         """Found: of sets read so often, how many lie above all but 5% of the unread ones. Cleared: of unread sets, how
         many lie below all but 5% of the sets that were read so often."""
-        read, unread = ([one for one in self.entries if one.dose == wanted] for wanted in (dose, 0))
+        read, unread = ([item for item in self.entries if item.dose == wanted] for wanted in (dose, 0))
         if measure == CLEARED:
-            read, unread = ([replace(one, value=-one.value) for one in entries] for entries in (unread, read))
+            read, unread = ([replace(item, value=-item.value) for item in entries] for entries in (unread, read))
         share = told_apart(read, unread, ERROR)
-        return no_rate(world) if share is None else share_cell(share, [one.run for one in read], world)
+        return no_rate(world) if share is None else share_cell(share, [item.run for item in read], world)
 
 
 # -------------------------------------------------------------------------------------- who is compared
@@ -130,7 +130,7 @@ def rivals(scope: Scope) -> Filled:
         runs = {question_of(run): run for run in select(others, method=method) if question_of(run) in meter}
         compared += [Rival(name, needs, entries, method)] if (entries := _entries(runs.values(), method)) else []
     of_scores, read, notes = _scores(list(meter.values()))
-    compared = [one for one in (*compared, *of_scores) if one.entries]
+    compared = [item for item in (*compared, *of_scores) if item.entries]
     if num_alone := len(asked - set(meter)):
         notes.append(f"{num_alone} pairs of target and set left out, which the dose meter was not asked about.")
     world, every = scope.world.name, _told_apart(compared, scope.world.name)
@@ -141,15 +141,16 @@ def rivals(scope: Scope) -> Filled:
 
 def _doses(compared: Sequence[Rival]) -> list[int]:
     """Planted, but none, ascending."""
-    return sorted({one.dose for rival in compared for one in rival.entries if one.dose})
+    return sorted({item.dose for rival in compared for item in rival.entries if item.dose})
 
 
 def _entries(runs: Iterable[Run], method: str) -> tuple[Entry, ...]:
     sign = SIGNS.get(method, 1)
     return tuple(
-        Entry(run, sign * value, dose, model_of(run)) for run in runs
+        Entry(run, sign * value, dose, model_of(run))
+        for run in runs
         if (value := run.statistics.value) is not None and math.isfinite(value) and (dose := dose_of(run)) is not None
-    )  # fmt: skip
+    )
 
 
 def _scores(meter: Sequence[Run]) -> tuple[list[Rival], dict[str, str], list[str]]:
@@ -167,8 +168,8 @@ def _scores(meter: Sequence[Run]) -> tuple[list[Rival], dict[str, str], list[str
         read[values.path] = values.sha256
         for name, score in SCORES.items():
             for (against, needs), value in zip(AGAINST.items(), statistics_of(values, score), strict=True):
-                one = Entry(run, value, dose_of(run) or 0, model_of(run))
-                entries.setdefault((name + against, needs), []).append(one)
+                item = Entry(run, value, dose_of(run) or 0, model_of(run))
+                entries.setdefault((name + against, needs), []).append(item)
     scores = [Rival(name, needs, tuple(of)) for (name, needs), of in entries.items()]
     return scores, read, [f"Scores of {number} audits left out: {why}." for why, number in why_not.items()]
 
@@ -214,7 +215,7 @@ def _overview(compared: Sequence[Rival], world: str) -> Block | None:
         "forward pass over the documents and no audit: they are those that the dose meter's audits keep.",
         "FSD and LLM-DI were run on sets of the libraries of which enough text is left that no model has read.",
     )
-    rows = {one.name: one for one in compared}
+    rows = {item.name: item for item in compared}
     return cross_table("rivals", world, "Methods side by side", "method", rows, columns, MIXED, notes)
 
 
@@ -231,19 +232,28 @@ def _told_apart(compared: Sequence[Rival], world: str, of: str = "") -> Block | 
     rows = {f"{measure}: {rival.name}": (rival, measure) for measure in (FOUND, CLEARED) for rival in compared}
     columns = {named(dose): dose for dose in _doses(compared)}
     key, title = "rivals-power" + ("-common" if of else ""), "Told apart at equal errors" + (f": {of}" if of else "")
-    return cross_table(key, world, title, "by statistic, sets read", rows, columns, QUANTITIES, notes,
-                       lambda row, dose: row[0].cell(row[1], dose, world))  # fmt: skip
+    return cross_table(
+        key,
+        world,
+        title,
+        "by statistic, sets read",
+        rows,
+        columns,
+        QUANTITIES,
+        notes,
+        lambda row, dose: row[0].cell(row[1], dose, world),
+    )
 
 
 def _on_common_sets(compared: Sequence[Rival], world: str) -> Block | None:
     """The same on the sets that every method was run on, where those are not all."""
-    sets = [{one.corpus for one in rival.entries} for rival in compared]
+    sets = [{item.corpus for item in rival.entries} for rival in compared]
     common = set.intersection(*sets)
     if not common or common == set.union(*sets):
         return None
-    libraries = sorted({one.rpartition("-")[0] for one in common})
+    libraries = sorted({item.rpartition("-")[0] for item in common})
     on_common = [
-        replace(one, entries=tuple(entry for entry in one.entries if entry.corpus in common)) for one in compared
+        replace(item, entries=tuple(entry for entry in item.entries if entry.corpus in common)) for item in compared
     ]
     return _told_apart(on_common, world, formats.listed(libraries))
 
@@ -296,7 +306,7 @@ def _figure(compared: Sequence[Rival], block: Block, scope: Scope) -> Figure:
     """A line per method: what is found of sets read so often, and what is cleared of so many readings. Of the scores
     those with the least and with the most beside them."""
     *_, most = AGAINST
-    shown = [one.name for one in compared if one.method or one.name.endswith(most) or one.name in SCORES]
+    shown = [item.name for item in compared if item.method or item.name.endswith(most) or item.name in SCORES]
     rows, doses = {row.name: row for row in block.rows}, _doses(compared)
 
     def paint(canvas: Canvas) -> None:
@@ -327,7 +337,12 @@ def _style(name: str, index: int) -> dict[str, Any]:
     score = next((number for number, score in enumerate(SCORES) if name.startswith(score)), None)
     if score is not None:
         index = len(METHODS) + 1 + score
-        return {"color": colour(index), "marker": MARKERS[index], "linewidth": 1, "markersize": 3.5,
-                "linestyle": ":" if name in SCORES else "-"}  # fmt: skip
+        return {
+            "color": colour(index),
+            "marker": MARKERS[index],
+            "linewidth": 1,
+            "markersize": 3.5,
+            "linestyle": ":" if name in SCORES else "-",
+        }
     style = {"color": colour(index), "marker": MARKERS[index % len(MARKERS)]}
     return style | {"linewidth": 2.4, "zorder": 3} if name == METER else style

@@ -39,8 +39,8 @@ def parts_of_sets(scope: Scope) -> Filled:
     """Rows: which share of the set was read, how often."""
     world, runs = scope.world.name, runs_of(scope, "shares")
     exposures = {exposure for run in runs if (exposure := exposure_of(run)) is not None}
-    ordered = sorted(exposures, key=lambda one: (one.exposures > 0, one))
-    rows = {_told(one): (Group([run for run in runs if exposure_of(run) == one], world), one) for one in ordered}
+    ordered = sorted(exposures, key=lambda item: (item.exposures > 0, item))
+    rows = {_told(item): (Group([run for run in runs if exposure_of(run) == item], world), item) for item in ordered}
     columns: dict[str, Callable[[Group, Exposure], Cell]] = {
         "audits": lambda here, of: here.count(),
         "not read": lambda here, of: here.rate(cleared, FALSE if of.exposures and of.share == 1 else ""),
@@ -59,8 +59,19 @@ def parts_of_sets(scope: Scope) -> Filled:
         "ends below the whole (`partial_use`). Its share told: at the number of readings that was planted, the "
         "interval holds the share that was.",
     )
-    return tables(cross_table("shares", world, "Parts of a set", "target has read", rows, columns, MIXED, notes,
-                              lambda row, column: column(*row)))  # fmt: skip
+    return tables(
+        cross_table(
+            "shares",
+            world,
+            "Parts of a set",
+            "target has read",
+            rows,
+            columns,
+            MIXED,
+            notes,
+            lambda row, column: column(*row),
+        )
+    )
 
 
 def is_read(run: Run) -> bool:
@@ -78,18 +89,19 @@ def _told(exposure: Exposure) -> str:
 
 
 def _regions(run: Run) -> list[Mapping[str, Any]]:
-    return [one for one in run.statistics.details.get("partial_use", ()) if one["dose"] > 0]
+    return [item for item in run.statistics.details.get("partial_use", ()) if item["dose"] > 0]
 
 
 def is_told_a_part(run: Run) -> bool:
     """Some of the set and not all of it, whatever number of readings fits."""
-    fitting = [one for one in _regions(run) if one["compatible"]]
-    return bool(fitting) and all(one["low"] > 0 and one["high"] < 1 for one in fitting)
+    fitting = [item for item in _regions(run) if item["compatible"]]
+    return bool(fitting) and all(item["low"] > 0 and item["high"] < 1 for item in fitting)
 
 
 def tells_share(run: Run, exposure: Exposure) -> bool:
-    return any(one["dose"] == exposure.exposures and one["low"] <= exposure.share <= one["high"]
-               for one in _regions(run))  # fmt: skip
+    return any(
+        item["dose"] == exposure.exposures and item["low"] <= exposure.share <= item["high"] for item in _regions(run)
+    )
 
 
 # --------------------------------------------------------------------------------- other text beside, and changes
@@ -106,8 +118,17 @@ def changes(scope: Scope) -> Filled:
     runs = runs_of(scope, "attacks")
     kinds = by_label(runs, "attack", scope.names.get("attacks", {}))
     further = {"not read, but for weights": cleared_but_for_weights}
-    return tables(verdicts(scope, "changes", "Verdicts on changed targets", "what was done, target had read", kinds,
-                           read_unchanged(runs), further))  # fmt: skip
+    return tables(
+        verdicts(
+            scope,
+            "changes",
+            "Verdicts on changed targets",
+            "what was done, target had read",
+            kinds,
+            read_unchanged(runs),
+            further,
+        )
+    )
 
 
 def cleared_but_for_weights(run: Run) -> bool:
@@ -163,6 +184,9 @@ class DoseBeyondReport(DeclaredReport):
     }
 
     def first_numbers(self) -> Glance:
-        columns = ("half or quarter read, told to be a part", "sets of 500, cleared though read",
-                   "diluted, cleared though read")  # fmt: skip
+        columns = (
+            "half or quarter read, told to be a part",
+            "sets of 500, cleared though read",
+            "diluted, cleared though read",
+        )
         return Glance(columns, cells_of_glance, self.glance_note)

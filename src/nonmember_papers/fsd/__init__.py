@@ -42,7 +42,7 @@ class Measured(CellTemplate):
 
     def numbers(self, runs: Sequence[Run], scope: Scope) -> tuple[Number, ...]:
         made = super().numbers(runs, scope)
-        return tuple(with_interval(one, of, runs) for one, of in zip(made, self.quantities, strict=True))
+        return tuple(with_interval(item, of, runs) for item, of in zip(made, self.quantities, strict=True))
 
 
 def with_interval(made: Number, of: Quantity, runs: Sequence[Run]) -> Number:
@@ -64,7 +64,7 @@ class ScoreTable(Table):
 
     @cached_property
     def templates(self) -> Mapping[str, CellTemplate]:
-        return {name: Measured(one.text) for name, one in super().templates.items()}
+        return {name: Measured(item.text) for name, item in super().templates.items()}
 
     def runs(self, scope: Scope) -> list[Run]:
         found = super().runs(scope)
@@ -86,7 +86,7 @@ class ScoreTable(Table):
 
     def blocks(self, scope: Scope) -> list[Block]:
         made = super().blocks(scope)
-        return [*(table_2(scope, one) for one in made if one.title.startswith("Table 15")), *made]
+        return [*(table_2(scope, item) for item in made if item.title.startswith("Table 15")), *made]
 
     def sets(self, scope: Scope, runs: Sequence[Run]) -> dict[str, list[Run]]:
         """Name of a row, without its score -> its results."""
@@ -164,7 +164,7 @@ def by_number(key: str, title: str) -> Callable[[Scope], Filled]:
         first = {(run.domain, run.question.target): run for run in reversed(runs)}
         with_base = replace(scope, runs=(*runs, *map(without_tuning, first.values())))
         drawn = (plot.figure(with_base) for plot in (auc, tpr))
-        return Filled("no results for this figure yet.", figures=tuple(one for one in drawn if one is not None))
+        return Filled("no results for this figure yet.", figures=tuple(item for item in drawn if item is not None))
 
     return fill
 
@@ -223,7 +223,7 @@ class FsdReport(DeclaredReport):
 
 
 def as_scores(table: Table, **changed: Any) -> ScoreTable:
-    return ScoreTable(**{one.name: getattr(table, one.name) for one in fields(table)} | changed)
+    return ScoreTable(**{item.name: getattr(table, item.name) for item in fields(table)} | changed)
 
 
 def with_facts(run: Run, scope: Scope) -> Run:

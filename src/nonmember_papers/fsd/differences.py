@@ -66,7 +66,7 @@ def say_differences(sets: Mapping[str, Sequence[Run]]) -> list[str]:
     runs = [run for several in sets.values() for run in several]
     leaked = largest(
         sets,
-        lambda result: sum(filter(None, (detail("num_leaked", one)(result) for one in ("members", "nonmembers")))),
+        lambda result: sum(filter(None, (detail("num_leaked", item)(result) for item in ("members", "nonmembers")))),
         0.0,
     )
     notes.append(

@@ -110,7 +110,7 @@ def histograms(scope: Scope) -> Filled:
                 audited.append(Audited(target, run, checked(read_values(run, COLUMNS), run)))
             except ValueError as error:
                 why_not[str(error)].append(f"{name} under {target}")
-        if any(one.run is here[0] for one in audited):  # a control alone says nothing
+        if any(item.run is here[0] for item in audited):  # a control alone says nothing
             drawn += [figure_2(scope, name, audited), figures_3_and_5(scope, name, audited)]
             notes += [f"{world}: {name}, the first of {len(here)} results."] if len(here) > 1 else []
     notes += [f"{world}: not drawn for {formats.listed(cells)}: {why}." for why, cells in why_not.items()]
@@ -146,8 +146,9 @@ def figure_2(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure:
         return Panel(one.name, name, "perplexity", one.run.anchor, (before, after), inside=name)
 
     what = f"Perplexity of members and of non-members of {name} before and after tuning on unseen documents"
-    return drawn_from(scope, "figure2", "Figure 2", name, what, audited,
-                      [[panel(one, group) for group in CLASSES] for one in audited])  # fmt: skip
+    return drawn_from(
+        scope, "figure2", "Figure 2", name, what, audited, [[panel(one, group) for group in CLASSES] for one in audited]
+    )
 
 
 def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figure:
@@ -162,11 +163,18 @@ def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figu
             f"FSD by {min_k}": lambda group: one.fsd(group, MIN_K),
         }
         return [
-            Panel(one.name, quantity, quantity, one.run.anchor,
-                  tuple(Series(CLASSES[group], of(group), place)
-                        for group, place in zip(CLASSES, (MEMBERS, OTHERS), strict=True)))
+            Panel(
+                one.name,
+                quantity,
+                quantity,
+                one.run.anchor,
+                tuple(
+                    Series(CLASSES[group], of(group), place)
+                    for group, place in zip(CLASSES, (MEMBERS, OTHERS), strict=True)
+                ),
+            )
             for quantity, of in quantities.items()
-        ]  # fmt: skip
+        ]
 
     what = (
         f"Members and non-members of {name}: {ppl}, {min_k}, and how far the score of either falls by tuning on unseen "
@@ -180,7 +188,7 @@ def figures_3_and_5(scope: Scope, name: str, audited: Sequence[Audited]) -> Figu
 
 def drawn_from(
     scope: Scope, key: str, title: str, name: str, what: str, audited: Sequence[Audited], rows: Panels
-) -> Figure:  # fmt: skip
+) -> Figure:
     """A row of panels per target, below each other."""
     bins = bins_of(rows)
     wide = len(rows[0])
@@ -202,7 +210,7 @@ def drawn_from(
     size = (8.3 if wide > 2 else 5.6, 1.8 * len(rows) + 0.75)
     block = numbers(scope, slug, name, audited, rows)
     figure = figure_of(slug, scope.world, f"{title}, {name}", alt, block, size, paint)
-    return replace(figure, read={one.values.path: one.values.sha256 for one in audited})
+    return replace(figure, read={item.values.path: item.values.sha256 for item in audited})
 
 
 def bins_of(rows: Panels) -> dict[str, FloatArray]:
@@ -227,8 +235,16 @@ def counted_in(edges: FloatArray, values: FloatArray) -> FloatArray:
 def histogram(axis: Axes, panel: Panel, edges: FloatArray) -> None:
     for second, series in enumerate(panel.series):
         ink = colour(series.place)
-        axis.stairs(counted_in(edges, series.defined), edges, fill=True, facecolor=to_rgba(ink, FILL), edgecolor=ink,
-                    linewidth=1.2, linestyle=DASHES if second else "-", label=series.name)  # fmt: skip
+        axis.stairs(
+            counted_in(edges, series.defined),
+            edges,
+            fill=True,
+            facecolor=to_rgba(ink, FILL),
+            edgecolor=ink,
+            linewidth=1.2,
+            linestyle=DASHES if second else "-",
+            label=series.name,
+        )
     if edges[0] < 0 < edges[-1]:
         axis.axvline(0, color=QUIET, linewidth=0.7, zorder=0)
     axis.annotate(panel.inside, (1, 1), xycoords="axes fraction", ha="right", va="top", color=QUIET)
@@ -242,14 +258,18 @@ def numbers(scope: Scope, slug: str, name: str, audited: Sequence[Audited], rows
         values = series.defined
         many = Number(formats.count(len(values)), float(len(values)), world, (panel.run,))
         ends = [Number(formats.decimals(end), end, world, (panel.run,)) for end in quantiles(values)]
-        return Row(f"{panel.target}: {panel.name}, {series.name}", tuple(Cell((one,)) for one in (many, *ends)))
+        return Row(f"{panel.target}: {panel.name}, {series.name}", tuple(Cell((item,)) for item in (many, *ends)))
 
     return Block(
-        f"numbers-{slug}-{formats.slug(world)}", world, f"Quantiles of the documents. {scope.world.title}", "shown",
+        f"numbers-{slug}-{formats.slug(world)}",
+        world,
+        f"Quantiles of the documents. {scope.world.title}",
+        "shown",
         ("documents", *QUANTILES),
-        tuple(row(panel, series) for panels in rows for panel in panels for series in panel.series), ("number",),
-        notes=tuple(say_differences({name: [one.run for one in audited]})),
-    )  # fmt: skip
+        tuple(row(panel, series) for panels in rows for panel in panels for series in panel.series),
+        ("number",),
+        notes=tuple(say_differences({name: [item.run for item in audited]})),
+    )
 
 
 def quantiles(values: FloatArray) -> list[float]:

@@ -106,8 +106,10 @@ def one_recipe(runs: Sequence[Run]) -> list[Run]:
 def scores_of(scope: Scope, runs: Sequence[Run]) -> dict[str, Value]:
     """Printed name -> where a result has it, each the higher the more was read; KDS last, as in the poster."""
     details, names = [run.statistics.details for run in runs], scope.names["scores"]
-    found = {kind: {key for one in details if isinstance(one.get(kind), Mapping) for key in one[kind]}
-             for kind in ("baselines", "fsd")}  # fmt: skip
+    found = {
+        kind: {key for item in details if isinstance(item.get(kind), Mapping) for key in item[kind]}
+        for kind in ("baselines", "fsd")
+    }
     others = sorted(set.union(*found.values()) - set(names))
     scores = {
         names.get(key, key) + suffix: detail(kind, key)
@@ -115,7 +117,7 @@ def scores_of(scope: Scope, runs: Sequence[Run]) -> dict[str, Value]:
         for kind, suffix in (("baselines", ""), ("fsd", WITH_FSD))
         if key in found[kind]
     }
-    order = {ORDER_T: detail("order_t")} if any("order_t" in one for one in details) else {}
+    order = {ORDER_T: detail("order_t")} if any("order_t" in item for item in details) else {}
     return scores | order | {KDS: kernel_divergence}
 
 
@@ -148,9 +150,9 @@ class Study:
         groups = self.groups or {name: (self.runs, value) for name, value in scores_of(self.scope, self.runs).items()}
         rows: dict[str, dict[str, Levels]] = {name: {} for name in groups}
         for name, (runs, value) in groups.items():
-            for one, here in by_domain(self.scope, self.key, runs).items():
+            for item, here in by_domain(self.scope, self.key, runs).items():
                 if levels := levels_of(one_recipe(here), value):
-                    rows[name][one] = levels
+                    rows[name][item] = levels
         return rows
 
     @property
@@ -164,9 +166,9 @@ class Study:
         used = [levels for row in self.rows.values() for levels in row.values()]
         if not used:
             return ""
-        draws, levels = {len(one.scores_DL) for one in used}, {len(one.levels) for one in used}
-        sizes = {run.statistics.num_documents for one in used for run in one.runs}
-        left = len(self.runs) - len({anchor for one in used for anchor in one.anchors()})
+        draws, levels = {len(item.scores_DL) for item in used}, {len(item.levels) for item in used}
+        sizes = {run.statistics.num_documents for item in used for run in item.runs}
+        left = len(self.runs) - len({anchor for item in used for anchor in item.anchors()})
         invalid = "invalid, of another recipe, or of a draw or a level that is not complete"
         said = f" {left} of {len(self.runs)} results are left out: {invalid}." if left else ""
         return (
@@ -186,8 +188,10 @@ def by_age(scope: Scope, key: str, *, is_older: bool) -> Study:
 
 
 BY_TARGET: dict[str, Value] = {
-    KDS: kernel_divergence, "Min-K%++": detail("baselines", "minkpp(0.2)"), ORDER_T: detail("order_t")
-}  # fmt: skip
+    KDS: kernel_divergence,
+    "Min-K%++": detail("baselines", "minkpp(0.2)"),
+    ORDER_T: detail("order_t"),
+}
 NUM_EPOCHS = "training.optimization.epochs"
 EPOCHS = {1: "one epoch", 4: "four epochs"}
 
@@ -290,7 +294,7 @@ def table(study: Study, measure: Measure) -> Block | None:
         note = f"{num} draw{'s' * (num > 1)} of {len(levels.levels)} levels"
         return computed(measure.template, measure.values(levels), world, levels.anchors(), note)
 
-    rows = {name: [cell(row.get(one)) for one in columns] for name, row in study.rows.items()}
+    rows = {name: [cell(row.get(item)) for item in columns] for name, row in study.rows.items()}
     notes = [f"Target: {study.target}.", study.say_draws()]
     if measure is CORRELATION and columns:
         notes += [say_signs(rows, columns) if study.corner == "score" else "", say_averages(rows)]
@@ -302,8 +306,10 @@ def table(study: Study, measure: Measure) -> Block | None:
 
 def say_signs(rows: Mapping[str, Sequence[Cell]], sets: Sequence[str]) -> str:
     """Which scores fall where they should rise."""
-    falling = {name: [one for one, cell in zip(sets, cells, strict=True) if (cell.ours[0].value or 0) < 0]
-               for name, cells in rows.items()}  # fmt: skip
+    falling = {
+        name: [item for item, cell in zip(sets, cells, strict=True) if (cell.ours[0].value or 0) < 0]
+        for name, cells in rows.items()
+    }
     said = [f"{name} on {formats.listed(where)}" for name, where in falling.items() if where]
     return f"Falls as c rises: {'; '.join(said)}." if said else "No score falls as c rises."
 
@@ -372,7 +378,7 @@ def consistencies(scope: Scope) -> Filled:
 def against_share(scope: Scope) -> Filled:
     """S of the target and of the control; then all scores of the target, before and after FSD's tuning."""
     study, control = everything(scope, "levels"), everything(scope, "control")
-    divergences = {one.target: one.rows[KDS] for one in (study, control) if one.runs}
+    divergences = {item.target: item.rows[KDS] for item in (study, control) if item.runs}
     of_kds = {KDS: study.rows[KDS]}
     plain = of_kds | {name: row for name, row in study.rows.items() if not name.endswith(WITH_FSD)}
     tuned = of_kds | {name: row for name, row in study.rows.items() if name.endswith(WITH_FSD)}
@@ -396,24 +402,30 @@ OF_RISE = (
 def drawn(study: Study, rows: Rows, part: str, title: str, *, is_rise: bool = True) -> Figure | None:
     """A panel for each set, a line for each row; None where no result fills any of it."""
     scope, axis_title = study.scope, "rise in sd of a draw" if is_rise else "S"
-    by_set = {one: [name for name, row in rows.items() if one in row] for one in study.sets}
-    by_set = {one: names for one, names in by_set.items() if names}
-    lines = {f"{one}, {name}": rows[name][one] for one, names in by_set.items() for name in names}
+    by_set = {item: [name for name, row in rows.items() if item in row] for item in study.sets}
+    by_set = {item: names for item, names in by_set.items() if names}
+    lines = {f"{item}, {name}": rows[name][item] for item, names in by_set.items() for name in names}
     template, values, numbers = ("{}", rise_at, ["rise, sd"]) if is_rise else (RANGE, mean_and_ends, MEAN_AND_ENDS)
     cells = rows_of(lines, template, values, scope.world.name)
     shares = list(next(iter(cells.values()), {}))
     block = block_of(
-        scope, f"numbers-levels-{part}", title, "set, line", [f"{share:g}" for share in shares],
-        {name: row.values() for name, row in cells.items()}, numbers, [study.say_draws()],
-    )  # fmt: skip
+        scope,
+        f"numbers-levels-{part}",
+        title,
+        "set, line",
+        [f"{share:g}" for share in shares],
+        {name: row.values() for name, row in cells.items()},
+        numbers,
+        [study.say_draws()],
+    )
     if block is None:
         return None
     found = lines_of(block, shares)
 
     def paint(canvas: Canvas) -> None:
-        for axis, (one, names) in zip(panels(canvas, tuple(by_set), sharey=is_rise), by_set.items(), strict=True):
+        for axis, (item, names) in zip(panels(canvas, tuple(by_set), sharey=is_rise), by_set.items(), strict=True):
             for index, name in enumerate(names):
-                draw_line(axis, Line(name, found[f"{one}, {name}"].points), index, band=not is_rise)
+                draw_line(axis, Line(name, found[f"{item}, {name}"].points), index, band=not is_rise)
             if is_rise:
                 zero_line(axis)
             axis.set(xlabel="share read, c")

@@ -32,10 +32,13 @@ def uniform(scope: Scope) -> Figure | None:
     def cell(here: Sequence[Run], draw: object) -> Cell:
         return Cell((number(select(here, draw=draw), world.name, P_VALUE, formats.p_value),))
 
-    rows = tuple(Row(f"draw {draw}", tuple(cell(here, draw) for here in sets.values()))
-                 for draw in sorted({run.get("draw") for run in runs}))  # fmt: skip
-    bare = Block(f"numbers-clean-{formats.slug(world.name)}", world.name, f"p. {world.title}", "", tuple(sets), rows,
-                 ("p",))  # fmt: skip
+    rows = tuple(
+        Row(f"draw {draw}", tuple(cell(here, draw) for here in sets.values()))
+        for draw in sorted({run.get("draw") for run in runs})
+    )
+    bare = Block(
+        f"numbers-clean-{formats.slug(world.name)}", world.name, f"p. {world.title}", "", tuple(sets), rows, ("p",)
+    )
     block = filled(bare, [say_missing(bare)])
     if block is None:
         return None

@@ -42,10 +42,16 @@ TOKENS = field("num_tokens")
 # ------------------------------------------------------------------------------------------------ tables
 
 TESTS = Table(
-    ["method"], "domain", "{p_value@untouched:tested} / {p_value@member:tested}", ["p, untouched", "p, trained"],
-    sweep="table4", corner="test", where={"method": ["llm_di", "pacost"]}, has_controls=True,
+    ["method"],
+    "domain",
+    "{p_value@untouched:tested} / {p_value@member:tested}",
+    ["p, untouched", "p, trained"],
+    sweep="table4",
+    corner="test",
+    where={"method": ["llm_di", "pacost"]},
+    has_controls=True,
     names={"method": {"llm_di": "LLM-DI", "pacost": "PaCoST"}},
-)  # fmt: skip
+)
 MEDIANS = CellTemplate("{statistics.details.median_p_value@untouched:p} / {statistics.details.median_p_value@member:p}")
 
 
@@ -79,8 +85,15 @@ def sets(scope: Scope) -> Filled:
         return Cell((range_of(of, scope.world.name, counted[what]),), tuple(map(published_number, texts)))
 
     rows = tuple(Row(name, tuple(cell(domain, *key) for key in columns)) for domain, name in domains.items())
-    block = Block(f"table6-{formats.slug(scope.world.name)}", scope.world.name, scope.world.title, "set",
-                  tuple(columns.values()), rows, ("number",))  # fmt: skip
+    block = Block(
+        f"table6-{formats.slug(scope.world.name)}",
+        scope.world.name,
+        scope.world.title,
+        "set",
+        tuple(columns.values()),
+        rows,
+        ("number",),
+    )
     ran = controls.were_run(scope)
     whole = filled(block, [say_medians(rows), say_missing(block), "" if ran else controls.not_run(scope)])
     return tables(whole, controls.controls_block(scope, scope.world.domains, "table6") if whole and ran else None)
@@ -125,12 +138,20 @@ def figure_4b(scope: Scope) -> Figure | None:
         return select(runs, reference=pair[0], target=pair[1], domain=domain)
 
     rows = tuple(
-        Row(names[pair], tuple(Cell(with_interval(at(pair, domain), scope.world.name), (), INTERVAL)
-                               for domain in domains))
+        Row(
+            names[pair],
+            tuple(Cell(with_interval(at(pair, domain), scope.world.name), (), INTERVAL) for domain in domains),
+        )
         for pair in ordered
-    )  # fmt: skip
-    block = block_of(scope, "figure4b", "before → after", tuple(domains.values()), rows,
-                     ("Spearman of surprise and change of rank", "lower", "upper"))  # fmt: skip
+    )
+    block = block_of(
+        scope,
+        "figure4b",
+        "before → after",
+        tuple(domains.values()),
+        rows,
+        ("Spearman of surprise and change of rank", "lower", "upper"),
+    )
     if block is None:
         return None
 
@@ -161,10 +182,11 @@ def binned(axis: Axes, result: AuditResult, name: str, index: int) -> None:
     details = result.statistics.details
     points, bins = details.get("points"), details.get("bins")
     if isinstance(points, list) and index == 0:
-        axis.plot([x for x, _ in points], [y for _, y in points], ".", color=colour(index), alpha=0.22, markersize=3,
-                  zorder=1)  # fmt: skip
+        axis.plot(
+            [x for x, _ in points], [y for _, y in points], ".", color=colour(index), alpha=0.22, markersize=3, zorder=1
+        )
     if isinstance(bins, list):
-        line = Line(name, tuple((one["x"], one["mean"], one["low"], one["high"]) for one in bins))
+        line = Line(name, tuple((item["x"], item["mean"], item["low"], item["high"]) for item in bins))
         draw_line(axis, line, index, band=True)
 
 
@@ -204,8 +226,13 @@ def by_lambda_and_tau(scope: Scope) -> Figure | None:
         limit = max(known, default=1.0) or 1.0
         for axis, grid in zip(panels(canvas, tuple(panels_of.values())), grids.values(), strict=True):
             drawn = axis.imshow(grid, cmap="RdBu", vmin=-limit, vmax=limit, origin="lower", aspect="auto")
-            axis.set(xticks=range(len(taus)), xticklabels=[f"{tau:g}" for tau in taus], xlabel="tau",
-                     yticks=range(len(weights)), yticklabels=[f"{weight:g}" for weight in weights])  # fmt: skip
+            axis.set(
+                xticks=range(len(taus)),
+                xticklabels=[f"{tau:g}" for tau in taus],
+                xlabel="tau",
+                yticks=range(len(weights)),
+                yticklabels=[f"{weight:g}" for weight in weights],
+            )
             for y, line in enumerate(grid):
                 for x, value in enumerate(line):
                     if math.isfinite(value):

@@ -107,19 +107,26 @@ def against_margin(
         for name, cells in of_kind.items()
     )
     columns = tuple(f"margin {margin:g}" for margin in COARSE)
-    block = Block("numbers-margins-published", PUBLISHED, "Share of cells cleared", "cells", columns, rows,
-                  ("at least", "at most"))  # fmt: skip
+    block = Block(
+        "numbers-margins-published",
+        PUBLISHED,
+        "Share of cells cleared",
+        "cells",
+        columns,
+        rows,
+        ("at least", "at most"),
+    )
 
     def paint(canvas: Canvas) -> None:
         left, right = canvas.subplots(1, 2, sharex=True, sharey=True)
         for axis, (kind, of_kind) in zip((left, right), lines.items(), strict=True):
             axis.set_title(kind)
             lines_at(axis, margins)
-            for place, (name, cells) in enumerate(of_kind.items()):
+            for index, (name, cells) in enumerate(of_kind.items()):
                 found = [count(cells, margin) for margin in FINE]
-                least, most = ([getattr(one, end) / one.of for one in found] for end in ("least", "most"))
-                axis.plot(FINE, least, color=colour(place), label=name)
-                axis.fill_between(FINE, least, most, color=colour(place), alpha=0.15, linewidth=0)
+                least, most = ([getattr(item, end) / item.of for item in found] for end in ("least", "most"))
+                axis.plot(FINE, least, color=colour(index), label=name)
+                axis.fill_between(FINE, least, most, color=colour(index), alpha=0.15, linewidth=0)
             axis.set(xlabel="margin", xlim=(0, RIGHTMOST), ylim=(-0.02, 1.02))
         left.set_ylabel("share cleared")
         legend_below(canvas, right, columns=3)
@@ -160,8 +167,12 @@ def _target(cell: Reread) -> str:
 
 
 def _figure(
-    name: str, title: str, alt: str, size: tuple[float, float], paint: Callable[[Canvas], None],
+    name: str,
+    title: str,
+    alt: str,
+    size: tuple[float, float],
+    paint: Callable[[Canvas], None],
     block: Block | None = None,
-) -> Figure:  # fmt: skip
+) -> Figure:
     svg, png = draw(name, *size, paint)
     return Figure(name, PUBLISHED, title, alt, svg, png, block)

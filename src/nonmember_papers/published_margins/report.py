@@ -97,16 +97,23 @@ class PublishedMargins:
         cells = everything()
         columns = tuple(f"{kind}, {margin:g}" for kind in KINDS for margin in self.margins)
         rows = tuple(
-            Row(name, tuple(counted(count([cell for cell in cells if among(cell) and of_kind(cell)], margin))
-                            for of_kind in KINDS.values() for margin in self.margins))
+            Row(
+                name,
+                tuple(
+                    counted(count([cell for cell in cells if among(cell) and of_kind(cell)], margin))
+                    for of_kind in KINDS.values()
+                    for margin in self.margins
+                ),
+            )
             for name, among in TABLES.items()
-        )  # fmt: skip
+        )
         notes = (
             "How many cells are cleared, by margin. Members: false clearances. Non-members: power. “1 to 2” where the "
             "print does not decide. Table 5 counts its row of reference 1b, which is the same as in table 2.",
         )
-        return Block("glance", "", "Cleared, by margin", "table", columns, rows, ("at least", "at most", "of"),
-                     notes=notes)  # fmt: skip
+        return Block(
+            "glance", "", "Cleared, by margin", "table", columns, rows, ("at least", "at most", "of"), notes=notes
+        )
 
     # ------------------------------------------------------------------------------------------- sections
 
@@ -144,10 +151,13 @@ class PublishedMargins:
             title="Table 5. Weak references",
             lead="With a reference of 70m or 160m. The figure shows table 3 beside it: where the lower 95% limit of "
             "Delta lies, as far as the print tells.",
-            blocks=(self._p_values("table5", "reference, target", weak_references(),
-                                   lambda cell: f"{cell.reference}, {cell.target}"),),
+            blocks=(
+                self._p_values(
+                    "table5", "reference, target", weak_references(), lambda cell: f"{cell.reference}, {cell.target}"
+                ),
+            ),
             figures=(pictures.by_p_alone(held_out(), weak_references(), self.margins),),
-        )  # fmt: skip
+        )
 
     def all_margins(self) -> Section:
         return Section(
@@ -161,11 +171,20 @@ class PublishedMargins:
     def documents(self) -> Section:
         """Of the members of table 2: when they would have been cleared."""
         members = [cell for cell in with_intervals() if cell.member]
-        rows = tuple(Row(f"margin {margin:g}", tuple(_until_cleared(cell, margin) for cell in members))
-                     for margin in self.margins)  # fmt: skip
-        block = Block("documents-published", PUBLISHED, "Documents with which a member would be cleared", "margin",
-                      tuple(cell.suspect for cell in members), rows, ("documents",),
-                      notes=("A dash: with no number, since its Delta does not exceed the margin.",))  # fmt: skip
+        rows = tuple(
+            Row(f"margin {margin:g}", tuple(_until_cleared(cell, margin) for cell in members))
+            for margin in self.margins
+        )
+        block = Block(
+            "documents-published",
+            PUBLISHED,
+            "Documents with which a member would be cleared",
+            "margin",
+            tuple(cell.suspect for cell in members),
+            rows,
+            ("documents",),
+            notes=("A dash: with no number, since its Delta does not exceed the margin.",),
+        )
         return Section(
             key="documents",
             title="False clearance by size alone",
@@ -179,11 +198,24 @@ class PublishedMargins:
     def _limits(self, cells: Sequence[Reread]) -> Block:
         def cell(one: Reread) -> Cell:
             values = (one.delta[0], one.limit[0], one.error[0])
-            return Cell(tuple(Number(formats.decimals(value, signed=place < 2), value, PUBLISHED)
-                              for place, value in enumerate(values)), (), "{} (from {}; error {})")  # fmt: skip
+            return Cell(
+                tuple(
+                    Number(formats.decimals(value, signed=index < 2), value, PUBLISHED)
+                    for index, value in enumerate(values)
+                ),
+                (),
+                "{} (from {}; error {})",
+            )
 
-        return _grid("table2-limits", "Delta, its lower 95% limit, its standard error", "target", cells,
-                     lambda one: one.target, cell, ("Delta", "lower 95% limit", "standard error"))  # fmt: skip
+        return _grid(
+            "table2-limits",
+            "Delta, its lower 95% limit, its standard error",
+            "target",
+            cells,
+            lambda one: one.target,
+            cell,
+            ("Delta", "lower 95% limit", "standard error"),
+        )
 
     def _p_values(self, key: str, corner: str, cells: Sequence[Reread], name: Callable[[Reread], str]) -> Block:
         """A row for each name and margin."""
@@ -191,19 +223,24 @@ class PublishedMargins:
         for margin in self.margins:
             block = _grid(key, "p by margin", corner, cells, name, partial(p_cell, margin=margin), ("p", "p, at most"))
             named = [", ".join(filter(None, (row.name, f"margin {margin:g}"))) for row in block.rows]
-            blocks.append([replace(row, name=one) for row, one in zip(block.rows, named, strict=True)])
+            blocks.append([replace(row, name=item) for row, item in zip(block.rows, named, strict=True)])
         return replace(block, rows=tuple(row for rows in zip(*blocks, strict=True) for row in rows))
 
 
 def _grid(
-    key: str, title: str, corner: str, cells: Sequence[Reread], name: Callable[[Reread], str],
-    make: Callable[[Reread], Cell], quantities: tuple[str, ...],
-) -> Block:  # fmt: skip
+    key: str,
+    title: str,
+    corner: str,
+    cells: Sequence[Reread],
+    name: Callable[[Reread], str],
+    make: Callable[[Reread], Cell],
+    quantities: tuple[str, ...],
+) -> Block:
     """A row per name, a column per set."""
     columns = tuple(dict.fromkeys(cell.suspect for cell in cells))
     found = {(name(cell), cell.suspect): make(cell) for cell in cells}
     names = dict.fromkeys(name(cell) for cell in cells)
-    rows = tuple(Row(one, tuple(found[one, column] for column in columns)) for one in names)
+    rows = tuple(Row(item, tuple(found[item, column] for column in columns)) for item in names)
     return Block(f"{key}-published", PUBLISHED, title, corner, columns, rows, quantities)
 
 

@@ -82,8 +82,18 @@ def with_intervals() -> list[Reread]:
                 rho_reference, rho_distilled, low, high = (number(text) for text in table.get(row, suspect))
                 error = (high - low) / INTERVAL
                 z = (rho_reference - rho_distilled) / error
-                cells.append(Reread((2, number_of_table), row, _reference(row, suspect), suspect, row == MEMBER_ROW,
-                                    (z, z), (error, error), *TABLE_2.get(row, suspect)))  # fmt: skip
+                cells.append(
+                    Reread(
+                        (2, number_of_table),
+                        row,
+                        _reference(row, suspect),
+                        suspect,
+                        row == MEMBER_ROW,
+                        (z, z),
+                        (error, error),
+                        *TABLE_2.get(row, suspect),
+                    )
+                )
     return cells
 
 
@@ -117,11 +127,13 @@ def everything() -> list[Reread]:
     """Each cell once; those of table 5 that table 2 has too say so."""
     shared = {(target, suspect) for target in (UNTOUCHED_ROW, MEMBER_ROW) for suspect in TABLE_5.columns}
     exact = [
-        Reread((*cell.tables, 5), cell.target, cell.reference, cell.suspect, cell.member, cell.z, cell.error,
-               cell.printed)
-        if (cell.target, cell.suspect) in shared else cell
+        Reread(
+            (*cell.tables, 5), cell.target, cell.reference, cell.suspect, cell.member, cell.z, cell.error, cell.printed
+        )
+        if (cell.target, cell.suspect) in shared
+        else cell
         for cell in with_intervals()
-    ]  # fmt: skip
+    ]
     return [*exact, *held_out(), *weak_references()]
 
 
@@ -152,7 +164,7 @@ class Count:
 
 def count(cells: Iterable[Reread], margin: float) -> Count:
     decided = [cell.cleared(margin) for cell in cells]
-    return Count(sum(one is True for one in decided), sum(one is not False for one in decided), len(decided))
+    return Count(sum(item is True for item in decided), sum(item is not False for item in decided), len(decided))
 
 
 def documents_until_cleared(cell: Reread, margin: float, num_documents: int) -> float:

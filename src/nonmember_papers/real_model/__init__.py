@@ -47,12 +47,18 @@ def with_dose(runs: Sequence[Run], dose: int) -> list[Run]:
 def numbers(scope: Scope) -> Block | None:
     entered, world = contestants(scope), scope.world.name
     return cross_table(
-        "numbers", world, "Statistics by what was read", "statistic, sets read", by_name(entered),
-        columns_of([0, *doses(entered)]), ("value", "lowest", "highest"),
+        "numbers",
+        world,
+        "Statistics by what was read",
+        "statistic, sets read",
+        by_name(entered),
+        columns_of([0, *doses(entered)]),
+        ("value", "lowest", "highest"),
         [f"Mean over the sets, lowest and highest. {SIGNED}"],
-        lambda one, dose: spread([entry.value for entry in one.of([dose])],
-                                 tuple(entry.run.anchor for entry in one.of([dose])), world),
-    )  # fmt: skip
+        lambda item, dose: spread(
+            [entry.value for entry in item.of([dose])], tuple(entry.run.anchor for entry in item.of([dose])), world
+        ),
+    )
 
 
 def readings(scope: Scope) -> Block | None:
@@ -71,9 +77,16 @@ def readings(scope: Scope) -> Block | None:
     domains = {domain: domain for domain in sorted({run.domain for run in runs})}
     note = "An interval of 95%; an open end is a dash. A dash alone: no result, or no estimate."
     return cross_table(
-        "readings", world, "Readings as the dose meter estimates them", "set, read", domains,
-        columns_of(audits.doses(runs)), ("value", "low", "high"), [note], cell,
-    )  # fmt: skip
+        "readings",
+        world,
+        "Readings as the dose meter estimates them",
+        "set, read",
+        domains,
+        columns_of(audits.doses(runs)),
+        ("value", "low", "high"),
+        [note],
+        cell,
+    )
 
 
 # ------------------------------------------------------------------- other settings, and other training
@@ -97,10 +110,16 @@ def by_setting(scope: Scope, key: str) -> Block | None:
     sets = sorted({(dose, run.domain) for run in runs if (dose := dose_of(run)) is not None})
     rows = {f"{domain}, {named(dose)}": with_dose(select(runs, domain=domain), dose) for dose, domain in sets}
     return cross_table(
-        key, world, f"Delta by {symbol}", "set, read", rows, {f"{symbol} = {value:g}": value for value in values},
-        ("Delta",), ["In brackets p. Below .05 PRISM says that the set was not read."],
+        key,
+        world,
+        f"Delta by {symbol}",
+        "set, read",
+        rows,
+        {f"{symbol} = {value:g}": value for value in values},
+        ("Delta",),
+        ["In brackets p. Below .05 PRISM says that the set was not read."],
         lambda here, value: answer([run for run in here if run.get(setting) == value], world),
-    )  # fmt: skip
+    )
 
 
 def by_training(scope: Scope) -> Block | None:
@@ -113,11 +132,16 @@ def by_training(scope: Scope) -> Block | None:
         if (here := select(runs[key], method=method))
     }
     return cross_table(
-        "trained", world, "Statistics by what was read, other training", "method, read", rows,
-        columns_of(audits.doses(run for here in runs.values() for run in here)), ("value",),
+        "trained",
+        world,
+        "Statistics by what was read, other training",
+        "method, read",
+        rows,
+        columns_of(audits.doses(run for here in runs.values() for run in here)),
+        ("value",),
         [f"In brackets p, where the method has one. {SIGNED}"],
         lambda row, dose: answer(with_dose(row[0], dose), world, row[1]),
-    )  # fmt: skip
+    )
 
 
 # ------------------------------------------------------------------------- asked in words, and as published
@@ -142,12 +166,22 @@ def asked(scope: Scope) -> Block | None:
 
     reasons = dict.fromkeys(
         f"{name}, {named(dose)}: {' '.join(run.verdict.warnings)}"
-        for dose in every for name, here in rows.items() for run in with_dose(here, dose) if invalid(run)
-    )  # fmt: skip
+        for dose in every
+        for name, here in rows.items()
+        for run in with_dose(here, dose)
+        if invalid(run)
+    )
     return cross_table(
-        "asked", world, "Verdicts of methods that ask", "method, set read", rows, columns_of(every), ("verdict",),
-        reasons, cell,
-    )  # fmt: skip
+        "asked",
+        world,
+        "Verdicts of methods that ask",
+        "method, set read",
+        rows,
+        columns_of(every),
+        ("verdict",),
+        reasons,
+        cell,
+    )
 
 
 def published(scope: Scope) -> Block | None:

@@ -104,18 +104,25 @@ def by_set(scope: Scope) -> dict[str, list[Run]]:
 
 
 def grid(
-    scope: Scope, key: str, title: str, rows: Mapping[str, Sequence[Run]], methods: Sequence[str],
-    cell: Callable[[Sequence[Run], str], Cell], numbers: str, note: str,
-) -> Block | None:  # fmt: skip
+    scope: Scope,
+    key: str,
+    title: str,
+    rows: Mapping[str, Sequence[Run]],
+    methods: Sequence[str],
+    cell: Callable[[Sequence[Run], str], Cell],
+    numbers: str,
+    note: str,
+) -> Block | None:
     """A row per attack, a column per method and truth; rows without any cell are left out."""
     columns = [(method, truth) for method in methods for truth in READ]
     names = [f"{scope.names['methods'][method]}, {READ[truth]}" for method, truth in columns]
-    cells = {name: [cell(select(runs, method=method, truth=truth), scope.world.name) for method, truth in columns]
-             for name, runs in rows.items()}  # fmt: skip
-    some = {name: row for name, row in cells.items() if not all(one.missing for one in row)}
+    cells = {
+        name: [cell(select(runs, method=method, truth=truth), scope.world.name) for method, truth in columns]
+        for name, runs in rows.items()
+    }
+    some = {name: row for name, row in cells.items() if not all(item.missing for item in row)}
     corner = "attack" if key == "verdicts" else "attack, set"
-    return block_of(scope, key, title, corner, names, some, (numbers,), [note],
-                    dash_is_missing=key != "gates")  # fmt: skip
+    return block_of(scope, key, title, corner, names, some, (numbers,), [note], dash_is_missing=key != "gates")
 
 
 def word_cell(runs: Sequence[Run], world: str) -> Cell:
@@ -154,15 +161,28 @@ def numbers(scope: Scope) -> Filled:
         made = CellTemplate(template).cell(runs, scope)
         words = {outcome(run.result) for run in runs} if template == "{p_value:p}" and not made.missing else {RIGHT}
         mark = MARK_OF[next(word for word in COLOUR_OF if word in words)]
-        return replace(made, ours=tuple(replace(one, mark=mark) for one in made.ours))
+        return replace(made, ours=tuple(replace(item, mark=mark) for item in made.ours))
 
-    return tables(*(
-        block_of(
-            scope, f"numbers-{formats.slug(read)}", f"Targets that have {read} the set", "attack, set", NUMBERS,
-            {name: [cell(select(runs, method=method, truth=truth), template) for method, template in NUMBERS.values()]
-             for name, runs in by_set(scope).items()}, ("number",),
-        ) for truth, read in READ.items()
-    ))  # fmt: skip
+    return tables(
+        *(
+            block_of(
+                scope,
+                f"numbers-{formats.slug(read)}",
+                f"Targets that have {read} the set",
+                "attack, set",
+                NUMBERS,
+                {
+                    name: [
+                        cell(select(runs, method=method, truth=truth), template)
+                        for method, template in NUMBERS.values()
+                    ]
+                    for name, runs in by_set(scope).items()
+                },
+                ("number",),
+            )
+            for truth, read in READ.items()
+        )
+    )
 
 
 def verdicts(scope: Scope) -> Figure | None:
@@ -179,8 +199,9 @@ def verdicts(scope: Scope) -> Figure | None:
             for x, cell in enumerate(row.cells):
                 text = cell.ours[0].text
                 colour = next((colour for word, colour in COLOUR_OF.items() if word in text), None)
-                axis.add_patch(Rectangle((x, y), 1, 1, facecolor=colour or "none", alpha=0.25 if colour else 1,
-                                         edgecolor="none"))  # fmt: skip
+                axis.add_patch(
+                    Rectangle((x, y), 1, 1, facecolor=colour or "none", alpha=0.25 if colour else 1, edgecolor="none")
+                )
                 axis.text(x + 0.5, y + 0.5, text, ha="center", va="center", fontsize=7.5)
         axis.set(xlim=(0, num_columns), ylim=(num_rows, 0))
         axis.set_xticks([x + 0.5 for x in range(num_columns)], [name.replace(", ", "\n") for name in block.columns])

@@ -30,7 +30,7 @@ def _answers_of(audit: Audit, group: str, measurement: str) -> dict[str, list[tu
 
 
 def _valid_share(answers: dict[str, list[tuple[str, bool]]]) -> float:
-    kinds = [kind for ones in answers.values() for kind, _ in ones]
+    kinds = [kind for items in answers.values() for kind, _ in items]
     return sum(kind in ("right", "wrong") for kind in kinds) / len(kinds) if kinds else math.nan
 
 
@@ -57,10 +57,14 @@ def mc_pdd(audit: Audit, report: Report) -> Conclusion:
     difference = float(less[:, 0].sum() / less[:, 1].sum()) - float(more[:, 0].sum() / more[:, 1].sum())
     report.numbers(
         "statistic, interval and p",
-        {"difference": (stated["value"], difference), "p": (stated["p_value"], p),
-         "upper bound": (stated["ci_high"], float(high)), "lower bound": (audit.details["lower"], float(low))},
+        {
+            "difference": (stated["value"], difference),
+            "p": (stated["p_value"], p),
+            "upper bound": (stated["ci_high"], float(high)),
+            "lower bound": (audit.details["lower"], float(low)),
+        },
         f"from {number:,} resamples with the seed",
-    )  # fmt: skip
+    )
     check_distribution(audit, distribution, report)
     own = np.random.Generator(np.random.Philox(len(distribution)))
     other = _drawn_one_by_one(less, own) - _drawn_one_by_one(more, own)
@@ -79,7 +83,7 @@ def mc_pdd(audit: Audit, report: Report) -> Conclusion:
 
 def _hits(audit: Audit, name: str) -> np.ndarray:
     """[units, 2] hits and questions."""
-    return np.array([[sum(ones), len(ones)] for ones in _by_unit(audit, name, "hits")], dtype=np.int64)
+    return np.array([[sum(items), len(items)] for items in _by_unit(audit, name, "hits")], dtype=np.int64)
 
 
 def _rates(less: np.ndarray, more: np.ndarray, number: int, rng: np.random.Generator) -> tuple[float, FloatArray]:
@@ -101,9 +105,11 @@ def _drawn_one_by_one(side: np.ndarray, rng: np.random.Generator) -> FloatArray:
 def _check_p(stated: float, own: float, p: float, number: int, report: Report) -> None:
     """own: p by draws of the verifier's own.   p: with the seed, from `number` draws."""
     report.require(
-        "p, by other draws", abs(own - stated) <= room_of_p(p, number), f"p is {own:.4f} with the verifier's own.",
+        "p, by other draws",
+        abs(own - stated) <= room_of_p(p, number),
+        f"p is {own:.4f} with the verifier's own.",
         f"p is {own:.4f} with the verifier's own draws, and {stated:.4f} is stated.",
-    )  # fmt: skip
+    )
 
 
 # Works ----------------------------------------------------------------------------------------------------------------
@@ -121,19 +127,19 @@ def decop(audit: Audit, report: Report) -> Conclusion:
         units = _by_unit(audit, name, "decop")
         invalid |= _valid_share(_answers_of(audit, name, "decop")) < settings["min_valid_share"]
         invalid |= len(units) < MIN_WORKS
-        works.append(np.array([float(np.mean(ones)) for ones in units if ones]))
-    if any(len(one) < 2 for one in works):
+        works.append(np.array([float(np.mean(items)) for items in units if items]))
+    if any(len(item) < 2 for item in works):
         return Conclusion("invalid")
     decision = _compared(audit, works[0], works[1], report)
     return Conclusion("invalid" if invalid else decision)
 
 
 def name_cloze(audit: Audit, report: Report) -> Conclusion:
-    groups = {name: one for name, one in audit.groups.items() if name in ("suspect", "heldout")}
-    works = [one.by_unit(one.values["cloze"]) if len(one) else np.zeros(0) for one in groups.values()]
+    groups = {name: item for name, item in audit.groups.items() if name in ("suspect", "heldout")}
+    works = [item.by_unit(item.values["cloze"]) if len(item) else np.zeros(0) for item in groups.values()]
     hits = round(float(groups["suspect"].values["cloze"].sum()))
     report.unchecked("share of answers as told", "whether answers are single words needs their text")
-    invalid = any(len(one) < MIN_WORKS for one in works) or any(
+    invalid = any(len(item) < MIN_WORKS for item in works) or any(
         audit.details[name]["num_documents"]
         and audit.details[name]["share_as_told"] < audit.settings["min_valid_share"]
         for name in groups
@@ -152,7 +158,7 @@ def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
     """The verdict of Welch's two-sided test on the means of works; invalid where nothing varies."""
     stated, number = audit.statistics, audit.settings["num_resamples"]
     rng = audit.rng()
-    drawn = [one[rng.integers(len(one), size=(number, len(one)))].mean(axis=1) for one in (first, second)]
+    drawn = [item[rng.integers(len(item), size=(number, len(item)))].mean(axis=1) for item in (first, second)]
     distribution = drawn[0] - drawn[1]
     low, high = interval_of(distribution, audit.alpha)
     difference, p = float(first.mean() - second.mean()), None
@@ -160,10 +166,14 @@ def _compared(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
         p = float(stats.ttest_ind(first, second, equal_var=False).pvalue)
     report.numbers(
         "statistic, interval and p",
-        {"difference": (stated["value"], difference), "p": (stated["p_value"], p),
-         "low": (stated["ci_low"], low), "high": (stated["ci_high"], high)},
+        {
+            "difference": (stated["value"], difference),
+            "p": (stated["p_value"], p),
+            "low": (stated["ci_low"], low),
+            "high": (stated["ci_high"], high),
+        },
         f"from the answers, {number:,} resamples with the seed",
-    )  # fmt: skip
+    )
     check_distribution(audit, distribution, report)
     report.unchecked("interval, by other draws", "no verdict rests on it; only a seal shows that no seed was chosen")
     if p is None:
@@ -181,13 +191,14 @@ def prefix_completion(audit: Audit, report: Report) -> Conclusion:
     report.numbers(
         "statistic and interval",
         {"share": (stated["value"], hits / number), "low": (stated["ci_low"], low), "high": (stated["ci_high"], high)},
-        "from the answers", tolerance=1e-8,
-    )  # fmt: skip
+        "from the answers",
+        tolerance=1e-8,
+    )
     decision = "score_only"
     if "heldout" in groups:
-        works = [one.by_unit(one.values["completion"]) for one in groups.values()]
+        works = [item.by_unit(item.values["completion"]) for item in groups.values()]
         decision = MEMBERSHIP if _permuted(audit, works[0], works[1], report) < alpha else "inconclusive"
-    if any(len(one) < MIN_PREFIX for one in groups.values()):
+    if any(len(item) < MIN_PREFIX for item in groups.values()):
         decision = "invalid"
     return Conclusion(decision, {"found": f"{hits} of {number} passages were reproduced."})
 
@@ -201,10 +212,14 @@ def _permuted(audit: Audit, first: FloatArray, second: FloatArray, report: Repor
         return p
     p = float(
         stats.permutation_test(
-            (first, second), lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis), vectorized=True,
-            n_resamples=number, alternative="greater", rng=audit.rng(),
+            (first, second),
+            lambda x, y, axis: x.mean(axis=axis) - y.mean(axis=axis),
+            vectorized=True,
+            n_resamples=number,
+            alternative="greater",
+            rng=audit.rng(),
         ).pvalue
-    )  # fmt: skip
+    )
     report.numbers("p", {"p": (stated, p)}, "by permutations with the seed")
     rng = np.random.Generator(np.random.Philox(len(both)))
     orders = np.argsort(rng.random((OWN_RESAMPLES, len(both))), axis=1)[:, : len(first)]

@@ -36,10 +36,10 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     read = {reading: deltas for reading, deltas in controls.items() if reading[1]}
     untouched = [delta for reading, deltas in controls.items() if not reading[1] for delta in deltas]
     exclude = (settings["exclude"]["share"], settings["exclude"]["exposures"])
-    heavier = [one for one in read if one[0] >= exclude[0] and one[1] >= exclude[1]]
+    heavier = [item for item in read if item[0] >= exclude[0] and item[1] >= exclude[1]]
     extra = (settings["controls"]["deviation"] ** 2, settings["controls"]["deviation_df"] or math.inf)
-    bounds = {one: _bound(read, one, settings["content"], settings["confidence"], extra) for one in heavier}
-    limit, p = max(bounds.values()), max(_p_value(two_way.delta, read, one, extra) for one in heavier)
+    bounds = {item: _bound(read, item, settings["content"], settings["confidence"], extra) for item in heavier}
+    limit, p = max(bounds.values()), max(_p_value(two_way.delta, read, item, extra) for item in heavier)
     report.numbers(
         "statistic and controls",
         {
@@ -47,7 +47,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
             "deltas of the seeds": (details["deltas_by_seed"], two_way.deltas.tolist()),
             "deltas of the controls": (
                 details["control_deltas"],
-                {_label(one): deltas for one, deltas in controls.items()},
+                {_label(item): deltas for item, deltas in controls.items()},
             ),
         },
         "from the scores",
@@ -58,8 +58,8 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
             "p": (stated["p_value"], p),
             "margin": (details["margin"], limit),
             "margins": (
-                {name: one["bound"] for name, one in details["margins"].items()},
-                {_label(one): bound for one, bound in bounds.items()},
+                {name: item["bound"] for name, item in details["margins"].items()},
+                {_label(item): bound for item, bound in bounds.items()},
             ),
             "low": (stated["ci_low"], low),
             "high": (stated["ci_high"], high),
@@ -76,7 +76,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     if len(names) > 1:
         gates["seeds"] = float(np.std(two_way.deltas, ddof=1))
     if untouched:
-        gates["separation"] = float(np.mean(untouched)) - max(float(np.mean(read[one])) for one in heavier)
+        gates["separation"] = float(np.mean(untouched)) - max(float(np.mean(read[item])) for item in heavier)
     holds, taken = gates_hold(audit, gates, GATES | gates.keys(), report)
     shams = {name: _of_model(audit, name, alike, metric) for name in details["shams"]}
     holds &= shams_hold(audit, shams, report, settings["shams"])
@@ -103,7 +103,7 @@ class TwoWay:
         scores = [group.values[name] for name in (reference, *distilled)]
         aim, clusters = group.values[target], group.by_appearance
         kept = [np.ones(len(aim), bool), *(clusters != left_out for left_out in range(int(clusters.max()) + 1))]
-        rho = np.array([[correlation(one[rows], aim[rows], metric) for rows in kept] for one in scores])
+        rho = np.array([[correlation(item[rows], aim[rows], metric) for rows in kept] for item in scores])
         return cls(rho[:, 0], rho[:, 1:])
 
     @property
@@ -132,9 +132,9 @@ class TwoWay:
         """One-sided p of Delta <= margin, on Fisher's scale; NaN where it is undefined."""
 
         def beyond(reference: float, distilled: float) -> float:
-            one, other = math.atanh(reference), math.atanh(distilled)
+            item, other = math.atanh(reference), math.atanh(distilled)
             steep = margin / math.sqrt(4 - margin**2)
-            return one - other - math.asinh(steep * math.cosh(one + other)) - math.atanh(margin / 2)
+            return item - other - math.asinh(steep * math.cosh(item + other)) - math.atanh(margin / 2)
 
         reference, distilled = float(self.whole[0]), float(self.whole[1:].mean())
         try:
@@ -179,7 +179,7 @@ class TwoWay:
 
 
 def _named(role: str, number: int) -> list[str]:
-    return [role if place == 0 else f"{role}/{place + 1}" for place in range(number)]
+    return [role if index == 0 else f"{role}/{index + 1}" for index in range(number)]
 
 
 def _label(reading: Reading) -> str:
@@ -189,7 +189,7 @@ def _label(reading: Reading) -> str:
 def _controls(audit: Audit, metric: str, num_seeds: int) -> tuple[dict[Reading, list[float]], list[str]]:
     """Their deltas, and the roles of the models that are distilled of them."""
     values, asked = audit.groups["suspect"].values, audit.settings["controls"]
-    deltas: dict[Reading, list[float]] = {(one["share"], one["exposures"]): [] for one in asked["readings"]}
+    deltas: dict[Reading, list[float]] = {(item["share"], item["exposures"]): [] for item in asked["readings"]}
     alike: list[str] = []
     for reading, own in deltas.items():
         for role in (f"control-{_label(reading)}-{seed}" for seed in asked["seeds"]):
@@ -203,7 +203,7 @@ def _controls(audit: Audit, metric: str, num_seeds: int) -> tuple[dict[Reading, 
 def _spread(controls: Mapping[Reading, list[float]], at: Reading) -> tuple[float, int, float, int]:
     """Mean and number of the controls at a reading; pooled variance of all and its degrees of freedom."""
     df = sum(len(deltas) - 1 for deltas in controls.values())
-    squares = math.fsum((one - math.fsum(ones) / len(ones)) ** 2 for ones in controls.values() for one in ones)
+    squares = math.fsum((item - math.fsum(items) / len(items)) ** 2 for items in controls.values() for item in items)
     own = controls[at]
     return math.fsum(own) / len(own), len(own), squares / df, df
 
@@ -222,9 +222,12 @@ def _p_value(delta: float, controls: Mapping[Reading, list[float]], at: Reading,
 
 
 def _bound(
-    controls: Mapping[Reading, list[float]], at: Reading, content: float, confidence: float | None,
+    controls: Mapping[Reading, list[float]],
+    at: Reading,
+    content: float,
+    confidence: float | None,
     extra: tuple[float, float],
-) -> float:  # fmt: skip
+) -> float:
     mean, number, variance, df = _spread(controls, at)
     if confidence is None:
         total, df_total = _with_extra(variance * (1 + 1 / number), df, extra)
@@ -253,4 +256,4 @@ def _gates(audit: Audit, names: list[str], alike: list[str], metric: str) -> dic
     stated = audit.details["gates"]
     by_seed = [_of_model(audit, name, alike, metric) for name in names]
     named = (name for name in by_seed[0] if name in stated)
-    return {name: (max if stated[name]["upper"] else min)(one[name] for one in by_seed) for name in named}
+    return {name: (max if stated[name]["upper"] else min)(item[name] for item in by_seed) for name in named}

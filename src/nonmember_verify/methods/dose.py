@@ -27,12 +27,12 @@ DOSES, RELATED = 241, 13  # places of the curve
 
 def recompute(audit: Audit, report: Report) -> Conclusion:
     settings, details, alpha = audit.settings, audit.details, audit.alpha
-    told = {one["role"]: one for one in details["controls"]}
+    told = {item["role"]: item for item in details["controls"]}
     _check_exposures(audit, told, report)
     features = {role: _features(audit, role) for role in ("target", *told)}
     controls = {
-        role: Control(one["dose"], one["related"], np.array(list(features[role].values())))
-        for role, one in told.items()
+        role: Control(item["dose"], item["related"], np.array(list(features[role].values())))
+        for role, item in told.items()
     }
     shape = None if settings["panel"]["shape"] is None else np.array(settings["panel"]["shape"])
     curve = Curve(list(controls.values()), shape)
@@ -44,23 +44,24 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         "features",
         {
             "of the target": (details["features"], features["target"]),
-            "of the controls": ([one["features"] for one in told.values()], [features[role] for role in told]),
+            "of the controls": ([item["features"] for item in told.values()], [features[role] for role in told]),
         },
         "from the scores",
     )
     _check_reading(audit, curve, reading, exceed, report)
     report.numbers(
         "controls left out in turn",
-        {"readings": ([one["reading"] for one in told.values()], [left_out[role] for role in told])},
-        "by a second implementation", tolerance=TOLERANCE,
-    )  # fmt: skip
+        {"readings": ([item["reading"] for item in told.values()], [left_out[role] for role in told])},
+        "by a second implementation",
+        tolerance=TOLERANCE,
+    )
     report.ok("p and interval, by other draws", "they are made without draws: no seed changes them.")
     report.unchecked("partial use", "the shares that may have been read are taken as stated; no verdict rests on them")
     orders = left_out
     if "exceed" in settings:  # since then the order is that of the meter made of all controls
-        orders = {role: curve.read(one.features, wanted, alpha).estimate for role, one in controls.items()}
+        orders = {role: curve.read(item.features, wanted, alpha).estimate for role, item in controls.items()}
     gates: dict[str, float | None] = {"separation": curve.separation, "fit": reading.p_fit}
-    if known := [(told[role]["dose"], one) for role, one in orders.items() if one is not None]:
+    if known := [(told[role]["dose"], item) for role, item in orders.items() if item is not None]:
         doses, estimates = np.array(known, dtype=np.float64).T
         gates["order"] = correlation(doses, estimates, "spearman")
     if settings["controls"]["own_base"]:
@@ -68,7 +69,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
         if settings["gates"].get("max_weight_ratio") is not None and "weights" not in details["gates"]:
             report.unchecked("gate weights", "the target's weights were not at hand, so it was not asked")
     holds, taken = gates_hold(audit, gates, _expected(settings), report)
-    knows_related = any(one.related and not one.dose for one in controls.values())
+    knows_related = any(item.related and not item.dose for item in controls.values())
     decision = _decision(audit, reading, holds, knows_related)
     return Conclusion(decision, words_of(reading, wanted, exceed, heaviest), taken)
 
@@ -100,9 +101,11 @@ def _check_reading(audit: Audit, curve: Curve, reading: Reading, exceed: float, 
     if "exceed" in audit.settings:
         pairs["p of the exceeded dose"] = (details["p_value_of_exceeded"], reading.p_at_most)
     report.numbers(
-        "statistic, interval and p", pairs, "from the features, by a second implementation of the curve",
+        "statistic, interval and p",
+        pairs,
+        "from the features, by a second implementation of the curve",
         tolerance=TOLERANCE,
-    )  # fmt: skip
+    )
 
 
 def _expected(settings: Mapping[str, Any]) -> set[str]:
@@ -117,17 +120,20 @@ def _check_exposures(audit: Audit, told: Mapping[str, Mapping[str, Any]], report
     models = audit.question["models"]
     wrong = [
         role
-        for role, one in told.items()
-        if not models[role]["control"] or models[role]["exposure"]["exposures"] != one["dose"]
-        or f"-{one['dose']}x" not in role
-        or ("related" in role) != bool(one["related"])
-        or (one["related"] and f"related-{one['related']}x" not in role)
-    ]  # fmt: skip
+        for role, item in told.items()
+        if not models[role]["control"]
+        or models[role]["exposure"]["exposures"] != item["dose"]
+        or f"-{item['dose']}x" not in role
+        or ("related" in role) != bool(item["related"])
+        or (item["related"] and f"related-{item['related']}x" not in role)
+    ]
     missing = [role for role, model in models.items() if model["control"] and role not in told]
     report.require(
-        "doses of the controls", not wrong and not missing, f"those of the {len(told)} models.",
+        "doses of the controls",
+        not wrong and not missing,
+        f"those of the {len(told)} models.",
         f"{', '.join([*wrong, *missing][:3])}: what it read is told otherwise, or it was left out.",
-    )  # fmt: skip
+    )
 
 
 def _decision(audit: Audit, reading: Reading, holds: bool, knows_related: bool) -> str:
@@ -145,7 +151,7 @@ def _features(audit: Audit, role: str) -> dict[str, float]:
     suspect, third = (audit.groups[name].values for name in ("suspect", "third"))
     found = {}
     for name, feature in audit.settings["panel"]["features"].items():
-        columns = [f"{one}/{feature['score']}" for one in (role, "reference")]
+        columns = [f"{item}/{feature['score']}" for item in (role, "reference")]
         own, other = ([values[column] for column in columns] for values in (suspect, third))
         if feature["quantity"] == "rank_correlation":
             found[name] = correlation(own[1], own[0], "spearman")
@@ -160,19 +166,17 @@ def _of_delta(quantity: str, model: FloatArray, reference: FloatArray) -> float:
     if quantity == "level":
         return mean
     if quantity == "spread":
-        return math.sqrt(math.fsum((one - mean) ** 2 for one in delta) / (len(delta) - 1))
+        return math.sqrt(math.fsum((item - mean) ** 2 for item in delta) / (len(delta) - 1))
     if quantity == "upper_tail":
         highest = sorted(delta)[-max(1, round(TAIL * len(delta))) :]
         return math.fsum(highest) / len(highest) - float(np.median(delta))
     return float(np.polyfit(reference, model - reference, 1)[0])
 
 
-def _left_out(
-    role: str, controls: Mapping[str, Control], shape: FloatArray | None, alpha: float
-) -> float | None:  # fmt: skip
-    others = [one for name, one in controls.items() if name != role]
-    doses = [one.dose for one in others]
-    if min(doses) > 0 or max(doses) < max(one.dose for one in controls.values()):
+def _left_out(role: str, controls: Mapping[str, Control], shape: FloatArray | None, alpha: float) -> float | None:
+    others = [item for name, item in controls.items() if name != role]
+    doses = [item.dose for item in others]
+    if min(doses) > 0 or max(doses) < max(item.dose for item in controls.values()):
         return None
     try:
         return Curve(others, shape).read(controls[role].features, max(doses), alpha).estimate
@@ -184,14 +188,14 @@ def _of_base(audit: Audit, roles: list[str]) -> dict[str, float | None]:
     third = audit.groups["third"].values
     score = next(iter(audit.settings["panel"]["features"].values()))["score"]
     profiles = {role: third[f"{role}/{score}"] - third[f"reference/{score}"] for role in ("target", *roles)}
-    means = {role: float(one.mean()) for role, one in profiles.items()}
-    centred = {role: one - means[role] for role, one in profiles.items()}
+    means = {role: float(item.mean()) for role, item in profiles.items()}
+    centred = {role: item - means[role] for role, item in profiles.items()}
 
     def distance(role: str, others: list[str]) -> float:
-        middle = sum(centred[one] for one in others) / len(others)
+        middle = sum(centred[item] for item in others) / len(others)
         return math.sqrt(float(((centred[role] - middle) ** 2).mean()))
 
-    among = max(distance(role, [one for one in roles if one != role]) for role in roles)
+    among = max(distance(role, [item for item in roles if item != role]) for role in roles)
     own = [means[role] for role in roles]
     spread = float(np.std(own, ddof=1)) * math.sqrt(1 + 1 / len(own))
     return {"base": distance("target", roles) / among, "shift": abs(means["target"] - float(np.mean(own))) / spread}
@@ -259,9 +263,9 @@ class Curve:
     """Raises ValueError where the controls do not make one."""
 
     def __init__(self, controls: list[Control], shape: FloatArray | None):
-        dose = np.array([one.dose for one in controls], dtype=np.float64)
-        related = np.array([one.related for one in controls], dtype=np.float64)
-        features = np.array([one.features for one in controls], dtype=np.float64)
+        dose = np.array([item.dose for item in controls], dtype=np.float64)
+        related = np.array([item.related for item in controls], dtype=np.float64)
+        features = np.array([item.features for item in controls], dtype=np.float64)
         self.doses = np.unique(dose)
         self.most_related = float(related.max())
         design = np.column_stack([dose[:, None] == self.doses, self.share(dose, related)]).astype(np.float64)
@@ -302,22 +306,22 @@ class Curve:
         df = self.df if between is None else min(self.df, between.df)
         roots = np.sign(self.grid[best] - self.grid) * np.sqrt(np.maximum(by_dose - by_dose[best], 0.0))
         at_least, at_most = stats.t.cdf(roots, df), stats.t.cdf(-roots, df)
-        kept = [place for place in range(DOSES) if min(at_least[place], at_most[place]) > alpha / 2]
-        cleared = [place for place in range(DOSES) if at_least[place] >= alpha]
+        kept = [index for index in range(DOSES) if min(at_least[index], at_most[index]) > alpha / 2]
+        cleared = [index for index in range(DOSES) if at_least[index] >= alpha]
         after = cleared[-1] + 1 if cleared else 0
-        place = int(squared[best].argmin())
-        free = (0 < best < DOSES - 1) + (0 < place < len(self.related_grid) - 1)
+        index = int(squared[best].argmin())
+        free = (0 < best < DOSES - 1) + (0 < index < len(self.related_grid) - 1)
         beyond = 0.0
         if best == DOSES - 1:
-            error = features - means[-1] - float(self.share(self.grid[-1:], self.related_grid[place])[0]) * self.effect
+            error = features - means[-1] - float(self.share(self.grid[-1:], self.related_grid[index])[0]) * self.effect
             rise = self.monotone[-1] - self.monotone[-2]
-            inverse = np.linalg.inv(self._covariances(means, between)[-1, place])
+            inverse = np.linalg.inv(self._covariances(means, between)[-1, index])
             along = float(rise @ inverse @ error)
             beyond = along**2 / float(rise @ inverse @ rise) if along > 0 else 0.0
         spare = max(1, len(features) - free - (beyond > 0))
         return Reading(
             float(self.grid[best]),
-            float(self.related_grid[place]),
+            float(self.related_grid[index]),
             float(self.grid[kept[0]]),
             None if kept[-1] == DOSES - 1 else float(self.grid[kept[-1]]),
             float(self.grid[after]) if after < DOSES else None,
@@ -340,8 +344,8 @@ class Curve:
         right = np.clip(np.searchsorted(self.doses, self.grid, side="right"), 1, len(self.doses) - 1)
         part = (self.grid - self.doses[right - 1]) / (self.doses[right] - self.doses[right - 1])
         weights = np.zeros((*share.shape, len(self.doses) + 1))
-        for place, (after, of_after) in enumerate(zip(right, part, strict=True)):
-            weights[place, :, after - 1], weights[place, :, after] = 1 - of_after, of_after
+        for index, (after, of_after) in enumerate(zip(right, part, strict=True)):
+            weights[index, :, after - 1], weights[index, :, after] = 1 - of_after, of_after
         weights[..., -1] = share
         leverage = ((weights @ self.inverse) * weights).sum(axis=-1)
         covariance = self.covariance * (1 + leverage)[..., None, None]

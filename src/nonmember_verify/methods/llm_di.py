@@ -25,9 +25,9 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     suspect, heldout = (
         np.column_stack([audit.groups[name].values[column] for column in columns]) for name in ("suspect", "heldout")
     )
-    sizes = [min(settings["fit_size"], len(one) // 2) for one in (suspect, heldout)]
+    sizes = [min(settings["fit_size"], len(item) // 2) for item in (suspect, heldout)]
     if settings["compat"]:
-        suspect, heldout = (_treated(one, one, settings) for one in (suspect, heldout))
+        suspect, heldout = (_treated(item, item, settings) for item in (suspect, heldout))
     found = [_split(suspect, heldout, sizes, settings, rng) for _ in range(settings["num_splits"])]
     p_values = [p for _, p in found]
     combined = _combined(p_values)
@@ -52,19 +52,19 @@ def _combined(p_values: list[float]) -> float:
     return -math.expm1(math.fsum(math.log1p(-p) if p < 1 else -math.inf for p in p_values))
 
 
-def _check_by_other_splits(
-    audit: Audit, stated: list[float], own: list[tuple[float, float]], report: Report
-) -> None:  # fmt: skip
+def _check_by_other_splits(audit: Audit, stated: list[float], own: list[tuple[float, float]], report: Report) -> None:
     """stated: t of the audit's splits.   own: t and p of the verifier's. Splits are drawn alike, so that the ones must
     lie among the others (rank-sum test)."""
     chance = float(stats.mannwhitneyu(stated, [t for t, _ in own], method="exact").pvalue)
     p, found = audit.statistics["p_value"], _combined([p for _, p in own[: len(stated)]])
     told = f"median t is {np.median([t for t, _ in own]):.3f} and p {found:.4f} with splits of the verifier's own"
     report.require(
-        "t, by other splits", chance >= CHOSEN, f"{told} ({np.median(stated):.3f} and {p:.4f} are stated).",
+        "t, by other splits",
+        chance >= CHOSEN,
+        f"{told} ({np.median(stated):.3f} and {p:.4f} are stated).",
         f"{told}, and {np.median(stated):.3f} and {p:.4f} are stated: more than the splits explain; the seed was "
         "chosen, or the numbers were changed.",
-    )  # fmt: skip
+    )
     if (found < audit.alpha) != (p < audit.alpha):
         report.unchecked(
             "p and the seed",
@@ -75,7 +75,7 @@ def _check_by_other_splits(
 
 def _split(
     suspect: FloatArray, heldout: FloatArray, sizes: list[int], settings: Mapping[str, Any], rng: np.random.Generator
-) -> tuple[float, float]:  # fmt: skip
+) -> tuple[float, float]:
     """t and p of one split."""
     mixed = [rng.permutation(one) for one in (suspect, heldout)]
     fit = [one[:size] for one, size in zip(mixed, sizes, strict=True)]
@@ -83,7 +83,7 @@ def _split(
     scale_of = suspect
     if not settings["compat"]:
         whole = np.concatenate(fit)
-        fit, rest = ([_treated(one, whole, settings) for one in ones] for ones in (fit, rest))
+        fit, rest = ([_treated(one, whole, settings) for one in items] for items in (fit, rest))
         scale_of = fit[0]
     rounding = 4 * np.finfo(np.float64).eps * np.abs(scale_of).max(axis=0)
     varies = np.ptp(scale_of, axis=0) > rounding
@@ -93,9 +93,11 @@ def _split(
         return np.column_stack([(one[:, varies] - mean) / deviation, np.ones(len(one))])
 
     weights = _logistic(
-        np.vstack([scaled(one) for one in fit]), np.repeat([0.0, 1.0], sizes), settings["learning_rate"],
+        np.vstack([scaled(one) for one in fit]),
+        np.repeat([0.0, 1.0], sizes),
+        settings["learning_rate"],
         settings["num_steps"],
-    )  # fmt: skip
+    )
     logits = [scaled(one) @ weights for one in rest]
     if settings["trim_predictions"]:
         logits = [_trimmed(one, settings["tail_fraction"]) for one in logits]

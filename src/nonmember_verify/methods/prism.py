@@ -28,7 +28,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
     reference, target, distilled = (suspect.values[role] for role in ("reference", "target", "distilled"))
     metric, number = settings["rank_metric"], settings["num_resamples"]
     stated, details = audit.statistics, audit.details
-    rho = [correlation(one, target, metric) for one in (reference, distilled)]
+    rho = [correlation(item, target, metric) for item in (reference, distilled)]
     first, second = resampling.resampled([reference, distilled], target, metric, audit.rng(), number)
     distribution = first - second
     low, high = interval_of(distribution, audit.alpha)
@@ -78,9 +78,9 @@ def _weights(recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Of a model, in whatever precision it is read, and with or without a beginning-of-text token."""
     pretrained = recipe.get("pretrained")
     if not isinstance(pretrained, Mapping):
-        return {name: one for name, one in recipe.items() if name != "bos"}
+        return {name: item for name, item in recipe.items() if name != "bos"}
     of_reading = ("dtype", "quantization", "bos")
-    return {"pretrained": {name: one for name, one in pretrained.items() if name not in of_reading}}
+    return {"pretrained": {name: item for name, item in pretrained.items() if name not in of_reading}}
 
 
 def _check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatArray, report: Report) -> None:
@@ -96,11 +96,12 @@ def _check_by_other_draws(audit: Audit, others: list[FloatArray], target: FloatA
     inside = resampling.ends_agree((stated["ci_low"], stated["ci_high"]), distribution, audit.alpha, number)
     agrees = abs(found - p) <= resampling.room_of_p(p, number) and (inside or number < resampling.FEW)
     report.require(
-        "p and interval, by other draws", agrees,
+        "p and interval, by other draws",
+        agrees,
         f"p is {found:.4f} with draws of the verifier's own and another algorithm ({p:.4f} is stated).",
         f"p is {found:.4f} with draws of the verifier's own, and {p:.4f} is stated: more than the draws explain; the "
         "seed was chosen, or the numbers were changed.",
-    )  # fmt: skip
+    )
     if (found < audit.alpha) != (p < audit.alpha):
         report.unchecked(
             "p and the seed",
@@ -127,12 +128,12 @@ def gates_of(audit: Audit, role: str) -> dict[str, float]:
 
 def _gates(audit: Audit, rho: float) -> dict[str, float | None]:
     suspect, third = (audit.groups[name].values for name in ("suspect", "third"))
-    lead, lead_third = (float(np.mean(one["loss/reference"] - one["loss/target"])) for one in (suspect, third))
+    lead, lead_third = (float(np.mean(item["loss/reference"] - item["loss/target"])) for item in (suspect, third))
     scores = [suspect[role] for role in ("target", "reference", "distilled")]
     return {
         **gates_of(audit, "distilled"),
         "reference_gain": lead - lead_third,
         "rank_correlation": rho if math.isfinite(rho) else 1.0,
-        "spread": min(float(np.std(one)) / max(abs(float(np.mean(one))), 1e-12) for one in scores),
+        "spread": min(float(np.std(item)) / max(abs(float(np.mean(item))), 1e-12) for item in scores),
         "delta": audit.statistics["value"],
     }

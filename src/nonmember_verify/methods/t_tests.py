@@ -69,20 +69,27 @@ def _check_t(audit: Audit, differences: FloatArray, report: Report, *, larger: b
     p = float((stats.t.sf if larger else stats.t.cdf)(t, number - 1))
     report.numbers(
         "statistic and p",
-        {"t": (stated["value"], t), "p": (stated["p_value"], p),
-         "mean difference": (audit.details["mean_difference"], mean)},
+        {
+            "t": (stated["value"], t),
+            "p": (stated["p_value"], p),
+            "mean difference": (audit.details["mean_difference"], mean),
+        },
         "from the scores, by exact sums",
-    )  # fmt: skip
-    report.require("interval", stated["ci_low"] is None and stated["ci_high"] is None, "none is stated, as it should.",
-                   "one is stated, and the test has none.")  # fmt: skip
+    )
+    report.require(
+        "interval",
+        stated["ci_low"] is None and stated["ci_high"] is None,
+        "none is stated, as it should.",
+        "one is stated, and the test has none.",
+    )
 
 
 def exact_t(differences: Sequence[float]) -> tuple[float, float] | None:
     """(t, mean) of a one-sample t-test, from sums of fractions without rounding; None where all are equal."""
-    numbers = [Fraction(float(one)) for one in differences]
+    numbers = [Fraction(float(item)) for item in differences]
     number = len(numbers)
     mean = sum(numbers, Fraction(0)) / number
-    squares = sum(((one - mean) ** 2 for one in numbers), Fraction(0))
+    squares = sum(((item - mean) ** 2 for item in numbers), Fraction(0))
     if squares == 0:
         return None
     t = float(mean) / math.sqrt(float(squares / (number * (number - 1))))
@@ -123,14 +130,14 @@ def difference_in_differences(audit: Audit, report: Report) -> Conclusion:
 def _mean(values: FloatArray, clusters: np.ndarray) -> tuple[float, float, float, int]:
     """Mean of the documents, its variance by leaving out each cluster in turn, that one's degrees of freedom, and the
     number of clusters; without rounding."""
-    numbers = [Fraction(one) for one in values.tolist()]
+    numbers = [Fraction(item) for item in values.tolist()]
     whole = sum(numbers, Fraction(0))
     mean = whole / len(numbers)
     members: dict[int, list[Fraction]] = {}
     for number, cluster in zip(numbers, clusters.tolist(), strict=True):
         members.setdefault(cluster, []).append(number)
-    without = [(whole - sum(one, Fraction(0))) / (len(numbers) - len(one)) for one in members.values()]
-    squares = sum(((one - mean) ** 2 for one in without), Fraction(0))
+    without = [(whole - sum(item, Fraction(0))) / (len(numbers) - len(item)) for item in members.values()]
+    squares = sum(((item - mean) ** 2 for item in without), Fraction(0))
     count = len(members)
-    free = Fraction(len(numbers) ** 2, sum(len(one) ** 2 for one in members.values())) - 1
+    free = Fraction(len(numbers) ** 2, sum(len(item) ** 2 for item in members.values())) - 1
     return float(mean), float(squares * (count - 1) / count), float(free), count

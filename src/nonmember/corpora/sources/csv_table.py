@@ -118,11 +118,11 @@ def _require_no_rows(values: list[str], delimiter: str, where: str) -> None:
         further = re.split(r"\r\n|\r|\n", value)[1:]
         if len(further) < SWALLOWED or len(values) == 1:
             continue
-        kinds = [_characters(one) for one in values]
+        kinds = [_characters(item) for item in values]
         rows = [line.split(delimiter) for line in further]
         whole = all(len(row) == len(values) for row in rows[:-1]) and len(rows[-1]) == column + 1
         if whole and all(
-            _characters(one) == kinds[place] for row in rows for place, one in enumerate(row) if place != column
+            _characters(item) == kinds[index] for row in rows for index, item in enumerate(row) if index != column
         ):
             raise ValueError(
                 f"{where} has a value of {len(further) + 1} lines that look like rows of their own. Is a quotation "

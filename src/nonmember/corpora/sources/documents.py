@@ -99,7 +99,7 @@ class Documents(CorpusSpec):
         object.__setattr__(self, "path", as_names(self.path, "`path` of Documents"))
         require_text(self.split, "`split` of Documents", or_null=True)
 
-    def look(self) -> None:
+    def validate(self) -> None:
         if self._is_on_hub():
             return
         files = self._files()
@@ -120,10 +120,13 @@ class Documents(CorpusSpec):
         id_field = self.id_field or self._id_column(rows)
         documents = tuple(self._document(file, row, text_field, id_field) for file, row in rows)
         log.info(
-            "%s: %s documents (%s), text %s, named %s.", self._where(), f"{len(documents):,}", _forms(files),
+            "%s: %s documents (%s), text %s, named %s.",
+            self._where(),
+            f"{len(documents):,}",
+            _forms(files),
             f"from {text_field!r}",
             f"by {id_field!r}" if id_field else "by file and line or row",
-        )  # fmt: skip
+        )
         return Corpus(documents)
 
     def read(self, builder: Builder, dropped: Counter[str], place: Place) -> Iterator[Document]:
@@ -179,9 +182,17 @@ class Documents(CorpusSpec):
 
         def hub(text_field: str) -> Hub:
             return Hub(
-                path, self.name, self.hub_split, revision, text_field, self.id_field, self.cluster_field, self.domain,
-                title_field=self.title_field, author_field=self.author_field,
-            )  # fmt: skip
+                path,
+                self.name,
+                self.hub_split,
+                revision,
+                text_field,
+                self.id_field,
+                self.cluster_field,
+                self.domain,
+                title_field=self.title_field,
+                author_field=self.author_field,
+            )
 
         if self.text_field is not None and "{" in self.text_field:
             raise ValueError(
@@ -196,7 +207,7 @@ class Documents(CorpusSpec):
 
     def _files(self) -> list[File]:
         folder = path_of(self.path[0])
-        of_text: Split | None = next((one for one in get_args(Split) if one == self.split), None)
+        of_text: Split | None = next((item for item in get_args(Split) if item == self.split), None)
         if len(self.path) == 1 and folder.is_dir():
             paths = _files_of_folder(folder, self.pattern, None if of_text else self.split)
             names = {path: path.relative_to(folder).as_posix() for path in paths}
@@ -224,7 +235,7 @@ class Documents(CorpusSpec):
         if first.form == "text":
             return TEXT
         for file in files:
-            if rows := [one.row for one in islice(rows_of(file.path, file.form, split=None), NUM_LOOKED_AT)]:
+            if rows := [item.row for item in islice(rows_of(file.path, file.form, split=None), NUM_LOOKED_AT)]:
                 return _column_name(find_text_column(rows, self._named_otherwise(), str(file.path)), file)
         raise ValueError(f"{first.path} has no documents. Check how it was written.")
 
@@ -234,13 +245,14 @@ class Documents(CorpusSpec):
 
     def _id_column(self, rows: Sequence[tuple[File, NumberedRow]]) -> str | None:
         """The column "id", if it is one: in every row, and never twice the same."""
-        if names_every_row([one.row for _, one in rows]):
+        if names_every_row([item.row for _, item in rows]):
             return ID
-        if any(one.row.get(ID) is not None for _, one in rows):
+        if any(item.row.get(ID) is not None for _, item in rows):
             log.warning(
                 "%s: the column %r is empty in places or names rows twice; documents are named by their line or row.",
-                self._where(), ID,
-            )  # fmt: skip
+                self._where(),
+                ID,
+            )
         return None
 
     def _document(self, file: File, one: NumberedRow, text_field: str, id_field: str | None) -> Document:

@@ -44,7 +44,7 @@ def files_at(patterns: Iterable[str]) -> list[Path]:
 
 def _matches(path: Path) -> list[str]:
     """Those of a pattern; none may lead out of the folder that it names."""
-    magic = next((place for place, part in enumerate(path.parts) if glob.has_magic(part)), None)
+    magic = next((index for index, part in enumerate(path.parts) if glob.has_magic(part)), None)
     if magic is None:
         return []
     found = glob.glob(str(path), recursive=True)
@@ -97,7 +97,7 @@ def _require_within(folder: Path, paths: Iterable[Path]) -> None:
         except (OSError, RuntimeError):  # links that lead to each other
             refused[path] = "leads nowhere"
             continue
-        if not any(target.is_relative_to(one) for one in allowed):
+        if not any(target.is_relative_to(item) for item in allowed):
             refused[path] = f"leads to {target}"
         elif not (target.is_file() or target.is_dir()):
             refused[path] = "is no regular file" if target.exists() else "leads nowhere"
@@ -125,7 +125,7 @@ def without_caches(files: Sequence[Path]) -> list[Path]:
     left_out: set[Path] = set()
     for state in (path for path in files if path.name == STATE and path.with_name("dataset_info.json") in files):
         names = _read(state, "_data_files", dict)
-        listed = {state.parent / str(one.get("filename")) for one in names}
+        listed = {state.parent / str(item.get("filename")) for item in names}
         there = {path for path in files if path.parent == state.parent and path.suffix == ".arrow"}
         caches = {path for path in there - listed if CACHE.fullmatch(path.name)}
         if listed != there - caches:
@@ -140,9 +140,9 @@ def require_all_shards(files: Iterable[Path]) -> None:
     """Raises ValueError where files are numbered "00000-of-00003" and one of these is missing."""
     numbers: dict[tuple[str, ...], set[int]] = {}
     for path in files:
-        if (one := SHARD.fullmatch(path.name)) is not None:
-            key = (str(path.parent), one["name"], one["total"], one["suffix"] or "")
-            numbers.setdefault(key, set()).add(int(one["number"]))
+        if (item := SHARD.fullmatch(path.name)) is not None:
+            key = (str(path.parent), item["name"], item["total"], item["suffix"] or "")
+            numbers.setdefault(key, set()).add(int(item["number"]))
     for (folder, name, total, suffix), there in numbers.items():
         if missing := sorted(set(range(int(total))) - there):
             names = [f"{name}-{number:05d}-of-{total}{suffix}" for number in missing]
@@ -184,12 +184,12 @@ def _splits(folder: Path, files: Sequence[Path], known: Sequence[Path]) -> dict[
             )
     if saved:
         return {
-            one.relative_to(folder).as_posix(): [path for path in known if path.is_relative_to(one)]
-            for one in sorted(saved)
+            item.relative_to(folder).as_posix(): [path for path in known if path.is_relative_to(item)]
+            for item in sorted(saved)
         }
     splits: dict[str, list[Path]] = {}
     for path in known:
-        named = {one.lower() for one in SPLIT.findall(path.relative_to(folder).as_posix())}
+        named = {item.lower() for item in SPLIT.findall(path.relative_to(folder).as_posix())}
         if len(named) != 1:
             return {}
         splits.setdefault(named.pop(), []).append(path)

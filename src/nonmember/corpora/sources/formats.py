@@ -32,11 +32,21 @@ Split = Literal["lines", "paragraphs", "file"]
 
 MAGIC: dict[bytes, Form] = {b"PAR1": "Parquet", b"ARROW1": "Arrow", b"FEA1": "Arrow", b"\xff\xff\xff\xff": "Arrow"}
 BY_SUFFIX: dict[str, Form] = {
-    ".jsonl": "JSON Lines", ".ndjson": "JSON Lines", ".json": "JSON Lines",
-    ".csv": "CSV", ".tsv": "TSV", ".tab": "TSV",
-    ".parquet": "Parquet", ".pq": "Parquet", ".arrow": "Arrow", ".feather": "Arrow", ".ipc": "Arrow",
-    ".txt": "text", ".text": "text", ".md": "text",
-}  # fmt: skip
+    ".jsonl": "JSON Lines",
+    ".ndjson": "JSON Lines",
+    ".json": "JSON Lines",
+    ".csv": "CSV",
+    ".tsv": "TSV",
+    ".tab": "TSV",
+    ".parquet": "Parquet",
+    ".pq": "Parquet",
+    ".arrow": "Arrow",
+    ".feather": "Arrow",
+    ".ipc": "Arrow",
+    ".txt": "text",
+    ".text": "text",
+    ".md": "text",
+}
 READABLE = (
     "Expected JSON Lines, a JSON array, CSV, TSV, Parquet, Arrow or UTF-8 text, plain or compressed "
     f"({', '.join(SUFFIXES)})"
@@ -145,7 +155,7 @@ def _json_array_rows(path: Path, columns: Sequence[str] | None) -> Iterator[Numb
 
 
 def _csv_rows(path: Path, columns: Sequence[str] | None) -> Iterator[NumberedRow]:
-    return (NumberedRow(*one) for one in csv_rows(path, columns, BY_SUFFIX.get(plain_suffix(path)) == "TSV"))
+    return (NumberedRow(*item) for item in csv_rows(path, columns, BY_SUFFIX.get(plain_suffix(path)) == "TSV"))
 
 
 def _row_of(value: object, where: str) -> Row:
@@ -227,7 +237,7 @@ def _text_rows(path: Path, split: Split | None) -> Iterator[NumberedRow]:
         yield NumberedRow(1, str(path), {TEXT: text})
         return
     paragraphs = list(_paragraphs(text, path))
-    lines = [(number + place, line) for number, lines in paragraphs for place, line in enumerate(lines)]
+    lines = [(number + index, line) for number, lines in paragraphs for index, line in enumerate(lines)]
     if split is None and len(lines) > len(paragraphs) > 1:
         raise ValueError(
             f"{path} has {len(lines)} lines in {len(paragraphs)} paragraphs; what a document is, is ambiguous. "

@@ -22,15 +22,7 @@ from nonmember.corpora.sources.files import files_at, files_in
 from nonmember.corpora.sources.formats import read_text
 from nonmember.corpora.sources.hub_errors import hub_errors
 from nonmember.corpora.sources.place import Place
-from nonmember.corpora.sources.rows import (
-    Row,
-    column_of,
-    json_value,
-    kind_of,
-    name_of,
-    optional_text_of,
-    work_fields,
-)  # fmt: skip
+from nonmember.corpora.sources.rows import Row, column_of, json_value, kind_of, name_of, optional_text_of, work_fields
 from nonmember.corpora.specs import CorpusSpec, as_names, digest_files, document, require_choice, require_count
 from nonmember.records import Corpus, Document
 from nonmember.runtime.naming import path_of
@@ -345,9 +337,11 @@ class Filter:
         finally:  # also where enough of them were read
             if num_undated:
                 log.warning(
-                    "%s: %s documents have no %s and are kept, as nothing says that they are too early.", self.path,
-                    f"{num_undated:,}", " or ".join(column for column, _ in self.at_least),
-                )  # fmt: skip
+                    "%s: %s documents have no %s and are kept, as nothing says that they are too early.",
+                    self.path,
+                    f"{num_undated:,}",
+                    " or ".join(column for column, _ in self.at_least),
+                )
 
     def _too_early(self, row: Row, where: str) -> str | None:
         for column, smallest in self.at_least:

@@ -17,7 +17,7 @@ from nonmember.corpora.sources.rows import (
     optional_text_of,
     stem,
     work_fields,
-)  # fmt: skip
+)
 from nonmember.corpora.specs import CorpusSpec, as_names, digest_file, document
 from nonmember.records import Corpus, Document
 from nonmember.runtime.progress import tracked
@@ -71,7 +71,7 @@ class Jsonl(CorpusSpec):
             "domain": self.domain,
         } | work_fields(self.title_field, self.author_field)
 
-    def look(self) -> None:
+    def validate(self) -> None:
         first = files_at(self.path)[0]
         for number, row in json_rows(first):
             where = f"{first}, line {number}"

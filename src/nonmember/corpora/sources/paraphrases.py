@@ -33,7 +33,7 @@ def parsed(text: str) -> list[str] | None:
     cues, texts = "".join(pieces[1::2]).upper(), pieces[2::2]
     if cues not in (LETTERS, f"A{LETTERS}"):  # some repeat the original first
         return None
-    return [_without_brackets(normalise(one)) for one in texts[-len(LETTERS) :]]
+    return [_without_brackets(normalise(item)) for item in texts[-len(LETTERS) :]]
 
 
 def _without_brackets(text: str) -> str:
@@ -73,8 +73,8 @@ class Paraphrases(CorpusSpec):
                 continue
             assert found is not None
             kept += [
-                replace(document, doc_id=paraphrase_id(document.doc_id, number), text=one)
-                for number, one in enumerate(found, start=1)
+                replace(document, doc_id=paraphrase_id(document.doc_id, number), text=item)
+                for number, item in enumerate(found, start=1)
             ]
         if not kept:
             reasons = ", ".join(f"{reason}: {number}" for reason, number in sorted(dropped.items()))
@@ -120,20 +120,16 @@ class OtherTexts(CorpusSpec):
         object.__setattr__(self, "texts", tuple(self.texts))
 
     def build(self, builder: Builder) -> Corpus:
-        columns = [{one.doc_id: one.text for one in builder.get(texts).documents} for texts in self.texts]
+        columns = [{item.doc_id: item.text for item in builder.get(texts).documents} for texts in self.texts]
         made = []
         for document in builder.get(self.base).documents:
             there = [normalise(column.get(document.doc_id, "")) for column in columns]
-            others = [one for one in there if one and one != normalise(document.text)]
+            others = [item for item in there if item and item != normalise(document.text)]
             made += [
-                replace(document, doc_id=paraphrase_id(document.doc_id, number), text=one)
-                for number, one in enumerate(others, start=1)
+                replace(document, doc_id=paraphrase_id(document.doc_id, number), text=item)
+                for number, item in enumerate(others, start=1)
             ]
         return Corpus(tuple(made))
 
     def identity(self) -> dict[str, Any]:
-        return {
-            "kind": "other_texts",
-            "base": self.base.identity(),
-            "texts": [one.identity() for one in self.texts],
-        }
+        return {"kind": "other_texts", "base": self.base.identity(), "texts": [item.identity() for item in self.texts]}

@@ -46,7 +46,7 @@ class ReleaseDocs(CorpusSpec):
         object.__setattr__(self, "path", str(self.path))
 
     def build(self, builder: Builder) -> Corpus:
-        self.look()
+        self.validate()
         with ExitStack() as opened:
             corpus = corpus_of(sorted(self._files(opened), key=lambda file: (file.package, file.module)))
         if silent := sorted(set(map(self._domain, self.packages)) - {doc.domain for doc in corpus.documents}):
@@ -58,7 +58,7 @@ class ReleaseDocs(CorpusSpec):
         return corpus
 
     def identity(self) -> dict[str, Any]:
-        self.look()
+        self.validate()
         return {
             "kind": "release_docs",
             "reader": 1,
@@ -68,7 +68,7 @@ class ReleaseDocs(CorpusSpec):
             "files": digest_files((path.relative_to(self.path).as_posix(), path) for path in self._on_disk()),
         }
 
-    def look(self) -> None:
+    def validate(self) -> None:
         if not Path(self.path).is_dir():
             raise ValueError(
                 f"`path` of ReleaseDocs must be a folder with wheels or unpacked packages; got {self.path}, which is "
@@ -93,9 +93,9 @@ class ReleaseDocs(CorpusSpec):
             yield from self._source(path.relative_to(self.path).parts, path.read_bytes)
         for wheel in self._wheels():
             archive = opened.enter_context(zipfile.ZipFile(wheel))
-            for one in archive.infolist():
-                if one.filename.endswith(".py") and one.file_size <= MOST_BYTES:
-                    yield from self._source(PurePosixPath(one.filename).parts, functools.partial(archive.read, one))
+            for item in archive.infolist():
+                if item.filename.endswith(".py") and item.file_size <= MOST_BYTES:
+                    yield from self._source(PurePosixPath(item.filename).parts, functools.partial(archive.read, item))
 
     def _source(self, parts: tuple[str, ...], read: Callable[[], bytes]) -> Iterator[SourceFile]:
         package = parts[0].removesuffix(".py")

@@ -53,7 +53,7 @@ class Table(CorpusSpec):
         object.__setattr__(self, "path", as_names(self.path, "`path` of Table"))
 
     def build(self, builder: Builder) -> Corpus:
-        patterns = [Pattern(one) for one in (self.doc_id, self.text, self.cluster_id, self.title, self.author)]
+        patterns = [Pattern(item) for item in (self.doc_id, self.text, self.cluster_id, self.title, self.author)]
         found: dict[str, Document] = {}
         for where, row in self._rows():
             doc_id, text, cluster_id, title, author = (pattern.filled(row, where) for pattern in patterns)
@@ -69,7 +69,7 @@ class Table(CorpusSpec):
             )
         return Corpus(tuple(found.values()))
 
-    def look(self) -> None:
+    def validate(self) -> None:
         table_files(self.path)
 
     def _rows(self) -> Iterator[tuple[str, Row]]:
@@ -104,8 +104,8 @@ class Pattern:
 
     def filled(self, row: Row, where: str) -> str:
         parts = list(self._pieces)
-        for place in range(1, len(parts), 2):
-            parts[place] = as_text(row, parts[place], where)
+        for index in range(1, len(parts), 2):
+            parts[index] = as_text(row, parts[index], where)
         return "".join(parts)
 
 
@@ -132,7 +132,7 @@ def table_files(patterns: Iterable[str]) -> list[Path]:
 
 def table_rows(path: Path) -> Iterator[tuple[str, Row]]:
     """(file and row, row). Rows of CSV are all text, and are counted with the line of names as the first."""
-    return ((one.where, one.row) for one in rows_of(path, form_of(path), split=None))
+    return ((item.where, item.row) for item in rows_of(path, form_of(path), split=None))
 
 
 def _suffix(path: Path) -> str:

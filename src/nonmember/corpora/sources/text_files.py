@@ -42,7 +42,7 @@ class TextFiles(CorpusSpec):
     def identity(self) -> dict[str, Any]:
         return {"kind": "text_files", "files": digest_files(self._files()), "domain": self.domain}
 
-    def look(self) -> None:
+    def validate(self) -> None:
         self._files()
 
     def _files(self) -> list[tuple[str, Path]]:

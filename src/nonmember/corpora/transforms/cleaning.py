@@ -70,9 +70,12 @@ class Cleaned(CorpusSpec):
         require_choice(self.long_documents, ("cut", "drop"), "`long_documents` of Cleaned")
         require_count(self.num_perm, 16, "`num_perm` of Cleaned", at_most=MOST_PERMUTATIONS)
         require_number(
-            self.near_duplicate_threshold, "[0.1, 1]", "`near_duplicate_threshold` of Cleaned", or_null=True,
+            self.near_duplicate_threshold,
+            "[0.1, 1]",
+            "`near_duplicate_threshold` of Cleaned",
+            or_null=True,
             hint="null keeps near duplicates.",
-        )  # fmt: skip
+        )
 
     def build(self, builder: Builder) -> Corpus:
         source = builder.get(self.source)

@@ -60,12 +60,7 @@ class NearDuplicates(CorpusSpec):
         return re.sub(r"\S+", exchanged, text)
 
     def identity(self) -> dict[str, Any]:
-        return {
-            "kind": "near_duplicates",
-            "base": self.base.identity(),
-            "share": float(self.share),
-            "salt": self.salt,
-        }
+        return {"kind": "near_duplicates", "base": self.base.identity(), "share": float(self.share), "salt": self.salt}
 
 
 def _another(word: str, words: Any, rng: np.random.Generator) -> str:

@@ -57,7 +57,7 @@ class NestedMixture(CorpusSpec):
             )
         num_seen = number_seen(self.num_documents, self.rate)
         wanted = {"seen": num_seen, "unseen": self.num_documents - num_seen}
-        return Corpus(tuple(self._in_order([one for side in sides for one in self._first(side, sides, wanted)])))
+        return Corpus(tuple(self._in_order([item for side in sides for item in self._first(side, sides, wanted)])))
 
     def _first(self, side: str, sides: dict[str, Corpus], wanted: dict[str, int]) -> list[Document]:
         if len(sides[side]) < wanted[side]:
@@ -69,7 +69,7 @@ class NestedMixture(CorpusSpec):
 
     def _in_order(self, documents: list[Document] | tuple[Document, ...]) -> list[Document]:
         salt = str(self.salt)
-        return sorted(documents, key=lambda one: (position(salt, one.doc_id), one.doc_id))
+        return sorted(documents, key=lambda item: (position(salt, item.doc_id), item.doc_id))
 
     def bound(self, hub: HubBounds) -> Bound:
         sides = [self.seen.bound(hub).words, self.unseen.bound(hub).words]

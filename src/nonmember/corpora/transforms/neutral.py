@@ -54,7 +54,7 @@ class Neutral(CorpusSpec):
         number = self.num_documents or len(suspect)
         candidates = self._candidates(builder.get(self.base), 2 * number + SPARE)
         shared = _shared(candidates, suspect)
-        chosen = [document for place, document in enumerate(candidates) if place not in shared]
+        chosen = [document for index, document in enumerate(candidates) if index not in shared]
         if not chosen:
             shared_by_all = f"each of the {len(candidates)} looked at shares a passage or contains a whole document"
             why = shared_by_all if candidates else "all are shorter"
@@ -99,16 +99,16 @@ def _shared(candidates: list[Document], suspect: Corpus) -> set[int]:
     """Places of the candidates that share a stretch of text with a suspect document."""
     texts = [_plain(document.text) for document in candidates]
     places: dict[str, set[int]] = {}
-    for place, text in enumerate(texts):
+    for index, text in enumerate(texts):
         for window in _windows(text, WINDOW):
-            places.setdefault(window, set()).add(place)
+            places.setdefault(window, set()).add(index)
     shared: set[int] = set()
     for document in suspect.documents:
         text = _plain(document.text)
         for window in _windows(text, 1):
             shared |= places.get(window, set())
         if len(text) < 2 * WINDOW:  # so short that it may lie between two windows
-            shared |= {place for place, candidate in enumerate(texts) if text in candidate}
+            shared |= {index for index, candidate in enumerate(texts) if text in candidate}
     return shared
 
 

@@ -44,7 +44,7 @@ class Shuffled(CorpusSpec):
 
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
-        in_order = sorted(base.documents, key=lambda one: (position(self.salt, one.doc_id), one.doc_id))
+        in_order = sorted(base.documents, key=lambda item: (position(self.salt, item.doc_id), item.doc_id))
         return replace(base, documents=tuple(in_order))
 
     def identity(self) -> dict[str, Any]:
@@ -74,21 +74,17 @@ class Joined(CorpusSpec):
 
     def build(self, builder: Builder) -> Corpus:
         examples = builder.get(self.base).documents
-        for one in examples:
-            if len(one.text.splitlines()) > 1:
+        for item in examples:
+            if len(item.text.splitlines()) > 1:
                 raise ValueError(
-                    f"Joined puts one example on a line, but {one.doc_id!r} has {len(one.text.splitlines())} lines. "
+                    f"Joined puts one example on a line, but {item.doc_id!r} has {len(item.text.splitlines())} lines. "
                     "Clean the corpus before (`Cleaned` makes white space the same)."
                 )
         size = self.examples_per_document or max(1, len(examples))
         return Corpus(tuple(_joined(examples[start : start + size]) for start in range(0, len(examples), size)))
 
     def identity(self) -> dict[str, Any]:
-        return {
-            "kind": "joined",
-            "base": self.base.identity(),
-            "examples_per_document": self.examples_per_document,
-        }
+        return {"kind": "joined", "base": self.base.identity(), "examples_per_document": self.examples_per_document}
 
 
 def _joined(examples: Examples) -> Document:
@@ -118,25 +114,25 @@ class Sharded(CorpusSpec):
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
         shards = self.shards(base)
-        num_blank = sum(not one.text.strip() for one in base.documents)
+        num_blank = sum(not item.text.strip() for item in base.documents)
         dropped = dict(base.dropped) | ({"blank": num_blank} if num_blank else {})
         documents = (Document(name, _text(examples), "", _domain(examples)) for name, examples in shards.items())
         return Corpus(tuple(documents), dropped)
 
     def shards(self, base: Corpus) -> dict[str, Examples]:
         """Their examples, by the names of the shards."""
-        used = [one for one in base.documents if one.text.strip()][: self.max_examples]
+        used = [item for item in base.documents if item.text.strip()][: self.max_examples]
         size, num_larger = divmod(len(used), self.num_shards)
         if size < 2:
             raise ValueError(
                 f"{self.num_shards} shards of at least 2 examples need {2 * self.num_shards} examples, and the file "
                 f"has {len(used)}. Give a longer one, or lower num_shards."
             )
-        sizes = [size + (place < num_larger) for place in range(self.num_shards)]
+        sizes = [size + (index < num_larger) for index in range(self.num_shards)]
         ends = np.cumsum(sizes).tolist()
         return {
-            f"shard-{place:03d}": tuple(used[end - number : end])
-            for place, (end, number) in enumerate(zip(ends, sizes, strict=True))
+            f"shard-{index:03d}": tuple(used[end - number : end])
+            for index, (end, number) in enumerate(zip(ends, sizes, strict=True))
         }
 
     def bound(self, hub: HubBounds) -> Bound:
@@ -177,10 +173,10 @@ def random_orders(examples: Sequence[Document], num_orders: int, seed: int) -> O
 
 
 def _text(examples: Iterable[Document]) -> str:
-    return "".join(line(one.text) for one in examples)
+    return "".join(line(item.text) for item in examples)
 
 
 def _domain(examples: Iterable[Document]) -> str:
     """Where all have the same."""
-    domains = {one.domain for one in examples}
+    domains = {item.domain for item in examples}
     return domains.pop() if len(domains) == 1 else ""

@@ -39,11 +39,15 @@ class Prefixes(CorpusSpec):
         for document in builder.get(self.base).documents:
             words = document.text.split()
             documents += [
-                replace(document, doc_id=f"{document.doc_id}/{length}", text=" ".join(words[:length]),
-                        cluster_id=document.doc_id)
+                replace(
+                    document,
+                    doc_id=f"{document.doc_id}/{length}",
+                    text=" ".join(words[:length]),
+                    cluster_id=document.doc_id,
+                )
                 for length in self.lengths
                 if length <= len(words)
-            ]  # fmt: skip
+            ]
         if not documents:
             raise ValueError(f"Prefixes needs documents of {self.lengths[0]} words or more, but there are none.")
         return Corpus(tuple(documents))

@@ -108,14 +108,14 @@ class Prepared(CorpusSpec):
         elif self.cleaning.changes_nothing:
             return source
         left_out = set(blank)
-        cleaned = (self.cleaning.cleaned(one, dropped) for one in source.documents if one.doc_id not in left_out)
+        cleaned = (self.cleaning.cleaned(item, dropped) for item in source.documents if item.doc_id not in left_out)
         documents = [document for document in cleaned if document is not None]
         if self.cleaning.duplicates == "drop":
             documents = without_exact_duplicates(documents, dropped)
         if (threshold := self.cleaning.near_duplicate_threshold) is not None:
-            repeated = near_duplicates([one.text for one in documents], threshold, self.cleaning.num_perm)
+            repeated = near_duplicates([item.text for item in documents], threshold, self.cleaning.num_perm)
             dropped["near_duplicate"] += int(repeated.sum())
-            documents = [one for one, is_repeated in zip(documents, repeated, strict=True) if not is_repeated]
+            documents = [item for item, is_repeated in zip(documents, repeated, strict=True) if not is_repeated]
         if not documents:
             raise ValueError(
                 f"Cleaning left none of {len(source)} documents ({dict(dropped)}). Give other documents or limits."

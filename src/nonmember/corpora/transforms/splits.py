@@ -303,23 +303,20 @@ class Mixture(CorpusSpec):
         return Corpus(tuple(documents))
 
     def bound(self, hub: HubBounds) -> Bound:
-        parts = [(one.corpus.bound(hub), one.exposures) for one in self.components]
-        counts = [None if one.documents is None else one.documents * times for one, times in parts]
-        words = [one.words for one, times in parts if times]
+        parts = [(item.corpus.bound(hub), item.exposures) for item in self.components]
+        counts = [None if item.documents is None else item.documents * times for item, times in parts]
+        words = [item.words for item, times in parts if times]
         return Bound(
             None if None in counts else sum(filter(None, counts)),
             None if None in words else max(filter(None, words), default=None),
         )
 
     def most_words(self, hub: HubBounds) -> int | None:
-        parts = [(one.corpus.most_words(hub), one.exposures) for one in self._used()]
+        parts = [(item.corpus.most_words(hub), item.exposures) for item in self._used()]
         return None if any(words is None for words, _ in parts) else sum((words or 0) * times for words, times in parts)
 
     def identity(self) -> dict[str, Any]:
-        return {
-            "kind": "mixture",
-            "components": [[item.corpus.identity(), item.exposures] for item in self._used()],
-        }
+        return {"kind": "mixture", "components": [[item.corpus.identity(), item.exposures] for item in self._used()]}
 
     def _used(self) -> list[Component]:
         return [item for item in self.components if item.exposures]

@@ -68,8 +68,8 @@ class Streamed(CorpusSpec):
     def build(self, builder: Builder) -> Corpus:
         raise NotImplementedError("A streamed corpus is kept in the store; it is made by `make`.")
 
-    def look(self) -> None:
-        self.source.look()
+    def validate(self) -> None:
+        self.source.validate()
 
     def bound(self, hub: HubBounds) -> Bound:
         base = self.source.bound(hub)
@@ -110,8 +110,11 @@ class Streamed(CorpusSpec):
         if self.num_words is not None and num_words < self.num_words:
             log.warning(
                 "%s has %s words of the %s wanted (left out on the way: %s); all of them are taken, and it goes on.",
-                self.readable, f"{num_words:,}", f"{self.num_words:,}", dict(dropped) or "nothing",
-            )  # fmt: skip
+                self.readable,
+                f"{num_words:,}",
+                f"{self.num_words:,}",
+                dict(dropped) or "nothing",
+            )
         shards = Shards(folder, tuple(writer.shards))
         return {
             "num_documents": len(shards),
@@ -143,9 +146,9 @@ class Chunks(CorpusSpec):
     pool = ""
 
     def build(self, builder: Builder) -> Corpus:
-        documents = [one for number in range(self.first, self.end) for one in self.stream.chunk(number)]
+        documents = [item for number in range(self.first, self.end) for item in self.stream.chunk(number)]
         left_out = set(self.without)
-        return Corpus(tuple(one for place, one in enumerate(documents) if place not in left_out))
+        return Corpus(tuple(item for index, item in enumerate(documents) if index not in left_out))
 
     def identity(self) -> dict[str, Any]:
         chunks = [self.first, self.end]

@@ -266,7 +266,7 @@ class Clearance(Method):
 
     def _named(self, role: str) -> list[str]:
         """Of each seed; the first has the plain name."""
-        return [role if place == 0 else f"{role}/{place + 1}" for place in range(len(self.distillation_seeds))]
+        return [role if index == 0 else f"{role}/{index + 1}" for index in range(len(self.distillation_seeds))]
 
     def _sham_models(self, roles: Roles) -> dict[str, ModelSpec]:
         """What passes for a distilled reference and is none: trained on other text, or the reference with noise."""
@@ -298,7 +298,7 @@ class Clearance(Method):
         controls = self._control_deltas(suspect)
         margins, curve = self._margins(controls), self._curve(target.statistic, controls)
         limit = max(bound.bound for bound in margins.values())
-        p_value = next(one.p_at_least for one in curve.points if (one.share, one.dose) == _place(self.exclude))
+        p_value = next(item.p_at_least for item in curve.points if (item.share, item.dose) == _place(self.exclude))
         findings, shams = self._findings(suspect, third, target), self._shams(suspect, third)
         findings += self.gates.of_controls(_untouched(controls), [bound.mean for bound in margins.values()])
         heldout = self._heldout_delta(documents)
@@ -342,16 +342,28 @@ class Clearance(Method):
     def _two_way(self, suspect: ScoredDocuments, rng: np.random.Generator) -> TwoWay:
         distilled_SN = np.stack([suspect.values[name] for name in self._named(DISTILLED)])
         return two_way(
-            suspect.values[REFERENCE], suspect.values[TARGET], distilled_SN, units(suspect, SUSPECT),
-            metric=self.rank_metric, num_resamples=self.num_resamples, alpha=self.alpha, rng=rng,
-        )  # fmt: skip
+            suspect.values[REFERENCE],
+            suspect.values[TARGET],
+            distilled_SN,
+            units(suspect, SUSPECT),
+            metric=self.rank_metric,
+            num_resamples=self.num_resamples,
+            alpha=self.alpha,
+            rng=rng,
+        )
 
     def _prism(self, suspect: ScoredDocuments, rng: np.random.Generator) -> CorrelationDifference:
         """The paper's test with the first seed, unchanged, to stand beside ours."""
         return difference_of_dependent_correlations(
-            suspect.values[REFERENCE], suspect.values[TARGET], suspect.values[DISTILLED], metric=self.rank_metric,
-            num_resamples=self.num_resamples, alpha=self.alpha, margin=0.0, rng=rng,
-        )  # fmt: skip
+            suspect.values[REFERENCE],
+            suspect.values[TARGET],
+            suspect.values[DISTILLED],
+            metric=self.rank_metric,
+            num_resamples=self.num_resamples,
+            alpha=self.alpha,
+            margin=0.0,
+            rng=rng,
+        )
 
     def _delta(self, documents: ScoredDocuments, model: str) -> float:
         """Of a model and its own distilled references, mean over the seeds."""

@@ -55,7 +55,7 @@ class PlantedControls:
     deviation_df: float | None = None
 
     def __post_init__(self) -> None:
-        if len(set(self.readings)) < len(self.readings) or not any(one.exposures for one in self.readings):
+        if len(set(self.readings)) < len(self.readings) or not any(item.exposures for item in self.readings):
             raise ValueError("readings of the controls must differ, and one of them must have exposures.")
         require_distinct(self.seeds, "seeds of the controls", "one or several different whole numbers")
         for seed in self.seeds:
@@ -77,12 +77,13 @@ class PlantedControls:
             sets, audited = self.sets, self.audited
         return [
             Control(
-                reading, seed,
-                planted(self.stand_in, self.training, self.general, sets, self.readings, audited, place, seed),
+                reading,
+                seed,
+                planted(self.stand_in, self.training, self.general, sets, self.readings, audited, index, seed),
             )
-            for place, reading in enumerate(self.readings)
+            for index, reading in enumerate(self.readings)
             for seed in self.seeds
-        ]  # fmt: skip
+        ]
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,8 @@ class AnsweredGroup:
         """name: of the measurement that asks."""
         labels, answers = units(documents, group), documents.answers[name]
         unit_of = unit_numbers(labels).tolist()
-        flat = [(unit, one) for unit, found in zip(unit_of, answers, strict=True) for one in found]
-        choices = _choices([unit for unit, _ in flat], [one for _, one in flat], with_probabilities)
+        flat = [(unit, item) for unit, found in zip(unit_of, answers, strict=True) for item in found]
+        choices = _choices([unit for unit, _ in flat], [item for _, item in flat], with_probabilities)
         return cls(list(dict.fromkeys(labels)), answers, unit_of, choices)
 
     @property
@@ -47,21 +47,24 @@ class AnsweredGroup:
 
     def passages(self) -> tuple[list[list[str]], list[int]]:
         """Of the documents of which the options are known: the original and its paraphrases, and the work's number."""
-        known = [(found[0].request, unit) for found, unit in zip(self.answers, self.unit_of, strict=True)
-                 if found and found[0].request.options]  # fmt: skip
-        return [_original_first(one.options, one.expected) for one, _ in known], [unit for _, unit in known]
+        known = [
+            (found[0].request, unit)
+            for found, unit in zip(self.answers, self.unit_of, strict=True)
+            if found and found[0].request.options
+        ]
+        return [_original_first(item.options, item.expected) for item, _ in known], [unit for _, unit in known]
 
 
 def _choices(unit: Sequence[int], answers: Sequence[Answer], with_probabilities: bool) -> Choices:
     probability_QL = None
     if with_probabilities:
-        found = [letter_probabilities(one.completion.top_logprobs) for one in answers]
+        found = [letter_probabilities(item.completion.top_logprobs) for item in answers]
         nothing = [np.nan] * len(LETTERS)
-        probability_QL = np.array([one or nothing for one in found], dtype=np.float64).reshape(-1, len(LETTERS))
+        probability_QL = np.array([item or nothing for item in found], dtype=np.float64).reshape(-1, len(LETTERS))
     return Choices(
         unit_Q=np.array(unit, dtype=np.int64),
-        right_Q=np.array([_PLACE[one.request.expected] for one in answers], dtype=np.int64),
-        chosen_Q=np.array([_PLACE.get(one.parsed.read, NONE) for one in answers], dtype=np.int64),
+        right_Q=np.array([_PLACE[item.request.expected] for item in answers], dtype=np.int64),
+        chosen_Q=np.array([_PLACE.get(item.parsed.read, NONE) for item in answers], dtype=np.int64),
         probability_QL=probability_QL,
     )
 

@@ -85,15 +85,14 @@ class DecopBaselines(Method):
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return {
             group: DocumentGroup(
-                corpus,
-                {one.name: roles.scored(one, corpus, self.max_tokens) for one in self.scores},
+                corpus, {item.name: roles.scored(item, corpus, self.max_tokens) for item in self.scores}
             )
             for group, corpus in ((SUSPECT, roles.suspect), (HELDOUT, roles.need_heldout(self.name)))
         }
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
-        found = {one.name: self._compared(documents, one.name, rng) for one in self.scores}
-        p_values = [one.p_value for one in found.values()]
+        found = {item.name: self._compared(documents, item.name, rng) for item in self.scores}
+        p_values = [item.p_value for item in found.values()]
         adjusted = holm(p_values) if np.isfinite(p_values).all() else [np.nan] * len(p_values)
         first = next(iter(found.values()))
         return TestOutcome(
@@ -106,8 +105,8 @@ class DecopBaselines(Method):
             allowed_claim=CLAIM,
             details=BaselineDetails(
                 scores={
-                    name: {**comparison(one), "p_value": one.p_value, "p_value_holm": p_adjusted}
-                    for (name, one), p_adjusted in zip(found.items(), adjusted, strict=True)
+                    name: {**comparison(item), "p_value": item.p_value, "p_value_holm": p_adjusted}
+                    for (name, item), p_adjusted in zip(found.items(), adjusted, strict=True)
                 }
             ),
         )

@@ -224,18 +224,23 @@ class Decop(Method):
             return self.paraphrases
         assert self.paraphraser is not None
         written = Written(
-            corpus, self.paraphraser, PARAPHRASE[self.passage_length], temperature=self.temperature,
-            max_new_tokens=self.max_new_tokens, max_tokens=self.max_tokens, seed=roles.seed,
-        )  # fmt: skip
+            corpus,
+            self.paraphraser,
+            PARAPHRASE[self.passage_length],
+            temperature=self.temperature,
+            max_new_tokens=self.max_new_tokens,
+            max_tokens=self.max_tokens,
+            seed=roles.seed,
+        )
         return Paraphrases(corpus, written)
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         """The groups must share neither documents nor clusters."""
-        for one, other in combinations(corpora, 2):
+        for item, other in combinations(corpora, 2):
             for what, of in (("document", _documents), ("cluster", _clusters)):
-                if both := of(corpora[one]) & of(corpora[other]):
+                if both := of(corpora[item]) & of(corpora[other]):
                     raise ValueError(
-                        f"The {one} and the {other} set must be disjoint, but they share {len(both)} {what}s, first "
+                        f"The {item} and the {other} set must be disjoint, but they share {len(both)} {what}s, first "
                         f"{min(both)!r}. Give other documents (data.{other})."
                     )
 

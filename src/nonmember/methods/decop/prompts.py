@@ -77,11 +77,11 @@ def letter_probabilities(top_logprobs: Sequence[Alternatives]) -> list[float] | 
     """Softmax over A to D at the first written place where the likeliest token is more than quotation marks and blanks;
     None where that token is no letter. Of tokens with and without a leading blank those are read whose four letters
     have more mass; a letter that is not among the alternatives has none."""
-    there = next((one for one in top_logprobs if one and _MORE_THAN_MARKS.search(one[0][0])), None)
+    there = next((item for item in top_logprobs if item and _MORE_THAN_MARKS.search(item[0][0])), None)
     if there is None or there[0][0].strip() not in _VARIANTS[0]:
         return None
     found = dict(reversed(there))  # of equal tokens, if a server has any, the likeliest
     variants = [[math.exp(found.get(token, -math.inf)) for token in tokens] for tokens in _VARIANTS]
     mass = max(variants, key=sum)
     total = sum(mass)
-    return [one / total for one in mass]
+    return [item / total for item in mass]

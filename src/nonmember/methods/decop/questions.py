@@ -12,14 +12,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.corpora.sources.paraphrases import paraphrase_id
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.endpoints import Completion, ParsedAnswer, Probe, Questions, Request
-from nonmember.methods.decop.prompts import (
-    INSTRUCTION,
-    Exam,
-    Work,
-    letter_in,
-    letter_probabilities,
-    question,
-)
+from nonmember.methods.decop.prompts import INSTRUCTION, Exam, Work, letter_in, letter_probabilities, question
 from nonmember.records import Corpus, Document
 from nonmember.stats.letter_choice import LETTERS
 
@@ -42,7 +35,7 @@ def balanced(num_orders: int) -> list[int]:
     if isinstance(num_orders, bool | float) or num_orders not in range(4, len(ORDERS) + 1, 4):
         raise ValueError(wrong("num_orders", "one of 4, 8, 12, 16, 20 and 24", num_orders))
     turns = [(1, 2, 3), (2, 3, 1), (3, 1, 2), (1, 3, 2), (3, 2, 1), (2, 1, 3)][: num_orders // len(LETTERS)]
-    wanted = {(*turn[:place], 0, *turn[place:]) for turn in turns for place in range(len(LETTERS))}
+    wanted = {(*turn[:index], 0, *turn[index:]) for turn in turns for index in range(len(LETTERS))}
     return [number for number, order in enumerate(ORDERS) if order in wanted]
 
 
@@ -64,14 +57,27 @@ class _Choice(Probe):
         require_count(self.top_logprobs, len(LETTERS), "`top_logprobs` of DE-COP")
 
     def _request(
-        self, doc_id: str, name: str, expected: str, *, question: str = "", instruction: str = "",
+        self,
+        doc_id: str,
+        name: str,
+        expected: str,
+        *,
+        question: str = "",
+        instruction: str = "",
         options: tuple[str, ...] = (),
-    ) -> Request:  # fmt: skip
+    ) -> Request:
         return Request(
-            doc_id, name, question, max_new_tokens=self.max_new_tokens, temperature=0.0, seed=self.seed,
-            instruction=instruction, top_logprobs=self.top_logprobs if self.reading == "probabilities" else 0,
-            expected=expected, options=options,
-        )  # fmt: skip
+            doc_id,
+            name,
+            question,
+            max_new_tokens=self.max_new_tokens,
+            temperature=0.0,
+            seed=self.seed,
+            instruction=instruction,
+            top_logprobs=self.top_logprobs if self.reading == "probabilities" else 0,
+            expected=expected,
+            options=options,
+        )
 
     def parse(self, request: Request, completion: Completion) -> ParsedAnswer:
         if self.reading == "text":
@@ -157,9 +163,9 @@ class RecordedChoice(_Choice):
     def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
         known = set(corpus.doc_ids)
         requests = [
-            self._request(one.cluster_id, one.doc_id, _letter(one))
-            for one in others["questions"].documents
-            if one.cluster_id in known
+            self._request(item.cluster_id, item.doc_id, _letter(item))
+            for item in others["questions"].documents
+            if item.cluster_id in known
         ]
         asked = {request.doc_id for request in requests}
         return Questions(tuple(requests), {doc_id: NOT_RECORDED for doc_id in corpus.doc_ids if doc_id not in asked})

@@ -88,8 +88,9 @@ class DoseControls:
     def models(self, suspect: CorpusSpec) -> list[ControlModel]:
         raise NotImplementedError
 
-    def trained(self, sets: Mapping[str, CorpusSpec], readings: Sequence[Exposure], audited: str, place: int,
-                seed: int) -> Trained:  # fmt: skip
+    def trained(
+        self, sets: Mapping[str, CorpusSpec], readings: Sequence[Exposure], audited: str, place: int, seed: int
+    ) -> Trained:
         """One of them (see `training.planting.planted`)."""
         model = planted(self.base, self.training, self.general, sets, readings, audited, place, seed)
         return model if self.afterwards is None else self.afterwards.of(model)
@@ -185,23 +186,25 @@ class RotatedDoses(DoseControls):
     @property
     def related_text(self) -> CorpusSpec | None:
         names = list(self.sets)
-        others = [self.sets[names[one]] for one in self._others()]
+        others = [self.sets[names[item]] for item in self._others()]
         return Mixture(tuple(Component(other, 1) for other in others)) if others else None
 
     def models(self, suspect: CorpusSpec) -> list[ControlModel]:
         return [
             ControlModel(
-                reading, related := self._related(place), f"{_role(reading, related, seed)}-{place}",
-                self.trained(self.sets, self.readings, self.audited, place, seed),
+                reading,
+                related := self._related(index),
+                f"{_role(reading, related, seed)}-{index}",
+                self.trained(self.sets, self.readings, self.audited, index, seed),
             )
-            for place, reading in enumerate(self.readings)
+            for index, reading in enumerate(self.readings)
             for seed in self.seeds
-        ]  # fmt: skip
+        ]
 
     def _related(self, place: int) -> Exposure:
         own = self._own
         read = [self.readings[(place + other - own) % len(self.readings)] for other in self._others()]
-        return max(read, key=lambda one: one.exposures, default=NOT_READ)
+        return max(read, key=lambda item: item.exposures, default=NOT_READ)
 
     @property
     def _own(self) -> int:
@@ -211,7 +214,7 @@ class RotatedDoses(DoseControls):
     def _others(self) -> list[int]:
         """Places of the other sets of its family."""
         first = self._own - self._own % self.family
-        return [one for one in range(first, min(first + self.family, len(self.sets))) if one != self._own]
+        return [item for item in range(first, min(first + self.family, len(self.sets))) if item != self._own]
 
 
 def _require_doses(doses: Sequence[int], name: str) -> None:

@@ -190,9 +190,7 @@ class Dose(Method):
             return None
         return self.controls.base, {control.role: control.model for control in self._controls(roles.suspect)}
 
-    def judged_by_weights(
-        self, outcome: TestOutcome, target: float | None, others: Mapping[str, float]
-    ) -> TestOutcome:  # fmt: skip
+    def judged_by_weights(self, outcome: TestOutcome, target: float | None, others: Mapping[str, float]) -> TestOutcome:
         if target is None:
             return replace(outcome, warnings=(*outcome.warnings, UNSEEN_WEIGHTS))
         finding = self.gates.of_weights(target, list(others.values()))
@@ -221,24 +219,24 @@ class Dose(Method):
         """statistic and interval: readings.   p_value: of `exclude` readings or more."""
         suspect, third = documents[SUSPECT], documents[THIRD]
         models = self._controls(self.third)
-        features = {role: self._features(role, documents) for role in (TARGET, *(one.role for one in models))}
+        features = {role: self._features(role, documents) for role in (TARGET, *(item.role for item in models))}
         controls = {
-            one.role: Control(one.exposure.exposures, one.related.exposures, _vector(features[one.role]))
-            for one in models
+            item.role: Control(item.exposure.exposures, item.related.exposures, _vector(features[item.role]))
+            for item in models
         }
         curve = dose_curve(list(controls.values()), self._shape)
         reading = self._read(curve, features[TARGET], self._between)
         left_out = {role: self._left_out(role, controls, features) for role in controls}
         findings = [
             *self.gates.of_curve(
-                curve.separation, [(one.dose, self._estimate(curve, one)) for one in controls.values()]
+                curve.separation, [(item.dose, self._estimate(curve, item)) for item in controls.values()]
             ),
             *(self._of_base(third, models) if self.controls.own_base else ()),
             self.gates.of_fit(reading),
             *self.gates.of_texts(suspect.texts, third.texts),
         ]
         reasons = [*failures(findings), *self._reasons(len(suspect.doc_ids))]
-        knows_related = any(one.related and not one.dose for one in controls.values())
+        knows_related = any(item.related and not item.dose for item in controls.values())
         verdict = self._verdict(reading, bool(reasons), knows_related)
         parts = self._partial_use(suspect, third, models, rng)
         warnings = reasons or list(self._warnings(reading, knows_related))
@@ -266,14 +264,19 @@ class Dose(Method):
                 separation=curve.separation,
                 features=features[TARGET],
                 controls=[
-                    {"role": role, "dose": control.dose, "related": control.related, "reading": left_out[role],
-                     "features": features[role]}
+                    {
+                        "role": role,
+                        "dose": control.dose,
+                        "related": control.related,
+                        "reading": left_out[role],
+                        "features": features[role],
+                    }
                     for role, control in controls.items()
                 ],
                 partial_use=parts,
                 gates=as_details(findings),
             ),
-        )  # fmt: skip
+        )
 
     @property
     def _shape(self) -> FloatArray | None:
@@ -314,19 +317,20 @@ class Dose(Method):
     def _features(self, role: str, documents: Mapping[str, ScoredDocuments]) -> dict[str, float]:
         suspect, third = (
             {
-                name: Scores(documents[group].values[_column(role, name)],
-                             documents[group].values[_column(REFERENCE, name)])
+                name: Scores(
+                    documents[group].values[_column(role, name)], documents[group].values[_column(REFERENCE, name)]
+                )
                 for name in self.panel.scores
             }
             for group in (SUSPECT, THIRD)
-        )  # fmt: skip
+        )
         return self.panel.of(suspect, third)
 
     def _of_base(self, third: ScoredDocuments, controls: Sequence[ControlModel]) -> list[Finding]:
         score = next(iter(self.panel.scores))
         profiles = {
             role: third.values[_column(role, score)] - third.values[_column(REFERENCE, score)]
-            for role in (TARGET, *(one.role for one in controls))
+            for role in (TARGET, *(item.role for item in controls))
         }
         return self.gates.of_base(profiles.pop(TARGET), list(profiles.values()))
 
@@ -337,7 +341,7 @@ class Dose(Method):
         """Of membership too, where controls read related text and not the set."""
         tests = dict(super().p_values(settings, p_value, details))
         exceeded = details.get("p_value_of_exceeded")
-        if exceeded is not None and any(one["related"] and not one["dose"] for one in details.get("controls", ())):
+        if exceeded is not None and any(item["related"] and not item["dose"] for item in details.get("controls", ())):
             tests["membership"] = exceeded
         return tests
 
@@ -368,9 +372,12 @@ class Dose(Method):
             )
 
     def _partial_use(
-        self, suspect: ScoredDocuments, third: ScoredDocuments, controls: Sequence[ControlModel],
+        self,
+        suspect: ScoredDocuments,
+        third: ScoredDocuments,
+        controls: Sequence[ControlModel],
         rng: np.random.Generator,
-    ) -> list[PartialUse]:  # fmt: skip
+    ) -> list[PartialUse]:
         score = next(iter(self.panel.scores))
 
         def gain(role: str) -> FloatArray:
@@ -378,8 +385,8 @@ class Dose(Method):
             return np.asarray(suspect.values[column] - third.values[column].mean())
 
         by_dose: dict[int, list[FloatArray]] = {}
-        for one in controls:
-            by_dose.setdefault(one.exposure.exposures, []).append(gain(one.role))
+        for item in controls:
+            by_dose.setdefault(item.exposure.exposures, []).append(gain(item.role))
         means = {dose: np.mean(gains, axis=0) for dose, gains in by_dose.items()}
         squares = sum(((np.array(gains) - means[dose]) ** 2).sum() for dose, gains in by_dose.items())
         df = sum(len(gains) - 1 for gains in by_dose.values()) * len(suspect.doc_ids)
@@ -387,9 +394,12 @@ class Dose(Method):
         return partial_use(
             gain(TARGET) - means[0],
             {float(dose): mean - means[0] for dose, mean in sorted(means.items()) if dose},
-            np.full(len(suspect.doc_ids), scatter), units(suspect, SUSPECT),
-            num_resamples=self.num_resamples, alpha=self.alpha, rng=rng,
-        )  # fmt: skip
+            np.full(len(suspect.doc_ids), scatter),
+            units(suspect, SUSPECT),
+            num_resamples=self.num_resamples,
+            alpha=self.alpha,
+            rng=rng,
+        )
 
 
 def _vector(features: Mapping[str, float]) -> FloatArray:

@@ -61,12 +61,21 @@ class DoseGates:
         planted, said = zip(*readings, strict=True)
         order = rank_correlation(planted, said, "spearman")
         return [
-            Finding("separation", separation, self.min_separation, False,
-                    "The distance of controls of the heaviest dose from those that read nothing, in standard "
-                    "deviations,"),
-            Finding("order", 0.0 if math.isnan(order) else order, self.min_order, False,
-                    "The rank correlation of what the controls have read with what the meter says of them"),
-        ]  # fmt: skip
+            Finding(
+                "separation",
+                separation,
+                self.min_separation,
+                False,
+                "The distance of controls of the heaviest dose from those that read nothing, in standard deviations,",
+            ),
+            Finding(
+                "order",
+                0.0 if math.isnan(order) else order,
+                self.min_order,
+                False,
+                "The rank correlation of what the controls have read with what the meter says of them",
+            ),
+        ]
 
     def of_fit(self, reading: DoseReading) -> Finding:
         """Whether the target is like any model that read so or so often, or more often than the heaviest dose."""
@@ -79,8 +88,8 @@ class DoseGates:
     def of_base(self, target: FloatArray, controls: Sequence[FloatArray]) -> list[Finding]:
         """Whether the target, document by document of the third text, is one more continuation of the controls' base,
         and one that read about as much other text.   target, controls: [documents] scores less the reference's."""
-        profiles = np.array([one - one.mean() for one in controls])
-        among = [_distance(one, np.delete(profiles, place, axis=0)) for place, one in enumerate(profiles)]
+        profiles = np.array([item - item.mean() for item in controls])
+        among = [_distance(item, np.delete(profiles, index, axis=0)) for index, item in enumerate(profiles)]
         distance = _distance(target - target.mean(), profiles) / max(among)
         what = (
             "The target's distance from the controls on text that none of them read, as a multiple of the largest "
@@ -88,7 +97,7 @@ class DoseGates:
         )
         found = [Finding("base", distance, self.max_base_distance, True, what)]
         if self.max_shift is not None:
-            means = np.array([one.mean() for one in controls])
+            means = np.array([item.mean() for item in controls])
             spread = float(means.std(ddof=1)) * math.sqrt(1 + 1 / len(means))
             moved = (
                 "The target's shift from the controls on that text, in standard deviations (did it read much more or "

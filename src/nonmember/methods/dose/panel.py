@@ -85,7 +85,7 @@ class Panel:
 
     def described(self) -> dict[str, Any]:
         """As plain values, scores by their names: Min-K% and Min-K%++ have the same settings."""
-        features = {name: {"quantity": one.quantity, "score": one.score.name} for name, one in self.features.items()}
+        features = {name: {"quantity": item.quantity, "score": item.score.name} for name, item in self.features.items()}
         return {**vars(self), "features": features, "between": self.between and asdict(self.between)}
 
     @property

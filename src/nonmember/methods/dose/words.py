@@ -23,10 +23,10 @@ def readings_of(reading: DoseReading, heaviest: float) -> str:
 
 def part_of(regions: Sequence[PartialUse]) -> str:
     """Which part of the set was read, where every number of readings that fits the documents says a part; or empty."""
-    fitting = [one for one in regions if one.compatible]
-    if not (fitting and all(one.low > 0 and one.high < 1 for one in fitting)):
+    fitting = [item for item in regions if item.compatible]
+    if not (fitting and all(item.low > 0 and item.high < 1 for item in fitting)):
         return ""
-    best = max(fitting, key=lambda one: one.log_likelihood)
+    best = max(fitting, key=lambda item: item.log_likelihood)
     times = "once" if best.dose == 1 else f"{best.dose:g} times"
     return (
         f"Document by document it looks as if a part of the set was read: about {best.share:.0%} of it ({best.low:.0%} "

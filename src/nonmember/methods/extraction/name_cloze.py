@@ -124,9 +124,15 @@ class BlankProbe(ClozeProbe):
     def _request(self, document: Document, choice: Choice) -> Request:
         text = blanked(document.text, choice)
         return Request(
-            document.doc_id, f"fill-{choice.kind}", text, max_new_tokens=1, temperature=0.0, seed=0, plain=text,
+            document.doc_id,
+            f"fill-{choice.kind}",
+            text,
+            max_new_tokens=1,
+            temperature=0.0,
+            seed=0,
+            plain=text,
             expected=choice.word,
-        )  # fmt: skip
+        )
 
 
 _TAGGED = re.compile(r"<name>(.*?)(?:</name>|$)", re.IGNORECASE | re.DOTALL)
@@ -238,7 +244,7 @@ class NameCloze(Method):
         return found
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
-        untitled = [name for name, corpus in corpora.items() if not any(one.title for one in corpus.documents)]
+        untitled = [name for name, corpus in corpora.items() if not any(item.title for item in corpus.documents)]
         if self.with_title and untitled:
             raise ValueError(
                 f"method.with_title=true names the work in each question, but no document of the {untitled[0]} set has "
@@ -251,7 +257,7 @@ class NameCloze(Method):
         hits, number = told[SUSPECT]["num_right"], told[SUSPECT]["num_documents"]
         reasons = list(self._reasons_against(told))
         comparison = None
-        if HELDOUT in documents and all(one["num_units"] >= 2 for one in told.values()):
+        if HELDOUT in documents and all(item["num_units"] >= 2 for item in told.values()):
             values = [by_unit(group, CLOZE, name)[1] for name, group in documents.items()]
             comparison = self._compared(values, rng)
         controls = self._controls(documents, rng) if comparison is not None else {}
@@ -276,19 +282,19 @@ class NameCloze(Method):
                 mean_suspect=None if comparison else mean,
                 suspect=told[SUSPECT],
                 heldout=told.get(HELDOUT),
-                controls={name: told_of(one) for name, one in controls.items()},
+                controls={name: told_of(item) for name, item in controls.items()},
             ),
             distribution=comparison.distribution if comparison else np.zeros(0),
         )
 
     def _reasons_against(self, told: Mapping[str, ClozeGroup]) -> Iterator[str]:
         """Why the answers mean nothing; none where they do mean something."""
-        for name, one in told.items():
-            if one["num_units"] < FEWEST_UNITS:
-                yield f"The {name} set has {one['num_units']} works left; the test needs {FEWEST_UNITS}."
-            if one["share_as_told"] is not None and one["share_as_told"] < self.min_valid_share:
+        for name, item in told.items():
+            if item["num_units"] < FEWEST_UNITS:
+                yield f"The {name} set has {item['num_units']} works left; the test needs {FEWEST_UNITS}."
+            if item["share_as_told"] is not None and item["share_as_told"] < self.min_valid_share:
                 yield (
-                    f"The target does not follow instructions: {one['share_as_told']:.1%} of its answers about the "
+                    f"The target does not follow instructions: {item['share_as_told']:.1%} of its answers about the "
                     f"{name} set are a single word, and {self.min_valid_share:.0%} must be."
                 )
 
@@ -298,18 +304,20 @@ class NameCloze(Method):
         )
 
     def _as_details(self, group: ScoredDocuments, name: str) -> ClozeGroup:
-        answers = [one for (one,) in group.answers[CLOZE]]
+        answers = [item for (item,) in group.answers[CLOZE]]
         _, values = by_unit(group, CLOZE, name)
-        kinds = Counter(one.request.name.removeprefix("cloze-") for one in answers)
-        right = Counter(one.request.name.removeprefix("cloze-") for one in answers if one.parsed.correct)
-        reasons = [one.reason for one in group.excluded.values()]
+        kinds = Counter(item.request.name.removeprefix("cloze-") for item in answers)
+        right = Counter(item.request.name.removeprefix("cloze-") for item in answers if item.parsed.correct)
+        reasons = [item.reason for item in group.excluded.values()]
         return {
             "num_documents": len(answers),
             "num_right": right.total(),
             "num_units": len(values),
             "mean_of_units": float(values.mean()) if len(values) else np.nan,
             "of_kind": {kind: {"num": kinds[kind], "num_right": right[kind]} for kind in sorted(kinds)},
-            "share_as_told": float(np.mean([is_as_told(one.completion.text) for one in answers])) if answers else None,
+            "share_as_told": float(np.mean([is_as_told(item.completion.text) for item in answers]))
+            if answers
+            else None,
             "num_without_a_word": reasons.count(NO_WORD),
             "num_in_the_title": reasons.count(IN_THE_TITLE),
             **unanswered(group, CLOZE),
@@ -319,8 +327,10 @@ class NameCloze(Method):
         self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator
     ) -> dict[str, GroupComparison]:
         """The same comparison for who knows nothing of the works."""
-        expected = {name: [plain(one.request.expected) for (one,) in group.answers[CLOZE]]
-                    for name, group in documents.items()}  # fmt: skip
+        expected = {
+            name: [plain(item.request.expected) for (item,) in group.answers[CLOZE]]
+            for name, group in documents.items()
+        }
         # The first of equally frequent ones, as Counter keeps them in order.
         guess = Counter(word for words in expected.values() for word in words).most_common(1)[0][0]
         values = {
@@ -331,7 +341,7 @@ class NameCloze(Method):
         }
         if self.masked_model is not None:
             values[MASKED] = [by_unit(group, MASKED, name)[1] for name, group in documents.items()]
-        return {name: self._compared(one, rng) for name, one in values.items()}
+        return {name: self._compared(item, rng) for name, item in values.items()}
 
     def _warnings(self, comparison: GroupComparison | None, controls: Mapping[str, GroupComparison]) -> Iterator[str]:
         if comparison is not None and np.isnan(comparison.p_value):

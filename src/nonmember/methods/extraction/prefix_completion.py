@@ -260,9 +260,9 @@ class PrefixCompletion(Method):
 
     def _as_details(self, group: ScoredDocuments, name: str) -> CompletedGroup:
         answers = group.answers[COMPLETION]
-        ratios = [token_sort_ratio(one.parsed.read, one.request.expected) for (one,) in answers]
+        ratios = [token_sort_ratio(item.parsed.read, item.request.expected) for (item,) in answers]
         _, shares = by_unit(group, COMPLETION, name)
-        hits, number = sum(one.parsed.correct for (one,) in answers), len(answers)
+        hits, number = sum(item.parsed.correct for (item,) in answers), len(answers)
         return {
             "num_documents": number,
             "num_matched": hits,
@@ -277,15 +277,15 @@ class PrefixCompletion(Method):
             },
             "mean_similarity": float(np.mean(ratios)) if ratios else None,
             "largest_similarity": max(ratios, default=None),
-            "num_too_short": sum(one.reason == TOO_SHORT for one in group.excluded.values()),
+            "num_too_short": sum(item.reason == TOO_SHORT for item in group.excluded.values()),
             **unanswered(group, COMPLETION),
         }
 
     def _fisher(self, told: Mapping[str, CompletedGroup]) -> float | None:
         """Over single passages."""
-        if len(told) < 2 or not all(one["num_documents"] for one in told.values()):
+        if len(told) < 2 or not all(item["num_documents"] for item in told.values()):
             return None
-        return fisher_greater(*(n for one in told.values() for n in (one["num_matched"], one["num_documents"])))
+        return fisher_greater(*(n for item in told.values() for n in (item["num_matched"], item["num_documents"])))
 
     def _reasons_against(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
         least = self.requirements.documents

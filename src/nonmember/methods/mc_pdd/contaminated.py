@@ -45,10 +45,7 @@ class McPddContaminated(Method):
     statistic_bounds: ClassVar[Bounds] = McPdd.statistic_bounds
     picture: ClassVar[Picture] = McPdd.picture
     requirements: ClassVar[Requirements] = replace(
-        McPdd.requirements,
-        access=Access.WEIGHTS,
-        inputs=("heldout", "unseen", "titles", "follows"),
-        tuned=1,
+        McPdd.requirements, access=Access.WEIGHTS, inputs=("heldout", "unseen", "titles", "follows"), tuned=1
     )
 
     def __post_init__(self) -> None:
@@ -66,9 +63,12 @@ class McPddContaminated(Method):
         """The target after so many epochs on the unseen documents."""
         optimization = replace(self.training.optimization, epochs=self.epochs)
         return Trained(
-            roles.target, replace(self.training, optimization=optimization), roles.need_unseen(self.name),
-            seed=roles.seed, label=f"{label_of(roles.target)}-contaminated",
-        )  # fmt: skip
+            roles.target,
+            replace(self.training, optimization=optimization),
+            roles.need_unseen(self.name),
+            seed=roles.seed,
+            label=f"{label_of(roles.target)}-contaminated",
+        )
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         self.mc_pdd.check(corpora)

@@ -45,7 +45,7 @@ class AnsweredQuestions(CorpusSpec):
             domain = domains[request.doc_id]
             others = [word for word in rng.choice(words[domain], size=NUM_CANDIDATES) if word != request.expected]
             answer = [request.expected, *others][:NUM_CANDIDATES]
-            listed = "\n".join(f"{place}. {word}" for place, word in enumerate(answer, 1))
+            listed = "\n".join(f"{index}. {word}" for index, word in enumerate(answer, 1))
             text = f"{request.as_text}\n{listed}"
             documents.append(Document(f"{request.doc_id}/{request.name}", text, request.doc_id, domain))
         return Corpus(tuple(documents))
@@ -62,6 +62,14 @@ class AnsweredQuestions(CorpusSpec):
 
     def _probe(self) -> MaskedWords:
         return MaskedWords(
-            strategy="max", num_words=self.num_words, show_name=self.show_name, pooled=None, letters_only=False,
-            stop_words=(), match="whole_word", max_new_tokens=1, temperature=0.0, seed=self.seed,
-        )  # fmt: skip
+            strategy="max",
+            num_words=self.num_words,
+            show_name=self.show_name,
+            pooled=None,
+            letters_only=False,
+            stop_words=(),
+            match="whole_word",
+            max_new_tokens=1,
+            temperature=0.0,
+            seed=self.seed,
+        )

@@ -111,9 +111,7 @@ class McPddGroups(Method):
     picture: ClassVar[Picture] = "answers"
     details_type: ClassVar[type[Details]] = GroupDetails
     requirements: ClassVar[Requirements] = replace(
-        McPdd.requirements,
-        access=Access.FULL_LOGITS,
-        inputs=("heldout", "reference", "general", "titles", "follows"),
+        McPdd.requirements, access=Access.FULL_LOGITS, inputs=("heldout", "reference", "general", "titles", "follows")
     )
 
     def __post_init__(self) -> None:
@@ -169,11 +167,11 @@ class McPddGroups(Method):
         largest = max(kind.auc for kind in kinds_of(blind).values())
         reasons = self.mc_pdd.reasons_against(documents)
         verdict: Verdict = "invalid" if reasons else "score_only"
-        aucs = {name: [one[name]["auc"] for one in repetitions] for name in names}
+        aucs = {name: [item[name]["auc"] for item in repetitions] for name in names}
         told: dict[str, GroupedScore] = {
             name: {
                 "group_auc": _mean_sd(aucs[name]),
-                "group_best_balanced_acc": _mean_sd([one[name]["best_balanced_acc"] for one in repetitions]),
+                "group_best_balanced_acc": _mean_sd([item[name]["best_balanced_acc"] for item in repetitions]),
                 "auc": roc_auc(values, is_member),
                 "best_balanced_acc": best_balanced_accuracy(values, is_member),
             }
@@ -187,7 +185,7 @@ class McPddGroups(Method):
             warnings=(*reasons, *_confounded(blind, largest)),
             details=GroupDetails(
                 scores=told,
-                decision_accuracy=_mean_sd([one[NAME]["decided_right"] for one in repetitions]),
+                decision_accuracy=_mean_sd([item[NAME]["decided_right"] for item in repetitions]),
                 num_member_groups=int(repetitions[0][NAME]["num_member_groups"]),
                 num_nonmember_groups=int(repetitions[0][NAME]["num_nonmember_groups"]),
                 auroc_blind=largest,
@@ -240,10 +238,16 @@ class McPddGroups(Method):
     def _blind(self, members: ScoredDocuments, others: ScoredDocuments, rng: np.random.Generator) -> BlindBaseline:
         clusters = clusters_for_folds(self.num_folds, members, others)
         return blind_baseline(
-            members.texts, others.texts, num_folds=self.num_folds, inverse_penalty=self.inverse_penalty,
-            num_resamples=self.num_blind_resamples, alpha=self.alpha, rng=rng,
-            member_clusters=clusters and clusters[0], nonmember_clusters=clusters and clusters[1],
-        )  # fmt: skip
+            members.texts,
+            others.texts,
+            num_folds=self.num_folds,
+            inverse_penalty=self.inverse_penalty,
+            num_resamples=self.num_blind_resamples,
+            alpha=self.alpha,
+            rng=rng,
+            member_clusters=clusters and clusters[0],
+            nonmember_clusters=clusters and clusters[1],
+        )
 
 
 def _part(documents: ScoredDocuments, places: Places) -> ScoredDocuments:

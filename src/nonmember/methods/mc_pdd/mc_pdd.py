@@ -221,10 +221,17 @@ class McPdd(Method):
 
     def _probe(self, strategy: Strategy, pooled: CorpusSpec | None, seed: int) -> MaskedWords:
         return MaskedWords(
-            strategy=strategy, num_words=self.num_words, show_name=self.show_name, pooled=pooled,
-            letters_only=self.letters_only, stop_words=stop_words_of(self.stop_words), match=self.match,
-            max_new_tokens=self.max_new_tokens, temperature=self.temperature, seed=seed,
-        )  # fmt: skip
+            strategy=strategy,
+            num_words=self.num_words,
+            show_name=self.show_name,
+            pooled=pooled,
+            letters_only=self.letters_only,
+            stop_words=stop_words_of(self.stop_words),
+            match=self.match,
+            max_new_tokens=self.max_new_tokens,
+            temperature=self.temperature,
+            seed=seed,
+        )
 
     def check(self, corpora: Mapping[str, Corpus]) -> None:
         check_corpora(corpora, show_name=self.show_name, has_stop_words=bool(self.stop_words))
@@ -254,7 +261,9 @@ class McPdd(Method):
                 comparison=as_details(found),
                 suspect=self._told_of(documents[SUSPECT], SUSPECT),
                 heldout=self._told_of(documents[HELDOUT], HELDOUT),
-                control=None if control is None else {
+                control=None
+                if control is None
+                else {
                     **as_details(control),
                     "suspect": self._told_of(documents[SUSPECT + CONTROL], SUSPECT),
                     "heldout": self._told_of(documents[HELDOUT + CONTROL], HELDOUT),
@@ -262,7 +271,7 @@ class McPdd(Method):
                 curve=self._curve(documents, rng),
             ),
             distribution=found.distribution,
-        )  # fmt: skip
+        )
 
     def _sides(self, documents: Mapping[str, ScoredDocuments], suffix: str) -> tuple[Hits, Hits]:
         """(less, more): first the corpus that is, or is suspected to be, unread."""
@@ -281,11 +290,14 @@ class McPdd(Method):
         less, more = self._sides(documents, "")
         settings: dict[str, Any] = {"num_resamples": self.num_resamples, "alpha": self.alpha, "rng": rng}
         return [
-            {"size": size, **as_details(difference_of_rates(less, more, size=size, **settings)),
-             "subset": as_details(difference_of_rates(less.first(size), more.first(size), **settings))}
+            {
+                "size": size,
+                **as_details(difference_of_rates(less, more, size=size, **settings)),
+                "subset": as_details(difference_of_rates(less.first(size), more.first(size), **settings)),
+            }
             for size in self.sizes
             if size <= min(len(less.hits), len(more.hits))
-        ]  # fmt: skip
+        ]
 
     def reasons_against(self, documents: Mapping[str, ScoredDocuments]) -> list[str]:
         """Why the rates mean nothing."""
@@ -328,7 +340,7 @@ class McPdd(Method):
             "num_questions": int(sums.asked.sum()),
             "num_documents": len(group.doc_ids),
             "num_units": len(sums.hits),
-            "num_in_name": sum(one.reason == IN_NAME for one in group.excluded.values()),
+            "num_in_name": sum(item.reason == IN_NAME for item in group.excluded.values()),
             "valid_share": valid_share(group.answers[HITS]),
             "answers": counts(group.answers[HITS]),
         }

@@ -121,9 +121,15 @@ class MaskedWords(Probe):
         reasons: dict[str, str] = {}
         for document in corpus.documents:
             words = chosen(
-                document.text, frequencies, len(counted), strategy=self.strategy, number=self.num_words,
-                letters_only=self.letters_only, stop_words=self.stop_words, name=f"{self.seed}:{document.doc_id}",
-            )  # fmt: skip
+                document.text,
+                frequencies,
+                len(counted),
+                strategy=self.strategy,
+                number=self.num_words,
+                letters_only=self.letters_only,
+                stop_words=self.stop_words,
+                name=f"{self.seed}:{document.doc_id}",
+            )
             asked = [word for word in words if not (self.show_name and occurs(word, document.title))]
             if not asked:
                 reasons[document.doc_id] = IN_NAME if words else NO_WORD

@@ -46,9 +46,16 @@ def weights(words: Sequence[str], frequencies: Mapping[str, int], num_documents:
 
 
 def chosen(
-    text: str, frequencies: Mapping[str, int], num_documents: int, *, strategy: Strategy, number: int,
-    letters_only: bool, stop_words: Collection[str], name: str,
-) -> list[str]:  # fmt: skip
+    text: str,
+    frequencies: Mapping[str, int],
+    num_documents: int,
+    *,
+    strategy: Strategy,
+    number: int,
+    letters_only: bool,
+    stop_words: Collection[str],
+    name: str,
+) -> list[str]:
     """At most so many different words of a text, the first to be masked first.
 
     max: of the largest weights, of equal ones the earliest in the text.   random: drawn alike from all different ones;

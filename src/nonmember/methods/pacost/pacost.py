@@ -142,9 +142,14 @@ class Pacost(Method):
         if texts is None:
             assert self.rephraser is not None
             texts = Written(
-                roles.suspect, self.rephraser, self.rephrase, temperature=self.temperature,
-                max_new_tokens=self.max_new_tokens, max_tokens=self.max_text_tokens, seed=roles.seed,
-            )  # fmt: skip
+                roles.suspect,
+                self.rephraser,
+                self.rephrase,
+                temperature=self.temperature,
+                max_new_tokens=self.max_new_tokens,
+                max_tokens=self.max_text_tokens,
+                seed=roles.seed,
+            )
         return Rephrasings(roles.suspect, texts, self.min_length_ratio, self.max_length_ratio)
 
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
@@ -173,7 +178,7 @@ class Pacost(Method):
                 mean_confidence_original=float(original.mean()),
                 mean_confidence_rephrased=float(rephrased.mean()),
                 median_answer_mass=float(np.median(mass)),
-                num_not_listed=int(sum((one == 0).sum() for one in values.values())),
+                num_not_listed=int(sum((item == 0).sum() for item in values.values())),
                 normalised_mean_difference=normalised.mean_difference if normalised else None,
                 normalised_statistic=normalised.statistic if normalised else None,
                 normalised_p_value=normalised.p_value if normalised else None,

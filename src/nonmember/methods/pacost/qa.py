@@ -38,9 +38,12 @@ class PacostQa(Pacost):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_count(
-            self.max_answer_tokens, 1, "max_answer_tokens", at_most=self.max_tokens - 1,
+            self.max_answer_tokens,
+            1,
+            "max_answer_tokens",
+            at_most=self.max_tokens - 1,
             hint=f"The question needs room beside it in max_tokens ({self.max_tokens}).",
-        )  # fmt: skip
+        )
 
     @property
     def max_text_tokens(self) -> int:
@@ -51,7 +54,12 @@ class PacostQa(Pacost):
 
     def _answered(self, roles: Roles, questions: CorpusSpec) -> CorpusSpec:
         answers = Written(
-            questions, roles.target, ANSWER, temperature=0.0, max_new_tokens=self.max_answer_tokens,
-            max_tokens=self.max_text_tokens, seed=roles.seed,
-        )  # fmt: skip
+            questions,
+            roles.target,
+            ANSWER,
+            temperature=0.0,
+            max_new_tokens=self.max_answer_tokens,
+            max_tokens=self.max_text_tokens,
+            seed=roles.seed,
+        )
         return Answered(questions, answers)

@@ -43,15 +43,35 @@ class HealthBounds:
     def of_training(self, role: str, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
         """Of a (distilled) reference by its role; `values` of both groups hold the columns of `health_measurements`."""
         return [
-            Finding("ce", -_change(suspect, LOSS, role), self.min_ce_gain, False,
-                    f"The gain of {role} in cross-entropy on the suspect set"),
-            Finding("kl", -_change(suspect, KL, role), self.min_kl_gain, False,
-                    f"The fall of {role}'s divergence from the target on the suspect set"),
-            Finding("kl_third", _change(third, KL, role), self.max_kl_rise, True,
-                    f"The rise of {role}'s divergence from the target on the third text"),
-            Finding("nll_third", _change(third, LOSS, role), self.max_nll_rise, True,
-                    f"The rise of {role}'s loss on the third text"),
-        ]  # fmt: skip
+            Finding(
+                "ce",
+                -_change(suspect, LOSS, role),
+                self.min_ce_gain,
+                False,
+                f"The gain of {role} in cross-entropy on the suspect set",
+            ),
+            Finding(
+                "kl",
+                -_change(suspect, KL, role),
+                self.min_kl_gain,
+                False,
+                f"The fall of {role}'s divergence from the target on the suspect set",
+            ),
+            Finding(
+                "kl_third",
+                _change(third, KL, role),
+                self.max_kl_rise,
+                True,
+                f"The rise of {role}'s divergence from the target on the third text",
+            ),
+            Finding(
+                "nll_third",
+                _change(third, LOSS, role),
+                self.max_nll_rise,
+                True,
+                f"The rise of {role}'s loss on the third text",
+            ),
+        ]
 
 
 @dataclass(frozen=True)
@@ -82,12 +102,22 @@ class Gates(HealthBounds):
         rho = rank_correlation(suspect.values[role], suspect.values["reference"], metric)
         return [
             ce,
-            Finding("ce_share", ce.value / gain_of_others if gain_of_others > 0 else 0.0, self.min_ce_share, False,
-                    f"That gain of {role} as a share of what the controls' distilled references gain"),
+            Finding(
+                "ce_share",
+                ce.value / gain_of_others if gain_of_others > 0 else 0.0,
+                self.min_ce_share,
+                False,
+                f"That gain of {role} as a share of what the controls' distilled references gain",
+            ),
             *others,
-            Finding("rank_correlation", rho, self.min_rank_correlation, False,
-                    f"The rank correlation of {role} with the reference"),
-        ]  # fmt: skip
+            Finding(
+                "rank_correlation",
+                rho,
+                self.min_rank_correlation,
+                False,
+                f"The rank correlation of {role} with the reference",
+            ),
+        ]
 
     def of_seeds(self, deltas: Sequence[float]) -> list[Finding]:
         if len(deltas) < 2:

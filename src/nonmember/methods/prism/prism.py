@@ -203,9 +203,15 @@ class Prism(Method):
             return self._without_distillation(scores)
         reference, target, distilled = (scores.values[role] for role in ("reference", "target", "distilled"))
         difference = difference_of_dependent_correlations(
-            reference, target, distilled,
-            metric=self.rank_metric, num_resamples=self.num_resamples, alpha=self.alpha, margin=self.margin, rng=rng,
-        )  # fmt: skip
+            reference,
+            target,
+            distilled,
+            metric=self.rank_metric,
+            num_resamples=self.num_resamples,
+            alpha=self.alpha,
+            margin=self.margin,
+            rng=rng,
+        )
         n = difference.num_documents
         warnings: list[str] = []
         verdict: Verdict = "evidence_of_non_membership" if difference.p_value < self.alpha else "inconclusive"

@@ -67,9 +67,13 @@ class PrismGates(HealthBounds):
     def neutral(self, roles: Roles, half: str, num_documents: int | None) -> CorpusSpec:
         """Text on neither side; the halves "third" and "practice" share no document. null: as many as are suspect."""
         return Neutral(
-            roles.general or LibraryDocs(tuple(self.docstrings)), roles.suspect, half=half, num_documents=num_documents,
-            min_characters=self.min_characters, max_characters=self.max_characters,
-        )  # fmt: skip
+            roles.general or LibraryDocs(tuple(self.docstrings)),
+            roles.suspect,
+            half=half,
+            num_documents=num_documents,
+            min_characters=self.min_characters,
+            max_characters=self.max_characters,
+        )
 
     def third(self, roles: Roles) -> CorpusSpec:
         return self.neutral(roles, THIRD, self.num_documents)
@@ -89,7 +93,8 @@ class PrismGates(HealthBounds):
     def of_models(self, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
         """Of reference and target: has the reference read the suspect set?"""
         lead = [
-            float(np.mean(one.values[f"{LOSS}/reference"] - one.values[f"{LOSS}/target"])) for one in (suspect, third)
+            float(np.mean(item.values[f"{LOSS}/reference"] - item.values[f"{LOSS}/target"]))
+            for item in (suspect, third)
         ]
         what = (
             "What the reference gains on the target in cross-entropy on the suspect set, less the same on the third "
@@ -104,13 +109,28 @@ class PrismGates(HealthBounds):
         spreads = {role: _spread(suspect.values[role]) for role in roles}
         least = min(spreads, key=lambda role: spreads[role])
         return [
-            Finding("rank_correlation", rho if np.isfinite(rho) else 1.0, self.max_rank_correlation, True,
-                    "The rank correlation of reference and target, which is 1 if they are the same model,"),
-            Finding("distinct", _distinct(suspect.texts), self.min_distinct, False,
-                    "The number of documents with different words as a share of all"),
-            Finding("spread", spreads[least], self.min_spread, False,
-                    f"The standard deviation of the score under the {least} model as a share of its mean"),
-        ]  # fmt: skip
+            Finding(
+                "rank_correlation",
+                rho if np.isfinite(rho) else 1.0,
+                self.max_rank_correlation,
+                True,
+                "The rank correlation of reference and target, which is 1 if they are the same model,",
+            ),
+            Finding(
+                "distinct",
+                _distinct(suspect.texts),
+                self.min_distinct,
+                False,
+                "The number of documents with different words as a share of all",
+            ),
+            Finding(
+                "spread",
+                spreads[least],
+                self.min_spread,
+                False,
+                f"The standard deviation of the score under the {least} model as a share of its mean",
+            ),
+        ]
 
     def of_delta(self, delta: float) -> Finding:
         return Finding("delta", delta, self.min_delta, False, "Delta")

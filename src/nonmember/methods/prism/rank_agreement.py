@@ -78,9 +78,13 @@ class RankAgreement(Method):
     def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
         values = documents[SUSPECT].values
         agreement = bootstrap_correlation(
-            values["reference"], values["target"],
-            metric=self.rank_metric, num_resamples=self.num_resamples, alpha=self.alpha, rng=rng,
-        )  # fmt: skip
+            values["reference"],
+            values["target"],
+            metric=self.rank_metric,
+            num_resamples=self.num_resamples,
+            alpha=self.alpha,
+            rng=rng,
+        )
         verdict: Verdict = "score_only" if np.isfinite(agreement.statistic) else "invalid"
         return TestOutcome(
             statistic=agreement.statistic,

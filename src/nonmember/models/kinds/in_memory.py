@@ -60,7 +60,9 @@ class InMemory(ModelSpec):
         model, tokenizer = self._handed_over(builder)
         require_rows(tokenizer, model, self.label)
         # Parameters of its own over the same numbers: moving them to a device leaves the caller's where they are.
-        own = {id(one): torch.nn.Parameter(one.detach(), requires_grad=one.requires_grad) for one in model.parameters()}
+        own = {
+            id(item): torch.nn.Parameter(item.detach(), requires_grad=item.requires_grad) for item in model.parameters()
+        }
         return require_probed(builder, self, LoadedModel(copy.deepcopy(model, own).eval(), self._own(tokenizer)))
 
     def weights(self, builder: Builder) -> LoadedModel:

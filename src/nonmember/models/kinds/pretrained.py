@@ -79,9 +79,9 @@ class Pretrained(ModelSpec):
             return None
         return Gguf(self.path, self.dtype, self.revision, self.attention, self.bos)
 
-    def look(self) -> None:
+    def validate(self) -> None:
         if self.gguf:
-            self.gguf.look()
+            self.gguf.validate()
         else:
             require_model(self.path)
 
@@ -217,7 +217,7 @@ class Gguf(ModelSpec):
     def readable(self) -> str:
         return Path(self.path).stem
 
-    def look(self) -> None:
+    def validate(self) -> None:
         if importlib.util.find_spec("gguf") is None:
             raise ValueError(
                 f"{self.readable} is a GGUF file, which needs the package gguf. Install it, as with "
@@ -247,7 +247,7 @@ class Gguf(ModelSpec):
         return Dequantized(self.files, self.readable)
 
     def _as_folder(self, builder: Builder) -> Pretrained:
-        self.look()
+        self.validate()
         folder = str(builder.get(self._dequantized))
         return Pretrained(folder, dtype=self.dtype, attention=self.attention, bos=self.bos)
 

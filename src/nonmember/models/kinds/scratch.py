@@ -39,11 +39,7 @@ class TrainedTokenizer(Spec[Any]):
         return f"bpe-{self.vocab_size}"
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        return {
-            "format": TOKENIZER_FORMAT,
-            "corpus": self.corpus.fingerprint(builder),
-            "vocab_size": self.vocab_size,
-        }
+        return {"format": TOKENIZER_FORMAT, "corpus": self.corpus.fingerprint(builder), "vocab_size": self.vocab_size}
 
     def make(self, builder: Builder, folder: Path) -> None:
         from nonmember.models.loading import train_tokenizer

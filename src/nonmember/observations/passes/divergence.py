@@ -63,7 +63,7 @@ def observe_divergence(
     renormalised, as in distillation.   token_ids: document id -> ids, which both models read; fewer than two give no
     row.   The other arguments and the errors are those of `observe`.
     """
-    ours, theirs = (one if isinstance(one, SplitForward) else split_forward(one) for one in (model, other))
+    ours, theirs = (item if isinstance(item, SplitForward) else split_forward(item) for item in (model, other))
     sequences = {doc_id: ids for doc_id, ids in token_ids.items() if len(ids) >= 2}
     check_readable(ours, sequences)
     check_readable(theirs, sequences)

@@ -48,8 +48,8 @@ class Features:
 
     def _make_room(self, model: torch.nn.Module) -> None:
         """What was read first goes first, of other models before this one."""
-        others = [self._of[one] for one in self._of if one is not model]
-        while sum(one.nbytes for kept in self._of.values() for one in kept.values()) > MOST_BYTES:
+        others = [self._of[item] for item in self._of if item is not model]
+        while sum(item.nbytes for kept in self._of.values() for item in kept.values()) > MOST_BYTES:
             next(kept for kept in [*others, self._of[model]] if kept).popitem(last=False)
 
 
@@ -57,7 +57,7 @@ def _key(split: SplitForward, input_ids_BT: Tensor) -> _Key:
     """Of a batch, and of all that decides what its features are. `_version` counts what was written into a tensor."""
     device = input_ids_BT.device
     weights = tuple(
-        (one.data_ptr(), one.dtype, 0 if one.is_inference() else one._version) for one in split.model.parameters()
+        (item.data_ptr(), item.dtype, 0 if item.is_inference() else item._version) for item in split.model.parameters()
     )
     autocast = torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else None
     ids = hashlib.sha256(input_ids_BT.cpu().numpy().tobytes()).digest()

@@ -94,7 +94,7 @@ def _mean_norm(gradients: Sequence[Tensor], order: float) -> float:
 def _differentiable(model: Any) -> Iterator[list[Any]]:
     """All parameters, ready for gradients for a while, whatever else they are kept for."""
     parameters = list(model.parameters())
-    if any(type(one).__name__ == "DTensor" or one.is_inference() for one in parameters):
+    if any(type(item).__name__ == "DTensor" or item.is_inference() for item in parameters):
         raise ValueError("Its weights are sharded, and norms of gradients need whole ones. Use trainer=cpu or gpu.")
     flags = [parameter.requires_grad for parameter in parameters]
     for parameter in parameters:

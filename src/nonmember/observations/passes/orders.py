@@ -101,7 +101,7 @@ def plan_windows(num_ids: int, window: int, stride: int) -> list[tuple[int, int,
     """
     num_inputs = num_ids - 1
     num_later = math.ceil(max(0, num_inputs - window) / stride)
-    starts = [stride * place for place in range(num_later + 1)]
+    starts = [stride * index for index in range(num_later + 1)]
     return [(start, min(start + window, num_inputs), window - stride if start else 0) for start in starts]
 
 

@@ -27,12 +27,7 @@ from torch import Tensor
 from nonmember.models.forward import Held, SplitForward, split_forward
 from nonmember.models.reading import position_limit
 from nonmember.observations.passes.features import Features
-from nonmember.observations.passes.vocabulary import (
-    DEFAULT_BLOCK_BYTES,
-    TokenStatistics,
-    Workspace,
-    token_statistics,
-)
+from nonmember.observations.passes.vocabulary import DEFAULT_BLOCK_BYTES, TokenStatistics, Workspace, token_statistics
 from nonmember.records import TOKEN_SCHEMA
 from nonmember.runtime.callbacks import StageProgress, after_each
 from nonmember.runtime.expectations import BYTES_PER_TOKEN_ROW, FORWARD, expectation, num_bytes, num_parameters
@@ -182,9 +177,9 @@ def tokens_in_cache(model: Any) -> int:
     if model.device.type != "cpu":
         return sys.maxsize
     embeddings = {
-        id(one.weight) for one in (model.get_input_embeddings(), model.get_output_embeddings()) if one is not None
+        id(item.weight) for item in (model.get_input_embeddings(), model.get_output_embeddings()) if item is not None
     }
-    widths = [max(one.shape) for one in model.parameters() if one.dim() == 2 and id(one) not in embeddings]
+    widths = [max(item.shape) for item in model.parameters() if item.dim() == 2 and id(item) not in embeddings]
     return max(1, CACHE_BYTES // (4 * max(widths, default=1)))
 
 
@@ -298,11 +293,7 @@ class Observer(Reader):
         features_ND = self.features(self._split, input_ids_BT)[:, :-1][scored_BT]
         token_id_N = input_ids_BT[:, 1:][scored_BT]
         statistics = token_statistics(
-            features_ND,
-            self._split.head,
-            token_id_N,
-            block_bytes=self._block_bytes,
-            workspace=self._workspace,
+            features_ND, self._split.head, token_id_N, block_bytes=self._block_bytes, workspace=self._workspace
         )
         row_N, column_N = scored_BT.nonzero(as_tuple=True)
         position_N = positions_T[column_N] - self._num_context

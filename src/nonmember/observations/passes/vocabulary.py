@@ -146,12 +146,7 @@ def _rows_within(num_bytes: int, vocab_size: int, most: int) -> int:
 
 
 def _block_statistics(
-    x_RV: Tensor,
-    target_ids_R: Tensor,
-    scratch: _Scratch,
-    log_prob_R: Tensor,
-    mean_R: Tensor,
-    std_R: Tensor,
+    x_RV: Tensor, target_ids_R: Tensor, scratch: _Scratch, log_prob_R: Tensor, mean_R: Tensor, std_R: Tensor
 ) -> None:
     """Fill the three results. Each pass over the block costs, so `x_RV` is overwritten on the way.
 

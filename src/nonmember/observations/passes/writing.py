@@ -48,11 +48,19 @@ def write_texts(
     The draws for a document come from `seed` and its id; all else is as of `write`.
     """
     written = write(
-        model, tokenizer, prompts, {doc_id: f"{seed}\0{doc_id}" for doc_id in prompts}, folder, make_trainer,
-        temperature=temperature, max_new_tokens=max_new_tokens, top_logprobs=0, cache_bytes=cache_bytes,
+        model,
+        tokenizer,
+        prompts,
+        {doc_id: f"{seed}\0{doc_id}" for doc_id in prompts},
+        folder,
+        make_trainer,
+        temperature=temperature,
+        max_new_tokens=max_new_tokens,
+        top_logprobs=0,
+        cache_bytes=cache_bytes,
         description=description,
-    )  # fmt: skip
-    return {doc_id: one.text for doc_id, one in written.items()}
+    )
+    return {doc_id: item.text for doc_id, item in written.items()}
 
 
 def write(
@@ -88,9 +96,12 @@ def write(
         )
     writer = Writer(model, tokenizer, prompts, seeds, folder, temperature, max_new_tokens, top_logprobs, cache_bytes)
     trainer = make_trainer(
-        callbacks=[StageProgress(description, "texts", after_each(writer.sizes()), shared=True)], logger=False,
-        enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False,
-    )  # fmt: skip
+        callbacks=[StageProgress(description, "texts", after_each(writer.sizes()), shared=True)],
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+    )
     if isinstance(trainer.strategy, ModelParallelStrategy):
         raise ValueError(
             "Models in shards cannot write texts. Use trainer=gpu or trainer=ddp, and device_map=auto for a model that "
@@ -128,9 +139,17 @@ class Writer(Held, lightning.LightningModule):
     """The predict side of a model that writes: batches of prompts in, lines of a file out."""
 
     def __init__(
-        self, model: Any, tokenizer: Any, prompts: Mapping[str, Sequence[int]], seeds: Mapping[str, str], folder: Path,
-        temperature: float, max_new_tokens: int, top_logprobs: int, cache_bytes: int,
-    ) -> None:  # fmt: skip
+        self,
+        model: Any,
+        tokenizer: Any,
+        prompts: Mapping[str, Sequence[int]],
+        seeds: Mapping[str, str],
+        folder: Path,
+        temperature: float,
+        max_new_tokens: int,
+        top_logprobs: int,
+        cache_bytes: int,
+    ) -> None:
         super().__init__()
         self.hold(model)
         self._lengths = lengths_of(model.config)
@@ -185,23 +204,25 @@ class Writer(Held, lightning.LightningModule):
             draws.append(SeededDraws(self._temperature, [self._seeds[row] for row in rows]))
         self._lengths.forget(self.model)
         whole_BT = self.model.generate(
-            input_ids=prompts_BT, attention_mask=batch["attention_mask"], logits_processor=draws,
+            input_ids=prompts_BT,
+            attention_mask=batch["attention_mask"],
+            logits_processor=draws,
             generation_config=generation,
-        )  # fmt: skip
+        )
         written_BT = whole_BT[:, prompts_BT.shape[1] :].cpu()
         texts = self._tokenizer.batch_decode(written_BT, skip_special_tokens=True)
         with self._part.open("a", encoding="utf-8") as file:
-            for place, (row, text) in enumerate(zip(rows, texts, strict=True)):
-                finished, num_tokens = _end(written_BT[place].tolist(), generation.eos_token_id or [])
-                top = likeliest.of(place, num_tokens, self._tokenizer)
+            for index, (row, text) in enumerate(zip(rows, texts, strict=True)):
+                finished, num_tokens = _end(written_BT[index].tolist(), generation.eos_token_id or [])
+                top = likeliest.of(index, num_tokens, self._tokenizer)
                 file.write(line_of(self._part, [self._names[row], text, finished, num_tokens, top]))
         return len(rows)
 
 
 def _end(ids: Sequence[int], ends: Sequence[int]) -> tuple[bool, int]:
     """Whether an end of text is among the ids, and how many there are up to it; the rest is padding."""
-    place = next((place for place, one in enumerate(ids) if one in ends), None)
-    return (False, len(ids)) if place is None else (True, place + 1)
+    index = next((index for index, item in enumerate(ids) if item in ends), None)
+    return (False, len(ids)) if index is None else (True, index + 1)
 
 
 class SeededDraws(LogitsProcessor):
@@ -241,7 +262,7 @@ class Likeliest(LogitsProcessor):
     def of(self, row: int, num_tokens: int, tokenizer: Any) -> list[list[tuple[str, float]]]:
         """Of the first steps of a row; those behind the end of its text say nothing."""
         return [
-            [(token_text(tokenizer, one), value) for one, value in zip(ids[row], values[row], strict=True)]
+            [(token_text(tokenizer, item), value) for item, value in zip(ids[row], values[row], strict=True)]
             for ids, values in self._steps[:num_tokens]
         ]
 
@@ -285,8 +306,13 @@ def _generation(model: Any, tokenizer: Any, max_new_tokens: int) -> GenerationCo
     """The likeliest next token of the processed scores, until an end of text: no setting of the file's beside."""
     named = model.generation_config.eos_token_id
     ends = {*(named if isinstance(named, list) else [named]), tokenizer.eos_token_id} - {None}
-    padding = next((one for one in (tokenizer.pad_token_id, tokenizer.eos_token_id) if one is not None), 0)
+    padding = next((item for item in (tokenizer.pad_token_id, tokenizer.eos_token_id) if item is not None), 0)
     return GenerationConfig(
-        max_new_tokens=max_new_tokens, do_sample=False, num_beams=1, use_cache=True, repetition_penalty=1.0,
-        eos_token_id=sorted(ends) or None, pad_token_id=padding,
-    )  # fmt: skip
+        max_new_tokens=max_new_tokens,
+        do_sample=False,
+        num_beams=1,
+        use_cache=True,
+        repetition_penalty=1.0,
+        eos_token_id=sorted(ends) or None,
+        pad_token_id=padding,
+    )

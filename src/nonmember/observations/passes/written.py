@@ -80,4 +80,4 @@ def _checksum(part: Path, values: Sequence[Any]) -> str:
 
 
 def _written(text: str, finished: bool, num_tokens: int, top: Sequence[Sequence[Sequence[Any]]]) -> Written:
-    return Written(text, finished, num_tokens, tuple(tuple((one, value) for one, value in step) for step in top))
+    return Written(text, finished, num_tokens, tuple(tuple((item, value) for item, value in step) for step in top))

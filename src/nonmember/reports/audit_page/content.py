@@ -104,7 +104,7 @@ def parts(result: AuditResult) -> Table | None:
     found, families = (result.statistics.details.get(name) for name in ("parts", "families"))
     if not isinstance(found, list) or not isinstance(families, Mapping):
         return None
-    rows = [tuple(_part(one, families)) for one in found if isinstance(one, Mapping)]
+    rows = [tuple(_part(item, families)) for item in found if isinstance(item, Mapping)]
     return Table(("method", "verdict", "p of not read (Holm)", "p of read (Holm)", "result"), rows) if rows else None
 
 
@@ -134,10 +134,14 @@ def models(result: AuditResult) -> Table | None:
     """What the models make of the text. nll: of the documents."""
     labels = {"target": result.question.target, "reference": result.question.reference}
     rows = [
-        (role, labels.get(role) or formats.DASH, formats.decimals(told.get("nll")),
-         formats.count(told.get("num_parameters")))
+        (
+            role,
+            labels.get(role) or formats.DASH,
+            formats.decimals(told.get("nll")),
+            formats.count(told.get("num_parameters")),
+        )
         for role, told in result.health.capability.items()
-    ]  # fmt: skip
+    ]
     return Table(("role", "model", "nats per token", "parameters"), rows) if rows else None
 
 
@@ -151,10 +155,10 @@ def documents(evidence: Evidence, texts: Texts | None) -> Table | None:
     names, several = list(evidence.columns)[:MAX_COLUMNS], len(set(evidence.groups)) > 1
     columns = ["document", *(["group"] if several else []), *names, *(["first words"] if texts is not None else [])]
     rows = []
-    for place, (doc_id, group) in enumerate(zip(evidence.doc_ids, evidence.groups, strict=True)):
-        if place == MAX_DOCUMENTS:
+    for index, (doc_id, group) in enumerate(zip(evidence.doc_ids, evidence.groups, strict=True)):
+        if index == MAX_DOCUMENTS:
             break
-        scores = [formats.decimals(float(evidence.columns[name][place]), 4) for name in names]
+        scores = [formats.decimals(float(evidence.columns[name][index]), 4) for name in names]
         words = [_first_words(texts.get(group, {}).get(doc_id, ""))] if texts is not None else []
         rows.append((doc_id, *([group] if several else []), *scores, *words))
     return Table(columns, rows, _left_out(evidence, len(rows), len(names)))

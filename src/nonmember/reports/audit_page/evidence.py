@@ -81,8 +81,8 @@ def _command(folder: Path) -> tuple[list[str] | None, tuple[str, ...]]:
         hydra: Any = read_yaml(folder / "hydra.yaml")["hydra"]
         name = str(hydra["job"]["config_name"])
         sources = hydra["runtime"]["config_sources"]
-        given = [Path(one["path"]).name for one in sources if one["provider"] == "command-line"]
+        given = [Path(item["path"]).name for item in sources if item["provider"] == "command-line"]
     except (OSError, ValueError, LookupError, TypeError):
         return None, ()
-    config = () if name == "audit" else (*(f"--config-dir={one}" for one in given), f"--config-name={name}")
+    config = () if name == "audit" else (*(f"--config-dir={item}" for item in given), f"--config-name={name}")
     return words, config

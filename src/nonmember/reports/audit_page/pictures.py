@@ -113,7 +113,7 @@ def gains(evidence: Evidence) -> list[Drawing]:
 
 
 def _histograms(evidence: Evidence, names: list[str]) -> list[Drawing]:
-    return [one for name in names for one in histogram(name, evidence.by_group(name))]
+    return [item for name in names for item in histogram(name, evidence.by_group(name))]
 
 
 def changes(evidence: Evidence) -> list[Drawing]:
@@ -141,12 +141,12 @@ def histogram(title: str, by_group: Mapping[str, FloatArray], *, zero: bool = Fa
     edges = np.linspace(*limits, BINS + 1)
     shares = {name: np.histogram(values, edges)[0] / len(values) for name, values in by_group.items()}
     plot = Plot(limits, (0.0, 1.08 * max(share.max() for share in shares.values())), title, "share of documents")
-    for place, share in enumerate(shares.values()):
-        plot.histogram(edges, share, place)
+    for index, share in enumerate(shares.values()):
+        plot.histogram(edges, share, index)
     if zero:
         plot.upright(0.0, "zero")
     told = ", ".join(f"mean {formats.decimals(values.mean())} in {name}" for name, values in by_group.items())
-    legend = tuple((f"s{place}", name) for place, name in enumerate(shares)) if len(shares) > 1 else ()
+    legend = tuple((f"s{index}", name) for index, name in enumerate(shares)) if len(shares) > 1 else ()
     return [Drawing(title, f"{told[:1].upper()}{told[1:]}.", plot.svg(f"{title}: {told}"), legend)]
 
 
@@ -164,8 +164,8 @@ def shards(evidence: Evidence) -> list[Drawing]:
         plot = Plot(
             (0.0, len(differences) + 1.0), range_of(differences, [0.0]), "shard", "own order less random ones, nats"
         )
-        for place, value in enumerate(differences, start=1):
-            plot.bar(place, 0.0, float(value), "s0" if value > 0 else "s1")
+        for index, value in enumerate(differences, start=1):
+            plot.bar(index, 0.0, float(value), "s0" if value > 0 else "s1")
         plot.level(0.0, "zero")
         above = int((differences > 0).sum())
         title = f"Shards under {name}"
@@ -177,18 +177,25 @@ def shards(evidence: Evidence) -> list[Drawing]:
 def answers(evidence: Evidence) -> list[Drawing]:
     """What kinds of answers were given about each group, and the share of right ones of each document."""
     first = list(evidence.columns)[:1]
-    per_document = [one for name in first for one in histogram("right answers of a document", evidence.by_group(name))]
+    per_document = [
+        item for name in first for item in histogram("right answers of a document", evidence.by_group(name))
+    ]
     if not evidence.answers:
         return per_document
     names = list(evidence.answers)
     plot = Plot(
-        (0.0, 1.0), (len(names) - 0.5, -0.5), "share of the answers", "", y_names=names, left=96,
+        (0.0, 1.0),
+        (len(names) - 0.5, -0.5),
+        "share of the answers",
+        "",
+        y_names=names,
+        left=96,
         height=86 + 34 * len(names),
-    )  # fmt: skip
-    for place, counts in enumerate(evidence.answers.values()):
+    )
+    for index, counts in enumerate(evidence.answers.values()):
         start, total = 0.0, sum(counts.values())
         for kind, number in counts.items():
-            plot.lying_bar(place, start, start + number / total, f"kind-{kind}")
+            plot.lying_bar(index, start, start + number / total, f"kind-{kind}")
             start += number / total
     told = "; ".join(
         f"{name}: {', '.join(f'{number:,} {kind}' for kind, number in counts.items())}"
@@ -208,13 +215,18 @@ def aucs(evidence: Evidence) -> list[Drawing]:
     ends = {name: (intervals or {}).get(name) or [value, value] for name, value in found.items()}
     limits = range_of(found.values(), *ends.values(), [0.5])
     plot = Plot(
-        limits, (len(found) - 0.5, -0.5), "AUC (one half is chance)", "", y_names=list(found), left=96,
+        limits,
+        (len(found) - 0.5, -0.5),
+        "AUC (one half is chance)",
+        "",
+        y_names=list(found),
+        left=96,
         height=86 + 34 * len(found),
-    )  # fmt: skip
+    )
     plot.upright(0.5, "zero")
-    for place, (name, value) in enumerate(found.items()):
+    for index, (name, value) in enumerate(found.items()):
         low, high = ends[name]
-        plot.interval(place, low, high, value)
+        plot.interval(index, low, high, value)
     told = "; ".join(
         f"{name} {formats.decimals(value)} {formats.interval(*ends[name])}" for name, value in found.items()
     )
@@ -228,7 +240,7 @@ def dose(evidence: Evidence) -> list[Drawing]:
     """What the meter says of each control when it is made of the others, by what that has read; and of the target."""
     statistics = evidence.result.statistics
     details: Any = statistics.details
-    known = [one for one in details.get("controls") or [] if one.get("reading") is not None]
+    known = [item for item in details.get("controls") or [] if item.get("reading") is not None]
     if not known or statistics.value is None:
         return []
     heaviest = float(details["heaviest_dose"])
@@ -237,14 +249,18 @@ def dose(evidence: Evidence) -> list[Drawing]:
     plot.lying_band(statistics.ci_low or 0.0, heaviest if statistics.ci_high is None else statistics.ci_high)
     plot.diagonal()
     for series, related in enumerate((False, True)):
-        chosen = [one for one in known if bool(one["related"]) is related]
-        planted, said = (np.array([float(one[name]) for one in chosen]) for name in ("dose", "reading"))
+        chosen = [item for item in known if bool(item["related"]) is related]
+        planted, said = (np.array([float(item[name]) for item in chosen]) for name in ("dose", "reading"))
         plot.points(planted, said, series)
     plot.level(statistics.value, "value")
     title = f"The target: {details['readings']}"
     caption = "Each dot is a control, read by a meter made of the others: on the line it is right."
-    legend = (("s0", "controls"), ("s1", "controls that read related text too"), ("value", "the target"),
-              ("band", f"{1 - evidence.result.question.alpha:.0%} interval"))  # fmt: skip
+    legend = (
+        ("s0", "controls"),
+        ("s1", "controls that read related text too"),
+        ("value", "the target"),
+        ("band", f"{1 - evidence.result.question.alpha:.0%} interval"),
+    )
     return [Drawing(title, caption, plot.svg(f"{title}. {caption}"), legend)]
 
 

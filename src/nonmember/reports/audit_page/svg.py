@@ -24,7 +24,7 @@ def ticks_of(low: float, high: float, number: int = TICKS) -> list[float]:
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * (1 - 1e-9))
     first = math.ceil(low / step - 1e-9)
-    return [round(place * step, 12) for place in range(first, math.floor(high / step + 1e-9) + 1)]
+    return [round(index * step, 12) for index in range(first, math.floor(high / step + 1e-9) + 1)]
 
 
 def range_of(*values: Iterable[float], room_beside: float = 0.04) -> tuple[float, float]:
@@ -41,10 +41,17 @@ class Plot:
     """Axes from x[0] to x[1] and y[0] to y[1]; marks are added one after the other, then `svg` gives the picture."""
 
     def __init__(
-        self, x: tuple[float, float], y: tuple[float, float], x_label: str, y_label: str, *,
-        x_names: Sequence[str] | None = None, y_names: Sequence[str] | None = None, height: int = HEIGHT,
+        self,
+        x: tuple[float, float],
+        y: tuple[float, float],
+        x_label: str,
+        y_label: str,
+        *,
+        x_names: Sequence[str] | None = None,
+        y_names: Sequence[str] | None = None,
+        height: int = HEIGHT,
         left: int = LEFT,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """x_names, y_names: written at 0, 1, ... in the place of numbers."""
         self._x, self._y, self._height, self._left = x, y, height, left
         self._labels, self._names = (x_label, y_label), (x_names, y_names)
@@ -156,7 +163,7 @@ class Plot:
 
 def _ticks(limits: tuple[float, float], names: Sequence[str] | None) -> list[tuple[float, str]]:
     if names is not None:
-        return [(float(place), name) for place, name in enumerate(names)]
+        return [(float(index), name) for index, name in enumerate(names)]
     return [(value, f"{value:g}".replace("-", "\N{MINUS SIGN}")) for value in ticks_of(*limits)]
 
 

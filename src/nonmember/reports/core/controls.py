@@ -56,5 +56,6 @@ def controls_block(scope: Scope, domains: Mapping[str, str], key: str) -> Block:
     """The controls as a table of their own, where the columns of the table they qualify are not domains."""
     rows = control_rows(scope, domains)
     key = f"controls-of-{key}-{formats.slug(scope.world.name)}"
-    return Block(key, scope.world.name, f"Controls, {scope.world.title}", "", tuple(domains.values()), rows,
-                 ("control",))  # fmt: skip
+    return Block(
+        key, scope.world.name, f"Controls, {scope.world.title}", "", tuple(domains.values()), rows, ("control",)
+    )

@@ -44,12 +44,13 @@ def read_values(run: Run, columns: Sequence[str] | None = None) -> DocumentValue
         table = table_of(content)
         groups = np.array(table["group"].to_pylist())
         ids = np.array(table["doc_id"].to_pylist(), dtype=object)
-        wanted = [one for one in table.column_names if one not in KEYS] if columns is None else columns
+        wanted = [item for item in table.column_names if item not in KEYS] if columns is None else columns
         values = {name: table[name].cast(pa.float64()).to_numpy() for name in wanted}
     except (OSError, KeyError, ValueError, pa.ArrowException) as error:
         raise ValueError(f"{SCORES} cannot be read ({str(error).splitlines()[0]})") from error
     name = run.path.rpartition("/")[0] + f"/{SCORES}"
-    by_group = {str(group): {name: column[groups == group] for name, column in values.items()}
-                for group in np.unique(groups)}  # fmt: skip
+    by_group = {
+        str(group): {name: column[groups == group] for name, column in values.items()} for group in np.unique(groups)
+    }
     ids_of = {group: tuple(map(str, ids[groups == group])) for group in by_group}
     return DocumentValues(by_group, ids_of, name, hashlib.sha256(content).hexdigest())

@@ -53,25 +53,25 @@ class Family:
 
     def name(self, among: Sequence[Family]) -> str:
         """The target, with the method and the reference where they differ."""
-        method = f"{self.method}: " if len({one.method for one in among}) > 1 else ""
-        reference = f", reference {self.reference}" if len({one.reference for one in among}) > 1 else ""
+        method = f"{self.method}: " if len({item.method for item in among}) > 1 else ""
+        reference = f", reference {self.reference}" if len({item.reference for item in among}) > 1 else ""
         return f"{method}{self.target}{reference}"
 
     @property
     def each(self) -> list[str]:
-        return [name for name, one in self.sets.items() if one.claimed and one.holm < self.alpha]
+        return [name for name, item in self.sets.items() if item.claimed and item.holm < self.alpha]
 
     @property
     def largest(self) -> float:
-        return intersection_union([one.p for one in self.sets.values()])
+        return intersection_union([item.p for item in self.sets.values()])
 
     @property
     def all_together(self) -> bool:
-        return self.largest < self.alpha and all(one.claimed for one in self.sets.values())
+        return self.largest < self.alpha and all(item.claimed for item in self.sets.values())
 
     @property
     def screened(self) -> list[str]:
-        return [name for name, one in self.sets.items() if one.claimed and one.bh < self.alpha]
+        return [name for name, item in self.sets.items() if item.claimed and item.bh < self.alpha]
 
 
 def families(results: Iterable[AuditResult]) -> list[Family]:
@@ -88,12 +88,12 @@ def families(results: Iterable[AuditResult]) -> list[Family]:
 def _family(key: tuple[str, str, str], sets: Mapping[str, list[AuditResult]]) -> Family:
     p_values = [max(map(_p_value, results)) for results in sets.values()]
     tested = {
-        name: Tested(p, all(one.verdict.decision in CLAIMING for one in results), adjusted, screened, tuple(results))
+        name: Tested(p, all(item.verdict.decision in CLAIMING for item in results), adjusted, screened, tuple(results))
         for (name, results), p, adjusted, screened in zip(
             sets.items(), p_values, holm(p_values), benjamini_hochberg(p_values), strict=True
         )
     }
-    return Family(*key, min(one.question.alpha for results in sets.values() for one in results), tested)
+    return Family(*key, min(item.question.alpha for results in sets.values() for item in results), tested)
 
 
 def _p_value(result: AuditResult) -> float:

@@ -98,23 +98,25 @@ def counted(num: int, of: int, world: str) -> Cell:
     """3 of 9; a dash of none."""
     if not of:
         return Cell((dash(world),))
-    return Cell(tuple(Number(str(one), float(one), world) for one in (num, of)), (), "{} of {}")
+    return Cell(tuple(Number(str(item), float(item), world) for item in (num, of)), (), "{} of {}")
 
 
 def mean_of(cells: Sequence[Cell], world: str) -> Cell:
     """Number by number, over the cells that have one."""
-    columns = [[one.ours[place] for one in cells if one.ours[place].value is not None]
-               for place in range(len(cells[0].ours))]  # fmt: skip
+    columns = [
+        [item.ours[index] for item in cells if item.ours[index].value is not None]
+        for index in range(len(cells[0].ours))
+    ]
     means = tuple(_mean(numbers, world) for numbers in columns)
     return Cell(means, (), cells[0].template)
 
 
 def _mean(numbers: Sequence[Number], world: str) -> Number:
-    values = [one.value for one in numbers if one.value is not None]
+    values = [item.value for item in numbers if item.value is not None]
     if not values:
         return dash(world)
     value = statistics.fmean(values)
-    runs = tuple(dict.fromkeys(anchor for one in numbers for anchor in one.runs))
+    runs = tuple(dict.fromkeys(anchor for item in numbers for anchor in item.runs))
     return Number(
         formats.decimals(value), value, world, runs, note=f"mean of {len(values)} set{'s' * (len(values) > 1)}"
     )

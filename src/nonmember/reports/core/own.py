@@ -28,8 +28,8 @@ def table_of_own(runs: Sequence[Run]) -> Block | None:
         return None
     about = [(run.question.subject, run.question.method) for run in runs]  # the method has a column of its own
     rows = [
-        Row(one[0] if about.count(one) == 1 else f"{one[0]} ({run.question.cell})", _cells(run))
-        for one, run in zip(about, runs, strict=True)
+        Row(item[0] if about.count(item) == 1 else f"{item[0]} ({run.question.cell})", _cells(run))
+        for item, run in zip(about, runs, strict=True)
     ]
     return Block(OWN, "", "Your audits", "set under model", COLUMNS, tuple(rows), ("audit",), notes=(NOTE,))
 

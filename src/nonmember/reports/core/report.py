@@ -59,16 +59,16 @@ class Part:
         scopes = [scope for scope in scopes if scope.can_fill(self.made_by)]
         filled = [(scope.world.title, self.fill(scope)) for scope in scopes] if self.fill is not None else []
         published = tuple(self.published()) if self.published is not None else ()
-        found = published or self.notes or any(one.blocks or one.figures or one.notes for _, one in filled)
+        found = published or self.notes or any(item.blocks or item.figures or item.notes for _, item in filled)
         return Section(
             key=self.key,
             title=self.title,
             lead=self.lead,
-            blocks=(*(block for _, one in filled for block in one.blocks), *published),
-            figures=tuple(figure for _, one in filled for figure in one.figures),
+            blocks=(*(block for _, item in filled for block in item.blocks), *published),
+            figures=tuple(figure for _, item in filled for figure in item.figures),
             commands=tuple(dict.fromkeys(scope.command(key) for scope in scopes for key in self.made_by)),
             paper=self.paper,
-            notes=(*self.notes, *(note for world, one in filled for note in one.remarks(world))),
+            notes=(*self.notes, *(note for world, item in filled for note in item.remarks(world))),
             is_empty=self.fill is not None and not found,
         )
 
@@ -84,8 +84,9 @@ class Glance:
     def block(self, scopes: Sequence[Scope]) -> Block:
         """A row a world, the number of its results first."""
         rows = tuple(Row(scope.world.title, (_number_of_results(scope), *self.cells(scope))) for scope in scopes)
-        return Block("glance", "", "At a glance", "world", ("results", *self.columns), rows, ("count", "of"),
-                     notes=(self.note,))  # fmt: skip
+        return Block(
+            "glance", "", "At a glance", "world", ("results", *self.columns), rows, ("count", "of"), notes=(self.note,)
+        )
 
 
 def _number_of_results(scope: Scope) -> Cell:
@@ -142,4 +143,4 @@ class Report:
         """The worlds that have results of these methods; if none has, those of any, which then have nothing to show."""
         ours = [run for run in runs if run.question.method in self.methods]
         found = scopes_of(ours, self.worlds, self.sweeps, self.names)
-        return found or [replace(one, runs=()) for one in scopes_of(runs, self.worlds, self.sweeps, self.names)]
+        return found or [replace(item, runs=()) for item in scopes_of(runs, self.worlds, self.sweeps, self.names)]

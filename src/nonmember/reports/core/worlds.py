@@ -54,10 +54,21 @@ def unknown_world(name: str, runs: Sequence[Run], like: World) -> World:
     members = [run.question.target for run in runs if run.question.truth == "member" and run.question.target]
     others = [run.question.target for run in runs if run.question.target and run.question.target not in members]
     return replace(
-        like, name=name, title=name, about="Results of no world that conf/report describes; labels as they are.",
-        domains={}, targets={}, references={}, domains_of={}, targets_of={}, references_of={}, published=False,
-        fills=(), untouched=others[0] if others else "", member=members[0] if members else "",
-    )  # fmt: skip
+        like,
+        name=name,
+        title=name,
+        about="Results of no world that conf/report describes; labels as they are.",
+        domains={},
+        targets={},
+        references={},
+        domains_of={},
+        targets_of={},
+        references_of={},
+        published=False,
+        fills=(),
+        untouched=others[0] if others else "",
+        member=members[0] if members else "",
+    )
 
 
 def select(runs: Iterable[Run], **wanted: Any) -> list[Run]:
@@ -119,9 +130,11 @@ def one_target(scope: Scope, runs: Sequence[Run]) -> list[Run]:
 
 
 def scopes_of(
-    runs: Sequence[Run], worlds: Sequence[World], sweeps: Mapping[str, Sequence[str]],
+    runs: Sequence[Run],
+    worlds: Sequence[World],
+    sweeps: Mapping[str, Sequence[str]],
     names: Mapping[str, Mapping[str, str]],
-) -> list[Scope]:  # fmt: skip
+) -> list[Scope]:
     """The worlds that have results: the configured ones in their order, then others."""
     if not worlds:
         raise ValueError("The report knows no world; list one under report.worlds (conf/report/NAME.yaml).")

@@ -105,8 +105,10 @@ class Quantity:
             *Statistics.__dataclass_fields__,
         }:
             known = ", ".join(Statistics.__dataclass_fields__)
-            raise ValueError(f"There is no {self.path!r} in a result: statistics are {known}; or begin at a part of it "
-                             f"({', '.join(AuditResult.__dataclass_fields__)}).")  # fmt: skip
+            raise ValueError(
+                f"There is no {self.path!r} in a result: statistics are {known}; or begin at a part of it "
+                f"({', '.join(AuditResult.__dataclass_fields__)})."
+            )
         if head in Statistics.__dataclass_fields__:
             head, path = "statistics", [head, *path]
         return lambda result: number_at(result, head, *path)
@@ -154,8 +156,8 @@ class Quantity:
 
 def ratio(above: Value, below: Value) -> Value:
     def value(result: AuditResult) -> float | None:
-        one, other = above(result), below(result)
-        return one / other if one is not None and other else None
+        item, other = above(result), below(result)
+        return item / other if item is not None and other else None
 
     return value
 
@@ -232,10 +234,10 @@ class CellTemplate:
     @property
     def is_tested(self) -> bool:
         """Whether it holds p-values that are tested, and nothing else."""
-        return bool(self.quantities) and all(one.form == TESTED for one in self.quantities)
+        return bool(self.quantities) and all(item.form == TESTED for item in self.quantities)
 
     def numbers(self, runs: Sequence[Run], scope: Scope) -> tuple[Number, ...]:
-        return tuple(one.number(runs, scope) for one in self.quantities)
+        return tuple(item.number(runs, scope) for item in self.quantities)
 
     def cell(self, runs: Sequence[Run], scope: Scope) -> Cell:
         return Cell(self.numbers(runs, scope), (), self.template)

@@ -11,8 +11,11 @@ from nonmember.reports.core.worlds import Scope
 from nonmember.results.load import Run
 
 RELATIONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "not": operator.ne, "above": operator.gt, "from": operator.ge, "below": operator.lt,
-}  # fmt: skip
+    "not": operator.ne,
+    "above": operator.gt,
+    "from": operator.ge,
+    "below": operator.lt,
+}
 
 
 def chosen(runs: Iterable[Run], where: Mapping[str, Any], scope: Scope) -> list[Run]:

@@ -83,9 +83,19 @@ class Plot:
     @property
     def table(self) -> Table:
         return Table(
-            self.rows, self.x, self.cell, self.numbers, self.sweep, part=self.part, title=self.of_numbers,
-            corner=self.corner, where=self.where, each=self.each, names=self.names, is_family=False,
-        )  # fmt: skip
+            self.rows,
+            self.x,
+            self.cell,
+            self.numbers,
+            self.sweep,
+            part=self.part,
+            title=self.of_numbers,
+            corner=self.corner,
+            where=self.where,
+            each=self.each,
+            names=self.names,
+            is_family=False,
+        )
 
     def figure(self, scope: Scope) -> Figure | None:
         """Of one world; None where no result fills any of it."""
@@ -153,15 +163,24 @@ def draw_bars(axis: Axes, line: Line, index: int, shift: float = 0.0) -> None:
     points = [(x + shift, value, low, high) for x, value, low, high in line.points if math.isfinite(value)]
     for x, _, low, high in points:
         axis.plot([x, x], [low, high], color=colour(index), linewidth=1.4)
-    axis.plot([one[0] for one in points], [one[1] for one in points], MARKERS[index], color=colour(index),
-              label=line.name)  # fmt: skip
+    axis.plot(
+        [item[0] for item in points], [item[1] for item in points], MARKERS[index], color=colour(index), label=line.name
+    )
 
 
 def p_axis(axis: Axes, alpha: float) -> None:
     """A logarithmic axis of p-values, with a line at the level."""
     axis.axhline(alpha, color=QUIET, linewidth=0.8, linestyle=(0, (4, 3)))
-    axis.annotate(f"alpha {alpha:g}", (1, alpha), xycoords=("axes fraction", "data"), xytext=(0, 3),
-                  textcoords="offset points", ha="right", color=QUIET, fontsize=8)  # fmt: skip
+    axis.annotate(
+        f"alpha {alpha:g}",
+        (1, alpha),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 3),
+        textcoords="offset points",
+        ha="right",
+        color=QUIET,
+        fontsize=8,
+    )
     axis.set(yscale="log")
     axis.minorticks_off()
     axis.yaxis.set_major_formatter(lambda value, _: f"{value:g}")

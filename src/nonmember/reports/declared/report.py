@@ -57,9 +57,15 @@ class Printed:
         is_marked = self.members or self.truths or self.doubted
         marks = self._marks(table) if is_marked else None
         return published_block(
-            key, title, self.corner or corner, table, tuple(self.numbers), self.template or template, marks,
+            key,
+            title,
+            self.corner or corner,
+            table,
+            tuple(self.numbers),
+            self.template or template,
+            marks,
             tuple(self.notes),
-        )  # fmt: skip
+        )
 
     def _marks(self, table: PublishedTable) -> Callable[[str, str], tuple[str, ...]]:
         def marks(row: str, column: str) -> tuple[str, ...]:
@@ -150,10 +156,15 @@ class DeclaredReport(Report):
             return replace(own, blocks=(*blocks, *own.blocks), figures=(*drawn, *own.figures))
 
         return Part(
-            text.key, text.title, text.lead, text.paper, fill if is_filled else None,
+            text.key,
+            text.title,
+            text.lead,
+            text.paper,
+            fill if is_filled else None,
             tuple(self.made_by.get(text.key, (text.key,) if text.key in self.sweeps else ())),
-            lambda: self._printed(text.key), text.notes,
-        )  # fmt: skip
+            lambda: self._printed(text.key),
+            text.notes,
+        )
 
     def _printed(self, section: str) -> list[Block]:
         """The paper's own tables of a section: those that a table of it names, and those whose key it is."""
@@ -187,7 +198,7 @@ def made(kind: Any, name: str, fields: Mapping[str, Any]) -> Any:
     known = kind.__dataclass_fields__
     if unknown := sorted(set(fields) - set(known)):
         raise ValueError(f"report.{name}: there is no {unknown[0]!r}; there are {', '.join(sorted(known))}.")
-    if missing := sorted(key for key, one in known.items() if key not in fields and _is_required(one)):
+    if missing := sorted(key for key, item in known.items() if key not in fields and _is_required(item)):
         raise ValueError(f"report.{name}: {', '.join(missing)} must be given.")
     return kind(**fields)
 

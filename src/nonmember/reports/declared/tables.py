@@ -184,8 +184,11 @@ class Table:
         groups: dict[str, list[Run]] = {}
         for combination in product(*labels):
             names = [some[label] for some, label, shown in zip(labels, combination, is_shown, strict=True) if shown]
-            here = [run for run in runs if all(run.get(axis.of) == label
-                                               for axis, label in zip(axes, combination, strict=True))]  # fmt: skip
+            here = [
+                run
+                for run in runs
+                if all(run.get(axis.of) == label for axis, label in zip(axes, combination, strict=True))
+            ]
             if here or isinstance(self.columns, str):
                 groups[self.joined.format(*names) if self.joined else ", ".join(names)] = here
         return groups

@@ -176,9 +176,13 @@ def hits_cell(runs: Sequence[Run], hits: Sequence[bool], world: str, mark: str =
     if not runs:
         return no_rate(world)
     share = clustered_share(
-        hits, [run.question.corpus for run in runs], [model_of(run) for run in runs],
-        alpha=1 - CONFIDENCE, num_resamples=NUM_RESAMPLES, rng=np.random.default_rng(SEED),
-    )  # fmt: skip
+        hits,
+        [run.question.corpus for run in runs],
+        [model_of(run) for run in runs],
+        alpha=1 - CONFIDENCE,
+        num_resamples=NUM_RESAMPLES,
+        rng=np.random.default_rng(SEED),
+    )
     return share_cell(share, runs, world, mark)
 
 
@@ -190,9 +194,15 @@ def share_cell(share: ClusteredShare, runs: Sequence[Run], world: str, mark: str
 
 
 def rate_of(
-    count: int, of: int, interval: Iterable[float | None], world: str, runs: Sequence[Run] = (), mark: str = "",
-    note: str = "", digits: int = 1,
-) -> Cell:  # fmt: skip
+    count: int,
+    of: int,
+    interval: Iterable[float | None],
+    world: str,
+    runs: Sequence[Run] = (),
+    mark: str = "",
+    note: str = "",
+    digits: int = 1,
+) -> Cell:
     """`count of of [low, high]`, marked where something was counted."""
     anchors = tuple(run.anchor for run in runs)
     ends = (dash(world) if end is None else Number(percent(end, digits), end, world, anchors) for end in interval)
@@ -255,7 +265,12 @@ def told_apart(positives: Sequence[Entry], negatives: Sequence[Entry], error: fl
     if not positives or not negatives:
         return None
     return clustered_tpr_at_fpr(
-        [one.value for one in every], np.repeat([True, False], [len(positives), len(negatives)]),
-        [one.corpus for one in every], [one.target for one in every],
-        fpr=error, alpha=1 - CONFIDENCE, num_resamples=NUM_RESAMPLES, rng=np.random.default_rng(SEED),
-    )  # fmt: skip
+        [item.value for item in every],
+        np.repeat([True, False], [len(positives), len(negatives)]),
+        [item.corpus for item in every],
+        [item.target for item in every],
+        fpr=error,
+        alpha=1 - CONFIDENCE,
+        num_resamples=NUM_RESAMPLES,
+        rng=np.random.default_rng(SEED),
+    )

@@ -37,11 +37,19 @@ ACCESS = {
 }
 REFERENCE, HELDOUT, UNSEEN, GENERAL = "unread reference", "held-out text", "more unread text", "general text"
 NEEDED: Mapping[Input, str] = {
-    "reference": REFERENCE, "base": "base of the target", "stand_in": "model of the target's size", "heldout": HELDOUT,
-    "unseen": UNSEEN, "order": "order of the file", "works": "passages of works", "titles": "titles",
-    "follows": "a model that follows instructions", "rephraser": "a model that rephrases",
-    "known_read": "text known to be read", "general": GENERAL,
-}  # fmt: skip
+    "reference": REFERENCE,
+    "base": "base of the target",
+    "stand_in": "model of the target's size",
+    "heldout": HELDOUT,
+    "unseen": UNSEEN,
+    "order": "order of the file",
+    "works": "passages of works",
+    "titles": "titles",
+    "follows": "a model that follows instructions",
+    "rephraser": "a model that rephrases",
+    "known_read": "text known to be read",
+    "general": GENERAL,
+}
 CLAIMS = {"non_membership": "not used", "membership": "used"}
 RANKING, NOTHING = "a number", "nothing"
 
@@ -81,7 +89,7 @@ SHORT = {REFERENCE: "reference", HELDOUT: "held-out"}
 
 
 def name_of_score(single: SingleScore, told: str) -> str:
-    less = " and ".join(SHORT[one] for one in BESIDE[told])
+    less = " and ".join(SHORT[item] for item in BESIDE[told])
     return f"{single.name} less {less}" if less else single.name
 
 
@@ -123,7 +131,7 @@ def _needs(needed: Requirements, says: Sequence[Claim], situation: Situation, be
 
 def _needs_of_method(method: str, situation: Situation) -> Needs:
     """Of its first form that is advised, or of one that is not."""
-    advised = next((one for one in CONTESTANTS if one.name == method), None)
+    advised = next((item for item in CONTESTANTS if item.name == method), None)
     return needs_of(advised, situation) if advised else _needs(method_named(method).requirements, (), situation)
 
 
@@ -142,12 +150,12 @@ class Contestant:
 
     @property
     def runs(self) -> tuple[Run, ...]:
-        return tuple({one.run.path: one.run for one in self.entries}.values())
+        return tuple({item.run.path: item.run for item in self.entries}.values())
 
     def of(self, doses: Iterable[int], kind: str | None = None) -> list[Entry]:
         """On sets (of a kind) that were read so often."""
         wanted = set(doses)
-        return [one for one in self.entries if one.dose in wanted and kind in (None, one.run.domain)]
+        return [item for item in self.entries if item.dose in wanted and kind in (None, item.run.domain)]
 
     def found(self, doses: Iterable[int], error: float, kind: str | None = None) -> ClusteredShare | None:
         """Of sets (of a kind) read so often, how many lie above all but a share `error` of the unread ones of any kind.
@@ -169,7 +177,7 @@ class Contestant:
     def seconds(self) -> float | None:
         """Median of audits that trained or observed something themselves."""
         made = [run.result.provenance for run in self.runs]
-        found = [one.seconds for one in made if one.made.get("tokens_observed") or one.made.get("models_trained")]
+        found = [item.seconds for item in made if item.made.get("tokens_observed") or item.made.get("models_trained")]
         return statistics.median(found) if found else None
 
 
@@ -182,8 +190,12 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
     """
     first = scope.sweep_of(key)
     audited = [run for run in select(scope.runs, sweep=tuple(scope.sweeps[key])) if number in (None, run.get("number"))]
-    asked = {question_of(run): dose for run in audited if run.question.sweep == first
-             if run.question.target is not None and (dose := dose_of(run)) is not None}  # fmt: skip
+    asked = {
+        question_of(run): dose
+        for run in audited
+        if run.question.sweep == first
+        if run.question.target is not None and (dose := dose_of(run)) is not None
+    }
     situation = situation_of(number or 100)
     entered = []
     for method, tested, name, runs in tests_of(scope, audited):
@@ -198,7 +210,7 @@ def contestants(scope: Scope, key: str = ARENA, number: int | None = None) -> tu
             needs = _needs(single.score.requirements, (), situation, beside)
             entries = _entries(values_of(levels, told, score), asked)
             entered.append(Contestant(name_of_score(single, told), LEVELS, needs, entries, is_score=True))
-    return tuple(one for one in entered if one.entries)
+    return tuple(item for item in entered if item.entries)
 
 
 def tests_of(scope: Scope, runs: Sequence[Run]) -> Iterator[tuple[str, SingleScore | None, str, list[Run]]]:
@@ -231,7 +243,7 @@ def _entries(
         if value is None or not math.isfinite(value):
             continue
         has_target, corpus = run.question.target is not None, run.question.corpus
-        for question in [question_of(run)] if has_target else [one for one in asked if one[1] == corpus]:
+        for question in [question_of(run)] if has_target else [item for item in asked if item[1] == corpus]:
             if question in asked:
                 answered.setdefault(question, Entry(run, sign * value, asked[question], question[0]))
     return tuple(answered.values())
@@ -239,17 +251,17 @@ def _entries(
 
 def doses(entered: Sequence[Contestant]) -> list[int]:
     """Planted, but none, ascending."""
-    return sorted({entry.dose for one in entered for entry in one.entries if entry.dose})
+    return sorted({entry.dose for item in entered for entry in item.entries if entry.dose})
 
 
 def numbers(scope: Scope) -> list[int]:
     """Of documents, ascending."""
     found = {run.get("number") for run in select(scope.runs, sweep=tuple(scope.sweeps.get(SIZES, ())))}
-    return sorted(one for one in found if isinstance(one, int))
+    return sorted(item for item in found if isinstance(item, int))
 
 
 def shown(entered: Sequence[Contestant]) -> list[Contestant]:
     """Those of which figures have a line: each method, by the first of its scores, and Min-K%++ by itself."""
-    first = {one.method: one for one in reversed(entered) if not one.is_score}
+    first = {item.method: item for item in reversed(entered) if not item.is_score}
     plain = SCORES["minkpp(0.2)"].name
-    return [one for one in entered if first.get(one.method) is one or (one.is_score and one.name == plain)]
+    return [item for item in entered if first.get(item.method) is item or (item.is_score and item.name == plain)]

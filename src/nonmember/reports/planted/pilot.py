@@ -47,8 +47,11 @@ class DoseAudits:
 
     def known(self, store: Path) -> KnownDoses:
         """store: not used; how long a control took stands in the results. Raises ValueError where no audit tells."""
-        runs = [run for run in load_runs([Path(folder) for folder in self.folders]).runs
-                if run.question.method == "dose" and measured(run) is not None]  # fmt: skip
+        runs = [
+            run
+            for run in load_runs([Path(folder) for folder in self.folders]).runs
+            if run.question.method == "dose" and measured(run) is not None
+        ]
         where = " or ".join(map(str, self.folders))
         if not runs:
             raise ValueError(
@@ -73,7 +76,7 @@ class DoseAudits:
 def _round(run: Run) -> tuple[tuple[float, float], ...]:
     """Readings (of the set, of related text) that one seed of the controls plants."""
     controls: Any = run.statistics.details["controls"]
-    read = sorted((float(one["dose"]), float(one["related"])) for one in controls)
+    read = sorted((float(item["dose"]), float(item["related"])) for item in controls)
     return tuple(read[:: _num_seeds(run)])
 
 
@@ -86,7 +89,7 @@ def _excluded(runs: Sequence[Run]) -> float:
     found = sorted({float(run.statistics.details["excluded_dose"]) for run in runs})
     if len(found) > 1:
         raise ValueError(
-            f"The audits exclude different readings ({', '.join(f'{one:g}' for one in found)}); add "
+            f"The audits exclude different readings ({', '.join(f'{item:g}' for item in found)}); add "
             "pilot.exclude=NUMBER."
         )
     return found[0]
@@ -114,7 +117,7 @@ def _scales(run: Run, covariance: FloatArray) -> Iterator[tuple[int, float]]:
         number = run.statistics.num_documents // parts
         pieces = [measured_on(run, values, number, skip=index * number) for index in range(parts)]
         if all(piece is not None for piece in pieces):
-            yield number, float(np.mean([_scale(one, covariance) for one in pieces if one is not None]))
+            yield number, float(np.mean([_scale(item, covariance) for item in pieces if item is not None]))
 
 
 def _scale(of: Measured, covariance: FloatArray) -> float:
@@ -124,8 +127,8 @@ def _scale(of: Measured, covariance: FloatArray) -> float:
 def _seconds(runs: Sequence[Run]) -> float | None:
     """Wall time a trained model of the audits that trained some, the rest of their work with it."""
     making = [run.result.provenance for run in runs if run.result.provenance.made.get("models_trained", 0) > 0]
-    trained = sum(one.made["models_trained"] for one in making)
-    return sum(one.seconds for one in making) / trained if trained else None
+    trained = sum(item.made["models_trained"] for item in making)
+    return sum(item.seconds for item in making) / trained if trained else None
 
 
 def _notes(runs: Sequence[Run], pilots: Mapping[str, DosePilot], sizes: Sequence[int]) -> Iterator[str]:

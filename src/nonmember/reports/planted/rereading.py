@@ -63,10 +63,10 @@ def measured(run: Run) -> Measured | None:
     target, controls = details.get("features"), details.get("controls")
     if not isinstance(target, Mapping) or not controls:
         return None
-    every = [target, *(one["features"] for one in controls)]
-    if any(number_in(one, name) is None for one in every for name in target):
+    every = [target, *(item["features"] for item in controls)]
+    if any(number_in(item, name) is None for item in every for name in target):
         return None
-    return Measured(target, [(float(one["dose"]), float(one["related"]), one["features"]) for one in controls])
+    return Measured(target, [(float(item["dose"]), float(item["related"]), item["features"]) for item in controls])
 
 
 def read_again(
@@ -97,7 +97,7 @@ class Pooled:
 
     def shape(self, names: Sequence[str], without: str) -> FloatArray | None:
         """Of the errors of these features, over all libraries but one; None where there is no other."""
-        others = [one for library, one in self.sums.items() if library != without]
+        others = [item for library, item in self.sums.items() if library != without]
         if not others:
             return None
         indices = [self.names.index(name) for name in names]
@@ -144,14 +144,14 @@ def measured_on(run: Run, values: DocumentValues, num_documents: int, skip: int 
         return {name: _feature(values, chosen, role, scores[name], quantity) for name, quantity in of.items()}
 
     controls: Any = run.statistics.details["controls"]
-    of_controls = [(float(one["dose"]), float(one["related"]), features(one["role"])) for one in controls]
+    of_controls = [(float(item["dose"]), float(item["related"]), features(item["role"])) for item in controls]
     return Measured(features(TARGET), of_controls)
 
 
 def _quantities(run: Run) -> dict[str, Any]:
     """By feature."""
     features = _panel(run).get("features")
-    return {name: one["quantity"] for name, one in features.items()} if isinstance(features, Mapping) else {}
+    return {name: item["quantity"] for name, item in features.items()} if isinstance(features, Mapping) else {}
 
 
 def _panel(run: Run) -> Mapping[str, Any]:

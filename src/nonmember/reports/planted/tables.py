@@ -52,7 +52,7 @@ AT_A_GLANCE = ("contestants", "audits")
 
 def cells_of_glance(scope: Scope) -> Iterator[Cell]:
     entered = contestants(scope)
-    for number in (len(entered), len({run.path for one in entered for run in one.runs})):
+    for number in (len(entered), len({run.path for item in entered for run in item.runs})):
         yield number_cell(str(number), number, scope.world.name)
 
 
@@ -60,7 +60,7 @@ def cells_of_glance(scope: Scope) -> Iterator[Cell]:
 
 
 def by_name(entered: Sequence[Contestant]) -> dict[str, Contestant]:
-    return {one.name: one for one in entered}
+    return {item.name: item for item in entered}
 
 
 def columns_of(every: Sequence[int]) -> dict[str, int]:
@@ -74,7 +74,7 @@ def found_cell(one: Contestant, of: Sequence[int], error: float, world: str, kin
 
 def fewer_unread(entered: Sequence[Contestant]) -> str:
     """Who was put to fewer unread sets than others, so that less is asked of it; empty where nobody was."""
-    number = {one.name: len(one.of([0])) for one in entered}
+    number = {item.name: len(item.of([0])) for item in entered}
     most = max(number.values(), default=0)
     few = [f"{name} ({unread})" for name, unread in number.items() if unread < most]
     if not few:
@@ -88,9 +88,16 @@ def power(scope: Scope, error: float) -> Block | None:
     key, title = f"found-{error * 100:.0f}", f"Found at {error:.0%} false positives"
     notes = (EQUAL.format(error), fewer_unread(entered), ABOVE, CLUSTERED)
     return cross_table(
-        key, world, title, "contestant, sets read", by_name(entered), columns_of(doses(entered)), QUANTITIES, notes,
-        lambda one, dose: found_cell(one, [dose], error, world),
-    )  # fmt: skip
+        key,
+        world,
+        title,
+        "contestant, sets read",
+        by_name(entered),
+        columns_of(doses(entered)),
+        QUANTITIES,
+        notes,
+        lambda item, dose: found_cell(item, [dose], error, world),
+    )
 
 
 # -------------------------------------------------------------------------------------------------- verdicts
@@ -107,12 +114,13 @@ def verdicts(scope: Scope) -> list[Block | None]:
     title = "Verdicts by what was read"
     by_size = {
         f"{name}, {number}": row
-        for number in numbers(scope) for name, row in _claims(contestants(scope, SIZES, number)).items()
-    }  # fmt: skip
+        for number in numbers(scope)
+        for name, row in _claims(contestants(scope, SIZES, number)).items()
+    }
 
     def cell(row: tuple[Contestant, Callable[[Run], bool]], dose: int) -> Cell:
-        one, decides = row
-        return Group([entry.run for entry in one.of([dose])], world).verdict(decides, dose)
+        item, decides = row
+        return Group([entry.run for entry in item.of([dose])], world).verdict(decides, dose)
 
     return [
         cross_table(key, world, title + more, corner, rows, columns, QUANTITIES, (note, CLUSTERED), cell)
@@ -124,17 +132,23 @@ def verdicts(scope: Scope) -> list[Block | None]:
 
 
 def _claims(entered: Sequence[Contestant]) -> dict[str, tuple[Contestant, Callable[[Run], bool]]]:
-    told = ((one, *DECIDES[claim]) for one in entered for claim in one.claims)
-    return {f"{one.name}: {said}": (one, decides) for one, said, decides in told}
+    told = ((item, *DECIDES[claim]) for item in entered for claim in item.claims)
+    return {f"{item.name}: {said}": (item, decides) for item, said, decides in told}
 
 
 # ------------------------------------------------------------------------------------------------ statistics
 
 
 def compared(
-    key: str, title: str, corner: str, scope: Scope, runs: Sequence[Run], beside: Sequence[str],
-    columns: Mapping[str, Callable[[Run], bool]], notes: Sequence[str] = (),
-) -> Block | None:  # fmt: skip
+    key: str,
+    title: str,
+    corner: str,
+    scope: Scope,
+    runs: Sequence[Run],
+    beside: Sequence[str],
+    columns: Mapping[str, Callable[[Run], bool]],
+    notes: Sequence[str] = (),
+) -> Block | None:
     """A row for each method and each single score, with the numbers of several audits in a cell.
 
     Args:
@@ -165,5 +179,5 @@ def spread(values: Sequence[float], anchors: tuple[str, ...], world: str) -> Cel
     if not values:
         return Cell((dash(world),))
     ends = (sum(values) / len(values), min(values), max(values)) if len(values) > 1 else tuple(values)
-    numbers = tuple(Number(formats.signed(one), one, world, anchors) for one in ends)
+    numbers = tuple(Number(formats.signed(item), item, world, anchors) for item in ends)
     return Cell(numbers, (), RANGE if len(values) > 1 else "{}")

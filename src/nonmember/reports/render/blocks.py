@@ -21,9 +21,12 @@ OfColumn = TypeVar("OfColumn")
 
 
 def rows_of(
-    rows: Mapping[str, str], columns: Mapping[str, str], make: MakeCell, template: str,
+    rows: Mapping[str, str],
+    columns: Mapping[str, str],
+    make: MakeCell,
+    template: str,
     beside: PublishedTable | None = None,
-) -> tuple[Row, ...]:  # fmt: skip
+) -> tuple[Row, ...]:
     """rows, columns: key -> printed name. beside: published numbers, found by printed names."""
 
     def cell(row: str, column: str) -> Cell:
@@ -41,9 +44,15 @@ def published_number(text: str, mark: str = "") -> Number:
 
 
 def published_block(
-    key: str, title: str, corner: str, table: PublishedTable, quantities: tuple[str, ...], template: str = "{}",
-    marks: Truth | None = None, notes: tuple[str, ...] = (),
-) -> Block:  # fmt: skip
+    key: str,
+    title: str,
+    corner: str,
+    table: PublishedTable,
+    quantities: tuple[str, ...],
+    template: str = "{}",
+    marks: Truth | None = None,
+    notes: tuple[str, ...] = (),
+) -> Block:
     """The paper's own table. marks: (row, column) -> a mark per number."""
     rows = []
     for name, cells in table.rows.items():
@@ -51,7 +60,7 @@ def published_block(
         for column in table.columns:
             texts = cells[column]
             given = marks(name, column) if marks and texts else ("",) * len(texts)
-            numbers = tuple(published_number(text, one) for text, one in zip(texts, given, strict=True))
+            numbers = tuple(published_number(text, item) for text, item in zip(texts, given, strict=True))
             made.append(Cell(numbers or (dash(PUBLISHED),), (), "{}" if len(numbers) == 1 else template))
         rows.append(Row(name, tuple(made)))
     return Block(f"{key}-published", PUBLISHED, title, corner, table.columns, tuple(rows), quantities, notes=notes)
@@ -65,9 +74,17 @@ def filled(block: Block, notes: Iterable[str]) -> Block | None:
 
 
 def block_of(
-    scope: Scope, key: str, title: str, corner: str, columns: Iterable[str], rows: Mapping[str, Iterable[Cell]],
-    quantities: Sequence[str], notes: Iterable[str] = (), *, dash_is_missing: bool = True,
-) -> Block | None:  # fmt: skip
+    scope: Scope,
+    key: str,
+    title: str,
+    corner: str,
+    columns: Iterable[str],
+    rows: Mapping[str, Iterable[Cell]],
+    quantities: Sequence[str],
+    notes: Iterable[str] = (),
+    *,
+    dash_is_missing: bool = True,
+) -> Block | None:
     """A table of one world whose cells were computed; None where no result fills any cell.
 
     Args:
@@ -79,16 +96,28 @@ def block_of(
     """
     world = scope.world
     block = Block(
-        f"{key}-{formats.slug(world.name)}", world.name, f"{title}. {world.title}" if title else world.title, corner,
-        tuple(columns), tuple(Row(name, tuple(cells)) for name, cells in rows.items()), tuple(quantities),
-    )  # fmt: skip
+        f"{key}-{formats.slug(world.name)}",
+        world.name,
+        f"{title}. {world.title}" if title else world.title,
+        corner,
+        tuple(columns),
+        tuple(Row(name, tuple(cells)) for name, cells in rows.items()),
+        tuple(quantities),
+    )
     return filled(block, [*notes, say_missing(block) if dash_is_missing else ""])
 
 
 def cross_table(
-    key: str, world: str, title: str, corner: str, rows: Mapping[str, OfRow], columns: Mapping[str, OfColumn],
-    quantities: Sequence[str], notes: Iterable[str] = (), cell: Callable[[OfRow, OfColumn], Cell] | None = None,
-) -> Block | None:  # fmt: skip
+    key: str,
+    world: str,
+    title: str,
+    corner: str,
+    rows: Mapping[str, OfRow],
+    columns: Mapping[str, OfColumn],
+    quantities: Sequence[str],
+    notes: Iterable[str] = (),
+    cell: Callable[[OfRow, OfColumn], Cell] | None = None,
+) -> Block | None:
     """A row and a column for each name; None where no result fills any cell. cell: where columns are not what makes a
     cell of a row."""
 

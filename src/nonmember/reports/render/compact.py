@@ -33,13 +33,13 @@ def compact(svg: str) -> str:
 def _numbered(svg: str) -> dict[str, str]:
     """Id that something names -> the same with a number for its last part."""
     named = set(_NAMED.findall(svg))
-    ids = [one for one in _ID.findall(svg) if one in named]
-    return {one: f"{one.rpartition('-')[0]}-{place}" for place, one in enumerate(ids, 1)}
+    ids = [item for item in _ID.findall(svg) if item in named]
+    return {item: f"{item.rpartition('-')[0]}-{index}" for index, item in enumerate(ids, 1)}
 
 
 def _shortened(tag: str, ids: Mapping[str, str]) -> str:
-    tag = _ID.sub(lambda one: f' id="{ids[one[1]]}"' if one[1] in ids else "", _UNTURNED.sub("", tag))
-    tag = _NAMED.sub(lambda one: f"#{ids.get(one[1], one[1])}", tag)
+    tag = _ID.sub(lambda item: f' id="{ids[item[1]]}"' if item[1] in ids else "", _UNTURNED.sub("", tag))
+    tag = _NAMED.sub(lambda item: f"#{ids.get(item[1], item[1])}", tag)
     tag = _PLACE.sub(lambda place: _NUMBER.sub(_rounded, place[0]), tag)
     return _PATH.sub(lambda path: " ".join(_AROUND_LETTERS.sub(r"\1", path[0]).split()), tag)
 

@@ -61,9 +61,14 @@ PANEL_WIDTH, PANEL_HEIGHT = 2.75, 2.35
 
 
 def figure_of(
-    key: str, world: World, title: str, alt: str, block: Block, size: tuple[float, float],
+    key: str,
+    world: World,
+    title: str,
+    alt: str,
+    block: Block,
+    size: tuple[float, float],
     paint: Callable[[Canvas], None],
-) -> Figure:  # fmt: skip
+) -> Figure:
     """Drawn, with the table of its numbers."""
     name = f"{key}-{formats.slug(world.name)}"
     svg, png = draw(name, *size, paint)
@@ -79,8 +84,9 @@ def draw(name: str, width: float, height: float, paint: Callable[[Canvas], None]
         vector, raster = io.StringIO(), io.BytesIO()
         canvas.savefig(vector, format="svg", metadata={"Date": None, "Creator": None})
         canvas.set_layout_engine("none")  # laid out once: a third of the time of drawing
-        canvas.savefig(raster, format="png", dpi=PNG_DPI, transparent=False, facecolor="white",
-                       metadata={"Software": None})  # fmt: skip
+        canvas.savefig(
+            raster, format="png", dpi=PNG_DPI, transparent=False, facecolor="white", metadata={"Software": None}
+        )
     return embedded(vector.getvalue(), name), raster.getvalue()
 
 
@@ -94,8 +100,8 @@ def embedded(svg: str, name: str) -> str:
     svg = re.sub(r"(font: [^;\"]*?px|font-family:) [^;\"]*", r"\1 system-ui, sans-serif", svg)
     svg = re.sub(r"#000000\b", "currentColor", svg)
     svg = svg.replace(QUIET, f"var(--quiet, {QUIET})")
-    for place, colour in enumerate(COLOURS):
-        svg = svg.replace(colour, f"var(--series-{place}, {colour})")
+    for index, colour in enumerate(COLOURS):
+        svg = svg.replace(colour, f"var(--series-{index}, {colour})")
     # matplotlib leaves the colour of text to the viewer's default, which on a dark page is still black.
     return compact(re.sub(r"<svg ", '<svg fill="currentColor" ', svg, count=1).strip()) + "\n"
 
@@ -105,13 +111,13 @@ def panels(canvas: Canvas, titles: Sequence[str], *, sharey: bool = True) -> Ite
     columns = min(PANELS_IN_ROW, len(titles))
     rows = -(-len(titles) // columns)
     axes = canvas.subplots(rows, columns, sharex=True, sharey=sharey, squeeze=False)
-    for place, axis in enumerate(axes.flat):
-        if place >= len(titles):
+    for index, axis in enumerate(axes.flat):
+        if index >= len(titles):
             axis.set_axis_off()
             continue
         if len(titles) > 1:
-            axis.set_title(titles[place])
-        is_lowest = place + columns >= len(titles)
+            axis.set_title(titles[index])
+        is_lowest = index + columns >= len(titles)
         axis.xaxis.set_tick_params(labelbottom=is_lowest)
         axis.xaxis.label.set_visible(is_lowest)
         yield axis
@@ -153,7 +159,7 @@ def lines_of(block: Block, xs: Iterable[float]) -> dict[str, Line]:
     for row in block.rows:
         points = []
         for x, cell in zip(xs, row.cells, strict=True):
-            values = [math.nan if one.value is None else one.value for one in cell.ours]
+            values = [math.nan if item.value is None else item.value for item in cell.ours]
             points.append((float(x), values[0], *(values[1:3] if len(values) > 2 else (math.nan, math.nan))))
         lines[row.name] = Line(row.name, tuple(points))
     return lines
@@ -166,7 +172,7 @@ def shares_of(row: Row, xs: Iterable[float]) -> list[Share]:
     """Of cells `k of n [low, high]`, those that have a number."""
     points = []
     for x, cell in zip(xs, row.cells, strict=True):
-        count, of, low, high = (math.nan if one.value is None else one.value for one in cell.ours)
+        count, of, low, high = (math.nan if item.value is None else item.value for item in cell.ours)
         points += [(x, count / of, low, high)] if of > 0 else []
     return points
 
@@ -174,8 +180,16 @@ def shares_of(row: Row, xs: Iterable[float]) -> list[Share]:
 def draw_shares(axis: Axes, name: str, points: Sequence[Share], index: int, shift: float = 0.0, **style: Any) -> None:
     """Shares with the bars of their intervals."""
     xs, shares, low, high = np.array(points).reshape(-1, 4).T
-    axis.errorbar(xs + shift, shares, yerr=np.maximum([shares - low, high - shares], 0), color=colour(index),
-                  label=name, marker=MARKERS[index], elinewidth=1, **style)  # fmt: skip
+    axis.errorbar(
+        xs + shift,
+        shares,
+        yerr=np.maximum([shares - low, high - shares], 0),
+        color=colour(index),
+        label=name,
+        marker=MARKERS[index],
+        elinewidth=1,
+        **style,
+    )
 
 
 def share_axis(axis: Axes, error: float | None = None) -> None:
@@ -208,8 +222,14 @@ def draw_line(axis: Axes, line: Line, place: int, *, band: bool = False) -> None
     xs, ys = [point[0] for point in points], [point[1] for point in points]
     axis.plot(xs, ys, marker=MARKERS[place % len(MARKERS)], color=colour(place), label=line.name)
     if band and points and all(math.isfinite(point[2]) for point in points):
-        axis.fill_between(xs, [point[2] for point in points], [point[3] for point in points],
-                          color=colour(place), alpha=0.13, linewidth=0)  # fmt: skip
+        axis.fill_between(
+            xs,
+            [point[2] for point in points],
+            [point[3] for point in points],
+            color=colour(place),
+            alpha=0.13,
+            linewidth=0,
+        )
 
 
 def colour(place: int) -> str:

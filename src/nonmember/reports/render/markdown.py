@@ -101,7 +101,7 @@ def _row(cells: list[str]) -> str:
 
 def _prose(text: str) -> str:
     """Escaped but for commands in backticks. A backtick without its fellow, of a label perhaps, is escaped too."""
-    return "".join(code(part) if place % 2 else escape(part) for place, part in enumerate(CODE.split(text)))
+    return "".join(code(part) if index % 2 else escape(part) for index, part in enumerate(CODE.split(text)))
 
 
 def code(text: str) -> str:

@@ -69,9 +69,9 @@ def _shown(value: Any) -> Any:
         case str():
             return visible(value, keep="\n")
         case Mapping():
-            return {visible(name): _shown(one) for name, one in value.items()}
+            return {visible(name): _shown(item) for name, item in value.items()}
         case list() | tuple():
-            return [_shown(one) for one in value]
+            return [_shown(item) for item in value]
     return value
 
 
@@ -145,8 +145,10 @@ def number_html(number: Number) -> Markup:
 
 def prose(text: str) -> Markup:
     """Escaped, with what stands in backticks as code."""
-    parts = [Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
-             for place, part in enumerate(text.split("`"))]  # fmt: skip
+    parts = [
+        Markup("<code>{}</code>").format(part) if index % 2 else escape(part)
+        for index, part in enumerate(text.split("`"))
+    ]
     return Markup("").join(parts)
 
 

@@ -9,9 +9,19 @@ from collections.abc import Iterator
 from nonmember.reports.core.grid import PUBLISHED, Block, Number, Row, Section
 
 COLUMNS = (
-    "world", "part", "row", "column", "quantity",
-    "value", "printed", "holm_adjusted", "mark", "num_results", "note", "results",
-)  # fmt: skip
+    "world",
+    "part",
+    "row",
+    "column",
+    "quantity",
+    "value",
+    "printed",
+    "holm_adjusted",
+    "mark",
+    "num_results",
+    "note",
+    "results",
+)
 OURS, CONTROL = "ours", "control"
 
 
@@ -36,8 +46,8 @@ def _lines(block: Block, paths: dict[str, str]) -> Iterator[tuple[str, ...]]:
 def _row(block: Block, part: str, row: Row, paths: dict[str, str]) -> Iterator[tuple[str, ...]]:
     for column, cell in zip(block.columns, row.cells, strict=True):
         for where, numbers in ((part, cell.ours), (PUBLISHED, cell.published)):
-            for place, number in enumerate(numbers):
-                quantity = block.quantities[place] if place < len(block.quantities) else block.quantities[-1]
+            for index, number in enumerate(numbers):
+                quantity = block.quantities[index] if index < len(block.quantities) else block.quantities[-1]
                 yield (block.world, where, row.name, column, quantity, *_number(number, paths))
 
 

@@ -22,9 +22,13 @@ FORMATS = ("html", "md", "csv", "svg", "png")
 
 
 def write_report(
-    document: Document, collection: Collection, folder: Path, now: datetime,
-    formats: Sequence[str] = FORMATS, max_csv_kib: float | None = None,
-) -> Path:  # fmt: skip
+    document: Document,
+    collection: Collection,
+    folder: Path,
+    now: datetime,
+    formats: Sequence[str] = FORMATS,
+    max_csv_kib: float | None = None,
+) -> Path:
     """Write a report into `folder` and return its page, or what comes closest of the formats.
 
     formats: of the files that are written.   max_csv_kib: larger CSV tables are left out; null: none.
@@ -34,14 +38,21 @@ def write_report(
     check_formats(formats)
     made = now.isoformat(timespec="seconds")
     facts = facts_of(document, collection, now)
-    files = {name: content for name, content in files_of(document, collection, facts).items()
-             if is_kept(name, content, formats, max_csv_kib)}  # fmt: skip
+    files = {
+        name: content
+        for name, content in files_of(document, collection, facts).items()
+        if is_kept(name, content, formats, max_csv_kib)
+    }
     used: dict[str, list[str]] = defaultdict(list)
     for section in document.sections:
         for anchor in section.used():
             used[anchor].append(section.key)
-    read = {path: sha256 for section in document.sections for figure in section.figures
-            for path, sha256 in figure.read.items()}  # fmt: skip
+    read = {
+        path: sha256
+        for section in document.sections
+        for figure in section.figures
+        for path, sha256 in figure.read.items()
+    }
     listing = manifest(collection, used, read, __version__, made) | {"files": sorted([*files, MANIFEST])}
     earlier = earlier_files(folder)
     for name, content in files.items():
@@ -95,10 +106,7 @@ def files_of(document: Document, collection: Collection, facts: Mapping[str, str
     paths = {run.anchor: run.path for run in collection.runs}
     used = {anchor for section in document.sections for anchor in section.used()}
     runs = [run for run in collection.runs if run.anchor in used or not document.lists_used]
-    files: dict[str, str | bytes] = {
-        PAGE: page(document, runs, facts),
-        TEXT: markdown(document, facts),
-    }
+    files: dict[str, str | bytes] = {PAGE: page(document, runs, facts), TEXT: markdown(document, facts)}
     for section in document.sections:
         if section.blocks or section.figures:
             files[f"tables/{section.key}.csv"] = spreadsheet(section, paths)
