@@ -17,7 +17,8 @@ from nonmember.methods.base import Method, known_methods
 from nonmember.records.requirements import Access, Input
 from nonmember.reports.planted import contestants as arena
 from nonmember.scores import Score
-from nonmember_verify.known import METHOD_SETTINGS, SCORE_SETTINGS
+from nonmember_verify.known import METHOD_SETTINGS
+from nonmember_verify.scores import SCORES as VERIFIED
 
 ROOT = Path(__file__).parents[1]
 METHODS = {item.name: item for item in known_methods() if item.__module__.startswith("nonmember.")}
@@ -82,7 +83,7 @@ def test_every_score_is_known_everywhere():
     presets = {item["_target_"].rpartition(".")[2]: name for name, item in PRESETS.items()}
     assert missing("score", "preset", names, set(presets)) == set()
     assert {name for name in presets.values() if f"`{name}`" not in DOCS} == set()
-    assert missing("score", "verifier", names, set(SCORE_SETTINGS)) == set()
+    assert missing("score", "verifier", names, set(VERIFIED)) == set()
     assert missing("score", "arena", names, {type(item.score).__name__ for item in arena.SCORES.values()}) == set()
 
 

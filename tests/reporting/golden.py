@@ -20,6 +20,7 @@ from nonmember.reports.core.grid import Block, Cell, Document, Row, Section
 from nonmember.results.load import Run
 
 FILE = Path(__file__).parents[1] / "golden" / "reports.json"
+REPORTS = {path.stem for path in (Path(__file__).parents[2] / "conf" / "report").glob("*.yaml")}
 IS_WRITING = os.environ.get("NONMEMBER_GOLDEN") == "write"
 
 
@@ -76,6 +77,8 @@ def _cell(cell: Cell) -> list[Any]:
 
 def check(document: Document, runs: Sequence[Run]) -> None:
     """Known by report and results, whichever test builds it; what was never written down fails."""
+    if document.name not in REPORTS:  # of an extension, on results made here
+        return
     key = f"{document.name} {_hash([(run.path, run.result.to_json(), *_beside(run)) for run in runs])}"
     found, known = hashes(document), json.loads(FILE.read_text())
     if IS_WRITING:

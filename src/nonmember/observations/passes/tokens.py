@@ -176,9 +176,8 @@ def tokens_in_cache(model: Any) -> int:
     on a CPU. Of a GPU, where memory is the limit: all there are."""
     if model.device.type != "cpu":
         return sys.maxsize
-    embeddings = {
-        id(item.weight) for item in (model.get_input_embeddings(), model.get_output_embeddings()) if item is not None
-    }
+    ends = (model.get_input_embeddings(), model.get_output_embeddings())
+    embeddings = {id(getattr(layer, "weight", None)) for layer in ends}
     widths = [max(item.shape) for item in model.parameters() if item.dim() == 2 and id(item) not in embeddings]
     return max(1, CACHE_BYTES // (4 * max(widths, default=1)))
 
