@@ -227,6 +227,8 @@ def _moved(log_probs_TV: Tensor, others_TV: Tensor) -> float:
 
 def _spread(log_probs_TV: Tensor) -> float:
     """Mean standard deviation over the vocabulary, tokens that are ruled out aside."""
+    if bool(log_probs_TV.isfinite().all()):
+        return float(log_probs_TV.std(-1, correction=0).mean())
     deviations = [row_V[row_V.isfinite()].std(correction=0) for row_V in log_probs_TV]
     return float(torch.stack(deviations).nan_to_num(0.0).mean())
 
