@@ -62,7 +62,7 @@ class Compute:
 
     make_trainer: `lightning_trainer` with the devices and strategy of the config; the rest is added here.
     micro_batch_size: sequences per forward pass in training, over all devices.
-    max_batch_tokens: most tokens of a batch in observing, padding included.
+    max_batch_tokens: most tokens of a batch in observing, padding included; on a CPU no more than fit its cache.
     logits_budget_mib: bound on the largest [tokens, vocabulary] table in training.
     block_mib: the same in observing; best when it fits the processor's cache.
     cache_mib: bound on the keys and values of texts that a model writes side by side.
