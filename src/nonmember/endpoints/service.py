@@ -23,7 +23,7 @@ from nonmember.checks import (
     require_text,
     require_variable_name,
 )
-from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.reading import EndpointError
 from nonmember.models.base import last_part
 from nonmember.records.answers import Request
 
@@ -74,6 +74,13 @@ WITHOUT_THOUGHTS: Mapping[str, Mapping[str, Any]] = {
     "flag": {"enable_thinking": False},  # DashScope
     "reasoning": {"reasoning": {"enabled": False}},  # OpenRouter
 }
+
+
+MOST_BYTES = 32 * 2**20  # of any response
+# Of one: what a token and each of its alternatives take at most, what an echoed byte does, and all that is beside.
+BYTES_PER_TOKEN, BYTES_PER_ECHOED, BYTES_BESIDE = 1024, 512, 2**18
+# Characters of an answer: more than tokens have, runs of white space aside, and what no tokenizer counts.
+CHARACTERS_PER_TOKEN, CHARACTERS_BESIDE = 64, 1024
 
 
 @dataclass(frozen=True)
@@ -330,12 +337,18 @@ class Sent:
         return int(next((self.body[name] for name in TOKEN_LIMITS if name in self.body), 0))
 
     @property
-    def num_alternatives(self) -> int:
-        return int(self.body.get("top_logprobs", self.body.get("logprobs", 0)))
+    def most_characters(self) -> int:
+        """That its answer can have."""
+        echoed = len(self.prompt) if self.body.get("echo") else 0
+        return CHARACTERS_BESIDE + CHARACTERS_PER_TOKEN * self.max_new_tokens + echoed
 
     @property
-    def echoes(self) -> bool:
-        return bool(self.body.get("echo"))
+    def most_bytes(self) -> int:
+        """That the response to it can have."""
+        echoed = len(self.prompt.encode("utf-8", "surrogatepass")) if self.body.get("echo") else 0
+        alternatives = int(self.body.get("top_logprobs", self.body.get("logprobs", 0)))
+        tokens = BYTES_PER_TOKEN * self.max_new_tokens * (1 + alternatives)
+        return min(MOST_BYTES, BYTES_BESIDE + tokens + BYTES_PER_ECHOED * echoed)
 
 
 def sent(service: Service, request: Request, settings: RequestSettings) -> Sent:

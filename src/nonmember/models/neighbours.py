@@ -74,14 +74,17 @@ def neighbours_of(corpus: CorpusSpec, how: Neighbours) -> CorpusSpec:
 
 @lru_cache(maxsize=1)
 def masked_model(path: str, revision: str | None) -> tuple[Any, Any]:
-    """Tokenizer and model. Raises ValueError where there is no masked model with a tokenizer that knows places."""
+    """Tokenizer and model. Raises ValueError where there is no masked model with a tokenizer that gives offsets."""
     from transformers import AutoModelForMaskedLM
 
     from nonmember.models.loading import load_tokenizer, transformers_model
 
     tokenizer = load_tokenizer(Pretrained(path, revision))
     if tokenizer.mask_token_id is None or not tokenizer.is_fast:
-        raise ValueError(f"{path} must be a masked language model with a fast tokenizer, to propose words in a text.")
+        raise ValueError(
+            f"{path} has no mask token or no fast tokenizer, so it fills no blanks. Name a masked language model "
+            "with a tokenizer.json."
+        )
     where = {"revision": revision} if revision else {}
     return tokenizer, transformers_model(AutoModelForMaskedLM, "masked language model", path, where).eval()
 
