@@ -26,8 +26,7 @@ from nonmember.models.neighbours import masked_model
 from nonmember.models.prompting import Said, said_ids
 from nonmember.models.reading import room_of_masked
 from nonmember.models.tokenizing import ids_of
-from nonmember.observations.passes.writing import longest_context, write
-from nonmember.observations.passes.written import Written
+from nonmember.observations.passes.writing import Written, longest_context, write
 from nonmember.records.answers import Completion, Request
 from nonmember.runtime.compute import MIB, Compute
 

@@ -33,7 +33,7 @@ from nonmember.endpoints.client import EndpointClient, Session
 from nonmember.endpoints.reading import without_thoughts
 from nonmember.endpoints.service import Service
 from nonmember.models.base import ModelSpec, last_part
-from nonmember.models.places import require_model
+from nonmember.models.folders import require_model
 from nonmember.records.answers import Completion, Request
 from nonmember.records.requirements import Access
 from nonmember.runtime.naming import label_of_path

@@ -147,7 +147,7 @@ class PerturbedOutputs(ModelSpec):
         return (self.base,)
 
     def weights(self, builder: Builder) -> LoadedModel:
-        from nonmember.models.serving import serve
+        from nonmember.models.weights import serve
 
         served = self.base.weights(builder)
         serve(served.model, noise=self.noise, decimals=self.decimals, seed=self.seed)

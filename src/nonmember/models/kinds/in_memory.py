@@ -76,8 +76,7 @@ class InMemory(ModelSpec):
         return self._own(self._handed_over(builder)[1])
 
     def _own(self, tokenizer: Any) -> Any:
-        from nonmember.models.tokenizer_checks import prepare
-        from nonmember.models.tokenizing import is_failure
+        from nonmember.models.tokenizing import is_failure, prepare
 
         own = copy.deepcopy(tokenizer)
         try:
@@ -116,7 +115,7 @@ def content_of(model: Any, tokenizer: Any) -> str:
 
 def _description(tokenizer: Any) -> dict[str, Any]:
     """What determines the ids that it gives."""
-    from nonmember.models.tokenizer_checks import reading_version
+    from nonmember.models.tokenizing import reading_version
 
     described = {
         "special": {name: str(token) for name, token in tokenizer.special_tokens_map.items()},
