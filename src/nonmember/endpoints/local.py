@@ -23,7 +23,7 @@ from nonmember.endpoints.reading import answer_rows, without_thoughts
 from nonmember.models.encoding import token_spans
 from nonmember.models.loading import LoadedModel
 from nonmember.models.neighbours import masked_model
-from nonmember.models.prompting import Said, said_ids
+from nonmember.models.prompting import PromptParts, encode_prompts
 from nonmember.models.reading import room_of_masked
 from nonmember.models.tokenizing import ids_of
 from nonmember.observations.passes.writing import Written, longest_context, write
@@ -45,7 +45,9 @@ def complete_locally(
     that the model cannot read has failed, with the reason. The draws of a request come from its seed, document and
     name, so an answer depends on no other request.
     """
-    prompts = said_ids(loaded.tokenizer, [Said(item.instruction, item.question, item.as_text) for item in requests])
+    prompts = encode_prompts(
+        loaded.tokenizer, [PromptParts(item.instruction, item.question, item.as_text) for item in requests]
+    )
     completions = {
         index: Completion("", "failed", reason=reason)
         for index, (request, ids) in enumerate(zip(requests, prompts, strict=True))
@@ -56,14 +58,14 @@ def complete_locally(
         if index not in completions:
             decoding = (request.temperature, request.max_new_tokens, request.top_logprobs)
             waiting.setdefault(decoding, []).append(index)
-    for number, ((temperature, max_new_tokens, top_logprobs), places) in enumerate(waiting.items()):
+    for number, ((temperature, max_new_tokens, top_logprobs), indices) in enumerate(waiting.items()):
         working = folder / _WORKING.format(number)
         working.mkdir(exist_ok=True)
         written = write(
             loaded.model,
             loaded.tokenizer,
-            {str(index): prompts[index] for index in places},
-            {str(index): _seed(requests[index]) for index in places},
+            {str(index): prompts[index] for index in indices},
+            {str(index): _seed(requests[index]) for index in indices},
             working,
             compute.trainer,
             temperature=temperature,
@@ -72,7 +74,7 @@ def complete_locally(
             cache_bytes=compute.cache_mib * MIB,
             description=description,
         )
-        completions |= {index: _completion(written[str(index)], len(prompts[index])) for index in places}
+        completions |= {index: _completion(written[str(index)], len(prompts[index])) for index in indices}
     return [completions[index] for index in range(len(requests))]
 
 
@@ -129,8 +131,8 @@ def load_completions(path: Path) -> list[Completion]:
 
 
 def _row(request: Request, completion: Completion) -> dict[str, Any]:
-    told = vars(completion) | {"top_logprobs": json.dumps(completion.top_logprobs)}
-    return {"doc_id": request.doc_id, "name": request.name, **told}
+    values = vars(completion) | {"top_logprobs": json.dumps(completion.top_logprobs)}
+    return {"doc_id": request.doc_id, "name": request.name, **values}
 
 
 def _of_row(row: Mapping[str, Any]) -> Completion:
@@ -203,11 +205,11 @@ def _whole_words(tokenizer: Any, num_rows: int) -> dict[int, str]:
 
 def _around_first_blank(tokenizer: Any, model: Any, text: str) -> str:
     """Cut to what the model reads; most texts are whole. Byte-level pieces of letters beyond English pass as marks."""
-    places = token_spans(tokenizer)(text)
+    spans = token_spans(tokenizer)(text)
     room = room_of_masked(tokenizer, model.config) - len(ids_of(tokenizer, [""])[0])
-    if len(places) <= room:
+    if len(spans) <= room:
         return text
     blank = text.index(tokenizer.mask_token)
-    first = next(index for index, (_, end) in enumerate(places) if end > blank)
-    start = max(0, min(first - room // 2, len(places) - room))
-    return text[places[start][0] : places[start + room - 1][1]]
+    first = next(index for index, (_, end) in enumerate(spans) if end > blank)
+    start = max(0, min(first - room // 2, len(spans) - room))
+    return text[spans[start][0] : spans[start + room - 1][1]]

@@ -81,12 +81,12 @@ class Endpoint(Service, ModelSpec):
     def _ask(self, builder: Builder, ask: Callable[[EndpointClient], T]) -> T:
         session = builder.memory.shared(Session)
         client = builder.resource(self, lambda: EndpointClient(self, builder.store, builder.asking, session))
-        asked, found = client.num_asked, client.num_found
+        asked, reused = client.num_asked, client.num_found
         try:
             return ask(client)
         finally:
             builder.counters.answers_asked += client.num_asked - asked
-            builder.counters.answers_found += client.num_found - found
+            builder.counters.answers_found += client.num_found - reused
 
 
 @dataclass(frozen=True)
@@ -190,17 +190,17 @@ def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Co
             f"{len(recorded)} answers is to {next(iter(recorded), None)!r}. Correct `columns` of the recorded model."
         )
     log.info("%s: %d of %d questions are answered.", path.name, num_found, len(wanted))
-    found = [recorded.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
-    return _without_unasked(requests, found)
+    completions = [recorded.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
+    return _without_unasked(requests, completions)
 
 
-def _without_unasked(requests: Sequence[Request], found: Sequence[Completion]) -> list[Completion]:
+def _without_unasked(requests: Sequence[Request], completions: Sequence[Completion]) -> list[Completion]:
     """An empty answer is wrong where the document has others; where it has none, nobody asked."""
-    asked = {request.doc_id for request, item in zip(requests, found, strict=True) if item.outcome == "answered"}
-    asked |= {request.doc_id for request, item in zip(requests, found, strict=True) if item.top_logprobs}
+    asked = {request.doc_id for request, item in zip(requests, completions, strict=True) if item.outcome == "answered"}
+    asked |= {request.doc_id for request, item in zip(requests, completions, strict=True) if item.top_logprobs}
     return [
         Completion("", "failed", reason=NOT_ASKED) if item.outcome == "empty" and request.doc_id not in asked else item
-        for request, item in zip(requests, found, strict=True)
+        for request, item in zip(requests, completions, strict=True)
     ]
 
 
@@ -208,12 +208,12 @@ def _without_unasked(requests: Sequence[Request], found: Sequence[Completion]) -
 def _recorded(path: Path, modified: int, size: int, named: tuple[tuple[str, str], ...]) -> dict[Hashable, Completion]:
     """What all rows answer; read again only when the file's size or time of change moves."""
     columns = Columns.of_names(dict(named))
-    found: dict[Hashable, Completion] = {}
+    answers: dict[Hashable, Completion] = {}
     for where, row in table_rows(path):
         key, completion = columns.key_of_row(row, where), columns.completion(row, where)
-        if found.setdefault(key, completion) != completion:
+        if answers.setdefault(key, completion) != completion:
             raise ValueError(f"{where} answers {key!r} otherwise than a row before it; leave one of them out.")
-    return found
+    return answers
 
 
 def recorded_identity(spec: Recorded) -> dict[str, Any]:
@@ -246,7 +246,7 @@ class Columns:
 
     @classmethod
     def of_names(cls, names: Mapping[str, str]) -> Columns:
-        named = {name: found[1] for name in names if (found := re.fullmatch(r"p\((.+)\)", name))}
+        named = {name: match[1] for name in names if (match := re.fullmatch(r"p\((.+)\)", name))}
         if unknown := [name for name in names if name not in PLAIN and name not in named]:
             raise ValueError(
                 f"columns of a recorded model must be among {', '.join(PLAIN)} and p(TOKEN); got {unknown[0]!r}."

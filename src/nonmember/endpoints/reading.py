@@ -87,8 +87,8 @@ class Unusable(Exception):
 
 def raise_for_status(status: int, headers: Mapping[str, str], error: Any, *, model: str, key_variable: str) -> NoReturn:
     """What an HTTP status other than success means. error: the body, as JSON where it is such, without secrets."""
-    words, codes = _words(error), codes_of(error)
-    said = f"{status} {words}".strip()
+    message, codes = _server_message(error), codes_of(error)
+    reason = f"{status} {message}".strip()
     if 300 <= status < 400:
         raise _redirected(headers.get("location", ""))
     if status in KEY_REFUSED:  # whose words may repeat the secret
@@ -97,26 +97,26 @@ def raise_for_status(status: int, headers: Mapping[str, str], error: Any, *, mod
             f"that may use {model}."
         )
     if status in NO_CREDIT or not codes.isdisjoint(QUOTA_CODES):
-        raise EndpointError(f"the server reports that the account has no credit left ({status}): {words}")
-    if status in NO_ROUTE and (model in words or not codes.isdisjoint(MODEL_CODES)):
+        raise EndpointError(f"the server reports that the account has no credit left ({status}): {message}")
+    if status in NO_ROUTE and (model in message or not codes.isdisjoint(MODEL_CODES)):
         raise NoSuchRoute(f"the server knows no model {model!r} ({status}). Name one that it has as `model`.")
     if status in NO_ROUTE:
         raise NoSuchRoute(
-            f"there is no such route at that address ({said}). Give `url` up to and including /v1 (of Azure, up to the "
-            "deployment's name), and as `form` (chat or completions) a route that the server offers."
+            f"there is no such route at that address ({reason}). Give `url` up to and including /v1 (of Azure, up to "
+            "the deployment's name), and as `form` (chat or completions) a route that the server offers."
         )
     if status in NOT_UNDERSTOOD:
         raise EndpointError(
-            f"the server, or a proxy before it, takes no such requests ({said}). See what it wants beside a JSON body: "
-            "headers and a query can be given as `extra_headers` and `extra_query`."
+            f"the server, or a proxy before it, takes no such requests ({reason}). See what it wants beside a JSON "
+            "body: headers and a query can be given as `extra_headers` and `extra_query`."
         )
     if status in TRANSIENT or (status >= 500 and status not in NOT_IMPLEMENTED):
         wait = _seconds(headers.get("retry-after-ms"), headers.get("retry-after"))
         if wait is not None and wait > LONGEST_PAUSE:
             raise EndpointError(f"the server accepts no requests for {wait:.0f} seconds ({status}). Run again later.")
         crowded = status in CROWDED
-        raise RetryableError(said, wait=wait, crowded=crowded, broken=status >= 500 and not crowded)
-    raise NotAccepted(said, status)
+        raise RetryableError(reason, wait=wait, crowded=crowded, broken=status >= 500 and not crowded)
+    raise NotAccepted(reason, status)
 
 
 def _redirected(location: str) -> EndpointError:
@@ -157,11 +157,11 @@ def codes_of(error: Any) -> set[str]:
     """By which services tell kinds of errors apart, in small letters: of the error and of the one within it."""
     inner = _inner(error)
     deeper = inner.get("innererror") if isinstance(inner, Mapping) else None
-    found = [item.get(name) for item in (inner, deeper) if isinstance(item, Mapping) for name in ("code", "type")]
-    return {code.lower() for code in found if isinstance(code, str)}
+    codes = [item.get(name) for item in (inner, deeper) if isinstance(item, Mapping) for name in ("code", "type")]
+    return {code.lower() for code in codes if isinstance(code, str)}
 
 
-def _words(error: Any) -> str:
+def _server_message(error: Any) -> str:
     """The server's own words, on one line and not too many."""
     inner = _inner(error)
     if isinstance(inner, Mapping):
@@ -469,7 +469,7 @@ def without_thoughts(text: str, finish_reason: str) -> tuple[str, bool, str]:
         The answer, whether there were thoughts, and why nothing is left of it (empty where something is).
     """
     if "<|channel|>" in text:
-        final = "".join(said for channel, said in _CHANNEL.findall(text) if channel == "final")
+        final = "".join(content for channel, content in _CHANNEL.findall(text) if channel == "final")
         return final.strip(), True, "" if final.strip() else _endless(finish_reason)
     if bare := _BARE_CHANNELS.match(text):
         return text[bare.end() :].strip(), True, ""

@@ -132,8 +132,8 @@ def _training(model: Trained) -> Job:
     recipe, base = model.training, weights_of(model.base)
     shape, epochs = base.shape, recipe.optimization.epochs
     if isinstance(recipe, Pretraining):
-        words, length = words_in(model.corpus), recipe.sequence_length
-        tokens = None if words is None else int(words * TOKENS_PER_WORD) * epochs
+        num_words, length = words_in(model.corpus), recipe.sequence_length
+        tokens = None if num_words is None else int(num_words * TOKENS_PER_WORD) * epochs
         if shape.context is not None and length > shape.context:
             raise ValueError(
                 f"{model.base.readable} reads at most {shape.context} tokens, and is trained on sequences of {length}."

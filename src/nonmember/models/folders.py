@@ -120,9 +120,9 @@ def tensors_of(file: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
         length = int.from_bytes(stream.read(8), "little")
         header = stream.read(length) if length <= min(size - 8, LARGEST_HEADER) else b""
     try:
-        found = {name: entry for name, entry in json.loads(header).items() if name != "__metadata__"}
-        tensors = {name: (str(entry["dtype"]), tuple(map(int, entry["shape"]))) for name, entry in found.items()}
-        end = max((int(entry["data_offsets"][1]) for entry in found.values()), default=0)
+        entries = {name: entry for name, entry in json.loads(header).items() if name != "__metadata__"}
+        tensors = {name: (str(entry["dtype"]), tuple(map(int, entry["shape"]))) for name, entry in entries.items()}
+        end = max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)
     except (ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:
         raise ValueError(
             f"{file.name} ({size:,} bytes) is no safetensors file: its header cannot be read. Copy or save it again."
@@ -147,13 +147,13 @@ def _read(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise ValueError(f"There is no {path.name}.")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path.name} must be one JSON object; it cannot be read ({_short(error)}).") from error
-    if not isinstance(found, Mapping):
-        kind = "null" if found is None else "a list" if isinstance(found, list) else "text or a number"
+    if not isinstance(content, Mapping):
+        kind = "null" if content is None else "a list" if isinstance(content, list) else "text or a number"
         raise ValueError(f"{path.name} must be one JSON object; got {kind}.")
-    return found
+    return content
 
 
 def _check_files(folder: Path, stem: str, named: object = None) -> list[Path]:
@@ -308,8 +308,8 @@ def _named_weights(folder: Path) -> Iterable[str]:
     if named is None and (folder / f"model{SAFE}").is_file():  # an index beside it is not read
         return []
     index = folder / (_within(named, folder / CONFIG) if isinstance(named, str) else INDEX)
-    places = json_of(index).get("weight_map")
-    names = set(places.values()) if isinstance(places, dict) else set()
+    file_of = json_of(index).get("weight_map")
+    names = set(file_of.values()) if isinstance(file_of, dict) else set()
     return sorted(_within(name, index) for name in names)
 
 
@@ -358,9 +358,9 @@ def require_model(path: str) -> None:
 
 def _nearby(folder: Path) -> str:
     """Folders below that do hold a model."""
-    found = sorted(path.parent.relative_to(folder).as_posix() for path in folder.glob("*/config.json"))
-    if found:
-        return f"Below it are {', '.join(found[:5])}; name one of them."
+    below = sorted(path.parent.relative_to(folder).as_posix() for path in folder.glob("*/config.json"))
+    if below:
+        return f"Below it are {', '.join(below[:5])}; name one of them."
     return "Name a folder that save_pretrained wrote, or a name on the Hugging Face hub."
 
 

@@ -64,16 +64,16 @@ class Scored(Measurement):
         if score.asks is not None:
             return {"tokens": AnswerProbabilities(model, corpus, score.asks, limit)}
         views = [TokenStatistics(model, corpus, view, limit) for view in score.views]
-        found: dict[str, Spec[Any]] = dict(zip(("tokens", "other_view"), views, strict=False))
+        specs: dict[str, Spec[Any]] = dict(zip(("tokens", "other_view"), views, strict=False))
         for reference in self.compared_with():
-            found["reference"] = TokenStatistics(reference, corpus, "original", limit)
+            specs["reference"] = TokenStatistics(reference, corpus, "original", limit)
         if score.neighbours is not None:
-            found["neighbours"] = TokenStatistics(model, neighbours_of(corpus, score.neighbours), "original", limit)
+            specs["neighbours"] = TokenStatistics(model, neighbours_of(corpus, score.neighbours), "original", limit)
         if score.shots and self.prefix is not None:
-            found["behind_prefix"] = BehindPrefix(model, corpus, self.prefix, score.shots, limit)
+            specs["behind_prefix"] = BehindPrefix(model, corpus, self.prefix, score.shots, limit)
         if score.needs_gradients:
-            found["gradients"] = Gradients(model, corpus, limit)
-        return found
+            specs["gradients"] = Gradients(model, corpus, limit)
+        return specs
 
     def general(self) -> CorpusSpec | None:
         return self.counted_in if self.score.needs_counts else None

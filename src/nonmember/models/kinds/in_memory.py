@@ -23,7 +23,7 @@ NO_CONTENT = ("_name_or_path", "name_or_path", "transformers_version", "torch_dt
 
 @dataclass(frozen=True)
 class InMemory(ModelSpec):
-    """A model with its tokenizer, handed to the builder by the program that calls (`hand_over`).
+    """A model with its tokenizer, handed to the builder by the program that calls (`provide`).
 
     content: hash of both (`content_of`).   label: for people.   bos: as of `Pretrained`.
 
@@ -48,7 +48,7 @@ class InMemory(ModelSpec):
     def key(self, builder: Builder) -> dict[str, Any]:
         return self.recipe()
 
-    def hand_over(self, builder: Builder, model: Any, tokenizer: Any) -> None:
+    def provide(self, builder: Builder, model: Any, tokenizer: Any) -> None:
         builder.resource(("in memory", self.content), lambda: (model, tokenizer))
 
     def build(self, builder: Builder) -> LoadedModel:

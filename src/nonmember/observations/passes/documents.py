@@ -127,12 +127,12 @@ class Comparer(Reader):
         """[N] KL of each token's distributions, with logits made for a few rows at a time."""
         other, (our_ids, their_ids) = self._outside
         step = max(1, self._block_bytes // (BYTES_PER_LOGIT * self._split.head.vocab_size))
-        found = []
+        divergences = []
         for ours, theirs in zip(ours_ND.split(step), theirs_ND.split(step), strict=True):
             ours_NS = F.log_softmax(self._split.head(ours).float()[:, our_ids], dim=-1)
             theirs_NS = F.log_softmax(other.head(theirs).float()[:, their_ids], dim=-1)
-            found.append(F.kl_div(ours_NS, theirs_NS, log_target=True, reduction="none").sum(dim=-1))
-        return torch.cat(found) if found else ours_ND.new_zeros(0)
+            divergences.append(F.kl_div(ours_NS, theirs_NS, log_target=True, reduction="none").sum(dim=-1))
+        return torch.cat(divergences) if divergences else ours_ND.new_zeros(0)
 
 
 class DivergenceWriter(PartWriter):
@@ -151,12 +151,12 @@ class DivergenceWriter(PartWriter):
 
 def load_divergences(paths: Sequence[Path], doc_ids: Sequence[str]) -> DocumentScores:
     """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
-    found: dict[str, float] = {}
+    value_of: dict[str, float] = {}
     for path in paths:
         table = pq.read_table(path, schema=DIVERGENCE_SCHEMA)
-        found |= dict(zip(table["doc_id"].to_pylist(), table["divergence"].to_pylist(), strict=True))
-    values = np.array([found.get(doc_id, np.nan) for doc_id in doc_ids], dtype=np.float64)
-    reasons = {doc_id: NO_TOKENS for doc_id in doc_ids if doc_id not in found}
+        value_of |= dict(zip(table["doc_id"].to_pylist(), table["divergence"].to_pylist(), strict=True))
+    values = np.array([value_of.get(doc_id, np.nan) for doc_id in doc_ids], dtype=np.float64)
+    reasons = {doc_id: NO_TOKENS for doc_id in doc_ids if doc_id not in value_of}
     return DocumentScores(tuple(doc_ids), values, reasons)
 
 
