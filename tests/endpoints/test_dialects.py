@@ -137,7 +137,7 @@ def test_what_was_found_by_an_earlier_version_is_found(tmp_path):
         found = asked(client)
         with client.table() as table:
             table._connection.execute("DELETE FROM findings WHERE name = 'settings'")
-            table.remember({"quirks": ["no_seed"]})
+            table.remember("quirks", ["no_seed"])
         before = len(here.asked)
         assert asked(client_of(here.root, tmp_path)) == found
         assert len(here.asked) == before

@@ -430,26 +430,20 @@ class Budget:
 
     def _passed_with(self, most: Spent) -> str | None:
         limits, spent, under_way = self._limits, self._spent, self._under_way
-        if _passes(limits.max_requests, spent.requests + under_way.requests + most.requests):
+        number, tokens, cost = limits.max_requests, limits.max_tokens, limits.max_cost
+        if number is not None and spent.requests + under_way.requests + most.requests > number:
+            return f"The budget of {number:,} requests (asking.max_requests) is spent: {spent.requests:,} were sent."
+        if tokens is not None and spent.tokens + under_way.tokens + most.tokens > tokens:
             return (
-                f"The budget of {limits.max_requests:,} requests (asking.max_requests) is spent: "
-                f"{spent.requests:,} were sent."
-            )
-        if _passes(limits.max_tokens, spent.tokens + under_way.tokens + most.tokens):
-            return (
-                f"The budget of {limits.max_tokens:,} tokens (asking.max_tokens) could be passed by the next request: "
+                f"The budget of {tokens:,} tokens (asking.max_tokens) could be passed by the next request: "
                 f"{spent.tokens:,} are spent, and it can take {most.tokens:,}."
             )
-        if _passes(limits.max_cost, spent.cost + under_way.cost + most.cost):
+        if cost is not None and spent.cost + under_way.cost + most.cost > cost:
             return (
-                f"The budget of {limits.max_cost:g} (asking.max_cost) could be passed by the next request: "
-                f"{spent.cost:.6g} is spent, and it can cost {most.cost:.2g}."
+                f"The budget of {cost:g} (asking.max_cost) could be passed by the next request: {spent.cost:.6g} is "
+                f"spent, and it can cost {most.cost:.2g}."
             )
         return None
-
-
-def _passes(limit: float | None, value: float) -> bool:
-    return limit is not None and value > limit
 
 
 class Pace:
@@ -551,6 +545,11 @@ class EndpointClient:
         models = ", ".join(f"{name} ({number:,} answers)" for name, number in served.most_common())
         return [f"{self.name} answered as {len(served)} models: {models}.", *self.notes]
 
+    def probe(self, sent: Sent, make: Read[T]) -> T | Refused:
+        """What `make` makes of the answer to a request that the server may fail at."""
+        (value,) = self.exchange([sent], make, "probing", probing=True)
+        return value
+
     def exchange(
         self, wanted: Sequence[Sent], make: Read[T], description: str, *, probing: bool = False
     ) -> list[T | Refused]:
@@ -612,15 +611,15 @@ class EndpointClient:
         *,
         probing: bool,
     ) -> None:
-        limits, spent = self._needed_limits(), self.session.spent
+        if self._limits is None:
+            raise ValueError(
+                f"{self.name} can only be asked within limits, and none were given (Builder(..., asking=Limits(...)))."
+            )
+        limits, spent = self._limits, self.session.spent
         num_refused = 0
         if table.damaged:
-            log.warning(
-                "%s: %d answers in the table of %s are damaged (checksums do not match) and are asked again.",
-                self.name,
-                len(table.damaged),
-                self.folder,
-            )
+            where = f"in the table of {self.folder} are damaged (checksums do not match) and are asked again"
+            log.warning("%s: %d answers %s.", self.name, len(table.damaged), where)
 
         def receive(sent: Sent, text: str, response: Mapping[str, Any], cost: float | None) -> None:
             date = now()
@@ -652,13 +651,8 @@ class EndpointClient:
         if not probing:
             log.info("%s: %s answers received, %s.", self.name, f"{self.num_asked:,}", _so_far(spent, limits))
         if num_refused and not probing:
-            log.warning(
-                "%s: %d of %d requests were not accepted, the first because: %s",
-                self.name,
-                num_refused,
-                len(missing),
-                next(iter(self.refused.values())),
-            )
+            of_all, why = f"{num_refused} of {len(missing)}", next(iter(self.refused.values()))
+            log.warning("%s: %s requests were not accepted, the first because: %s", self.name, of_all, why)
 
     def _follow(self, table: CompletionsTable, missing: Mapping[str, Sent]) -> None:
         """In a further process of a distributed run: wait until the first has asked."""
@@ -669,13 +663,6 @@ class EndpointClient:
             if waiting <= self.session.refused.keys():
                 return
             wait.a_moment()
-
-    def _needed_limits(self) -> Limits:
-        if self._limits is None:
-            raise ValueError(
-                f"{self.name} can only be asked within limits, and none were given (Builder(..., asking=Limits(...)))."
-            )
-        return self._limits
 
 
 def run(coroutine: Coroutine[Any, Any, None]) -> None:
@@ -691,11 +678,11 @@ def run(coroutine: Coroutine[Any, Any, None]) -> None:
 async def _watched(coroutine: Coroutine[Any, Any, None]) -> None:
     """An interruption strikes the task that happens to run, which nobody waits for any more: asyncio need not tell."""
 
-    def told(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    def pass_on(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         if not isinstance(context.get("exception"), KeyboardInterrupt):
             loop.default_exception_handler(context)
 
-    asyncio.get_running_loop().set_exception_handler(told)
+    asyncio.get_running_loop().set_exception_handler(pass_on)
     await coroutine
 
 

@@ -83,10 +83,10 @@ def only_answers(access: Access, what: str, name: str) -> EndpointError:
 
 def settings_for(client: EndpointClient) -> RequestSettings:
     """How this service wants its requests; raises EndpointError where it accepts none."""
-    found = RequestSettings(**_offer(client, "settings", _find_settings))
-    if not found.temperature and (note := DRAWN.format(client.name)) not in client.notes:
+    settings = RequestSettings(**_offer(client, "settings", _find_settings))
+    if not settings.temperature and (note := DRAWN.format(client.name)) not in client.notes:
         client.notes.append(note)
-    return found
+    return settings
 
 
 def check_alternatives(client: EndpointClient, number: int, what: str) -> None:
@@ -126,13 +126,13 @@ def _offer(client: EndpointClient, name: str, find: Any, *, missing: Any = None)
     if name not in offers:
         kept_as = client.endpoint.finding(name)
         with client.table() as table:
-            found = table.finding(kept_as)
-        if found is None:
-            found = find(client)
-            if found != missing:
+            offer = table.finding(kept_as)
+        if offer is None:
+            offer = find(client)
+            if offer != missing:
                 with client.table() as table:
-                    table.remember({kept_as: found})
-        offers[name] = found
+                    table.remember(kept_as, offer)
+        offers[name] = offer
     return offers[name]
 
 
@@ -141,20 +141,20 @@ def _find_settings(client: EndpointClient) -> dict[str, Any]:
     service = client.endpoint
     with client.table() as table:
         quirks = table.finding("quirks")  # of an earlier version, which found the first three alone
-    found = RequestSettings.of_quirks(quirks) if quirks is not None and not service.extras else service.settings()
-    answer = _answer_with(client, found)
+    settings = RequestSettings.of_quirks(quirks) if quirks is not None and not service.extras else service.settings()
+    answer = _answer_with(client, settings)
     if isinstance(answer, Refused):
-        found = _sparing_settings(client, answer)
+        settings = _sparing_settings(client, answer)
         restored: dict[str, Any] = {"temperature": True, "seed": True, "system": True}
-        if found.min_output_tokens == ROOMS[0]:  # with less room than the longer one nothing was accepted
+        if settings.min_output_tokens == ROOMS[0]:  # with less room than the longer one nothing was accepted
             restored["min_output_tokens"] = 0
         for name, value in restored.items():
-            more = replace(found, **{name: value, **service.request_settings})
-            if more != found and not isinstance(_answer_with(client, more), Refused):
-                found = more
+            more = replace(settings, **{name: value, **service.request_settings})
+            if more != settings and not isinstance(_answer_with(client, more), Refused):
+                settings = more
     if service.thinking == "off":
-        found = _without_thoughts(client, found)
-    return asdict(found)
+        settings = _without_thoughts(client, settings)
+    return asdict(settings)
 
 
 def _answer_with(client: EndpointClient, settings: RequestSettings) -> Completion | Refused:
@@ -219,7 +219,7 @@ def _find_echo(client: EndpointClient) -> int | None:
     least = client.endpoint.settings().min_output_tokens
     for number in (least,) if least else NEW_TOKENS_WITH_ECHO:
         try:
-            (answer,) = client.exchange([echoed(client.endpoint, TEXT, number)], read, "probing", probing=True)
+            answer = client.probe(echoed(client.endpoint, TEXT, number), read)
         except NoSuchRoute:
             if client.endpoint.form == "completions":
                 raise
@@ -237,8 +237,8 @@ def _check_alignment(client: EndpointClient, number: int) -> None:
     def read(_: Sent, response: Mapping[str, Any], date: str) -> list[tuple[str, float]]:
         return listed_tokens(response)
 
-    def asked(one: Sent) -> list[tuple[str, float]]:
-        (answer,) = client.exchange([one], read, "probing", probing=True)
+    def asked(item: Sent) -> list[tuple[str, float]]:
+        answer = client.probe(item, read)
         return [] if isinstance(answer, Refused) else answer
 
     # Where text that was written is read as other tokens, or holds half characters, nothing can be compared.
@@ -250,23 +250,22 @@ def _check_alignment(client: EndpointClient, number: int) -> None:
         there = scored[start : start + len(written)]
         same_tokens = [token for token, _ in scored[: start + len(written)]] == [*before[:start], *tokens]
         if written and same_tokens and HALF not in "".join(tokens):
-            gap, one, other = max((abs(a - b), a, b) for (_, a), (_, b) in zip(written, there, strict=True))
+            gap, item, other = max((abs(a - b), a, b) for (_, a), (_, b) in zip(written, there, strict=True))
             if gap > LARGEST_GAP:
                 raise EndpointError(
                     f"{client.name} gives scores of a text that are not its own: a token that it wrote with "
-                    f"log-probability {one:.2f} it scores {other:.2f}. Ask another server, or a model whose weights "
+                    f"log-probability {item:.2f} it scores {other:.2f}. Ask another server, or a model whose weights "
                     "are at hand."
                 )
             return
 
 
-def _asked(client: EndpointClient, one: Sent, *, needs_logprobs: bool) -> Completion | Refused:
+def _asked(client: EndpointClient, item: Sent, *, needs_logprobs: bool) -> Completion | Refused:
     def read(_: Sent, response: Mapping[str, Any], date: str) -> Completion:
         keep = client.endpoint.thinking == "keep"
         return read_completion(response, date, needs_logprobs=needs_logprobs, keep_thoughts=keep)
 
-    (answer,) = client.exchange([one], read, "probing", probing=True)
-    return answer
+    return client.probe(item, read)
 
 
 log = logging.getLogger(__name__)
@@ -285,10 +284,10 @@ def completions(client: EndpointClient, requests: Sequence[Request]) -> list[Com
     if most := max(request.top_logprobs for request in requests):
         check_alternatives(client, most, "This question")
     wanted = [sent(client.endpoint, request, settings) for request in requests]
-    with_logprobs = {one.key for one, request in zip(wanted, requests, strict=True) if request.top_logprobs}
+    with_logprobs = {item.key for item, request in zip(wanted, requests, strict=True) if request.top_logprobs}
 
-    def read(one: Sent, response: Mapping[str, Any], date: str) -> Completion:
-        needs_logprobs, keep = one.key in with_logprobs, client.endpoint.thinking == "keep"
+    def read(item: Sent, response: Mapping[str, Any], date: str) -> Completion:
+        needs_logprobs, keep = item.key in with_logprobs, client.endpoint.thinking == "keep"
         return read_completion(response, date, needs_logprobs=needs_logprobs, keep_thoughts=keep)
 
     answers = client.exchange(wanted, read, f"asking {client.endpoint.model}")
@@ -308,10 +307,10 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
     number = new_tokens_with_echo(client, "An observation")
     text_of = {document.doc_id: document.text for document in shown.documents if document.text}
     wanted = {doc_id: echoed(client.endpoint, text, number) for doc_id, text in text_of.items()}
-    by_key = {one.key: text_of[doc_id] for doc_id, one in wanted.items()}
+    by_key = {item.key: text_of[doc_id] for doc_id, item in wanted.items()}
 
-    def read(one: Sent, response: Mapping[str, Any], date: str) -> list[float]:
-        return read_prompt_scores(response, by_key[one.key], number)
+    def read(item: Sent, response: Mapping[str, Any], date: str) -> list[float]:
+        return read_prompt_scores(response, by_key[item.key], number)
 
     answers = dict(
         zip(wanted, client.exchange([*wanted.values()], read, f"observing {client.endpoint.model}"), strict=True)
@@ -326,8 +325,8 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
             )
         if isinstance(answer, Refused):
             reasons[doc_id] = f"the server's answer is of no use: {answer.reason}"
-    found = [answers.get(doc_id, []) for doc_id in shown.doc_ids]
-    rows = [[] if isinstance(row, Refused) else row[: max_tokens - 1] for row in found]
+    listed = [answers.get(doc_id, []) for doc_id in shown.doc_ids]
+    rows = [[] if isinstance(row, Refused) else row[: max_tokens - 1] for row in listed]
     _note_floored(client, rows)
     return replace(_table(shown.doc_ids, rows), reasons=reasons)
 

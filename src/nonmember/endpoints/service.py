@@ -32,37 +32,14 @@ TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 THINKING = ("off", "strip", "keep")
 # Fields of a request that hold the question, are set by `request_settings`, or change the form of the answer.
 OWN_FIELDS = (
-    "model",
-    "messages",
-    "prompt",
-    "suffix",
-    *TOKEN_LIMITS,
-    "max_output_tokens",
-    "temperature",
-    "seed",
-    "logprobs",
-    "top_logprobs",
-    "echo",
-    "n",
-    "best_of",
-    "stream",
-    "stream_options",
-    "tools",
-    "tool_choice",
-    "functions",
-    "function_call",
-    "modalities",
+    *("model", "messages", "prompt", "suffix", *TOKEN_LIMITS, "max_output_tokens", "temperature", "seed"),
+    *("logprobs", "top_logprobs", "echo", "n", "best_of", "stream", "stream_options"),
+    *("tools", "tool_choice", "functions", "function_call", "modalities"),
 )
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 OWN_HEADERS = (
-    "host",
-    "content-length",
-    "content-type",
-    "content-encoding",
-    "accept-encoding",
-    "transfer-encoding",
-    "connection",
-    "idempotency-key",
+    *("content-length", "content-type", "content-encoding", "accept-encoding", "transfer-encoding"),
+    *("host", "connection", "idempotency-key"),
 )
 ROUTES = {"chat": "chat/completions", "completions": "completions"}
 # What asks a model not to think, by whom it is understood.
@@ -93,7 +70,7 @@ class RequestSettings:
         temperature: whether it is sent.
         seed: whether it is sent.
         system: whether an instruction is a turn of its own; else it stands before the question.
-        no_thoughts: the one of `protocol.WITHOUT_THOUGHTS` by which the model is asked not to think.
+        no_thoughts: the one of `WITHOUT_THOUGHTS` by which the model is asked not to think.
     """
 
     token_limit: str = "max_tokens"

@@ -40,7 +40,7 @@ from nonmember.models.folders import (
     weight_files,
 )
 from nonmember.models.lengths import key_of
-from nonmember.models.tokenizing import is_failure, prepare, reading_version
+from nonmember.models.tokenizing import is_failure, prepared, reading_version
 from nonmember.records import Corpus
 from nonmember.runtime.files import share_mode
 from nonmember.runtime.progress import Stage
@@ -143,7 +143,6 @@ def load_tokenizer(spec: Pretrained) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(spec.path, **_location(spec))
         if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
             raise ValueError("It has no vocabulary.")
-        problem = _unprepared(tokenizer, spec.bos)
     except BaseException as error:  # whatever transformers and tokenizers say of files that are not ours
         if not is_failure(error):
             raise
@@ -151,18 +150,7 @@ def load_tokenizer(spec: Pretrained) -> Any:
             f"No tokenizer could be loaded from {spec.path}: {_first_line(error)} Expected tokenizer.json (or another "
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
         ) from error
-    if problem:
-        raise ValueError(f"The tokenizer of {spec.path} cannot be used: {problem}")
-    return tokenizer
-
-
-def _unprepared(tokenizer: Any, bos: str) -> str:
-    """Why it cannot be used as asked, in our own words; empty where it can."""
-    try:
-        prepare(tokenizer, bos)
-    except ValueError as error:
-        return str(error)
-    return ""
+    return prepared(tokenizer, spec.bos, spec.path)
 
 
 def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
@@ -217,7 +205,7 @@ def transformers_model(
         require_flash_attention(config, auto)
     is_quantized = getattr(config, "quantization_config", None) is not None
     try:
-        model, found = auto.from_pretrained(
+        model, report = auto.from_pretrained(
             path,
             config=config,
             attn_implementation=None if attention == "auto" else attention,
@@ -235,7 +223,7 @@ def transformers_model(
             ) from error
         raise _unloadable(kind, path, error) from error
     files = weight_files(_files_of(path, where.get("revision")))
-    require_complete(path, found, model)
+    require_complete(path, report, model)
     require_meaning(
         path, model, {name: each for file in files for name, each in tensors_of(file).items()}, is_quantized
     )
@@ -288,8 +276,8 @@ def dequantize(file: Path, folder: Path) -> None:
             f"No causal language model could be loaded from {file}: {_first_line(error)} Expected a GGUF file with its "
             "tokenizer, of an architecture that transformers reads."
         ) from error
-    model, found = answer
-    require_complete(str(file), found, model)
+    model, report = answer
+    require_complete(str(file), report, model)
     require_all_read(file, model)
     del model.config.quantization_config  # else transformers refuses to save what is no longer quantised
     model.hf_quantizer, model.is_quantized = None, False

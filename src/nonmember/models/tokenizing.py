@@ -82,8 +82,8 @@ def encoded(tokenizer: Any, texts: Sequence[str], **options: Any) -> Any:
         for index, text in enumerate(texts if len(texts) > 1 else ()):
             try:
                 encoded(tokenizer, [text], **options)
-            except UnreadableText as one:
-                raise UnreadableText(one.name, index, one.why) from error
+            except UnreadableText as error_of_one:
+                raise UnreadableText(error_of_one.name, index, error_of_one.why) from error
         raise UnreadableText(name_of(tokenizer), 0, _why(error, texts[0])) from error
     for index, (ids, size) in enumerate(zip(made["input_ids"], sizes, strict=True)):
         if len(ids) > max(FEW_IDS, MOST_IDS_PER_BYTE * size):
@@ -195,12 +195,23 @@ def prepare(tokenizer: Any, bos: str = "auto") -> None:
         _set_front(tokenizer, bos)
 
 
+def prepared(tokenizer: Any, bos: str, name: str) -> Any:
+    """The same tokenizer, behind `prepare`. Raises ValueError, with its name, where it cannot be used."""
+    try:
+        prepare(tokenizer, bos)
+    except BaseException as error:  # whatever tokenizers say of files that are not ours
+        if not is_failure(error):
+            raise
+        raise ValueError(f"The tokenizer of {name} cannot be used: {error}") from error
+    return tokenizer
+
+
 def _set_front(tokenizer: Any, bos: str) -> None:
     """Have every text read with a beginning-of-text token, or without one. bos: always or never."""
-    found = around(tokenizer)
-    if found is None:
+    marks = around(tokenizer)
+    if marks is None:
         raise ValueError("It gives other ids to a text with special tokens than without. Use tokens.bos=auto.")
-    now, back = found
+    now, back = marks
     if bool(now) == (bos == "always"):
         return
     if bos == "always" and tokenizer.bos_token_id is None:

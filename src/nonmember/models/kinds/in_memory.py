@@ -76,16 +76,9 @@ class InMemory(ModelSpec):
         return self._own(self._handed_over(builder)[1])
 
     def _own(self, tokenizer: Any) -> Any:
-        from nonmember.models.tokenizing import is_failure, prepare
+        from nonmember.models.tokenizing import prepared
 
-        own = copy.deepcopy(tokenizer)
-        try:
-            prepare(own, self.bos)
-        except BaseException as error:
-            if not is_failure(error):
-                raise
-            raise ValueError(f"The tokenizer of {self.label} cannot be used: {error}") from error
-        return own
+        return prepared(copy.deepcopy(tokenizer), self.bos, self.label)
 
     def _handed_over(self, builder: Builder) -> tuple[Any, Any]:
         def missing() -> tuple[Any, Any]:

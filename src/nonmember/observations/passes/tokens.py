@@ -121,17 +121,9 @@ def write_parts(
         memory = num_bytes(*reader.models) + BYTES_PER_TOKEN_ROW * sum(sizes)
         return expectation(operations, memory, trainer.strategy.root_device, trainer.world_size)
 
-    trainer = make_trainer(
-        callbacks=[writer, StageProgress(description, "tokens", after_each(sizes), shared=True, expected=expected)],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-    with warnings.catch_warnings():
-        # Lightning can only name the documents of a batch for its own samplers; our batches name theirs.
-        warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
-        trainer.predict(reader, return_predictions=False)
+    progress = StageProgress(description, "tokens", after_each(sizes), shared=True, expected=expected)
+    trainer = silent(make_trainer, writer, progress)
+    predict(trainer, reader)
     counts = _read_counts(writer.out_dir)
     trainer.strategy.barrier("counted")  # the first process may move the folder as soon as it returns
     if counts["num_documents"] != len(writer.doc_ids):
@@ -141,6 +133,19 @@ def write_parts(
             "empty folder."
         )
     return counts
+
+
+def silent(make_trainer: Callable[..., lightning.Trainer], *callbacks: lightning.Callback) -> lightning.Trainer:
+    """A trainer that shows, logs and keeps nothing of its own."""
+    own = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    return make_trainer(callbacks=list(callbacks), **dict.fromkeys(own, False))
+
+
+def predict(trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+    with warnings.catch_warnings():
+        # Lightning can only name the documents of a batch for its own samplers; our batches name theirs.
+        warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
+        trainer.predict(module, return_predictions=False)
 
 
 def check_readable(split: SplitForward, sequences: Mapping[str, Sequence[int]]) -> None:
@@ -369,10 +374,10 @@ class TokenTableWriter(PartWriter):
         super().__init__(out_dir, doc_ids, _ROW_GROUP_TOKENS, compression="zstd", use_dictionary=dictionaries)
 
     def rows_of(self, prediction: TokenRows) -> tuple[pa.Table, dict[str, int]]:
-        indices, place = np.unique(prediction.doc_index.numpy(force=True), return_inverse=True)
+        indices, index_of = np.unique(prediction.doc_index.numpy(force=True), return_inverse=True)
         doc_ids = pa.array([self.doc_ids[index] for index in indices], pa.string())
         columns: dict[str, Any] = {
-            "doc_id": pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), doc_ids),
+            "doc_id": pa.DictionaryArray.from_arrays(pa.array(index_of.astype(np.int32)), doc_ids),
             "position": prediction.position.int().numpy(force=True),
             "token_id": prediction.token_id.int().numpy(force=True),
         }

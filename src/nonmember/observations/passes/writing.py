@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-import warnings
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -28,7 +27,7 @@ from nonmember.models.forward import Held
 from nonmember.models.lengths import lengths_of
 from nonmember.models.reading import position_limit
 from nonmember.models.tokenizing import ids_of
-from nonmember.observations.passes.tokens import length_buckets, share_of_rank
+from nonmember.observations.passes.tokens import length_buckets, predict, share_of_rank, silent
 from nonmember.runtime.callbacks import StageProgress, after_each
 from nonmember.runtime.files import write_text_atomically
 
@@ -171,21 +170,13 @@ def write(
             f"{most}. Lower max_new_tokens or max_tokens, or choose a model with a longer context."
         )
     writer = Writer(model, tokenizer, prompts, seeds, folder, temperature, max_new_tokens, top_logprobs, cache_bytes)
-    trainer = make_trainer(
-        callbacks=[StageProgress(description, "texts", after_each(writer.sizes()), shared=True)],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
+    trainer = silent(make_trainer, StageProgress(description, "texts", after_each(writer.sizes()), shared=True))
     if isinstance(trainer.strategy, ModelParallelStrategy):
         raise ValueError(
             "Models in shards cannot write texts. Use trainer=gpu or trainer=ddp, and device_map=auto for a model that "
             "needs several GPUs."
         )
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
-        trainer.predict(writer, return_predictions=False)
+    predict(trainer, writer)
     trainer.strategy.barrier("written")  # the parts of all processes are complete
     written = read_all(folder)
     trainer.strategy.barrier("read")  # the first process may move the folder as soon as it returns
@@ -331,8 +322,8 @@ class Likeliest(LogitsProcessor):
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """scores: [B, V] float32."""
-        found = scores.float().log_softmax(-1).topk(min(self._number, scores.shape[1]), dim=-1)
-        self._steps.append((found.indices.tolist(), found.values.tolist()))
+        top = scores.float().log_softmax(-1).topk(min(self._number, scores.shape[1]), dim=-1)
+        self._steps.append((top.indices.tolist(), top.values.tolist()))
         return scores
 
     def of(self, row: int, num_tokens: int, tokenizer: Any) -> list[list[tuple[str, float]]]:
