@@ -24,7 +24,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from lab_server.running import RunningLab, running_lab
 from nonmember.artifacts.store import Store
 from nonmember.endpoints import Limits, Request, questions
-from nonmember.endpoints.endpoint import EndpointClient, Session
+from nonmember.endpoints.client import EndpointClient, Session
 from nonmember.endpoints.service import RequestSettings, sent
 
 MOST_MILLISECONDS = 3.0

@@ -22,8 +22,8 @@ from nonmember.cli.advise import arguments
 from nonmember.config.compose import composed
 from nonmember.config.given import given
 from nonmember.methods import McPdd
-from nonmember.models.access import Access
 from nonmember.records import Corpus, Document
+from nonmember.records.requirements import Access
 from wandb_helpers import lay_down, result
 
 ROOT = Path(__file__).parents[2]

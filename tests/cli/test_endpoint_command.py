@@ -14,12 +14,11 @@ from test_interruption import signal_at
 
 from command_line import Said, only, rows_of, write_rows
 from lab_server.running import KEY_VARIABLE, RunningLab, running_model
-from nonmember.endpoints import sending
 
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nonmember.endpoints.client.FIRST_PAUSE", 0.001)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig
 
 from nonmember.cli import audit, wandb_sweep
-from nonmember.cli.wandb_sweep import ALLOWED, as_wandb, grid_of, name_of, value_of, words_of_json
+from nonmember.cli.wandb_sweep import ALLOWED, as_wandb, grid_of, name_of, overrides_of_json, value_of
 from nonmember.sweeps.sweep import Sweep
 
 SWEEPS = Path(__file__).parents[2] / "sweeps"
@@ -66,7 +66,7 @@ def overrides_in(command: list[str]) -> list[str]:
     assert command[:2] == ["/usr/bin/env", "nonmember"]
     if command[2] == "wandb-sweep":
         assert command[-2] == "--run"
-        words = [*command[6:-2], *words_of_json(command[-1])]
+        words = [*command[6:-2], *overrides_of_json(command[-1])]
     else:
         assert command[2] == "audit"
         assert command[7:9] == ["hydra.mode=RUN", "logger.mode=online"]
@@ -130,7 +130,7 @@ def test_every_axis_of_every_sweep_has_a_name_that_wandb_takes_and_gives_back():
     axes = set().union(*(item.get("grid", ()) for item in files))
     assert len(axes) > 30
     for axis in axes:
-        assert words_of_json(json.dumps({name_of(axis): "value"})) == [f"{axis}=value"]
+        assert overrides_of_json(json.dumps({name_of(axis): "value"})) == [f"{axis}=value"]
 
 
 def test_what_is_written_is_that_sweep(call):
@@ -190,7 +190,7 @@ def test_groups_get_names_that_wandb_allows():
         "${args_json}",
     ]
     assert name_of("score@method.score") == "score.at.method.score"
-    assert words_of_json('{"model.at.target": "a", "seed": 1}') == ["model@target=a", "seed=1"]
+    assert overrides_of_json('{"model.at.target": "a", "seed": 1}') == ["model@target=a", "seed=1"]
     check_schema(sweep)
 
 

@@ -11,12 +11,18 @@ import pytest
 
 from lab_server.running import RunningLab
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Access, Completion, Limits, Request, capabilities, questions, sending
-from nonmember.endpoints.capabilities import check_alternatives, most_alternatives, require
-from nonmember.endpoints.endpoint import EndpointClient, Refused, Session
-from nonmember.endpoints.errors import EndpointError, Unusable
+from nonmember.endpoints import Access, Completion, Limits, Request, questions
+from nonmember.endpoints.client import EndpointClient, Refused, Session
 from nonmember.endpoints.models import Recorded
-from nonmember.endpoints.reading import are_log_probabilities, listed_tokens, read_completion, read_prompt_scores
+from nonmember.endpoints.questions import check_alternatives, most_alternatives, require
+from nonmember.endpoints.reading import (
+    EndpointError,
+    Unusable,
+    are_log_probabilities,
+    listed_tokens,
+    read_completion,
+    read_prompt_scores,
+)
 
 LIMITS = Limits(
     concurrency=4,
@@ -36,7 +42,7 @@ QUESTION = Request("d", "q", "What is it?", 4, 0.0, 0, instruction="Be brief.")
 @pytest.fixture
 def client(lab: RunningLab, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., EndpointClient]:
     """client("chat"): as a new process would have it, on one store."""
-    monkeypatch.setattr(sending, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nonmember.endpoints.client.FIRST_PAUSE", 0.001)
     return lambda form="chat": EndpointClient(lab.endpoint(form), Store(tmp_path), LIMITS, Session())
 
 
@@ -235,9 +241,9 @@ def test_equal_scores_of_all_tokens_are_none(client, monkeypatch, answer, offere
 
     item = client("completions")
     monkeypatch.setattr(item, "exchange", exchange)
-    monkeypatch.setattr(capabilities, "TEXT", TEXT)
-    monkeypatch.setattr(capabilities, "_check_alignment", lambda client, number: None)
-    assert capabilities._find_echo(item) == offered
+    monkeypatch.setattr(questions, "TEXT", TEXT)
+    monkeypatch.setattr(questions, "_check_alignment", lambda client, number: None)
+    assert questions._find_echo(item) == offered
 
 
 @pytest.mark.parametrize("logprob", [0.0, 0.5, float("nan")])
@@ -247,7 +253,7 @@ def test_alternatives_that_cannot_be_are_none(client, monkeypatch, logprob):
     item = client()
     answer = Completion("A", "answered", "stop", "", "", top_logprobs=(row,))
     monkeypatch.setattr(item, "exchange", lambda *_, **__: [answer])
-    assert capabilities._find_alternatives(item) == 0
+    assert questions._find_alternatives(item) == 0
 
 
 def test_of_recorded_answers_no_scores_of_texts_can_be_had():

@@ -13,10 +13,10 @@ import pytest
 from lab_server import dialects
 from lab_server.dialects import Asked, Response, answer, error, running
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Access, Completion, Limits, Request, capabilities, questions, sending
-from nonmember.endpoints.endpoint import EndpointClient, Session
-from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints import Access, Completion, Limits, Request, questions
+from nonmember.endpoints.client import EndpointClient, Session
 from nonmember.endpoints.models import Endpoint
+from nonmember.endpoints.reading import EndpointError
 from nonmember.records import Corpus, Document
 
 LIMITS = Limits(2, None, None, 10, 1, None, None, None, None, None)
@@ -25,7 +25,7 @@ QUESTION = Request("d", "q", "Who is it?", 8, 0.0, 0, instruction="Answer in a w
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nonmember.endpoints.client.FIRST_PAUSE", 0.001)
     monkeypatch.delenv("LAB_KEY", raising=False)
     monkeypatch.setenv("AZURE_KEY", "azure-0123456789abcdef")
 
@@ -137,7 +137,7 @@ def test_what_was_found_by_an_earlier_version_is_found(tmp_path):
         found = asked(client)
         with client.table() as table:
             table._connection.execute("DELETE FROM findings WHERE name = 'settings'")
-            table.remember({"quirks": ["no_seed"]})
+            table.remember("quirks", ["no_seed"])
         before = len(here.asked)
         assert asked(client_of(here.root, tmp_path)) == found
         assert len(here.asked) == before
@@ -168,7 +168,7 @@ def test_log_probabilities_that_the_key_may_not_ask_for_are_no_bad_key(tmp_path)
     with running(dialects.openai_reasoning) as here:
         client = client_of(here.root, tmp_path)
         with pytest.raises(EndpointError, match="answers with text alone: it refused them") as raised:
-            capabilities.require(client, Access.TOP_LOGPROBS, "decop")
+            questions.require(client, Access.TOP_LOGPROBS, "decop")
     assert "secret" not in str(raised.value)
 
 
@@ -176,7 +176,7 @@ def test_thoughts_without_an_end_are_no_lack_of_log_probabilities(tmp_path):
     with running(lambda _: answer("<think>\nThe sky", finish="length")) as here:
         client = client_of(here.root, tmp_path)
         with pytest.raises(EndpointError, match="still thought: give it room"):
-            capabilities.require(client, Access.TOP_LOGPROBS, "decop")
+            questions.require(client, Access.TOP_LOGPROBS, "decop")
         assert asked(client).reason.startswith("it was cut while it still thought")
 
 

@@ -20,11 +20,11 @@ import pytest
 
 from lab_server.running import KEY_VARIABLE, RunningLab
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Completion, Limits, Request, endpoint, questions, sending
-from nonmember.endpoints.endpoint import EndpointClient, Session
-from nonmember.endpoints.endpoint import run as run_to_its_end
-from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints import Completion, Limits, Request, questions
+from nonmember.endpoints.client import EndpointClient, Session
+from nonmember.endpoints.client import run as run_to_its_end
 from nonmember.endpoints.models import Endpoint
+from nonmember.endpoints.reading import EndpointError
 from nonmember.endpoints.table import FILE
 
 UNLIMITED = Limits(
@@ -44,7 +44,7 @@ NUM_PROBES = 1  # requests that a plain question costs at the first use of an en
 
 @pytest.fixture(autouse=True)
 def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nonmember.endpoints.client.FIRST_PAUSE", 0.001)
 
 
 @pytest.fixture
@@ -280,7 +280,7 @@ def test_a_request_at_which_the_server_always_fails_does_not_hold_up_the_others(
 
 def test_a_filter_of_contents_is_a_refusal():
     """As some servers say it: with status 400."""
-    from nonmember.endpoints.errors import was_declined
+    from nonmember.endpoints.reading import was_declined
 
     assert was_declined(400, {"code": "content_filter", "message": "..."})
     assert not was_declined(400, {"code": "context_length_exceeded"})
@@ -327,7 +327,7 @@ def test_a_budget_is_that_of_the_process(lab, client):
 
 def test_what_is_found_needs_no_budget_and_no_server(lab, client, monkeypatch):
     first = questions.completions(client(), asked(5))
-    monkeypatch.setattr(sending, "Sending", None)
+    monkeypatch.setattr("nonmember.endpoints.client.Sending", None)
     spent = client(max_requests=1)
     spent.session.spent.requests = 1
     assert questions.completions(spent, asked(5)) == first
@@ -494,8 +494,8 @@ import sys, json
 from pathlib import Path
 from nonmember.endpoints import questions
 from nonmember.endpoints import Limits, Request
-from nonmember.endpoints.endpoint import EndpointClient, Session
-from nonmember.endpoints.endpoint import run as run_to_its_end
+from nonmember.endpoints.client import EndpointClient, Session
+from nonmember.endpoints.client import run as run_to_its_end
 from nonmember.endpoints.models import Endpoint
 from nonmember.artifacts.store import Store
 
@@ -590,7 +590,7 @@ def test_further_processes_of_a_run_wait_for_what_the_first_asks(lab, client, mo
     """They may be ahead of it, and never ask themselves."""
     lab.setup(faults={"400": 0.2})
     here = threading.local()
-    monkeypatch.setattr(endpoint, "process_rank", lambda: getattr(here, "rank", 0))
+    monkeypatch.setattr("nonmember.endpoints.client.process_rank", lambda: getattr(here, "rank", 0))
     found: list[list[Completion]] = []
 
     def follow() -> None:

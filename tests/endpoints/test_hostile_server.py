@@ -15,11 +15,10 @@ from typing import Any
 import pytest
 
 from nonmember.artifacts.store import Store
-from nonmember.endpoints import Completion, Limits, Request, questions, reading, sending, service
-from nonmember.endpoints.endpoint import EndpointClient, Session
-from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints import Completion, Limits, Request, questions, service
+from nonmember.endpoints.client import EndpointClient, Session
 from nonmember.endpoints.models import Endpoint
-from nonmember.endpoints.reading import parsed, usage
+from nonmember.endpoints.reading import EndpointError, parsed, usage
 
 KEY_VARIABLE = "LAB_KEY"
 LIMITS = Limits(2, None, None, 10, 2, None, None, None, None, None)
@@ -85,7 +84,7 @@ class Asked:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("nonmember.endpoints.client.FIRST_PAUSE", 0.001)
     monkeypatch.delenv(KEY_VARIABLE, raising=False)
 
 
@@ -160,7 +159,7 @@ def test_a_few_among_many_do_not_end_it(tmp_path):
     ],
 )
 def test_an_answer_without_end_is_not_read_to_it(body, headers, tmp_path, monkeypatch):
-    monkeypatch.setattr(reading, "MOST_BYTES", 2000)
+    monkeypatch.setattr(service, "MOST_BYTES", 2000)
     asked = Asked(later(body, headers), tmp_path, 3)
     assert sorted(item.outcome for item in asked.found) == [
         "answered",

@@ -12,7 +12,7 @@ from nonmember.endpoints import Request
 from nonmember.endpoints.asked import Completions
 from nonmember.endpoints.local import complete_locally, load_completions, save_completions
 from nonmember.models.loading import LoadedModel, train_tokenizer
-from nonmember.models.prompting import Said, said_ids
+from nonmember.models.prompting import PromptParts, encode_prompts
 from nonmember.observations.passes import writing
 from nonmember.observations.passes.writing import token_text
 
@@ -94,8 +94,8 @@ def test_what_is_shown_follows_the_tokenizers_template(loaded, template, shown, 
     plain = Request("d", "n", "Which?", 1, 0.0, 0, instruction="Do it.", plain="Go on:")
     texts = [
         loaded.tokenizer.decode(ids)
-        for ids in said_ids(
-            loaded.tokenizer, [Said(r.instruction, r.question, r.as_text) for r in (request, bare, plain)]
+        for ids in encode_prompts(
+            loaded.tokenizer, [PromptParts(r.instruction, r.question, r.as_text) for r in (request, bare, plain)]
         )
     ]
     assert texts[0] == shown

@@ -9,7 +9,7 @@ import torch
 from transformers import BertForMaskedLM
 
 from nonmember.endpoints import Request
-from nonmember.endpoints.masked import fill_blanks
+from nonmember.endpoints.local import fill_blanks
 from nonmember.endpoints.models import MaskedModel
 from tiny_bert import WORDS, save_bert, tokenizer_of
 
@@ -54,7 +54,7 @@ def test_what_is_no_masked_model_is_one_sentence(folder, tmp_path):
     plain = tokenizer_of(WORDS)
     plain.mask_token = None
     plain.save_pretrained(tmp_path / "other")
-    with pytest.raises(ValueError, match="has no mask token, so it fills no blanks"):
+    with pytest.raises(ValueError, match="has no mask token or no fast tokenizer, so it fills no blanks"):
         fill_blanks(MaskedModel(str(tmp_path / "other")), [request("[MASK]")], CPU)
     (folder / "model.safetensors").unlink()
     with pytest.raises(ValueError, match="No masked language model could be loaded from"):

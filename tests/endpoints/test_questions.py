@@ -16,8 +16,8 @@ from marks import slow
 from nonmember import scores
 from nonmember.artifacts import Builder
 from nonmember.endpoints import Limits
-from nonmember.endpoints.errors import EndpointError
 from nonmember.endpoints.models import Endpoint
+from nonmember.endpoints.reading import EndpointError
 from nonmember.generated.rephrased import Written
 from nonmember.models import Pretrained
 from nonmember.models.loading import load_pretrained, save

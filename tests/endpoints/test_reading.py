@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from nonmember.endpoints import Completion, Request, local
-from nonmember.endpoints.errors import Unusable
+from nonmember.endpoints.models import Recorded, recorded_completions
 from nonmember.endpoints.reading import (
     EMPTY_TEXT,
     ENDLESS_THOUGHTS,
@@ -16,10 +16,10 @@ from nonmember.endpoints.reading import (
     ONLY_THOUGHTS,
     STILL_THINKING,
     TOOL_CALL,
+    Unusable,
     read_completion,
     without_thoughts,
 )
-from nonmember.endpoints.recorded import Recorded, recorded_completions
 from nonmember.methods.extraction.name_cloze import word_of
 
 

@@ -11,8 +11,7 @@ import pytest
 import tiny
 from nonmember.endpoints import Completion, Request
 from nonmember.endpoints.asked import complete
-from nonmember.endpoints.models import Recorded
-from nonmember.endpoints.recorded import NO_ROW, NOT_ASKED, prompt_hash, recorded_completions, recorded_identity
+from nonmember.endpoints.models import NO_ROW, NOT_ASKED, Recorded, prompt_hash, recorded_completions, recorded_identity
 
 CSV = """book,passage,query,says,p_a,p_b
 Emma,0,0,A,0.75,0.25

@@ -23,7 +23,7 @@ def change(folder: Path, statement: str, *values: object) -> None:
 def test_what_was_written_is_sound(tmp_path, cost):
     with opened(tmp_path) as table:
         table.add(replace(ROW, cost=cost, text="\N{SNOWMAN}\0", prompt_tokens=True))
-        table.remember({"echo": [1, None]})
+        table.remember("echo", [1, None])
         identity = table.identity
     with opened(tmp_path) as table:
         assert list(table.find(["key", "another"])) == [("key", ROW.response, ROW.date)]
@@ -61,13 +61,13 @@ def test_any_flipped_byte_of_an_answer_is_seen(tmp_path):
 
 def test_damaged_findings_are_looked_for_anew(tmp_path):
     with opened(tmp_path) as table:
-        table.remember({"alternatives": 5})
+        table.remember("alternatives", 5)
         identity = table.identity
     change(tmp_path, "UPDATE findings SET value = '20'")
     with opened(tmp_path) as table:
         assert table.finding("alternatives") is None
         assert table.identity not in (identity, "20")
-        table.remember({"alternatives": 5})
+        table.remember("alternatives", 5)
         assert table.finding("alternatives") == 5
 
 

@@ -11,10 +11,10 @@ import pytest
 
 from nonmember.artifacts.store import Store
 from nonmember.endpoints import Access, Limits, Request, questions
-from nonmember.endpoints.capabilities import require
-from nonmember.endpoints.endpoint import EndpointClient, Session
-from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.client import EndpointClient, Session
 from nonmember.endpoints.models import Endpoint
+from nonmember.endpoints.questions import require
+from nonmember.endpoints.reading import EndpointError
 from real_servers import TRANSFORMERS, transformers_serve
 
 LIMITS = Limits(

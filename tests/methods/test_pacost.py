@@ -25,7 +25,7 @@ from nonmember.methods.pacost.prompts import IS_IT_CORRECT, REPHRASE
 from nonmember.models import Pretrained
 from nonmember.models.prompting import answer_ids
 from nonmember.observations import AnswerProbabilities
-from nonmember.observations.passes import answers as answers_module
+from nonmember.observations.passes import tokens as tokens_module
 from nonmember.observations.passes import writing
 from nonmember.results.result import AuditResult
 from nonmember.scores import AnswerProbability, ScoreInputs
@@ -218,7 +218,7 @@ def test_with_a_rephraser(audit, tmp_path, monkeypatch):
         raise AssertionError("this was made already")
 
     monkeypatch.setattr(writing, "write_texts", never)
-    monkeypatch.setattr(answers_module, "observe_answers", never)
+    monkeypatch.setattr(tokens_module, "observe_answers", never)
     found = run(audit, tmp_path, "found")
     assert (found.statistics.p_value, found.provenance.made["tokens_observed"]) == (result.statistics.p_value, 0)
     shop = tiny.builder(tmp_path / "store")

@@ -24,7 +24,7 @@ from nonmember.methods import PacostQa, Roles, ScoredDocuments
 from nonmember.methods.pacost.prompts import ANSWER, IS_THE_ANSWER_CORRECT, REPHRASE_QUESTION
 from nonmember.models import Pretrained
 from nonmember.models.prompting import answer_ids
-from nonmember.observations.passes import answers as answers_module
+from nonmember.observations.passes import tokens as tokens_module
 from nonmember.observations.passes import writing
 from nonmember.results.result import AuditResult
 
@@ -145,7 +145,7 @@ def test_on_tiny_models(audit, tmp_path, monkeypatch):
         raise AssertionError("this was made already")
 
     monkeypatch.setattr(writing, "write_texts", never)
-    monkeypatch.setattr(answers_module, "observe_answers", never)
+    monkeypatch.setattr(tokens_module, "observe_answers", never)
     found = run(audit, tmp_path, "found")
     assert (found.statistics.p_value, found.provenance.keys) == (result.statistics.p_value, result.provenance.keys)
     assert finished(tmp_path / "one", audit_keys(audit, tiny.builder(tmp_path / "store"))["audit"]) == result

@@ -30,9 +30,14 @@ from transformers.integrations import hub_kernels
 
 import tiny
 from nonmember.models import Gguf, Pretrained, Scratch, loading
-from nonmember.models.attention import own_implementation
 from nonmember.models.kinds.pretrained import ATTENTIONS, load_folder
-from nonmember.models.loading import load_pretrained, pretrained_identity, train_tokenizer, transformers_model
+from nonmember.models.loading import (
+    load_pretrained,
+    own_implementation,
+    pretrained_identity,
+    train_tokenizer,
+    transformers_model,
+)
 from nonmember.models.reading import position_limit
 from nonmember.records import Corpus
 
@@ -253,7 +258,7 @@ def test_an_implementation_that_is_not_there_says_so(sound, tmp_path, monkeypatc
     with pytest.raises(ValueError, match=r"has no attention=sdpa: .* Use attention=auto, which takes what is there"):
         load_pretrained(Pretrained(str(gemma), attention="sdpa"))
     # Where the package is there, code of the hub is still not taken for it.
-    monkeypatch.setattr("nonmember.models.attention.is_flash_attn_2_available", lambda: True)
+    monkeypatch.setattr("nonmember.models.loading.is_flash_attn_2_available", lambda: True)
     monkeypatch.setattr(LlamaForCausalLM, "_compatible_flash_implementations", ["owner/kernel"], raising=False)
     with pytest.raises(ValueError, match="attention=flash_attention_2 does not fit a LlamaForCausalLM"):
         load_pretrained(Pretrained(str(sound), attention="flash_attention_2"))

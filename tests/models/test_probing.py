@@ -217,7 +217,7 @@ def test_the_outcome_is_kept_with_the_models_identity(tokenizer, tmp_path, monke
 def test_every_model_is_probed_wherever_it_comes_from(tokenizer, tmp_path):
     model, folder, builder = make("bert"), tmp_path / "bert", tiny.builder(tmp_path / "store")
     in_memory = InMemory(content_of(model, tokenizer), label="mine")
-    in_memory.hand_over(builder, model, tokenizer)
+    in_memory.provide(builder, model, tokenizer)
     save(LoadedModel(model, tokenizer), folder)
     trained = tiny.scratch(0)
     for spec in (Pretrained(str(folder)), in_memory):

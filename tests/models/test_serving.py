@@ -23,7 +23,7 @@ import tiny
 from nonmember.models import Noised, PerturbedOutputs, label_of
 from nonmember.models.exposure import truth_about
 from nonmember.models.forward import split_forward
-from nonmember.models.serving import serve
+from nonmember.models.weights import serve
 from nonmember.observations import Diverged, TokenStatistics
 from nonmember.training import Trained
 

@@ -18,8 +18,7 @@ from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.loading import LoadedModel, load_tokenizer, pretrained_identity, train_tokenizer
 from nonmember.models.prompting import prompt_ids
 from nonmember.models.reading import texts_read
-from nonmember.models.tokenizer_checks import prepare, reading_version
-from nonmember.models.tokenizing import UnreadableText, ids_of, read_around
+from nonmember.models.tokenizing import UnreadableText, ids_of, prepare, read_around, reading_version
 from nonmember.records import Corpus, Document, Prompt
 from nonmember.training.batches import packed_sequences
 

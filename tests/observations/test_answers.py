@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 import tiny
-from nonmember.observations.passes.answers import observe_answers
+from nonmember.observations.passes.tokens import observe_answers
 from nonmember.records import TokenTable
 
 ANSWERS = [7, 3, 7]

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 
 import tiny
-from nonmember.observations.passes.divergence import load_divergences, observe_divergence
+from nonmember.observations.passes.documents import load_divergences, observe_divergence
 
 RNG = np.random.default_rng(3)
 DOCUMENTS = {f"d{index}": RNG.integers(0, 60, size=size).tolist() for index, size in enumerate((2, 31, 9, 17, 1, 64))}

@@ -12,8 +12,8 @@ import torch
 
 import tiny
 from nonmember.observations import Embedded
-from nonmember.observations.passes import embedding
-from nonmember.observations.passes.embedding import embed
+from nonmember.observations.passes import tokens
+from nonmember.observations.passes.documents import embed
 from nonmember.records import Embeddings
 from nonmember.records.embeddings import NO_EMBEDDING, ZERO_EMBEDDING
 from nonmember.training.adapters import add_adapter
@@ -83,7 +83,7 @@ def test_an_inner_layer_of_an_adapted_model_is_its_own(tmp_path):
 
 def test_no_logits_are_made(tmp_path):
     model = tiny.model(0)
-    split = embedding.split_forward(model)  # which compares logits
+    split = tokens.split_forward(model)  # which compares logits
     model.get_output_embeddings().register_forward_hook(lambda *_: pytest.fail("logits were made"))
     for layer in (-1, 1):
         embedded(split, documents(), tmp_path / str(layer), layer=layer)
@@ -91,7 +91,7 @@ def test_no_logits_are_made(tmp_path):
 
 def test_a_model_that_cannot_be_split_gives_the_same(tmp_path):
     model, given = tiny.model(0), documents()
-    whole = replace(embedding.split_forward(model), body_name=None)
+    whole = replace(tokens.split_forward(model), body_name=None)
     item, other = (embedded(each, given, tmp_path / name)[1] for name, each in (("split", model), ("whole", whole)))
     np.testing.assert_allclose(item.values, other.values, rtol=0, atol=1e-6)
 
@@ -135,7 +135,7 @@ def test_what_cannot_be_embedded_is_said_in_a_sentence(tmp_path):
         Embeddings.load(sorted(tmp_path.glob("part-*.parquet")), ["d0"])
     model.get_input_embeddings().weight.data[:] = torch.nan
     with pytest.raises(ValueError, match=r"NaN or infinity for .* documents of a batch, first for 'd"):
-        embedded(embedding.split_forward(model), documents(), tmp_path)
+        embedded(tokens.split_forward(model), documents(), tmp_path)
 
 
 def test_dropout_is_the_adapters_and_comes_from_the_seed_and_the_document(tmp_path):

@@ -23,12 +23,9 @@ from nonmember.models.lengths import Lengths, key_of, lengths_of
 from nonmember.models.loading import LoadedModel, pretrained_identity, save, train_tokenizer
 from nonmember.models.probing import probe
 from nonmember.models.reading import position_limit
-from nonmember.observations.passes.answers import observe_answers
-from nonmember.observations.passes.divergence import load_divergences, observe_divergence
-from nonmember.observations.passes.embedding import embed
-from nonmember.observations.passes.gradients import observe_gradients
+from nonmember.observations.passes.documents import embed, load_divergences, observe_divergence, observe_gradients
 from nonmember.observations.passes.orders import Shard, observe_orders
-from nonmember.observations.passes.tokens import length_buckets, observe
+from nonmember.observations.passes.tokens import length_buckets, observe, observe_answers
 from nonmember.observations.passes.writing import write_texts
 from nonmember.records import Corpus, Embeddings, GradientNorms, OrderTable, TokenTable
 from nonmember.runtime.compute import MIB

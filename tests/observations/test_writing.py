@@ -15,7 +15,6 @@ from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, LlamaConfig, LlamaFo
 import tiny
 from nonmember.models.loading import train_tokenizer
 from nonmember.observations.passes import writing
-from nonmember.observations.passes import written as parts
 from nonmember.observations.passes.writing import SeededDraws, write_texts
 
 one_process = functools.partial(lightning.Trainer, accelerator="cpu", devices=1)
@@ -105,25 +104,25 @@ def test_a_killed_run_goes_on_where_it_was(model, tokenizer, prompts, tmp_path, 
 
 
 def test_damaged_lines_and_those_of_another_entry_are_written_anew(tmp_path, caplog):
-    part = parts.part_of(tmp_path / ".partial-1", 0)
+    part = writing.part_of(tmp_path / ".partial-1", 0)
     part.parent.mkdir()
     values = [["a", "one", True, 3, []], ["b", "two\r\u2028", False, 4, [[["x", -0.5]]]], ["c", "three", True, 5, []]]
-    whole = "".join(parts.line_of(part, each) for each in values).encode()
+    whole = "".join(writing.line_of(part, each) for each in values).encode()
     part.write_bytes(whole)
-    assert list(parts.read_part(part)) == ["a", "b", "c"]
-    assert parts.read_part(part)["b"] == parts.Written("two\r\u2028", False, 4, ((("x", -0.5),),))
+    assert list(writing.read_part(part)) == ["a", "b", "c"]
+    assert writing.read_part(part)["b"] == writing.Written("two\r\u2028", False, 4, ((("x", -0.5),),))
     start, end = whole.index(b"\n") + 1, whole.rindex(b"\n", 0, -1)
     for index in range(start, end):
         damaged = bytearray(whole)
         damaged[index] ^= 1
         part.write_bytes(damaged)
-        assert list(parts.read_part(part)) == ["a", "c"]
+        assert list(writing.read_part(part)) == ["a", "c"]
     assert "1 lines are damaged and are written anew" in caplog.text
-    assert list(parts.read_part(part)) == ["a", "c"]
-    another = parts.part_of(tmp_path / ".partial-2", 0)
+    assert list(writing.read_part(part)) == ["a", "c"]
+    another = writing.part_of(tmp_path / ".partial-2", 0)
     another.parent.mkdir()
     another.write_bytes(whole)
-    assert parts.read_part(another) == {}
+    assert writing.read_part(another) == {}
 
 
 def test_a_prompt_that_leaves_no_room_is_refused(model, tokenizer, prompts, tmp_path):

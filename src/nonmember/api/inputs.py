@@ -56,7 +56,7 @@ class Inputs:
         if not any(word.lstrip("+").partition("=")[0] == key for word in self.overrides):
             self.overrides.append(override(key, value))
 
-    def hand_over(self, builder: Builder) -> None:
+    def provide(self, builder: Builder) -> None:
         for item in self.handing_over:
             item(builder)
 
@@ -87,7 +87,7 @@ class Inputs:
         spec = InMemory(content_of(model, tokenizer), _name(model))
         values = {"_target_": "nonmember.models.InMemory", **literal(asdict(spec))}
         self.replaced[place] = values | {"bos": "${oc.select:tokens.bos,auto}"}
-        self.handing_over.append(lambda builder: spec.hand_over(builder, model, tokenizer))
+        self.handing_over.append(lambda builder: spec.provide(builder, model, tokenizer))
 
     # Texts -----------------------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class Inputs:
             "digest": digest,
             **{column: f"${{....{column}}}" for column in columns},
         }
-        self.handing_over.append(lambda builder: InMemory(digest).hand_over(builder, rows))
+        self.handing_over.append(lambda builder: InMemory(digest).provide(builder, rows))
 
 
 def _model_and_tokenizer(given: Any, place: str) -> tuple[Any, Any]:

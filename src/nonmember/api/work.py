@@ -39,5 +39,5 @@ def ready(builder: Builder, inputs: Inputs) -> Builder:
             "A call from Python runs in one process; got a trainer of several. Use trainer=cpu or trainer=gpu, or save "
             "the model and give its path to the command `nonmember audit` with trainer=ddp or trainer=fsdp."
         )
-    inputs.hand_over(builder)
+    inputs.provide(builder)
     return builder

@@ -122,7 +122,7 @@ def _statistics(audit: Audit, suspect: MeasuredGroup, outcome: TestOutcome) -> S
 def answer_rows(audit: Audit, measured: Mapping[str, MeasuredGroup], builder: Builder) -> Iterator[answers.Row]:
     """What the models answered, where the method asks any: also about documents that could not be scored for it."""
     for group, item in measured.items():
-        for name, values in item.found.items():
+        for name, values in item.values.items():
             yield from answers.rows_of(group, name, audit.groups[group].measured[name], values, builder)
 
 

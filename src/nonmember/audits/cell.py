@@ -69,7 +69,7 @@ class Cell:
         )
 
 
-def log_found(cell: Cell, result: AuditResult, builder: Builder) -> None:
+def log_reused(cell: Cell, result: AuditResult, builder: Builder) -> None:
     """Log a result that already existed, unless the logger has a run for it: each cell of a sweep has one."""
     info = cell.info(result.provenance.keys["audit"])
     if not cell.logger.has(info):
@@ -98,7 +98,7 @@ def run_cell(cell: Cell, builder: Builder) -> AuditResult:
         if process_rank() == 0:
             if not (folder / PAGE).exists():
                 try_to_write_page(folder)
-            log_found(cell, result, builder)
+            log_reused(cell, result, builder)
         return result.that_made(dict.fromkeys(result.provenance.made, 0))
     log.info("%s", cell.title)
     if process_rank() == 0:

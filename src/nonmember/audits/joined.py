@@ -103,14 +103,14 @@ def _run(parts: Sequence[Part], method: Auto, builder: Builder) -> Iterator[Done
 def foreseen(parts: Sequence[Part], method: Method) -> list[tuple[Part, str]]:
     """Each part and why it will be left out, as far as that is known before any is run; empty: it is to be run."""
     assert isinstance(method, Auto)
-    models, tokens, requests, told = 0, 0, 0, []
+    models, tokens, requests, left_out = 0, 0, 0, []
     for part in parts:
         costs = models + part.models, tokens + part.tokens, requests + part.requests
         reason = part.reason or _over(method, *costs)
         if not reason:
             models, tokens, requests = costs
-        told.append((part, reason))
-    return told
+        left_out.append((part, reason))
+    return left_out
 
 
 def _over(method: Auto, models: int, tokens: int, requests: int) -> str:
@@ -160,18 +160,18 @@ def _part_result(name: str, result: AuditResult) -> PartResult:
     return PartResult(name, result.verdict.decision, p_values)
 
 
-def _as_details(one: Done, folder: Path) -> PartDetails | LeftOut:
-    if one.result is None:
-        return {"method": one.part.method, "left_out": one.reason}
-    path = Path(PARTS) / one.part.method / RESULT
+def _as_details(item: Done, folder: Path) -> PartDetails | LeftOut:
+    if item.result is None:
+        return {"method": item.part.method, "left_out": item.reason}
+    path = Path(PARTS) / item.part.method / RESULT
     return {
-        "method": one.part.method,
+        "method": item.part.method,
         "result": path.as_posix(),
         "sha256": hashlib.sha256((folder / path).read_bytes()).hexdigest(),
-        "audit": one.result.provenance.keys["audit"],
-        "verdict": one.result.verdict.decision,
-        "claim": one.result.verdict.allowed_claim,
-        "p_value": one.result.statistics.p_value,
+        "audit": item.result.provenance.keys["audit"],
+        "verdict": item.result.verdict.decision,
+        "claim": item.result.verdict.allowed_claim,
+        "p_value": item.result.statistics.p_value,
     }
 
 

@@ -24,7 +24,7 @@ class MeasuredGroup:
     capability: role -> negative log-likelihood (nats per token) and number of parameters, as far as known.
     num_tokens: scored tokens under the first model, None where no text was scored.   failed: name of a measurement that
     asks -> reason -> questions that were not answered at all.   counters: name of a measurement -> what its score
-    guarded against -> number or share.   found: name of a measurement -> its values of all documents.
+    guarded against -> number or share.   values: name of a measurement -> its values of all documents.
     """
 
     documents: ScoredDocuments
@@ -32,11 +32,11 @@ class MeasuredGroup:
     num_tokens: int | None
     failed: Mapping[str, Mapping[str, int]]
     counters: Mapping[str, Mapping[str, int | float]]
-    found: Mapping[str, DocumentScores | Embeddings]
+    values: Mapping[str, DocumentScores | Embeddings]
 
 
 def measure(group: DocumentGroup, builder: Builder) -> MeasuredGroup:
-    found: dict[str, Measured] = {}
+    results: dict[str, Measured] = {}
     capability: dict[str, dict[str, float]] = {}
     for measurement in reversed(list(group.measured.values())):  # a model of several roles is trained in its first
         builder.call(measurement.model, measurement.role)
@@ -44,16 +44,16 @@ def measure(group: DocumentGroup, builder: Builder) -> MeasuredGroup:
     builder.ensure_all(item for item in models if not any(parent in models for parent in item.parents()))
     for name, measurement in group.measured.items():
         builder.ensure(measurement.model)
-        found[name] = measurement.measure(builder)
+        results[name] = measurement.measure(builder)
         if measurement.role not in capability:
-            capability[measurement.role] = _capability(found[name], measurement.model, builder)
-    failed = {name: group.measured[name].failed(item) for name, item in found.items()}
-    values = {name: item.values for name, item in found.items()}
+            capability[measurement.role] = _capability(results[name], measurement.model, builder)
+    failed = {name: group.measured[name].failed(item) for name, item in results.items()}
+    values = {name: item.values for name, item in results.items()}
     documents = join(builder.get(group.corpus), values)
     return MeasuredGroup(
         documents,
         capability,
-        next((item.num_tokens for item in found.values() if item.num_tokens), None),
+        next((item.num_tokens for item in results.values() if item.num_tokens), None),
         {name: reasons for name, reasons in failed.items() if reasons},
         {name: item.counters for name, item in values.items() if isinstance(item, DocumentScores) and item.counters},
         values,
@@ -66,10 +66,10 @@ def _capability(measured: Measured, model: ModelSpec, builder: Builder) -> dict[
     return likelihood | ({} if num_parameters is None else {"num_parameters": num_parameters})
 
 
-def join(corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings]) -> ScoredDocuments:
+def join(corpus: Corpus, values_of: Mapping[str, DocumentScores | Embeddings]) -> ScoredDocuments:
     """The documents every measurement could score, in the corpus's order; the others with the first reason found."""
     excluded: dict[str, Exclusion] = {}
-    for name, scores in found.items():
+    for name, scores in values_of.items():
         measured = set(scores.doc_ids)
         excluded |= {
             doc_id: Exclusion(name, NO_COUNTERPART)
@@ -80,9 +80,9 @@ def join(corpus: Corpus, found: Mapping[str, DocumentScores | Embeddings]) -> Sc
             excluded.setdefault(doc_id, Exclusion(name, reason))
     kept = [document for document in corpus.documents if document.doc_id not in excluded]
     values, embeddings, answers = {}, {}, {}
-    for name, scores in found.items():
-        place = {doc_id: index for index, doc_id in enumerate(scores.doc_ids)}
-        rows = [place[document.doc_id] for document in kept]
+    for name, scores in values_of.items():
+        index_of = {doc_id: index for index, doc_id in enumerate(scores.doc_ids)}
+        rows = [index_of[document.doc_id] for document in kept]
         if isinstance(scores, Embeddings):
             embeddings[name] = scores.values[rows]
         else:

@@ -45,19 +45,19 @@ def require_one_layout(
     if bound is None:
         return outcome
     suspect = documents[SUSPECT].texts
-    found = {
+    aucs = {
         name: layout_auc(suspect, documents[name].texts, num_folds=NUM_FOLDS, seed=seed)
         for name in COMPARED_WITH
         if name in documents and min(len(suspect), len(documents[name].texts)) >= NUM_FOLDS
     }
-    if not found:
+    if not aucs:
         return outcome
-    outcome = replace(outcome, details=replace(outcome.details, layout_auc=found))
+    outcome = replace(outcome, details=replace(outcome.details, layout_auc=aucs))
     reasons = [
         "Layout alone (line breaks, indentation, capitals and the like) tells the suspect from the "
         f"{COMPARED_WITH[name]} set with an AUC of {auc:.3f}; it must be at most {bound:.3f}. Prepare both alike: from "
         "like files, or with cleaning.white_space=normalised."
-        for name, auc in found.items()
+        for name, auc in aucs.items()
         if auc > bound
     ]
     return outcome.made_invalid([*outcome.warnings, *reasons]) if reasons else outcome
@@ -68,19 +68,19 @@ def require_planted(audit: Audit, builder: Builder) -> None:
     have read, or does not name those that it is: controls that read nothing of the set must not find it in their
     general text. A few are let pass, since short documents and their like stand in much text."""
     exposures = Exposures(builder, audit.suspect)
-    for role, said in audit.method.control_exposures().items():
+    for role, exposure in audit.method.control_exposures().items():
         read = exposures.occurrences(audit.models[role])
         few = FEW_DOCUMENTS * len(read)
-        if not said.exposures and sum(map(bool, read)) > few:
+        if not exposure.exposures and sum(map(bool, read)) > few:
             raise ValueError(
                 f"{role} must not be trained on the suspect set, but {sum(map(bool, read))} of its {len(read)} "
                 "documents are in its training text (world.general, related text, or the base's own text). Remove them "
                 "there: otherwise a target that read the set looks like one that did not."
             )
-        if said.share == 1 and sum(times < said.exposures for times in read) > few:
+        if exposure.share == 1 and sum(times < exposure.exposures for times in read) > few:
             raise ValueError(
-                f"{role} must be trained on the suspect set {said.exposures} times, but {sum(map(bool, read))} of its "
-                f"{len(read)} documents are in its training text. Name the planted set that is audited "
+                f"{role} must be trained on the suspect set {exposure.exposures} times, but {sum(map(bool, read))} of "
+                f"its {len(read)} documents are in its training text. Name the planted set that is audited "
                 "(controls.audited), or plant this one."
             )
 

@@ -89,9 +89,9 @@ def _failed_warnings(measured: Mapping[str, MeasuredGroup]) -> Iterator[str]:
 def _blank_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     """Of all texts that the audit rests on."""
     texts = {"suspect": audit.suspect, "held-out": audit.heldout, "unseen": audit.unseen, "general": audit.general}
-    found = [item for item in specs_in(list(audit.groups.values())) if isinstance(item, Prepared)]
-    for number, corpus in enumerate(found):
-        if corpus not in found[:number] and (blank := corpus.blank_ids(builder)):
+    prepared = [item for item in specs_in(list(audit.groups.values())) if isinstance(item, Prepared)]
+    for number, corpus in enumerate(prepared):
+        if corpus not in prepared[:number] and (blank := corpus.blank_ids(builder)):
             name = next((name for name, text in texts.items() if corpus in specs_in(text)), "further")
             yield f"Blank documents of the {name} text were left out ({len(blank)}): {first_few(blank)}."
 

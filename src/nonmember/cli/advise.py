@@ -24,20 +24,20 @@ TARGET = "target."
 
 def main() -> None:
     """Print the advice."""
-    words = sys.argv[1:]
-    if not words or any(word in ("-h", "--help") for word in words):
+    overrides = sys.argv[1:]
+    if not overrides or any(word in ("-h", "--help") for word in overrides):
         sys.stdout.write(HELP)
         return
     from nonmember.api.advising import advise
 
-    sys.stdout.write(str(advise(**arguments(words))))
+    sys.stdout.write(str(advise(**arguments(overrides))))
 
 
-def arguments(words: list[str]) -> dict[str, Any]:
+def arguments(overrides: list[str]) -> dict[str, Any]:
     """Of `nm.advise`, from key=value words. Raises ValueError for other words."""
     given: dict[str, Any] = {}
     target: dict[str, Any] = {}
-    for word in words:
+    for word in overrides:
         key, mark, value = word.partition("=")
         if not mark or not value:
             raise ValueError(f"Expected key=value, as in documents=150; got {word!r}. --help has all keys.")

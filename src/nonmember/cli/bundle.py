@@ -120,13 +120,13 @@ def main() -> None:
 
 def _folders(given: Sequence[Path]) -> list[Path]:
     """Of finished audits, each once, by their names. Of a joined one (method=auto) its parts are taken."""
-    found = {path.parent.resolve() for folder in given for path in folder.rglob(RESULT)}
-    if not found:
+    folders = {path.parent.resolve() for folder in given for path in folder.rglob(RESULT)}
+    if not folders:
         raise ValueError(f"There is no {RESULT} below {given[0]}. Run an audit first, or name the folder of one.")
-    joined = {folder for folder in found if any(item.parent == folder / PARTS for item in found)}
+    joined = {folder for folder in folders if any(item.parent == folder / PARTS for item in folders)}
     for folder in sorted(joined):
         sys.stderr.write(f"{folder} joins several audits: its parts are bundled, and what joins them is not.\n")
-    return sorted(found - joined, key=lambda folder: (folder.name, str(folder)))
+    return sorted(folders - joined, key=lambda folder: (folder.name, str(folder)))
 
 
 def _rows(paths: Sequence[Path]) -> list[list[dict[str, Any]]]:
@@ -177,7 +177,7 @@ def _gathered(
         assert OmegaConf.is_dict(config)
         builder = runs.builder_of(config, KeptStore((store or Path(config.store)).absolute()), memory)
         for item in rows:
-            InMemory(digest_of(item)).hand_over(builder, item)
+            InMemory(digest_of(item)).provide(builder, item)
         try:
             audits.append(gather(runs.cell_of(config, folder).audit, builder, folder, secret, choice))
         except NotHandedOver as error:

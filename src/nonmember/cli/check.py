@@ -26,12 +26,12 @@ descriptions of models and data sets that come with the package; nothing is down
 
 def main() -> None:
     """Entry of `nonmember check`."""
-    given, words = _parser().parse_known_args()
-    if bad := [word for word in words if word.startswith("-")]:
+    given, rest = _parser().parse_known_args()
+    if bad := [word for word in rest if word.startswith("-")]:
         raise ValueError(f"There is no option {bad[0]}; see nonmember check --help.")
-    overrides = [word for word in (*given.words, *words) if "=" in word]
+    overrides = [word for word in (*given.arguments, *rest) if "=" in word]
     world = next((word.partition("=")[2] for word in overrides if word.startswith("world=")), None)
-    names = [word for word in (*given.words, *words) if "=" not in word]
+    names = [word for word in (*given.arguments, *rest) if "=" not in word]
     from nonmember.feasibility.memory import Machine
     from nonmember.feasibility.table import markdown, show, to_csv
 
@@ -67,9 +67,9 @@ def checked(names: Sequence[str], overrides: Sequence[str], machine: Machine, to
     trainer = [] if any(word.startswith("trainer=") for word in overrides) else ["trainer=gpu"]
     with Stage("checking", len(names), "sweeps") as stage:
         for name in names:
-            found = []
+            numbered = []
             for cell in cells_of(name, [*overrides, *trainer]):
-                found.append(
+                numbered.append(
                     (
                         cell.number,
                         CheckedCell(
@@ -77,7 +77,7 @@ def checked(names: Sequence[str], overrides: Sequence[str], machine: Machine, to
                         ),
                     )
                 )
-            yield from (cell for _, cell in sorted(found, key=lambda item: item[0]))
+            yield from (cell for _, cell in sorted(numbered, key=lambda item: item[0]))
             stage.advance()
 
 
@@ -89,7 +89,9 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("words", nargs="+", metavar="SWEEP|key=value", help=f"names of sweeps; {ALL}: all of the world")
+    parser.add_argument(
+        "arguments", nargs="+", metavar="SWEEP|key=value", help=f"names of sweeps; {ALL}: all of the world"
+    )
     parser.add_argument("--gib", type=float, default=80, help="memory of a GPU, default: %(default)s")
     parser.add_argument("--tflops", type=float, default=989, help="its arithmetic at 16 bits, default: %(default)s")
     parser.add_argument("--utilisation", type=float, default=0.3, help="share of it reached, default: %(default)s")

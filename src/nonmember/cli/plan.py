@@ -50,10 +50,10 @@ def plan_audit(config: DictConfig, folder: Path) -> Path:
     for name in ("min_documents", "max_documents", "max_seeds", "max_controls"):
         require_count(config[name], 1, name)
     known: Known | KnownDoses = instantiate(config.pilot).known(Path(config.store))
-    told = plan_dose.plan_of(config, known) if isinstance(known, KnownDoses) else plan_clearance(config, known)
+    plan = plan_dose.plan_of(config, known) if isinstance(known, KnownDoses) else plan_clearance(config, known)
     path = folder / PLAN
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_text_atomically(path, json.dumps(told, indent=1) + "\n")
+    write_text_atomically(path, json.dumps(plan, indent=1) + "\n")
     return path
 
 
@@ -177,9 +177,9 @@ def _table_of_readings(known: Known, plans: dict[str, Plan], seconds: Costs | No
     from rich.table import Table
 
     table = Table("reading, or more", "gap in Delta", "power at most", "the cheapest audit", header_style="bold")
-    for label, found in plans.items():
-        outcome = _in_short(found.designs[0], seconds) if found.designs else OUTCOMES[found.outcome]
-        table.add_row(for_rich(label), f"{known.pilots[label].gap:+.3f}", f"{found.ceiling:.2f}", outcome)
+    for label, plan in plans.items():
+        outcome = _in_short(plan.designs[0], seconds) if plan.designs else OUTCOMES[plan.outcome]
+        table.add_row(for_rich(label), f"{known.pilots[label].gap:+.3f}", f"{plan.ceiling:.2f}", outcome)
     return table
 
 
@@ -256,11 +256,11 @@ def as_details(
         "readings": {
             label: {
                 "pilot": asdict(known.pilots[label]) | {"gap": known.pilots[label].gap},
-                "outcome": found.outcome,
-                "highest_power": found.ceiling,
-                "explanation": found.explanation,
-                "designs": [asdict(design) for design in found.designs],
+                "outcome": plan.outcome,
+                "highest_power": plan.ceiling,
+                "explanation": plan.explanation,
+                "designs": [asdict(design) for design in plan.designs],
             }
-            for label, found in plans.items()
+            for label, plan in plans.items()
         },
     }

@@ -39,8 +39,8 @@ class DoseDesign:
 
     @property
     def middle(self) -> float:
-        found = sorted(math.inf if item is None else item for item in self.least.values())
-        return found[len(found) // 2]
+        values = sorted(math.inf if item is None else item for item in self.least.values())
+        return values[len(values) // 2]
 
 
 def plan_of(config: DictConfig, known: KnownDoses) -> dict[str, Any]:
@@ -62,14 +62,14 @@ def plan_of(config: DictConfig, known: KnownDoses) -> dict[str, Any]:
 def _designs(config: DictConfig, known: KnownDoses) -> list[DoseDesign]:
     sizes = [size for size in SIZES if config.min_documents <= size <= config.max_documents]
     rounds = [number for number in ROUNDS if number <= config.max_seeds]
-    found = []
+    designs = []
     with Stage("planning", len(rounds) * len(sizes), "designs") as stage:
         for number in rounds:
             for size in sizes:
                 least = {name: _least(config, pilot, size, number) for name, pilot in known.pilots.items()}
-                found.append(DoseDesign(size, number, number * known.round, least))
+                designs.append(DoseDesign(size, number, number * known.round, least))
                 stage.advance()
-    return found
+    return designs
 
 
 def _least(config: DictConfig, pilot: DosePilot, num_documents: int, rounds: int) -> float | None:
@@ -125,8 +125,10 @@ def _table(designs: Sequence[DoseDesign], *, several: bool) -> Table:
     by_size: dict[int, list[DoseDesign]] = {}
     for design in designs:
         by_size.setdefault(design.num_documents, []).append(design)
-    for size, here in by_size.items():
-        table.add_row(f"{size:,}", *(_cell(item, several) for item in sorted(here, key=lambda item: item.num_controls)))
+    for size, designs_of_size in by_size.items():
+        table.add_row(
+            f"{size:,}", *(_cell(item, several) for item in sorted(designs_of_size, key=lambda item: item.num_controls))
+        )
     return table
 
 

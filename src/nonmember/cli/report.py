@@ -50,11 +50,11 @@ def report(config: DictConfig) -> tuple[Path, Mapping[str, str]]:
     collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
     known = published_sweeps().union(*paper.sweeps.values()) if paper.methods else published_sweeps()
 
-    def made(found: Collection) -> tuple[Document, dict[str, str | bytes]]:
-        own = [run for run in found.runs if is_own(run, known)]
-        others = [run for run in found.runs if not is_own(run, known)]
+    def made(collected: Collection) -> tuple[Document, dict[str, str | bytes]]:
+        own = [run for run in collected.runs if is_own(run, known)]
+        others = [run for run in collected.runs if not is_own(run, known)]
         document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))
-        return document, files_of(document, found, {})  # which reads all of a result
+        return document, files_of(document, collected, {})  # which reads all of a result
 
     (document, _), collection = made_of_usable(collection, made)
     page = write_report(

@@ -36,7 +36,7 @@ def main() -> None:
     )
     parser.add_argument("--out", type=Path, required=True, help="where the seal goes, for example seal.json")
     add_key(parser)
-    given, words = parser.parse_known_args()
+    given, overrides = parser.parse_known_args()
     if given.out.exists():
         raise ValueError(f"{given.out} is there already, and a seal is not written twice. Name another file.")
     from nonmember.evidence.seal import cell_of_seal, keep_secret, secret_for, write_seal
@@ -44,7 +44,7 @@ def main() -> None:
     key = key_of(given)
     secret = secret_for(given.out)
     # In this process, one after the other: nothing here takes long.
-    sys.argv[1:] = [*(word for word in words if not word.startswith(("launcher=", "seal="))), "launcher=basic"]
+    sys.argv[1:] = [*(word for word in overrides if not word.startswith(("launcher=", "seal="))), "launcher=basic"]
     cells: list[dict[str, Any]] = []
 
     def seal(config: DictConfig, folder: Path) -> None:

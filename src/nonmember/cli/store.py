@@ -170,28 +170,28 @@ def _merge(source: Path, target: Path) -> None:
 
 def export(given: argparse.Namespace) -> None:
     models = [item for item in keeping.entries(given.store) if item.kind == "models"]
-    found = [item for item in models if given.model in (item.hash, item.path.name)]
-    found = found or [item for item in models if item.label == given.model]
-    if len(found) != 1:
-        which = ", ".join(item.path.name for item in found or models[:NAMED])
-        what = "is the label of several models" if found else "is no model of this store"
+    matching = [item for item in models if given.model in (item.hash, item.path.name)]
+    matching = matching or [item for item in models if item.label == given.model]
+    if len(matching) != 1:
+        which = ", ".join(item.path.name for item in matching or models[:NAMED])
+        what = "is the label of several models" if matching else "is no model of this store"
         raise ValueError(f"{given.model} {what}; name the hash of one, as in {which}.")
-    _say(str(card.export(found[0], given.folder)))
+    _say(str(card.export(matching[0], given.folder)))
 
 
 def keys_of_results(folders: list[Path]) -> tuple[dict[str, Mapping[str, str]], list[str]]:
     """Path of a result -> the hashes that it names, by role; and what is wrong with those that cannot be read. Results
     of earlier questions, which were moved aside, count as well."""
-    found: dict[str, Mapping[str, str]] = {}
+    known: dict[str, Mapping[str, str]] = {}
     problems = []
     for path in sorted(path for folder in folders for path in folder.rglob("result*.json")):
         try:
             values = json_object(path)
             keys = values["provenance"]["keys"] if "provenance" in values else values["keys"]
-            found[str(path.parent if path.name == RESULT else path)] = {name: str(item) for name, item in keys.items()}
+            known[str(path.parent if path.name == RESULT else path)] = {name: str(item) for name, item in keys.items()}
         except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             problems.append(f"{path} is no result ({type(error).__name__}).")
-    return found, problems
+    return known, problems
 
 
 def _users(names: list[str]) -> str:
@@ -201,8 +201,8 @@ def _users(names: list[str]) -> str:
     return f"{len(names)} result{'s' if len(names) > 1 else ''}: {listed}{' ...' if len(names) > NAMED else ''}"
 
 
-def _age(one: Kept) -> str:
-    seconds = max(0.0, time.time() - one.made_at)
+def _age(item: Kept) -> str:
+    seconds = max(0.0, time.time() - item.made_at)
     return f"{seconds / 3600:.0f} h" if seconds < 2 * DAY else f"{seconds / DAY:.0f} days"
 
 

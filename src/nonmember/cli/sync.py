@@ -263,7 +263,7 @@ def texts_of(cell: Cell, given: Texts) -> Texts:
     return texts
 
 
-def given_documents(words: Sequence[str]) -> Texts:
+def given_documents(arguments: Sequence[str]) -> Texts:
     """Fingerprint -> document id -> text, of the documents that the words name as they do for `nonmember audit`.
 
     The folder of an audit is not asked what its documents are: it may come from somebody else, and its config would
@@ -278,12 +278,12 @@ def given_documents(words: Sequence[str]) -> Texts:
     from nonmember.config.safety import instantiate
     from nonmember.sweeps.running import builder_of
 
-    if strange := [word for word in words if "=" not in word]:
+    if strange := [word for word in arguments if "=" not in word]:
         raise ValueError(f"--text must be followed by key=value words; got {strange[0]!r}. Put a folder before --text.")
     register()
     GlobalHydra.instance().clear()
     with initialize_config_dir(str(config_directory()), version_base=None), checked():
-        config = compose("audit", list(words))
+        config = compose("audit", list(arguments))
     data = config.data
     require_complete(OmegaConf.create({"data": OmegaConf.to_container(data, resolve=False)}))
     builder = builder_of(config)

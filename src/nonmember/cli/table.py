@@ -75,13 +75,15 @@ def show(
         kinds = dict.fromkeys(name for result in results for name in result.provenance.made)
         made = {name: sum(result.provenance.made.get(name, 0) for result in results) for name in kinds}
         made |= {name: made.get(name, 0) + number for name, number in (made_before or {}).items()}
-        said = (f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID)
-        console.print(", ".join(said), soft_wrap=True)
+        counts = (
+            f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID
+        )
+        console.print(", ".join(counts), soft_wrap=True)
         if len(results) == 1:
             console.print(for_rich(results[0].verdict.allowed_claim), soft_wrap=True)
         for name, result in zip(names, cells, strict=True):
-            if isinstance(result, AuditResult) and (words := result.statistics.details.get("in_words")):
-                console.print(for_rich(f"{name}: {words}"), soft_wrap=True, highlight=False)
+            if isinstance(result, AuditResult) and (explained := result.statistics.details.get("in_words")):
+                console.print(for_rich(f"{name}: {explained}"), soft_wrap=True, highlight=False)
         _show_tokens(console, results)
         _show_warnings(console, results)
         _show_together(wide, results if together else [item for item in results if item.question.method == "clearance"])
@@ -98,13 +100,13 @@ def against_truth(results: Sequence[AuditResult]) -> list[str]:
         decided = {item.verdict.decision for item in of_method}
         for decision, verb in VERBS.items():
             if len(of_method) > 1 and decision in decided:
-                told = []
+                parts = []
                 for truth, what in (("non_member", "sets that were not read"), ("member", "sets that were read")):
                     audits = [item for item in of_method if item.question.truth == truth]
                     those = [item for item in audits if item.verdict.decision == decision]
                     if audits:
-                        told.append(f"{len(those)} of {len(audits)} {what}{_wrongly(those)}")
-                sentences.append(f"Ground truth: {method} {verb} {' and '.join(told)}.")
+                        parts.append(f"{len(those)} of {len(audits)} {what}{_wrongly(those)}")
+                sentences.append(f"Ground truth: {method} {verb} {' and '.join(parts)}.")
     return sentences
 
 
@@ -144,21 +146,21 @@ def _print_stacked(console: Console, group: Group) -> None:
 
 
 def _show_together(console: Console, results: Sequence[AuditResult]) -> None:
-    found = families(results)
-    if not found:
+    all_families = families(results)
+    if not all_families:
         return
-    console.print(table_of_families(found))
+    console.print(table_of_families(all_families))
     for sentence in (EACH, ALL, SCREENING):
         console.print(sentence, soft_wrap=True)
 
 
-def table_of_families(found: Sequence[Family]) -> Table:
+def table_of_families(all_families: Sequence[Family]) -> Table:
     """A row per target with several sets."""
     table = Table("several sets together", "sets", "each (Holm)", "all", "screening (BH)", header_style="bold")
-    for family in found:
+    for family in all_families:
         every = f"{'yes' if family.all_together else 'no'} (p {_decimals(family.largest, '.3g')})"
         cells = (
-            family.name(found),
+            family.name(all_families),
             len(family.sets),
             _listed(family.each, family),
             every,
@@ -178,9 +180,9 @@ def _listed(names: Sequence[str], family: Family) -> str:
 
 def _show_tokens(console: Console, results: Sequence[AuditResult]) -> None:
     """Each kind once: most audits of a grid read their texts alike."""
-    for words in dict.fromkeys(tokens_in_words(result.provenance.tokens) for result in results):
-        if words:
-            console.print(for_rich(f"around each text: {words}"), soft_wrap=True, highlight=False)
+    for tokens in dict.fromkeys(tokens_in_words(result.provenance.tokens) for result in results):
+        if tokens:
+            console.print(for_rich(f"around each text: {tokens}"), soft_wrap=True, highlight=False)
 
 
 def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
@@ -191,8 +193,8 @@ def _show_warnings(console: Console, results: Sequence[AuditResult]) -> None:
     for texts in kinds.values():
         such = "" if len(set(texts)) == 1 else " such as"
         where = f" (in {len(texts)} of {len(results)} audits)" if len(results) > 1 else ""
-        told = f"warning{where}{such}: {texts[0]}"
-        console.print(for_rich(told), soft_wrap=True, highlight=False)
+        line = f"warning{where}{such}: {texts[0]}"
+        console.print(for_rich(line), soft_wrap=True, highlight=False)
 
 
 @dataclass(frozen=True)
@@ -211,11 +213,11 @@ def groups_of(cells: Sequence[Cell], names: Sequence[str]) -> list[Group]:
     method, else by themselves: what has no result names no method."""
     methods = list(dict.fromkeys(cell.question.method for cell in cells if isinstance(cell, AuditResult)))
     alone = methods[0] if len(methods) == 1 else ""
-    found: dict[str, list[tuple[str, Cell]]] = {}
+    by_method: dict[str, list[tuple[str, Cell]]] = {}
     for name, cell in zip(names, cells, strict=True):
         method = cell.question.method if isinstance(cell, AuditResult) else alone
-        found.setdefault(method, []).append((name, cell))
-    return [_group(method, members, titled=len(found) > 1) for method, members in found.items()]
+        by_method.setdefault(method, []).append((name, cell))
+    return [_group(method, members, titled=len(by_method) > 1) for method, members in by_method.items()]
 
 
 def _group(method: str, members: Sequence[tuple[str, Cell]], *, titled: bool) -> Group:

@@ -63,7 +63,7 @@ def main() -> None:
     parser.add_argument("overrides", nargs="*", help="key=value or key=value,value, as on the command line of a sweep")
     given = parser.parse_intermixed_args()
     if given.run is not None:
-        run(given.sweep, given.sweeps, [*given.overrides, *words_of_json(given.run)])
+        run(given.sweep, given.sweeps, [*given.overrides, *overrides_of_json(given.run)])
         return
     grid = grid_of(given.sweep, Path(given.sweeps or sweeps_directory()), given.overrides)
     number = math.prod(len(values) for values in grid.axes.values())
@@ -166,18 +166,18 @@ def name_of(key: str) -> str:
     return name
 
 
-def words_of_json(text: str) -> list[str]:
+def overrides_of_json(text: str) -> list[str]:
     """The `key=value` words of a cell as an agent gives it."""
-    words = []
+    overrides = []
     for name, value in json.loads(text).items():
         for sign, written in WRITTEN.items():
             name = name.replace(written, sign)
-        words.append(f"{name}={value}")
-    return words
+        overrides.append(f"{name}={value}")
+    return overrides
 
 
-def run(sweep: str, folder: str | None, words: Sequence[str]) -> None:
+def run(sweep: str, folder: str | None, overrides: Sequence[str]) -> None:
     """Run one cell in this process, as `nonmember audit` would."""
-    sys.argv[1:] = [*_config_dir(folder), "--config-name", sweep, *RUN_WORDS, *words]
+    sys.argv[1:] = [*_config_dir(folder), "--config-name", sweep, *RUN_WORDS, *overrides]
     os.environ["NONMEMBER_COMMAND"] = "audit"
     importlib.import_module("nonmember.cli.audit").main()

@@ -16,6 +16,7 @@ from hydra.core.config_store import ConfigStore
 from omegaconf import OmegaConf
 
 from nonmember.config.hydra_compat import keep_store_in_place
+from nonmember.config.untrusted import leaves
 
 DESCRIPTION = "description"  # of a row: for `nonmember list`, no part of the config
 PACKAGES = {"experiment": "_global_"}  # of groups whose options may set anything
@@ -69,16 +70,12 @@ def _content(row: Mapping[str, Any]) -> str:
         if isinstance(choice, dict)
         for key, value in choice.items()
     ]
-    values += [f"{key}={value}" for key, value in _leaves(row) if key not in ("defaults", DESCRIPTION)]
+    values += [
+        f"{'.'.join(key)}={value}"
+        for key, value in leaves(row, whole_lists=True)
+        if value is not None and not key[-1].startswith("_") and key not in (("defaults",), (DESCRIPTION,))
+    ]
     return " with ".join(filter(None, [f"as {bases[-1]}" if bases else "", ", ".join(values)]))
-
-
-def _leaves(row: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    for key, value in row.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, f"{above}{key}.")
-        elif value is not None and not key.startswith("_"):
-            yield above + key, value
 
 
 def _without(row: Mapping[str, Any], key: str) -> dict[str, Any]:

@@ -151,12 +151,15 @@ def _only_by_word(key: Sequence[str], where: str) -> ValueError:
     )
 
 
-def leaves(value: Any, key: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """(names of the keys on the way, value) of all that is no mapping and no list, and of empty lists."""
+def leaves(
+    value: Any, key: tuple[str, ...] = (), *, whole_lists: bool = False
+) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """(names of the keys on the way, value) of all that is no mapping and no list, and of empty lists; of every list
+    where these are left whole."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
-            yield from leaves(inner, (*key, str(name)))
-    elif isinstance(value, list) and value:
+            yield from leaves(inner, (*key, str(name)), whole_lists=whole_lists)
+    elif isinstance(value, list) and value and not whole_lists:
         for inner in value:
             yield from leaves(inner, key)
     else:

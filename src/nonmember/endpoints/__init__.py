@@ -1,9 +1,9 @@
 """Models queried by prompts: behind an API endpoint, on this machine, or replayed from recorded answers."""
 
 from nonmember.endpoints.asked import AskedDocuments, Probe, Questions
-from nonmember.endpoints.sending import Limits
-from nonmember.models.access import Access
+from nonmember.endpoints.client import Limits
 from nonmember.records.answers import Answer, Answers, Completion, Outcome, ParsedAnswer, Request
+from nonmember.records.requirements import Access
 
 __all__ = [
     "Access",

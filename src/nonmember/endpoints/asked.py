@@ -14,11 +14,11 @@ import numpy as np
 from nonmember.artifacts import Builder, Spec
 from nonmember.artifacts.store import Entry, key_hash
 from nonmember.corpora.specs import CorpusSpec
-from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec
 from nonmember.observations.base import FORMAT, Measured, Measurement
 from nonmember.records import Corpus
 from nonmember.records.answers import Answer, Answers, Completion, Outcome, ParsedAnswer, Request
+from nonmember.records.requirements import Access, Requirements
 from nonmember.records.spans import Spans
 from nonmember.runtime.processes import process_rank
 from nonmember.scores import DocumentScores
@@ -40,6 +40,12 @@ class Probe(ABC):
     depend on."""
 
     name: ClassVar[str]
+    max_new_tokens: int  # of an answer
+
+    @property
+    def requirements(self) -> Requirements:
+        """What it asks about each document."""
+        return Requirements(Access.TEXT, questions=1, answer_tokens=self.max_new_tokens)
 
     @property
     def corpora(self) -> Mapping[str, CorpusSpec]:

@@ -1,4 +1,9 @@
-"""Requests answered by a local model: through its chat template, or as plain text where it has none."""
+"""Requests answered by a local model: through its chat template, or as plain text where it has none; or by a masked
+language model, which fills blanks without instructions: the baseline that knows the language but not the works (BERT,
+in the paper on name cloze).
+
+Shapes: T tokens, V vocabulary, M blanks of a text.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +11,27 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import torch
+from torch import Tensor
 
+from nonmember.corpora.names import BLANK
 from nonmember.endpoints.reading import answer_rows, without_thoughts
+from nonmember.models.encoding import token_spans
 from nonmember.models.loading import LoadedModel
-from nonmember.models.prompting import Said, said_ids
-from nonmember.observations.passes.writing import longest_context, write
-from nonmember.observations.passes.written import Written
+from nonmember.models.neighbours import masked_model
+from nonmember.models.prompting import PromptParts, encode_prompts
+from nonmember.models.reading import room_of_masked
+from nonmember.models.tokenizing import ids_of
+from nonmember.observations.passes.writing import Written, longest_context, write
 from nonmember.records.answers import Completion, Request
 from nonmember.runtime.compute import MIB, Compute
+
+if TYPE_CHECKING:
+    from nonmember.endpoints.models import MaskedModel
 
 _WORKING = ".asked-{}"  # what was written of the requests of one decoding
 
@@ -31,7 +45,9 @@ def complete_locally(
     that the model cannot read has failed, with the reason. The draws of a request come from its seed, document and
     name, so an answer depends on no other request.
     """
-    prompts = said_ids(loaded.tokenizer, [Said(item.instruction, item.question, item.as_text) for item in requests])
+    prompts = encode_prompts(
+        loaded.tokenizer, [PromptParts(item.instruction, item.question, item.as_text) for item in requests]
+    )
     completions = {
         index: Completion("", "failed", reason=reason)
         for index, (request, ids) in enumerate(zip(requests, prompts, strict=True))
@@ -42,14 +58,14 @@ def complete_locally(
         if index not in completions:
             decoding = (request.temperature, request.max_new_tokens, request.top_logprobs)
             waiting.setdefault(decoding, []).append(index)
-    for number, ((temperature, max_new_tokens, top_logprobs), places) in enumerate(waiting.items()):
+    for number, ((temperature, max_new_tokens, top_logprobs), indices) in enumerate(waiting.items()):
         working = folder / _WORKING.format(number)
         working.mkdir(exist_ok=True)
         written = write(
             loaded.model,
             loaded.tokenizer,
-            {str(index): prompts[index] for index in places},
-            {str(index): _seed(requests[index]) for index in places},
+            {str(index): prompts[index] for index in indices},
+            {str(index): _seed(requests[index]) for index in indices},
             working,
             compute.trainer,
             temperature=temperature,
@@ -58,7 +74,7 @@ def complete_locally(
             cache_bytes=compute.cache_mib * MIB,
             description=description,
         )
-        completions |= {index: _completion(written[str(index)], len(prompts[index])) for index in places}
+        completions |= {index: _completion(written[str(index)], len(prompts[index])) for index in indices}
     return [completions[index] for index in range(len(requests))]
 
 
@@ -115,8 +131,8 @@ def load_completions(path: Path) -> list[Completion]:
 
 
 def _row(request: Request, completion: Completion) -> dict[str, Any]:
-    told = vars(completion) | {"top_logprobs": json.dumps(completion.top_logprobs)}
-    return {"doc_id": request.doc_id, "name": request.name, **told}
+    values = vars(completion) | {"top_logprobs": json.dumps(completion.top_logprobs)}
+    return {"doc_id": request.doc_id, "name": request.name, **values}
 
 
 def _of_row(row: Mapping[str, Any]) -> Completion:
@@ -137,3 +153,63 @@ def _of_row(row: Mapping[str, Any]) -> Completion:
         has_thoughts=True,
         top_logprobs=answer_rows(top, tokens, begin) if text and begin >= 0 else (),
     )
+
+
+# Masked language models -----------------------------------------------------------------------------------------------
+
+WORD_BEGINS = ("Ġ", "▁")  # how byte-level and SentencePiece vocabularies mark it; WordPiece marks what goes on
+WORD_GOES_ON = "##"
+
+
+def fill_blanks(spec: MaskedModel, requests: Sequence[Request], device: torch.device) -> list[Completion]:
+    """The one word that the model finds likeliest in all blanks of each request's plain text together: the largest sum
+    of log-probabilities among the tokens of letters that begin a word.
+
+    A text longer than the model reads is cut to a window around its first blank. Raises ValueError where the model
+    cannot be loaded or its tokenizer has no mask.
+    """
+    tokenizer, model = masked_model(spec.path, spec.revision)
+    model.to(device)
+    words = _whole_words(tokenizer, model.config.vocab_size)
+    candidates_V = torch.tensor(sorted(words), device=device)
+    completions = []
+    for request in requests:
+        text = _around_first_blank(tokenizer, model, request.plain.replace(BLANK, tokenizer.mask_token))
+        ids_T = torch.tensor(ids_of(tokenizer, [text])[0], device=device)
+        log_probs_V = _of_all_blanks(model, ids_T, ids_T == tokenizer.mask_token_id)[candidates_V]
+        word = words[int(candidates_V[log_probs_V.argmax()])]
+        completions.append(Completion(word, "answered", served_model=spec.path))
+    return completions
+
+
+@torch.inference_mode()
+def _of_all_blanks(model: Any, ids_T: Tensor, is_blank_T: Tensor) -> Tensor:
+    """[V] log-probabilities, summed over the blanks."""
+    logits_MV = model(input_ids=ids_T[None]).logits[0, is_blank_T]
+    sums_V: Tensor = logits_MV.float().log_softmax(-1).sum(dim=0)
+    return sums_V
+
+
+def _whole_words(tokenizer: Any, num_rows: int) -> dict[int, str]:
+    """Id -> word, of tokens of two letters or more that begin a word."""
+    vocabulary = tokenizer.get_vocab()
+    marked = any(token.startswith(WORD_BEGINS) for token in vocabulary)
+    words = {}
+    for token, index in vocabulary.items():
+        begins = token.startswith(WORD_BEGINS) if marked else not token.startswith(WORD_GOES_ON)
+        word = token[1:] if marked else token
+        if begins and len(word) > 1 and word.isalpha() and index < num_rows:
+            words[index] = word
+    return words
+
+
+def _around_first_blank(tokenizer: Any, model: Any, text: str) -> str:
+    """Cut to what the model reads; most texts are whole. Byte-level pieces of letters beyond English pass as marks."""
+    spans = token_spans(tokenizer)(text)
+    room = room_of_masked(tokenizer, model.config) - len(ids_of(tokenizer, [""])[0])
+    if len(spans) <= room:
+        return text
+    blank = text.index(tokenizer.mask_token)
+    first = next(index for index, (_, end) in enumerate(spans) if end > blank)
+    start = max(0, min(first - room // 2, len(spans) - room))
+    return text[spans[start][0] : spans[start + room - 1][1]]

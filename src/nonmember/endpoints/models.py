@@ -1,29 +1,51 @@
-"""Black-box models: behind an endpoint, replayed from recorded answers, or masked language models."""
+"""Models that are asked: behind an endpoint, masked language models, and recorded answers in a model's place.
+
+What the columns of a table of recorded answers are called is said by `Recorded.columns`, in these names. Each stands
+for a column, or for a pattern in which columns stand in braces ("{book}, passage {passage}"):
+
+    doc_id, name     of the question that the row answers: `Request.doc_id` and `Request.name`
+    prompt_sha256    in place of these two: the hash of its text, as `prompt_hash` makes it
+    text             the answer; empty where there was none. A document without any answer was not asked about
+    p(X)             the probability of X as the first token of the answer, as p(A), p(B), ...; any number of them
+    served_model, date    who answered, and when; may be absent
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import hashlib
+import logging
+import math
+import re
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
 from nonmember.checks import require_text
+from nonmember.corpora.sources.rows import Row
+from nonmember.corpora.sources.tables import Pattern, table_files, table_rows
+from nonmember.corpora.specs import digest_file
 from nonmember.endpoints import questions
-from nonmember.endpoints.capabilities import require
-from nonmember.endpoints.endpoint import EndpointClient, Session
-from nonmember.endpoints.recorded import Recorded
+from nonmember.endpoints.client import EndpointClient, Session
+from nonmember.endpoints.reading import without_thoughts
 from nonmember.endpoints.service import Service
-from nonmember.models.access import Access
 from nonmember.models.base import ModelSpec, last_part
-from nonmember.models.places import require_model
+from nonmember.models.folders import require_model
+from nonmember.records.answers import Completion, Request
+from nonmember.records.requirements import Access
 from nonmember.runtime.naming import label_of_path
 
 if TYPE_CHECKING:
     from nonmember.records import Corpus, Question, TokenTable
-    from nonmember.records.answers import Completion, Request
 
-__all__ = ["Endpoint", "MaskedModel", "Recorded"]
+log = logging.getLogger(__name__)
+
+NO_ROW = "no answer to it is recorded"
+NOT_ASKED = "all answers about its document are empty: it was not asked about"
+PLAIN = ("doc_id", "name", "prompt_sha256", "text", "served_model", "date")
 
 T = TypeVar("T")
 
@@ -45,7 +67,7 @@ class Endpoint(Service, ModelSpec):
         return {"endpoint": {"url": self.address, "model": self.model, "form": self.form, **self.extras}}
 
     def require(self, builder: Builder, access: Access, what: str) -> None:
-        self._ask(builder, lambda client: require(client, access, what))
+        self._ask(builder, lambda client: questions.require(client, access, what))
 
     def complete(self, builder: Builder, requests: Sequence[Request]) -> list[Completion]:
         return self._ask(builder, lambda client: questions.completions(client, requests))
@@ -59,12 +81,12 @@ class Endpoint(Service, ModelSpec):
     def _ask(self, builder: Builder, ask: Callable[[EndpointClient], T]) -> T:
         session = builder.memory.shared(Session)
         client = builder.resource(self, lambda: EndpointClient(self, builder.store, builder.asking, session))
-        asked, found = client.num_asked, client.num_found
+        asked, reused = client.num_asked, client.num_found
         try:
             return ask(client)
         finally:
             builder.counters.answers_asked += client.num_asked - asked
-            builder.counters.answers_found += client.num_found - found
+            builder.counters.answers_found += client.num_found - reused
 
 
 @dataclass(frozen=True)
@@ -100,6 +122,180 @@ class MaskedModel(ModelSpec):
         return {"masked": pretrained_identity(Pretrained(self.path, self.revision))}
 
     def complete(self, builder: Builder, requests: Sequence[Request]) -> list[Completion]:
-        from nonmember.endpoints.masked import fill_blanks
+        from nonmember.endpoints.local import fill_blanks
 
         return fill_blanks(self, requests, builder.compute.device)
+
+
+@dataclass(frozen=True)
+class Recorded(ModelSpec):
+    """Answers that a model gave elsewhere, in a file that takes its place.
+
+    path: of a CSV, JSON Lines or Parquet table.   model: whose answers are read from it.   columns: what the columns
+    are called, by the names of that module.
+    """
+
+    path: str
+    model: str
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    has_weights: ClassVar[bool] = False
+    answers_by_name: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        require_text(self.path, "path of recorded answers")
+        require_text(self.model, "model of recorded answers")
+
+    @property
+    def readable(self) -> str:
+        return last_part(self.model)
+
+    def recipe(self) -> dict[str, Any]:
+        return settings_of(self)
+
+    def validate(self) -> None:
+        table_files([self.path])
+
+    def key(self, builder: Builder) -> dict[str, Any]:
+        return {"recorded": recorded_identity(self)}
+
+    def require(self, builder: Builder, access: Access, what: str) -> None:
+        if access >= Access.PROMPT_LOGPROBS:
+            raise questions.only_answers(access, what, self.readable)
+
+    def complete(self, builder: Builder, requests: Sequence[Request]) -> list[Completion]:
+        return recorded_completions(self, requests)
+
+
+def recorded_completions(spec: Recorded, requests: Sequence[Request]) -> list[Completion]:
+    """The recorded answers to the requests, in their order. One without a row, or about a document without any answer,
+    has failed; rows of other questions are passed over.
+
+    Raises ValueError for a file or a column that is not there, two different answers to one question, and where none of
+    the requests is answered.
+    """
+    path, columns = _file(spec), Columns.of(spec)
+    if any(request.top_logprobs for request in requests) and not columns.probabilities:
+        raise ValueError(
+            f"The probabilities of alternatives are wanted, and no columns of {path} are named that hold them: add "
+            "p(A), p(B) and so on to `columns` of the recorded model, or read answers as text."
+        )
+    status = path.stat()
+    recorded = _recorded(path, status.st_mtime_ns, status.st_size, tuple(sorted(spec.columns.items())))
+    wanted = [columns.key_of_request(request) for request in requests]
+    num_found = sum(key in recorded for key in wanted)
+    if wanted and not num_found:
+        raise ValueError(
+            f"{path} answers none of the {len(wanted)} questions: the first is {wanted[0]!r}, and the first of "
+            f"{len(recorded)} answers is to {next(iter(recorded), None)!r}. Correct `columns` of the recorded model."
+        )
+    log.info("%s: %d of %d questions are answered.", path.name, num_found, len(wanted))
+    completions = [recorded.get(key, Completion("", "failed", reason=NO_ROW)) for key in wanted]
+    return _without_unasked(requests, completions)
+
+
+def _without_unasked(requests: Sequence[Request], completions: Sequence[Completion]) -> list[Completion]:
+    """An empty answer is wrong where the document has others; where it has none, nobody asked."""
+    asked = {request.doc_id for request, item in zip(requests, completions, strict=True) if item.outcome == "answered"}
+    asked |= {request.doc_id for request, item in zip(requests, completions, strict=True) if item.top_logprobs}
+    return [
+        Completion("", "failed", reason=NOT_ASKED) if item.outcome == "empty" and request.doc_id not in asked else item
+        for request, item in zip(requests, completions, strict=True)
+    ]
+
+
+@lru_cache(maxsize=1)  # the groups of an audit are asked one after the other
+def _recorded(path: Path, modified: int, size: int, named: tuple[tuple[str, str], ...]) -> dict[Hashable, Completion]:
+    """What all rows answer; read again only when the file's size or time of change moves."""
+    columns = Columns.of_names(dict(named))
+    answers: dict[Hashable, Completion] = {}
+    for where, row in table_rows(path):
+        key, completion = columns.key_of_row(row, where), columns.completion(row, where)
+        if answers.setdefault(key, completion) != completion:
+            raise ValueError(f"{where} answers {key!r} otherwise than a row before it; leave one of them out.")
+    return answers
+
+
+def recorded_identity(spec: Recorded) -> dict[str, Any]:
+    """What determines the answers: the file by its content, wherever it lies."""
+    return {"file": digest_file(_file(spec)), "model": spec.model, "columns": dict(spec.columns)}
+
+
+def _file(spec: Recorded) -> Path:
+    files = table_files([spec.path])
+    if len(files) > 1:
+        raise ValueError(f"Expected one table of answers at {spec.path}, but {len(files)} files match; name one.")
+    return files[0]
+
+
+def prompt_hash(request: Request) -> str:
+    """Of the text of a request: instruction and question with a blank line between, or its plain form."""
+    return hashlib.sha256(request.as_text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True)
+class Columns:
+    """patterns: name of a column as above -> pattern of its value.   probabilities: token -> the same."""
+
+    patterns: Mapping[str, Pattern]
+    probabilities: Mapping[str, Pattern]
+
+    @classmethod
+    def of(cls, spec: Recorded) -> Columns:
+        return cls.of_names(spec.columns)
+
+    @classmethod
+    def of_names(cls, names: Mapping[str, str]) -> Columns:
+        named = {name: match[1] for name in names if (match := re.fullmatch(r"p\((.+)\)", name))}
+        if unknown := [name for name in names if name not in PLAIN and name not in named]:
+            raise ValueError(
+                f"columns of a recorded model must be among {', '.join(PLAIN)} and p(TOKEN); got {unknown[0]!r}."
+            )
+        by_prompt = "prompt_sha256" in names
+        given = {name: name for name in (("text",) if by_prompt else ("doc_id", "name", "text"))} | dict(names)
+        patterns = {name: _pattern(item) for name, item in given.items()}
+        return cls(
+            {name: item for name, item in patterns.items() if name in PLAIN},
+            {token: patterns[name] for name, token in named.items()},
+        )
+
+    def key_of_request(self, request: Request) -> Hashable:
+        return prompt_hash(request) if "prompt_sha256" in self.patterns else (request.doc_id, request.name)
+
+    def key_of_row(self, row: Row, where: str) -> Hashable:
+        if "prompt_sha256" in self.patterns:
+            return self._value("prompt_sha256", row, where).lower()
+        return self._value("doc_id", row, where), self._value("name", row, where)
+
+    def completion(self, row: Row, where: str) -> Completion:
+        text, has_thoughts, missing = without_thoughts(self._value("text", row, where), "")
+        pairs = [(token, _log(pattern.filled(row, where), where)) for token, pattern in self.probabilities.items()]
+        first = tuple(sorted((pair for pair in pairs if pair[1] > -math.inf), key=lambda pair: -pair[1]))
+        return Completion(
+            text,
+            "answered" if text.strip() else "empty",
+            served_model=self._value("served_model", row, where),
+            date=self._value("date", row, where),
+            reason=missing,
+            has_thoughts=has_thoughts,
+            top_logprobs=(first,) if first else (),
+        )
+
+    def _value(self, name: str, row: Row, where: str) -> str:
+        pattern = self.patterns.get(name)
+        return "" if pattern is None else pattern.filled(row, where)
+
+
+def _pattern(column: str) -> Pattern:
+    return Pattern(column if "{" in column else f"{{{column}}}")
+
+
+def _log(text: str, where: str) -> float:
+    """Of a probability as it is written; of none, minus infinity."""
+    try:
+        probability = float(text or 0)
+    except ValueError:
+        probability = math.nan
+    if not 0 <= probability <= 1:
+        raise ValueError(f"{where}: a probability must be a number in [0, 1]; got {text!r}.")
+    return math.log(probability) if probability else -math.inf

@@ -1,4 +1,9 @@
-"""Endpoint answers as the project's records: completions, token tables, written texts."""
+"""What is asked of an endpoint: what it really offers, then completions, scores of texts, probabilities of answers.
+
+Servers may refuse a field, or silently ignore it, so what they offer is probed. What was found is kept with the
+endpoint's answers, so that it costs nothing the next time. What was missed is looked for anew in each process before a
+method is refused for it.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +11,262 @@ import logging
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
-from nonmember.endpoints.capabilities import check_alternatives, most_alternatives, new_tokens_with_echo, settings_for
-from nonmember.endpoints.endpoint import EndpointClient, Refused
-from nonmember.endpoints.errors import EndpointError
-from nonmember.endpoints.reading import read_completion, read_prompt_scores
-from nonmember.endpoints.service import Sent, echoed, sent
+from nonmember.endpoints.client import EndpointClient, Refused
+from nonmember.endpoints.reading import (
+    NOT_PERMITTED,
+    STILL_THINKING,
+    EndpointError,
+    NoSuchRoute,
+    Unusable,
+    are_log_probabilities,
+    listed_tokens,
+    read_completion,
+    read_prompt_scores,
+)
+from nonmember.endpoints.service import TOKEN_LIMITS, WITHOUT_THOUGHTS, RequestSettings, Sent, continued, echoed, sent
 from nonmember.records import Corpus, Prompt, Question, TokenTable
 from nonmember.records.answers import Completion, Request
+from nonmember.records.requirements import Access
 from nonmember.records.tokens import LOG_PROB_FLOOR
+
+ALTERNATIVES = (20, 5, 1)  # what the protocol's chat form allows at most, its older form, and some servers
+# Tokens asked for beside the scores of a text. Not 0 at first: llama-cpp-python takes it for as many as fit.
+NEW_TOKENS_WITH_ECHO = (1, 0)
+NUM_CHECKED = 4  # written tokens whose scores are compared
+HALF = "\N{REPLACEMENT CHARACTER}"
+LARGEST_GAP = 1.0  # nats between two scores of one token: ten deviations of a server that calculates in 8 bits
+PROBE = Request(
+    doc_id="",
+    name="probe",
+    instruction="Answer in one word.",
+    question="Which colour has the sky on a clear day?",
+    plain="The colour of the sky on a clear day is",
+    max_new_tokens=4,
+    temperature=0.0,
+    seed=0,
+)
+TEXT = "The quick brown fox jumps over the lazy dog and runs into the forest."
+ROOMS = (16, 2048)  # least tokens to be asked for: what some servers want, and what some models think
+DRAWN = (
+    "{} takes no temperature: its answers are drawn as the service does by default, and would be others if they were "
+    "asked for again."
+)
+
+
+def require(client: EndpointClient, access: Access, what: str) -> None:
+    """Raises EndpointError where the endpoint does not offer what `what` (a method, say) needs."""
+    if access >= Access.FULL_LOGITS:
+        raise only_answers(access, what, client.name)
+    if access >= Access.PROMPT_LOGPROBS:
+        new_tokens_with_echo(client, what)
+    else:
+        settings_for(client)
+        if access >= Access.TOP_LOGPROBS:
+            most_alternatives(client, what)
+
+
+def only_answers(access: Access, what: str, name: str) -> EndpointError:
+    """For a model whose answers are not enough."""
+    needed = "weights and tokenizer" if access >= Access.WEIGHTS else "whole next-token distributions"
+    if access <= Access.PROMPT_LOGPROBS:
+        needed = "the log-probability of each token of a given text"
+    return EndpointError(
+        f"{what} needs {needed} of the model, but {name} can only be queried. Choose another method, or a model whose "
+        "weights are at hand."
+    )
+
+
+def settings_for(client: EndpointClient) -> RequestSettings:
+    """How this service wants its requests; raises EndpointError where it accepts none."""
+    settings = RequestSettings(**_offer(client, "settings", _find_settings))
+    if not settings.temperature and (note := DRAWN.format(client.name)) not in client.notes:
+        client.notes.append(note)
+    return settings
+
+
+def check_alternatives(client: EndpointClient, number: int, what: str) -> None:
+    """Raises EndpointError where the server does not give so many alternatives to a token."""
+    if number > (most := most_alternatives(client, what)):
+        raise EndpointError(
+            f"{what} needs the log-probabilities of the {number} likeliest tokens, and {client.name} gives at most "
+            f"{most}. Ask for fewer."
+        )
+
+
+def most_alternatives(client: EndpointClient, what: str) -> int:
+    """How many alternatives to a token the server gives; raises EndpointError where it gives none."""
+    most = int(_offer(client, "alternatives", _find_alternatives, missing=0))
+    if not most:
+        raise EndpointError(
+            f"{what} needs the log-probabilities of the likeliest tokens, and {client.name} answers with text alone: "
+            "it refused them, left them out, or gave what cannot be log-probabilities."
+        )
+    return most
+
+
+def new_tokens_with_echo(client: EndpointClient, what: str) -> int:
+    """How many tokens have to be asked for beside the scores of a text; raises EndpointError where there are none."""
+    number = _offer(client, "echo", _find_echo)
+    if number is None:
+        raise EndpointError(
+            f"{what} needs the log-probability of each token of a given text (completions with echo and logprobs), and "
+            f"{client.name} does not give it."
+        )
+    return int(number)
+
+
+def _offer(client: EndpointClient, name: str, find: Any, *, missing: Any = None) -> Any:
+    """From memory, the table or the server; what is missing is kept in memory alone."""
+    offers = client.session.offers.setdefault(client.endpoint, {})
+    if name not in offers:
+        kept_as = client.endpoint.finding(name)
+        with client.table() as table:
+            offer = table.finding(kept_as)
+        if offer is None:
+            offer = find(client)
+            if offer != missing:
+                with client.table() as table:
+                    table.remember(kept_as, offer)
+        offers[name] = offer
+    return offers[name]
+
+
+def _find_settings(client: EndpointClient) -> dict[str, Any]:
+    """By trying: as plain requests are, then with all left out that a service may refuse, and each taken back in."""
+    service = client.endpoint
+    with client.table() as table:
+        quirks = table.finding("quirks")  # of an earlier version, which found the first three alone
+    settings = RequestSettings.of_quirks(quirks) if quirks is not None and not service.extras else service.settings()
+    answer = _answer_with(client, settings)
+    if isinstance(answer, Refused):
+        settings = _sparing_settings(client, answer)
+        restored: dict[str, Any] = {"temperature": True, "seed": True, "system": True}
+        if settings.min_output_tokens == ROOMS[0]:  # with less room than the longer one nothing was accepted
+            restored["min_output_tokens"] = 0
+        for name, value in restored.items():
+            more = replace(settings, **{name: value, **service.request_settings})
+            if more != settings and not isinstance(_answer_with(client, more), Refused):
+                settings = more
+    if service.thinking == "off":
+        settings = _without_thoughts(client, settings)
+    return asdict(settings)
+
+
+def _answer_with(client: EndpointClient, settings: RequestSettings) -> Completion | Refused:
+    """To a plain question. Raises EndpointError where the server permits none."""
+    answer = _asked(client, sent(client.endpoint, PROBE, settings), needs_logprobs=False)
+    if isinstance(answer, Refused) and answer.status in NOT_PERMITTED:
+        raise EndpointError(
+            f"{client.name} permits no plain question ({answer.reason}). The secret in {client.endpoint.key_variable} "
+            "may lack the right to use this model, or this machine the right to ask."
+        )
+    return answer
+
+
+def _sparing_settings(client: EndpointClient, refused: Refused) -> RequestSettings:
+    """With which a question is accepted; raises EndpointError where there are none."""
+    for room in ROOMS:
+        for name in TOKEN_LIMITS:
+            tried = client.endpoint.settings(
+                token_limit=name, min_output_tokens=room, temperature=False, seed=False, system=False
+            )
+            if not isinstance(_answer_with(client, tried), Refused):
+                return tried
+    raise EndpointError(f"{client.name} does not accept a plain question: {refused.reason}.")
+
+
+def _without_thoughts(client: EndpointClient, settings: RequestSettings) -> RequestSettings:
+    """With which the model answers at once; raises EndpointError where none of the ways that are known lead there."""
+    for way in ("", *WITHOUT_THOUGHTS):
+        tried = replace(settings, no_thoughts=way)
+        answer = _answer_with(client, tried)
+        if not isinstance(answer, Refused) and not answer.has_thoughts:
+            return tried
+    raise EndpointError(
+        f"{client.name} thinks before it answers, and none of the {len(WITHOUT_THOUGHTS)} known ways turns that off. "
+        "Give the service's own in extra_body, or thinking=strip and room for thoughts in "
+        "request_settings.min_output_tokens."
+    )
+
+
+def _find_alternatives(client: EndpointClient) -> int:
+    for number in ALTERNATIVES:
+        asks = replace(PROBE, top_logprobs=number)
+        answer = _asked(client, sent(client.endpoint, asks, settings_for(client)), needs_logprobs=True)
+        if isinstance(answer, Completion) and answer.reason == STILL_THINKING:
+            raise EndpointError(f"{client.name} gave no answer to probe for log-probabilities: {STILL_THINKING}.")
+        if isinstance(answer, Completion) and answer.top_logprobs:
+            if not all(are_log_probabilities(row, min(2, number)) for row in answer.top_logprobs):
+                return 0
+            # The older form lists by text, so of two tokens that read the same one is missing.
+            chat = client.endpoint.form == "chat"
+            return min(number, max(map(len, answer.top_logprobs))) if chat else number
+    return 0
+
+
+def _find_echo(client: EndpointClient) -> int | None:
+    def read(_: Sent, response: Mapping[str, Any], date: str) -> list[float]:
+        scores = read_prompt_scores(response, TEXT, number)
+        if len(scores) < 2:
+            raise Unusable("the text has more tokens")
+        return scores
+
+    least = client.endpoint.settings().min_output_tokens
+    for number in (least,) if least else NEW_TOKENS_WITH_ECHO:
+        try:
+            answer = client.probe(echoed(client.endpoint, TEXT, number), read)
+        except NoSuchRoute:
+            if client.endpoint.form == "completions":
+                raise
+            return None  # a server of chat alone
+        if not isinstance(answer, Refused):
+            _check_alignment(client, number)
+            return number
+    return None
+
+
+def _check_alignment(client: EndpointClient, number: int) -> None:
+    """Raises EndpointError where the scores of a text are not those with which the server wrote its tokens: where they
+    stand beside the wrong tokens, say, which the scores alone do not show."""
+
+    def read(_: Sent, response: Mapping[str, Any], date: str) -> list[tuple[str, float]]:
+        return listed_tokens(response)
+
+    def asked(item: Sent) -> list[tuple[str, float]]:
+        answer = client.probe(item, read)
+        return [] if isinstance(answer, Refused) else answer
+
+    # Where text that was written is read as other tokens, or holds half characters, nothing can be compared.
+    before = [token for token, _ in asked(echoed(client.endpoint, TEXT, number))]
+    written = asked(continued(client.endpoint, TEXT, max(NUM_CHECKED, number)))
+    tokens = [token for token, _ in written]
+    scored = asked(echoed(client.endpoint, TEXT + "".join(tokens), number))
+    for start in (len(before) - 1, len(before)):  # one was written beside the text's own, and is listed or not
+        there = scored[start : start + len(written)]
+        same_tokens = [token for token, _ in scored[: start + len(written)]] == [*before[:start], *tokens]
+        if written and same_tokens and HALF not in "".join(tokens):
+            gap, item, other = max((abs(a - b), a, b) for (_, a), (_, b) in zip(written, there, strict=True))
+            if gap > LARGEST_GAP:
+                raise EndpointError(
+                    f"{client.name} gives scores of a text that are not its own: a token that it wrote with "
+                    f"log-probability {item:.2f} it scores {other:.2f}. Ask another server, or a model whose weights "
+                    "are at hand."
+                )
+            return
+
+
+def _asked(client: EndpointClient, item: Sent, *, needs_logprobs: bool) -> Completion | Refused:
+    def read(_: Sent, response: Mapping[str, Any], date: str) -> Completion:
+        keep = client.endpoint.thinking == "keep"
+        return read_completion(response, date, needs_logprobs=needs_logprobs, keep_thoughts=keep)
+
+    return client.probe(item, read)
+
 
 log = logging.getLogger(__name__)
 
@@ -36,10 +284,10 @@ def completions(client: EndpointClient, requests: Sequence[Request]) -> list[Com
     if most := max(request.top_logprobs for request in requests):
         check_alternatives(client, most, "This question")
     wanted = [sent(client.endpoint, request, settings) for request in requests]
-    with_logprobs = {one.key for one, request in zip(wanted, requests, strict=True) if request.top_logprobs}
+    with_logprobs = {item.key for item, request in zip(wanted, requests, strict=True) if request.top_logprobs}
 
-    def read(one: Sent, response: Mapping[str, Any], date: str) -> Completion:
-        needs_logprobs, keep = one.key in with_logprobs, client.endpoint.thinking == "keep"
+    def read(item: Sent, response: Mapping[str, Any], date: str) -> Completion:
+        needs_logprobs, keep = item.key in with_logprobs, client.endpoint.thinking == "keep"
         return read_completion(response, date, needs_logprobs=needs_logprobs, keep_thoughts=keep)
 
     answers = client.exchange(wanted, read, f"asking {client.endpoint.model}")
@@ -59,10 +307,10 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
     number = new_tokens_with_echo(client, "An observation")
     text_of = {document.doc_id: document.text for document in shown.documents if document.text}
     wanted = {doc_id: echoed(client.endpoint, text, number) for doc_id, text in text_of.items()}
-    by_key = {one.key: text_of[doc_id] for doc_id, one in wanted.items()}
+    by_key = {item.key: text_of[doc_id] for doc_id, item in wanted.items()}
 
-    def read(one: Sent, response: Mapping[str, Any], date: str) -> list[float]:
-        return read_prompt_scores(response, by_key[one.key], number)
+    def read(item: Sent, response: Mapping[str, Any], date: str) -> list[float]:
+        return read_prompt_scores(response, by_key[item.key], number)
 
     answers = dict(
         zip(wanted, client.exchange([*wanted.values()], read, f"observing {client.endpoint.model}"), strict=True)
@@ -77,8 +325,8 @@ def observations(client: EndpointClient, shown: Corpus, max_tokens: int) -> Toke
             )
         if isinstance(answer, Refused):
             reasons[doc_id] = f"the server's answer is of no use: {answer.reason}"
-    found = [answers.get(doc_id, []) for doc_id in shown.doc_ids]
-    rows = [[] if isinstance(row, Refused) else row[: max_tokens - 1] for row in found]
+    listed = [answers.get(doc_id, []) for doc_id in shown.doc_ids]
+    rows = [[] if isinstance(row, Refused) else row[: max_tokens - 1] for row in listed]
     _note_floored(client, rows)
     return replace(_table(shown.doc_ids, rows), reasons=reasons)
 

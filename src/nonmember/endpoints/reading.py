@@ -1,25 +1,185 @@
-"""What a server's answers hold: the text of an answer, apart from the thoughts before it, and log-probabilities."""
+"""What a server's answers hold: the text of an answer, apart from the thoughts before it, and log-probabilities; and
+what follows where a request is not answered: which errors end a run, which are retried, which concern one request."""
 
 from __future__ import annotations
 
+import contextlib
+import email.utils
 import json
 import math
 import re
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NoReturn
+from urllib.parse import urlsplit
 
 from nonmember.corpora.sources.rows import NotOneValueError, unambiguous_json
-from nonmember.endpoints.errors import Unusable, is_page
-from nonmember.endpoints.service import Sent
-from nonmember.endpoints.table import Row
 from nonmember.records.answers import Completion, Outcome
 from nonmember.records.tokens import LOG_PROB_FLOOR
 
+LONGEST_PAUSE = 600.0  # seconds that a server may ask for
+LONGEST_WORDS = 300  # characters of a server's own words that are repeated
+
+# HTTP statuses by what follows from them. Others of the 400s concern one request; others of the 500s are transient.
+KEY_REFUSED = (401, 498)
+NO_CREDIT = (402,)
+NOT_PERMITTED = (403,)  # the key, the model, or this very request: the status does not say
+NO_ROUTE = (404, 405, 410)
+NOT_UNDERSTOOD = (406, 407, 411, 415, 426, 431, 505, 511)  # every request would end so
+TRANSIENT = (408, 409, 423, 424, 425, 429, 499)
+CROWDED = (429, 503, 529)
+NOT_IMPLEMENTED = (501,)
+MAY_BE_FILTERED = (400, 403, 422, 451)  # by what the body says
+
+QUOTA_CODES = (
+    "insufficient_quota",
+    "billing_hard_limit_reached",
+    "billing_not_active",
+    "quota_exceeded",
+    "exceeded_current_quota_error",
+    "insufficient_balance",
+    "credit_balance_too_low",
+)
+MODEL_CODES = ("model_not_found", "deploymentnotfound", "not_found_error", "notfounderror", "model_not_available")
+FILTER_CODES = ("content_filter", "content_policy_violation", "responsibleaipolicyviolation", "moderation_blocked")
+
+
+class EndpointError(ValueError):
+    """The endpoint cannot be queried any further; the message explains why in one sentence."""
+
+
+class NoSuchRoute(EndpointError):
+    """There is nothing at the address, or not under this route."""
+
+
+class RetryableError(Exception):
+    """A transient error, to be retried. wait: seconds that the server asks for, None where it says nothing.   charged:
+    whether the request may have been paid for.   crowded: the server reports overload.   broken: the server failed."""
+
+    def __init__(
+        self,
+        reason: str,
+        *,
+        wait: float | None = None,
+        charged: bool = False,
+        crowded: bool = False,
+        broken: bool = False,
+    ) -> None:
+        super().__init__(reason)
+        self.wait = wait
+        self.charged = charged
+        self.crowded = crowded
+        self.broken = broken
+
+
+class NotAccepted(Exception):
+    """The server does not accept this very request; its text is the reason. status: of HTTP."""
+
+    def __init__(self, reason: str, status: int = 0) -> None:
+        super().__init__(reason)
+        self.status = status
+
+
+class Unusable(Exception):
+    """An answer that does not hold what was asked for. Its text says what is missing."""
+
+
+def raise_for_status(status: int, headers: Mapping[str, str], error: Any, *, model: str, key_variable: str) -> NoReturn:
+    """What an HTTP status other than success means. error: the body, as JSON where it is such, without secrets."""
+    message, codes = _server_message(error), codes_of(error)
+    reason = f"{status} {message}".strip()
+    if 300 <= status < 400:
+        raise _redirected(headers.get("location", ""))
+    if status in KEY_REFUSED:  # whose words may repeat the secret
+        raise EndpointError(
+            f"the server refuses the secret in {key_variable} ({status}). Set that environment variable to a valid key "
+            f"that may use {model}."
+        )
+    if status in NO_CREDIT or not codes.isdisjoint(QUOTA_CODES):
+        raise EndpointError(f"the server reports that the account has no credit left ({status}): {message}")
+    if status in NO_ROUTE and (model in message or not codes.isdisjoint(MODEL_CODES)):
+        raise NoSuchRoute(f"the server knows no model {model!r} ({status}). Name one that it has as `model`.")
+    if status in NO_ROUTE:
+        raise NoSuchRoute(
+            f"there is no such route at that address ({reason}). Give `url` up to and including /v1 (of Azure, up to "
+            "the deployment's name), and as `form` (chat or completions) a route that the server offers."
+        )
+    if status in NOT_UNDERSTOOD:
+        raise EndpointError(
+            f"the server, or a proxy before it, takes no such requests ({reason}). See what it wants beside a JSON "
+            "body: headers and a query can be given as `extra_headers` and `extra_query`."
+        )
+    if status in TRANSIENT or (status >= 500 and status not in NOT_IMPLEMENTED):
+        wait = _seconds(headers.get("retry-after-ms"), headers.get("retry-after"))
+        if wait is not None and wait > LONGEST_PAUSE:
+            raise EndpointError(f"the server accepts no requests for {wait:.0f} seconds ({status}). Run again later.")
+        crowded = status in CROWDED
+        raise RetryableError(reason, wait=wait, crowded=crowded, broken=status >= 500 and not crowded)
+    raise NotAccepted(reason, status)
+
+
+def _redirected(location: str) -> EndpointError:
+    try:
+        host = urlsplit(location).hostname or "another path of its own"
+    except ValueError:
+        host = "an address that cannot be read"
+    return EndpointError(
+        f"the server sends requests on to {host}, and the documents' text was not sent there. Give that address as "
+        "`url` if you trust it."
+    )
+
+
+def was_declined(status: int, error: Any) -> bool:
+    """Whether a status says that the content was filtered, which is an answer."""
+    return status in MAY_BE_FILTERED and not codes_of(error).isdisjoint(FILTER_CODES)
+
+
+def _seconds(milliseconds: str | None, value: str | None) -> float | None:
+    """Retry-After, a number of seconds or a date."""
+    try:
+        if milliseconds is not None:
+            return max(0.0, float(milliseconds) / 1000)
+        if value is not None:
+            return max(0.0, float(value))
+    except ValueError:
+        with contextlib.suppress(ValueError, OverflowError):
+            if value is not None and (date := email.utils.parsedate_tz(value)) is not None:
+                return max(0.0, email.utils.mktime_tz(date) - time.time())
+    return None
+
+
+def _inner(error: Any) -> Any:
+    return error.get("error", error) if isinstance(error, Mapping) else error
+
+
+def codes_of(error: Any) -> set[str]:
+    """By which services tell kinds of errors apart, in small letters: of the error and of the one within it."""
+    inner = _inner(error)
+    deeper = inner.get("innererror") if isinstance(inner, Mapping) else None
+    codes = [item.get(name) for item in (inner, deeper) if isinstance(item, Mapping) for name in ("code", "type")]
+    return {code.lower() for code in codes if isinstance(code, str)}
+
+
+def _server_message(error: Any) -> str:
+    """The server's own words, on one line and not too many."""
+    inner = _inner(error)
+    if isinstance(inner, Mapping):
+        inner = inner.get("message") or inner.get("detail") or ""
+    line = " ".join(str(inner or "").split())
+    if is_page(line):
+        title = re.search(r"<title[^>]*>(.*?)</title", line, re.IGNORECASE)
+        line = f"a web page{f', {title[1].strip()!r}' if title else ''}"
+    return line if len(line) <= LONGEST_WORDS else f"{line[:LONGEST_WORDS]} ..."
+
+
+def is_page(text: str) -> bool:
+    """Whether it is a page for a browser."""
+    return text.lstrip()[:15].lower().startswith(("<!doctype html", "<html", "<head", "<?xml", "<body"))
+
+
 MOST_TOKENS = 10_000_000  # of one request; no model reads or writes as many
 LARGEST_SUM, LARGEST_SUM_OF_ANY = 1.001, 1.05  # of probabilities, after rounding; of a probe's, and of any answer's
-# Characters of an answer: more than tokens have, runs of white space aside, and what no tokenizer counts.
-CHARACTERS_PER_TOKEN, CHARACTERS_BESIDE = 64, 1024
 
 DECLINED = ("content_filter", "refusal", "safety", "recitation", "prohibited_content", "blocklist", "spii")
 BROKEN_OFF = ("error", "abort", "aborted", "cancelled", "canceled")
@@ -53,14 +213,11 @@ _CHANNEL = re.compile(
     r"<\|channel\|>\s*(\w+).*?<\|message\|>(.*?)(?=<\|(?:end|return|call|start|channel)\|>|$)", re.DOTALL
 )
 _BARE_CHANNELS = re.compile(r"\s*(?:analysis|commentary).*assistant\s*final", re.DOTALL)
-MOST_BYTES = 32 * 2**20  # of any response
-# Of one: what a token and each of its alternatives take at most, what an echoed byte does, and all that is beside.
-BYTES_PER_TOKEN, BYTES_PER_ECHOED, BYTES_BESIDE = 1024, 512, 2**18
 SHORTEST_SECRET = 16  # characters; what is shorter may be an ordinary word, and an answer may hold it
 HIDDEN = "***"
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
-most_bytes: ContextVar[int] = ContextVar("most_bytes", default=MOST_BYTES)  # of the response that a task waits for
+most_bytes: ContextVar[int] = ContextVar("most_bytes")  # of the response that a task waits for
 
 
 def read_completion(
@@ -162,12 +319,11 @@ def _reasoning_tokens(response: Mapping[str, Any]) -> int:
     return number if type(number) is int else 0
 
 
-def check_length(sent: Sent, response: Mapping[str, Any]) -> None:
-    """Raises Unusable for an answer longer than the tokens that were asked for can be."""
+def check_length(response: Mapping[str, Any], most: int, num_tokens: int) -> None:
+    """Raises Unusable for an answer of more than `most` characters, which so many tokens cannot have."""
     number = sum(len(text) for _, text in _parts(_message(_choice(response)).get("content")))
-    most = CHARACTERS_BESIDE + CHARACTERS_PER_TOKEN * sent.max_new_tokens + sent.echoes * len(sent.prompt)
     if number > most:
-        raise Unusable(f"the answer has {number:,} characters, and {sent.max_new_tokens:,} tokens were asked for")
+        raise Unusable(f"the answer has {number:,} characters, and {num_tokens:,} tokens were asked for")
 
 
 # Log-probabilities ----------------------------------------------------------------------------------------------------
@@ -303,25 +459,6 @@ def usage(response: Mapping[str, Any]) -> tuple[int, int]:
     return prompt, completion
 
 
-def row_of(sent: Sent, text: str, response: Mapping[str, Any], date: str, cost: float | None) -> Row:
-    """An answer as a row of the table. text: the raw response."""
-    read = read_completion(response, date, needs_logprobs=False)
-    return Row(
-        key=sent.key,
-        request=sent.as_json,
-        response=text,
-        outcome=read.outcome,
-        text=read.text,
-        finish_reason=read.finish_reason,
-        served_model=read.served_model,
-        system_fingerprint=str(response.get("system_fingerprint") or ""),
-        date=date,
-        prompt_tokens=read.prompt_tokens,
-        completion_tokens=read.completion_tokens,
-        cost=cost,
-    )
-
-
 def without_thoughts(text: str, finish_reason: str) -> tuple[str, bool, str]:
     """A text without the thoughts that its model marks as such.
 
@@ -332,7 +469,7 @@ def without_thoughts(text: str, finish_reason: str) -> tuple[str, bool, str]:
         The answer, whether there were thoughts, and why nothing is left of it (empty where something is).
     """
     if "<|channel|>" in text:
-        final = "".join(said for channel, said in _CHANNEL.findall(text) if channel == "final")
+        final = "".join(content for channel, content in _CHANNEL.findall(text) if channel == "final")
         return final.strip(), True, "" if final.strip() else _endless(finish_reason)
     if bare := _BARE_CHANNELS.match(text):
         return text[bare.end() :].strip(), True, ""
@@ -354,13 +491,6 @@ def without_thoughts(text: str, finish_reason: str) -> tuple[str, bool, str]:
 
 def _endless(finish_reason: str) -> str:
     return STILL_THINKING if finish_reason == "length" else ENDLESS_THOUGHTS
-
-
-def bytes_for(sent: Sent) -> int:
-    """The most that the answer to a request may have."""
-    tokens = BYTES_PER_TOKEN * sent.max_new_tokens * (1 + sent.num_alternatives)
-    echoed = BYTES_PER_ECHOED * len(sent.prompt.encode("utf-8", "surrogatepass")) if sent.echoes else 0
-    return min(MOST_BYTES, BYTES_BESIDE + tokens + echoed)
 
 
 def parsed(text: str, secrets: Sequence[str] = ()) -> tuple[str, Any]:

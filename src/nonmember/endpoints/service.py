@@ -23,7 +23,7 @@ from nonmember.checks import (
     require_text,
     require_variable_name,
 )
-from nonmember.endpoints.errors import EndpointError
+from nonmember.endpoints.reading import EndpointError
 from nonmember.models.base import last_part
 from nonmember.records.answers import Request
 
@@ -32,37 +32,14 @@ TOKEN_LIMITS = ("max_tokens", "max_completion_tokens")
 THINKING = ("off", "strip", "keep")
 # Fields of a request that hold the question, are set by `request_settings`, or change the form of the answer.
 OWN_FIELDS = (
-    "model",
-    "messages",
-    "prompt",
-    "suffix",
-    *TOKEN_LIMITS,
-    "max_output_tokens",
-    "temperature",
-    "seed",
-    "logprobs",
-    "top_logprobs",
-    "echo",
-    "n",
-    "best_of",
-    "stream",
-    "stream_options",
-    "tools",
-    "tool_choice",
-    "functions",
-    "function_call",
-    "modalities",
+    *("model", "messages", "prompt", "suffix", *TOKEN_LIMITS, "max_output_tokens", "temperature", "seed"),
+    *("logprobs", "top_logprobs", "echo", "n", "best_of", "stream", "stream_options"),
+    *("tools", "tool_choice", "functions", "function_call", "modalities"),
 )
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 OWN_HEADERS = (
-    "host",
-    "content-length",
-    "content-type",
-    "content-encoding",
-    "accept-encoding",
-    "transfer-encoding",
-    "connection",
-    "idempotency-key",
+    *("content-length", "content-type", "content-encoding", "accept-encoding", "transfer-encoding"),
+    *("host", "connection", "idempotency-key"),
 )
 ROUTES = {"chat": "chat/completions", "completions": "completions"}
 # What asks a model not to think, by whom it is understood.
@@ -76,6 +53,13 @@ WITHOUT_THOUGHTS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+MOST_BYTES = 32 * 2**20  # of any response
+# Of one: what a token and each of its alternatives take at most, what an echoed byte does, and all that is beside.
+BYTES_PER_TOKEN, BYTES_PER_ECHOED, BYTES_BESIDE = 1024, 512, 2**18
+# Characters of an answer: more than tokens have, runs of white space aside, and what no tokenizer counts.
+CHARACTERS_PER_TOKEN, CHARACTERS_BESIDE = 64, 1024
+
+
 @dataclass(frozen=True)
 class RequestSettings:
     """How a service wants its requests.
@@ -86,7 +70,7 @@ class RequestSettings:
         temperature: whether it is sent.
         seed: whether it is sent.
         system: whether an instruction is a turn of its own; else it stands before the question.
-        no_thoughts: the one of `protocol.WITHOUT_THOUGHTS` by which the model is asked not to think.
+        no_thoughts: the one of `WITHOUT_THOUGHTS` by which the model is asked not to think.
     """
 
     token_limit: str = "max_tokens"
@@ -330,12 +314,18 @@ class Sent:
         return int(next((self.body[name] for name in TOKEN_LIMITS if name in self.body), 0))
 
     @property
-    def num_alternatives(self) -> int:
-        return int(self.body.get("top_logprobs", self.body.get("logprobs", 0)))
+    def most_characters(self) -> int:
+        """That its answer can have."""
+        echoed = len(self.prompt) if self.body.get("echo") else 0
+        return CHARACTERS_BESIDE + CHARACTERS_PER_TOKEN * self.max_new_tokens + echoed
 
     @property
-    def echoes(self) -> bool:
-        return bool(self.body.get("echo"))
+    def most_bytes(self) -> int:
+        """That the response to it can have."""
+        echoed = len(self.prompt.encode("utf-8", "surrogatepass")) if self.body.get("echo") else 0
+        alternatives = int(self.body.get("top_logprobs", self.body.get("logprobs", 0)))
+        tokens = BYTES_PER_TOKEN * self.max_new_tokens * (1 + alternatives)
+        return min(MOST_BYTES, BYTES_BESIDE + tokens + BYTES_PER_ECHOED * echoed)
 
 
 def sent(service: Service, request: Request, settings: RequestSettings) -> Sent:

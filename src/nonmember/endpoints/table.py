@@ -11,7 +11,7 @@ import hashlib
 import json
 import sqlite3
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -87,14 +87,14 @@ class CompletionsTable:
         """A name of this table and of no other."""
         if self.finding("identity") is None:  # none yet, or a damaged one
             self._connection.execute("DELETE FROM findings WHERE name = 'identity' AND checksum != ''")
-            self._find_out("identity", uuid.uuid4().hex[:16], "IGNORE")  # another process may have been faster
+            self.remember("identity", uuid.uuid4().hex[:16], "IGNORE")  # another process may have been faster
         return str(self.finding("identity"))
 
     def find(self, keys: Iterable[str]) -> Iterator[tuple[str, str, str]]:
         """(key, response, date) of those that are there and sound."""
         for some in _in_parts(list(keys)):
-            places = ", ".join("?" * len(some))
-            rows = self._connection.execute(f"SELECT {_COLUMNS} FROM completions WHERE key IN ({places})", some)
+            marks = ", ".join("?" * len(some))
+            rows = self._connection.execute(f"SELECT {_COLUMNS} FROM completions WHERE key IN ({marks})", some)
             for *values, checksum in rows:
                 row = Row(*values)
                 if checksum in ("", _checksum(values)):
@@ -106,9 +106,9 @@ class CompletionsTable:
         """An answer that is there already stays, unless it was found to be damaged."""
         values = [getattr(row, name) for name in Row.__dataclass_fields__]
         otherwise = "REPLACE" if row.key in self.damaged else "IGNORE"
-        places = ", ".join("?" * (len(values) + 1))
+        marks = ", ".join("?" * (len(values) + 1))
         self._connection.execute(
-            f"INSERT OR {otherwise} INTO completions ({_COLUMNS}) VALUES ({places})", (*values, _checksum(values))
+            f"INSERT OR {otherwise} INTO completions ({_COLUMNS}) VALUES ({marks})", (*values, _checksum(values))
         )
         self.damaged.discard(row.key)
 
@@ -118,28 +118,25 @@ class CompletionsTable:
 
     def refused(self, keys: Iterable[str], run: str) -> dict[str, str]:
         """Key -> reason, of those that were not accepted in this run."""
-        found: dict[str, str] = {}
+        reasons: dict[str, str] = {}
         for some in _in_parts(list(keys)):
-            places = ", ".join("?" * len(some))
-            found |= self._connection.execute(
-                f"SELECT key, reason FROM refusals WHERE run = ? AND key IN ({places})", (run, *some)
+            marks = ", ".join("?" * len(some))
+            reasons |= self._connection.execute(
+                f"SELECT key, reason FROM refusals WHERE run = ? AND key IN ({marks})", (run, *some)
             )
-        return found
+        return reasons
 
     def finding(self, name: str) -> Any:
         """None where there is none, or a damaged one."""
-        found = self._connection.execute(
+        row = self._connection.execute(
             "SELECT name, value, date, checksum FROM findings WHERE name = ?", (name,)
         ).fetchone()
-        if found is None or found[3] not in ("", _checksum(found[:3])):
+        if row is None or row[3] not in ("", _checksum(row[:3])):
             return None
-        return json.loads(found[1])
+        return json.loads(row[1])
 
-    def remember(self, findings: Mapping[str, Any]) -> None:
-        for name, value in findings.items():
-            self._find_out(name, value, "REPLACE")
-
-    def _find_out(self, name: str, value: Any, otherwise: str) -> None:
+    def remember(self, name: str, value: Any, otherwise: str = "REPLACE") -> None:
+        """A finding. otherwise: what becomes of one that is there already."""
         values = (name, json.dumps(value), now())
         self._connection.execute(
             f"INSERT OR {otherwise} INTO findings (name, value, date, checksum) VALUES (?, ?, ?, ?)",

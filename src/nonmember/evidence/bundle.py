@@ -73,13 +73,13 @@ def write_bundle(
     return files
 
 
-def _listed(folder: str, one: Gathered) -> dict[str, Any]:
+def _listed(folder: str, item: Gathered) -> dict[str, Any]:
     return {
         "folder": folder,
-        "cell": one.described["cell"],
-        "audit": one.described["audit"],
-        "method": one.result["question"]["method"],
-        "decision": one.result["verdict"]["decision"],
+        "cell": item.described["cell"],
+        "audit": item.described["audit"],
+        "method": item.result["question"]["method"],
+        "decision": item.result["verdict"]["decision"],
     }
 
 

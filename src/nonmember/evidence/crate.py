@@ -46,8 +46,8 @@ def write_crate(files: Mapping[str, bytes], texts: Iterable[str], folder: Path) 
     """
     require_room(folder)
     crate = _crate(files, library())
-    told = json.dumps(crate.metadata.generate(), ensure_ascii=False)
-    require_no_text({METADATA: told.encode("utf-8", "replace")}, texts)
+    metadata = json.dumps(crate.metadata.generate(), ensure_ascii=False)
+    require_no_text({METADATA: metadata.encode("utf-8", "replace")}, texts)
     crate.write(folder)
 
 
@@ -56,9 +56,9 @@ def _crate(files: Mapping[str, bytes], rocrate: Any) -> Any:
     signed = opened(files[ENVELOPE], PREDICATE, "The statement")
     audits = [Audit(item["folder"], files) for item in signed.predicate["audits"]]
 
-    def add(place: str, kind: str, /, **properties: Any) -> Any:
-        told = {name: value for name, value in properties.items() if value not in (None, "", [])}
-        return crate.add(rocrate.model.ContextEntity(crate, place, {"@type": kind, **told}))
+    def add(identifier: str, kind: str, /, **properties: Any) -> Any:
+        known = {name: value for name, value in properties.items() if value not in (None, "", [])}
+        return crate.add(rocrate.model.ContextEntity(crate, identifier, {"@type": kind, **known}))
 
     signer = add(
         SIGNER,
@@ -77,10 +77,10 @@ def _crate(files: Mapping[str, bytes], rocrate: Any) -> Any:
     actions = []
     for number, audit in enumerate(audits):
         for name, version in audit.result["provenance"]["versions"].items():
-            if name != "nonmember" and (place := f"#{name}-{version}") not in libraries:
-                libraries[place] = add(place, "SoftwareApplication", name=name, softwareVersion=version)
+            if name != "nonmember" and (identifier := f"#{name}-{version}") not in libraries:
+                libraries[identifier] = add(identifier, "SoftwareApplication", name=name, softwareVersion=version)
         claim = add(f"#verdict-{number:03}", "Claim", **_claim(audit))
-        asked = [add(f"#{what}-{number:03}", kind, **told) for what, kind, told in _objects(audit)]
+        asked = [add(f"#{what}-{number:03}", kind, **described) for what, kind, described in _objects(audit)]
         own = [crate.dereference(name) for name in files if name.startswith(f"{audit.folder}/")]
         actions.append(
             add(
@@ -101,17 +101,20 @@ def _crate(files: Mapping[str, bytes], rocrate: Any) -> Any:
 
 
 def _file(name: str, content: bytes) -> dict[str, Any]:
-    told: dict[str, Any] = {
+    properties: dict[str, Any] = {
         "sha256": sha256(content),
         "contentSize": str(len(content)),
         "encodingFormat": FORMATS.get(Path(name).suffix, "application/octet-stream"),
     }
     if name == ENVELOPE:
-        told["description"] = "in-toto Statement in a DSSE envelope: the hash of every other file, signed."
+        properties["description"] = "in-toto Statement in a DSSE envelope: the hash of every other file, signed."
     if name == SEAL:
         date = opened(content, SEAL_PREDICATE, "The seal").predicate["date"]
-        told |= {"dateCreated": date, "description": "The question, fixed beforehand; the date is the signer's word."}
-    return told
+        properties |= {
+            "dateCreated": date,
+            "description": "The question, fixed beforehand; the date is the signer's word.",
+        }
+    return properties
 
 
 def _program(signed: Signed) -> dict[str, Any]:
@@ -130,9 +133,9 @@ def _asked(audit: Audit) -> str:
 
 
 def _claim(audit: Audit) -> dict[str, Any]:
-    told, statistics = audit.result["verdict"], audit.statistics
+    verdict, statistics = audit.result["verdict"], audit.statistics
     numbers = f"{statistics['name']} {statistics['value']}, p-value {statistics['p_value']}"
-    return {"name": told["decision"], "text": told["allowed_claim"], "description": numbers}
+    return {"name": verdict["decision"], "text": verdict["allowed_claim"], "description": numbers}
 
 
 def _objects(audit: Audit) -> Iterator[tuple[str, str, dict[str, Any]]]:
@@ -145,13 +148,13 @@ def _objects(audit: Audit) -> Iterator[tuple[str, str, dict[str, Any]]]:
     labels = {"suspect": audit.question["corpus"], "heldout": audit.question["heldout"]}
     for group, commitments in audit.described["documents"].items():
         description = f"{len(commitments)} documents, which are not in the crate. Identified by their Merkle root."
-        told = {"name": labels.get(group) or group, "identifier": root(commitments), "description": description}
-        yield f"documents-{group}", "Dataset", told
+        described = {"name": labels.get(group) or group, "identifier": root(commitments), "description": description}
+        yield f"documents-{group}", "Dataset", described
 
 
 def _excluded(audit: Audit) -> str:
     reasons = Counter(
         reason for documents in audit.result["exclusions"]["documents"].values() for reason in documents.values()
     )
-    told = ", ".join(f"{number} ({reason})" for reason, number in sorted(reasons.items()))
-    return f"Documents left out: {told or 'none'}."
+    counted = ", ".join(f"{number} ({reason})" for reason, number in sorted(reasons.items()))
+    return f"Documents left out: {counted or 'none'}."

@@ -41,13 +41,13 @@ class KeptStore(Store):
     """A store that makes no model and no observation: those that are gone are named."""
 
     def get_or_make(self, kind: str, name: str, key: Mapping[str, Any], make: Any, **how: Any) -> Entry:
-        found = self.find(kind, name, key)
-        if found is None and kind in MADE:
+        entry = self.find(kind, name, key)
+        if entry is None and kind in MADE:
             raise ValueError(
                 f"The store {self.root} no longer has {name} ({kind} {key_hash(key)}). Name the store that the audit "
                 "used (--store), run the audit again, or leave the token statistics out (--observations scores)."
             )
-        return found or super().get_or_make(kind, name, key, make, **how)
+        return entry or super().get_or_make(kind, name, key, make, **how)
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
         tables["texts.parquet"] = gathering.sizes
     return Gathered(
         described,
-        {**redaction.of_json(values), "question": _question_told(values["question"], redaction)},
+        {**redaction.of_json(values), "question": _redacted_question(values["question"], redaction)},
         tables,
         gathering.tokens,
         gathering.embeddings,
@@ -132,7 +132,7 @@ def gather(audit: Audit, builder: Builder, folder: Path, secret: bytes, choice: 
     )
 
 
-def _question_told(question: dict[str, Any], redaction: Redaction) -> dict[str, Any]:
+def _redacted_question(question: dict[str, Any], redaction: Redaction) -> dict[str, Any]:
     """Its settings as the sealed question has them; names of documents are left out of the rest."""
     return {**redaction.of_json(question), "settings": WITHOUT_PATHS.of_json(question["settings"])}
 
@@ -154,19 +154,23 @@ class _Gathering:
         """Document id -> commitment, in their order."""
         return {item.doc_id: commitment(self.secret, item.doc_id, item.text) for item in corpus.documents}
 
-    def described(self, one: Measurement, corpus: CorpusSpec, names: Mapping[str, str]) -> dict[str, Any]:
+    def described(self, measurement: Measurement, corpus: CorpusSpec, names: Mapping[str, str]) -> dict[str, Any]:
         """How a column of scores.parquet was measured. tables: hashes of the observations that it can be recomputed
         from; none where these are no token statistics, or are left out."""
-        told: dict[str, Any] = {"kind": type(one).__name__, "role": one.role, "tables": []}
-        if isinstance(one, Scored):
-            told["score"] = {"kind": type(one.score).__name__, **settings_of(one.score), "name": one.score.name}
-            if self.choice.observations and one.corpus == corpus and _recomputable(one):
-                told["tables"] = [self._table(spec, names) for spec in _observations(one)]
-                if one.score.needs_texts:
-                    self._add_sizes(one, names)
-        if isinstance(one, Embedded) and self.choice.embeddings:
-            told["tables"] = [self._vectors(one, names)]
-        return told
+        column: dict[str, Any] = {"kind": type(measurement).__name__, "role": measurement.role, "tables": []}
+        if isinstance(measurement, Scored):
+            column["score"] = {
+                "kind": type(measurement.score).__name__,
+                **settings_of(measurement.score),
+                "name": measurement.score.name,
+            }
+            if self.choice.observations and measurement.corpus == corpus and _recomputable(measurement):
+                column["tables"] = [self._table(spec, names) for spec in _observations(measurement)]
+                if measurement.score.needs_texts:
+                    self._add_sizes(measurement, names)
+        if isinstance(measurement, Embedded) and self.choice.embeddings:
+            column["tables"] = [self._vectors(measurement, names)]
+        return column
 
     def _table(self, spec: TokenStatistics, names: Mapping[str, str]) -> str:
         key = spec.key(self.builder)
@@ -180,36 +184,38 @@ class _Gathering:
         key = spec.key(self.builder)
         name = key_hash(key)
         if name not in self.embeddings:
-            found = self.builder.get(spec)
-            order = sorted(range(len(found.doc_ids)), key=lambda place: names[found.doc_ids[place]])
-            vectors: list[VectorArray] = [found.values[place] for place in order]
+            loaded = self.builder.get(spec)
+            order = sorted(range(len(loaded.doc_ids)), key=lambda index: names[loaded.doc_ids[index]])
+            vectors: list[VectorArray] = [loaded.values[index] for index in order]
             self.keys[name] = key
-            self.embeddings[name] = {"document": [names[found.doc_ids[place]] for place in order], "vector": vectors}
+            self.embeddings[name] = {"document": [names[loaded.doc_ids[index]] for index in order], "vector": vectors}
         return name
 
-    def _add_sizes(self, one: Scored, names: Mapping[str, str]) -> None:
-        texts = one.inputs(self.builder).texts or ()
-        corpus = self.builder.get(one.corpus)
-        told = sorted((names[doc_id], zlib_bytes(text)) for doc_id, text in zip(corpus.doc_ids, texts, strict=True))
-        for document, size in told:
+    def _add_sizes(self, measurement: Scored, names: Mapping[str, str]) -> None:
+        texts = measurement.inputs(self.builder).texts or ()
+        corpus = self.builder.get(measurement.corpus)
+        sizes = sorted((names[doc_id], zlib_bytes(text)) for doc_id, text in zip(corpus.doc_ids, texts, strict=True))
+        for document, size in sizes:
             if document not in self.sizes.setdefault("document", []):
                 self.sizes["document"].append(document)
                 self.sizes.setdefault("zlib_bytes", []).append(size)
 
 
-def _recomputable(one: Scored) -> bool:
+def _recomputable(measurement: Scored) -> bool:
     """Whether the score is arithmetic on the kept token statistics; others are of answers, count ids, or read more."""
-    score = one.score
-    return score.asks is None and one.model.has_weights and not score.needs_counts and not score.needs_more_passes
+    score = measurement.score
+    return (
+        score.asks is None and measurement.model.has_weights and not score.needs_counts and not score.needs_more_passes
+    )
 
 
-def _observations(one: Scored) -> Iterator[TokenStatistics]:
+def _observations(measurement: Scored) -> Iterator[TokenStatistics]:
     """In the order in which a verifier takes them: the text, another view of it, the text under the reference."""
-    score: Score = one.score
+    score: Score = measurement.score
     for view in score.views:
-        yield TokenStatistics(one.model, one.corpus, view, one.max_tokens)
-    if score.needs_reference and one.reference is not None:
-        yield TokenStatistics(one.reference, one.corpus, "original", one.max_tokens)
+        yield TokenStatistics(measurement.model, measurement.corpus, view, measurement.max_tokens)
+    if score.needs_reference and measurement.reference is not None:
+        yield TokenStatistics(measurement.reference, measurement.corpus, "original", measurement.max_tokens)
 
 
 def _by_document(table: TokenTable, names: Mapping[str, str], *, ids: bool) -> dict[str, Any]:
@@ -228,8 +234,11 @@ def _by_document(table: TokenTable, names: Mapping[str, str], *, ids: bool) -> d
             columns = {name: values[order] for name, values in columns.items()}
         rows.append((names[doc_id], columns))
     rows.sort(key=lambda row: row[0])
-    told = list(rows[0][1]) if rows else []
-    return {"document": [name for name, _ in rows], **{name: [row[name] for _, row in rows] for name in told}}
+    names_of_columns = list(rows[0][1]) if rows else []
+    return {
+        "document": [name for name, _ in rows],
+        **{name: [row[name] for _, row in rows] for name in names_of_columns},
+    }
 
 
 def _scores(
@@ -264,11 +273,11 @@ def _scores(
 
 def _answers(path: Path, names: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """Of every answer what it was about and how it was judged; no text, neither asked nor answered."""
-    told: dict[str, list[Any]] = {name: [] for name in ("group", "document", "measurement", "kind", "correct")}
+    columns: dict[str, list[Any]] = {name: [] for name in ("group", "document", "measurement", "kind", "correct")}
     with path.open(encoding="utf-8") as lines:
         for line in lines:
             row = json.loads(line)
-            told["document"].append(names[row["group"]].get(row["doc_id"], ""))
+            columns["document"].append(names[row["group"]].get(row["doc_id"], ""))
             for name in ("group", "measurement", "kind", "correct"):
-                told[name].append(row[name])
-    return told
+                columns[name].append(row[name])
+    return columns

@@ -43,21 +43,21 @@ def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Choi
 
 def _checked(number: int, files: Mapping[str, bytes]) -> list[list[Line]]:
     """By audit, what the verifier finds in these files, each looked at by itself."""
-    found = []
+    lines = []
     for index in range(number):
         report = Report()
         check_audits(Tables(files), [Audit(f"audits/{index:03}", files)], report)
-        found.append(report.lines)
-    return found
+        lines.append(report.lines)
+    return lines
 
 
-def _shown(one: Gathered, place: int, lines: Sequence[Line]) -> dict[str, Any]:
-    result = AuditResult.of(one.result)
-    evidence = _evidence(result, one.tables)
+def _shown(item: Gathered, index: int, lines: Sequence[Line]) -> dict[str, Any]:
+    result = AuditResult.of(item.result)
+    evidence = _evidence(result, item.tables)
     sign, verdict = content.verdict(result)
     return {
-        "place": place,
-        "cell": one.described["cell"],
+        "place": index,
+        "cell": item.described["cell"],
         "result": result,
         "question": content.question(result),
         "sign": sign,
@@ -73,7 +73,7 @@ def _shown(one: Gathered, place: int, lines: Sequence[Line]) -> dict[str, Any]:
             "Hashes of models and documents": content.facts(result.provenance.keys),
             "Versions": content.facts(result.provenance.versions),
         },
-        "receipt": one.described["receipt"],
+        "receipt": item.described["receipt"],
     }
 
 
@@ -81,8 +81,8 @@ def _evidence(result: AuditResult, tables: Mapping[str, Mapping[str, Any]]) -> E
     scores = tables[SCORES]
     distribution = np.asarray(tables.get(DISTRIBUTION, {}).get("statistic", ()), dtype=np.float64)
     answers: dict[str, dict[str, int]] = {}
-    told = tables.get("answers.parquet", {"group": (), "kind": ()})
-    for group, kind in zip(told["group"], told["kind"], strict=True):
+    kept_answers = tables.get("answers.parquet", {"group": (), "kind": ()})
+    for group, kind in zip(kept_answers["group"], kept_answers["kind"], strict=True):
         counts = answers.setdefault(group, {})
         counts[kind] = counts.get(kind, 0) + 1
     return Evidence(

@@ -49,9 +49,9 @@ def question_of(audit: Audit, builder: Builder, keys: Mapping[str, str], cell: s
         "thresholds": {"max_layout_auc": audit.max_layout_auc, "max_excluded": INVALID_EXCLUDED},
     }
     plain = json.loads(json.dumps(asked, allow_nan=False))
-    told: dict[str, Any] = WITHOUT_PATHS.of_json(plain)
+    redacted: dict[str, Any] = WITHOUT_PATHS.of_json(plain)
     # Who checks is told that a hash cannot be made again from what is left.
-    return {**told, "redacted": [name for name in ("identity", "recipes") if told[name] != plain[name]]}
+    return {**redacted, "redacted": [name for name in ("identity", "recipes") if redacted[name] != plain[name]]}
 
 
 def commitments_of(audit: Audit, builder: Builder, secret: bytes) -> dict[str, list[str]]:

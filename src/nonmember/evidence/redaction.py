@@ -78,11 +78,11 @@ def require_no_text(files: Mapping[str, bytes], texts: Iterable[str]) -> None:
 def _strings(content: bytes) -> str:
     """Of a Parquet table, the names of its columns and all that is text in it."""
     table = pq.read_table(pa.BufferReader(content))
-    found = [*table.column_names]
+    texts = [*table.column_names]
     for column in table.columns:
         if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
-            found += [str(item) for item in column.unique().to_pylist()]
-    return "\n".join(found)
+            texts += [str(item) for item in column.unique().to_pylist()]
+    return "\n".join(texts)
 
 
 def _words(text: str) -> list[str]:

@@ -104,8 +104,8 @@ def _observe(
     if not stated:
         report.unchecked("model", "the bundle holds no token statistics of the target on the documents as they are")
         return
-    key, told = tables.keys[stated[0]], tables.tokens(stated[0])
-    known = [item for item in audit.groups[SUSPECT].documents if item in named and len(told[item]["log_prob"])]
+    key, stated_tokens = tables.keys[stated[0]], tables.tokens(stated[0])
+    known = [item for item in audit.groups[SUSPECT].documents if item in named and len(stated_tokens[item]["log_prob"])]
     if not known:
         report.unchecked("model", "none of the given documents is a committed one")
         return
@@ -116,12 +116,14 @@ def _observe(
     table = builder.get(TokenStatistics(model, corpus, "original", key["max_tokens"]))
     worst = 0.0
     for index, document in enumerate(order):
-        found = np.sort(table.log_prob[table.rows(index)].astype(np.float64))
-        expected = np.sort(told[document]["log_prob"])
-        if len(found) != len(expected):
-            report.failed("model", f"document {document[:12]} has {len(found)} tokens, and {len(expected)} are stated.")
+        measured = np.sort(table.log_prob[table.rows(index)].astype(np.float64))
+        expected = np.sort(stated_tokens[document]["log_prob"])
+        if len(measured) != len(expected):
+            report.failed(
+                "model", f"document {document[:12]} has {len(measured)} tokens, and {len(expected)} are stated."
+            )
             return
-        worst = max(worst, float(np.abs(found - expected).mean()))
+        worst = max(worst, float(np.abs(measured - expected).mean()))
     report.require(
         "model",
         worst <= CLOSE,
@@ -147,8 +149,8 @@ def _differences(audit: Audit, files: Mapping[str, bytes]) -> list[str]:
     """Of what weights depend on, between where the audit was made and where it is checked."""
     stated = opened(files[ENVELOPE], PREDICATE, "The statement").predicate["machine"]
     there = {**audit.result["provenance"]["versions"], **stated}
-    here = {**versions(), **machine()}
-    return [f"{name} {there.get(name)} there, {item} here" for name, item in here.items() if there.get(name) != item]
+    ours = {**versions(), **machine()}
+    return [f"{name} {there.get(name)} there, {item} here" for name, item in ours.items() if there.get(name) != item]
 
 
 def trainer(make_builder: Any) -> Any:
@@ -215,16 +217,16 @@ def _retrain(
     corpus = Chosen(tuple(named[item] for item in audit.described["documents"][SUSPECT]))
     model = Trained(student, _distillation(recipe), corpus, recipe["seed"], teacher=teacher, label=f"{role}-again")
     draw, order = drawn(audit.groups[SUSPECT].documents, given.num_documents)
-    place = {item: number for number, item in enumerate(audit.groups[SUSPECT].documents)}
-    stated = audit.groups[SUSPECT].values[role][[place[item] for item in order]]
-    found = _scores(model, Chosen(tuple(named[item] for item in order)), how["score"], audit, own)
-    _compare(what, stated, found, f"{len(order)} documents drawn now (draw {draw})", elsewhere, report)
+    index = {item: number for number, item in enumerate(audit.groups[SUSPECT].documents)}
+    stated = audit.groups[SUSPECT].values[role][[index[item] for item in order]]
+    measured = _scores(model, Chosen(tuple(named[item] for item in order)), how["score"], audit, own)
+    _compare(what, stated, measured, f"{len(order)} documents drawn now (draw {draw})", elsewhere, report)
 
 
 def _compare(
-    what: str, stated: FloatArray, found: FloatArray, documents: str, elsewhere: list[str], report: Report
+    what: str, stated: FloatArray, measured: FloatArray, documents: str, elsewhere: list[str], report: Report
 ) -> None:
-    worst = float(np.max(np.abs(found - stated) / np.maximum(1.0, np.abs(stated))))
+    worst = float(np.max(np.abs(measured - stated) / np.maximum(1.0, np.abs(stated))))
     if worst <= TOLERANCE:
         report.ok(
             what,
@@ -232,7 +234,7 @@ def _compare(
             "may be.",
         )
         return
-    rho = rank_correlation(found, stated, "spearman") if len(found) > 1 else float("nan")
+    rho = rank_correlation(measured, stated, "spearman") if len(measured) > 1 else float("nan")
     differs = f"distilled again from its recipe, it scores {documents} differently, by up to {worst:.2g}"
     ranks = f"rank correlation with the stated scores {rho:.3f}"
     if elsewhere:
@@ -271,10 +273,10 @@ def _model(whose: str, folder: Path | None, key: Mapping[str, Any] | None) -> Mo
 def _key(model: ModelSpec, builder: Builder) -> Mapping[str, Any]:
     """As it is written in a bundle."""
     try:
-        told: dict[str, Any] = json.loads(json.dumps(model.key(builder)))
+        key: dict[str, Any] = json.loads(json.dumps(model.key(builder)))
     except ValueError as error:
         raise CannotTrain(f"a model cannot be read ({error})") from error
-    return told
+    return key
 
 
 def _distillation(recipe: Mapping[str, Any]) -> Distillation:

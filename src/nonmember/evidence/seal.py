@@ -38,12 +38,12 @@ def now() -> str:
 def cell_of_seal(audit: Audit, builder: Builder, keys: Mapping[str, str], name: str, secret: bytes) -> dict[str, Any]:
     """What a seal says of one audit: its question and its documents."""
     commitments = commitments_of(audit, builder, secret)
-    told = {**question_of(audit, builder, keys, name), "documents": described_documents(commitments)}
+    sealed = {**question_of(audit, builder, keys, name), "documents": described_documents(commitments)}
     corpora = [builder.get(group.corpus) for group in audit.groups.values()]
     texts = (document.text for corpus in corpora for document in corpus.documents)
-    content = json.dumps(told, ensure_ascii=False).encode("utf-8", "replace")
+    content = json.dumps(sealed, ensure_ascii=False).encode("utf-8", "replace")
     require_no_text({f"The seal of {name}": content}, texts)
-    return told
+    return sealed
 
 
 def write_seal(cells: Sequence[Mapping[str, Any]], key: Key, path: Path) -> str:
@@ -114,18 +114,18 @@ class Seal:
             sealed = min(
                 self.cells.values(), key=lambda cell: len(list(differences(cell["identity"], asked["identity"])))
             )
-        told = {name: value for name, value in sealed.items() if name not in ("documents", "cell", "audit")}
-        here = {name: value for name, value in asked.items() if name not in ("cell", "audit")}
+        stated = {name: value for name, value in sealed.items() if name not in ("documents", "cell", "audit")}
+        present = {name: value for name, value in asked.items() if name not in ("cell", "audit")}
         fixed = self.signed.predicate
-        found = [
+        differing = [
             *differences(fixed["code"], code(), "code", OTHERWISE),
             *differences(fixed["versions"], versions(), "versions", OTHERWISE),
-            *differences(told, here, words=OTHERWISE),
+            *differences(stated, present, words=OTHERWISE),
         ]
-        if found:
-            more = f" and {len(found) - TOLD} more" if len(found) > TOLD else ""
+        if differing:
+            more = f" and {len(differing) - TOLD} more" if len(differing) > TOLD else ""
             raise ValueError(
-                f"The seal {self.path} does not match this audit: {'; '.join(found[:TOLD])}{more}. Run the sealed "
+                f"The seal {self.path} does not match this audit: {'; '.join(differing[:TOLD])}{more}. Run the sealed "
                 "audit, or omit the seal."
             )
 

@@ -94,8 +94,8 @@ class Service:
 @functools.cache
 def hub_models() -> Mapping[str, HubModel]:
     """By path on the hub."""
-    found = [_read(path) for path in sorted((HUB / "models").glob("*.yaml"))]
-    models = (HubModel(**item | {"modules": tuple(map(tuple, item.get("modules", ())))}) for item in found)
+    contents = [_read(path) for path in sorted((HUB / "models").glob("*.yaml"))]
+    models = (HubModel(**item | {"modules": tuple(map(tuple, item.get("modules", ())))}) for item in contents)
     return {model.path: model for model in models}
 
 

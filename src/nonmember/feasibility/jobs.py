@@ -74,10 +74,8 @@ def _jobs_of(spec: Any) -> Iterator[Job]:
         case Written():
             yield _answers(spec.model, spec.base, 1, spec.max_new_tokens, spec.max_tokens, "writing", spec)
         case Asked():
-            probe: Any = spec.probe
-            each = getattr(probe, "num_orders", None) or getattr(probe, "num_words", None) or 1
-            limit = getattr(probe, "max_tokens", None) or PROMPT_TOKENS
-            yield _answers(spec.model, spec.corpus, each, probe.max_new_tokens, limit, "asking", spec)
+            needs = spec.probe.requirements
+            yield _answers(spec.model, spec.corpus, needs.questions, needs.answer_tokens, PROMPT_TOKENS, "asking", spec)
         case Reordered():
             tokens = bound_of(spec.corpus).tokens(spec.window)
             times = (spec.num_orders + 1) * spec.window // spec.stride
@@ -134,8 +132,8 @@ def _training(model: Trained) -> Job:
     recipe, base = model.training, weights_of(model.base)
     shape, epochs = base.shape, recipe.optimization.epochs
     if isinstance(recipe, Pretraining):
-        words, length = words_in(model.corpus), recipe.sequence_length
-        tokens = None if words is None else int(words * TOKENS_PER_WORD) * epochs
+        num_words, length = words_in(model.corpus), recipe.sequence_length
+        tokens = None if num_words is None else int(num_words * TOKENS_PER_WORD) * epochs
         if shape.context is not None and length > shape.context:
             raise ValueError(
                 f"{model.base.readable} reads at most {shape.context} tokens, and is trained on sequences of {length}."

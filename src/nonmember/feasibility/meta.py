@@ -47,7 +47,7 @@ def meta_model(described: HubModel, num_layers: int | None = None) -> Any:
 def from_settings(model_type: str, settings: dict[str, Any]) -> Any:
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    from nonmember.models.attention import own_implementation
+    from nonmember.models.loading import own_implementation
 
     with torch.device("meta"):
         config = own_implementation(AutoConfig.for_model(model_type, **settings))

@@ -36,7 +36,7 @@ class CheckedCell:
     """words: what is given for it beside the other cells of the sweep."""
 
     sweep: str
-    words: str
+    overrides: str
     checked: Checked
 
 
@@ -72,14 +72,14 @@ def rows_of(cells: Sequence[CheckedCell]) -> list[Row]:
         item = cell.checked
         return cell.sweep, item.status, item.asks, item.hub, item.num_gpus, item.num_tuned
 
-    found = []
+    rows = []
     order = {same(cell): None for cell in cells}
     for key in order:
         group = [cell for cell in cells if same(cell) == key]
         jobs = {job.identity: job for cell in group for job in cell.checked.jobs}
         largest = max(group, key=lambda cell: cell.checked.gib or 0).checked
-        found.append(Row(group[0].sweep, len(group), largest, tuple(jobs.values())))
-    return found
+        rows.append(Row(group[0].sweep, len(group), largest, tuple(jobs.values())))
+    return rows
 
 
 def tokens(jobs: Iterable[Job], kinds: Sequence[str]) -> int | None:
@@ -130,12 +130,12 @@ def summary(cells: Sequence[CheckedCell]) -> str:
 
 def sentences(rows: Sequence[Row]) -> dict[str, list[str]]:
     """What the user must do or supply -> the sweeps that ask for it."""
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for row in rows:
         for sentence in row.checked.asks:
-            names = found.setdefault(sentence, [])
+            names = names_of.setdefault(sentence, [])
             names += [row.sweep] if row.sweep not in names else []
-    return found
+    return names_of
 
 
 def show(cells: Sequence[CheckedCell], machine: Machine) -> None:
@@ -174,9 +174,17 @@ def markdown(cells: Sequence[CheckedCell], machine: Machine, today: date, comman
         "utilisation": machine.utilisation,
         "writing": machine.writing,
     }
-    told = f"{summary(cells)}, on {today} with GPUs of {machine.gib:g} GiB."
+    summarised = f"{summary(cells)}, on {today} with GPUs of {machine.gib:g} GiB."
     return "\n".join(
-        [(HUB / "introduction.md").read_text(encoding="utf-8").format(**settings), told, "", *lines, "", *asked, ""]
+        [
+            (HUB / "introduction.md").read_text(encoding="utf-8").format(**settings),
+            summarised,
+            "",
+            *lines,
+            "",
+            *asked,
+            "",
+        ]
     )
 
 
@@ -202,18 +210,20 @@ def to_csv(cells: Sequence[CheckedCell], machine: Machine) -> str:
     for cell in cells:
         item = cell.checked
         jobs = item.jobs
-        told = (tokens(jobs, TRAINED), tokens(jobs, READ), requests(jobs), hours(jobs, machine)) if jobs else [None] * 4
+        amounts = (
+            (tokens(jobs, TRAINED), tokens(jobs, READ), requests(jobs), hours(jobs, machine)) if jobs else [None] * 4
+        )
         writer.writerow(
             [
                 cell.sweep,
-                cell.words,
+                cell.overrides,
                 item.status,
                 "; ".join(item.asks),
                 " ".join(item.hub),
                 item.num_gpus,
                 item.gib,
                 item.num_tuned,
-                *told,
+                *amounts,
             ]
         )
     return file.getvalue()

@@ -133,7 +133,7 @@ def fitting(
     if not held:
         return (0, 0.0, ()) if jobs else (None, None, ())
     best: tuple[int, float, tuple[str, ...]] | None = None
-    for settings, words in smaller(trainer):
+    for settings, overrides in smaller(trainer):
         needs = [need(settings) for need in held]
         numbers = [need.devices(machine) for need in needs]
         if None in numbers:
@@ -141,7 +141,7 @@ def fitting(
         number = max(item for item in numbers if item is not None)
         each = max(need.fixed + need.shared / number for need in needs) / 2**30
         if best is None or number < best[0]:
-            best = number, each, words
+            best = number, each, overrides
         if number == 1:
             break
     return best or (None, max(need(trainer).total for need in held) / 2**30, ())
@@ -179,12 +179,12 @@ def _terms(specs: Iterable[Any]) -> list[str]:
 
 def _unpinned(specs: Iterable[Any]) -> list[str]:
     """How to pin what has no commit yet, where that is known."""
-    found = {}
+    sentences = {}
     for spec in specs:
         _, is_open, key = str(getattr(spec, "revision", "")).partition(": ")  # a mark names its key
         if is_open and (known := _known(spec)) is not None and known.asks:
-            found[spec.path] = f"{spec.path}: {known.asks.replace('{key}', key)}"
-    return [found[path] for path in sorted(found)]
+            sentences[spec.path] = f"{spec.path}: {known.asks.replace('{key}', key)}"
+    return [sentences[path] for path in sorted(sentences)]
 
 
 def _keys(specs: Iterable[Any]) -> Iterator[str]:
@@ -200,7 +200,7 @@ def _over(jobs: Iterable[Job], budget: Budget) -> Iterator[str]:
     """What a cell may ask of services beyond the budget of a process, which all of its cells share."""
     asked = [job for job in jobs if job.requests is not None]
     requests, tokens = sum(job.requests or 0 for job in asked), sum(job.tokens or 0 for job in asked)
-    words = [
+    overrides = [
         f"asking.{name}={number}"
         for name, number, most in (
             ("max_requests", requests, budget.max_requests),
@@ -208,8 +208,8 @@ def _over(jobs: Iterable[Job], budget: Budget) -> Iterator[str]:
         )
         if most is not None and number > most
     ]
-    if words:
-        yield f"allow what it may ask: {' '.join(words)} (for each cell of one process)"
+    if overrides:
+        yield f"allow what it may ask: {' '.join(overrides)} (for each cell of one process)"
 
 
 def _known(spec: Any) -> HubModel | HubDataset | None:

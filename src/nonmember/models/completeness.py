@@ -31,26 +31,26 @@ LAYER = re.compile(r"(?:^|\.)(layers\.(\d+))\.")
 OF_NEXT_TOKENS = {"enorm", "hnorm", "eh_proj"}  # what a layer has that predicts further tokens (DeepSeek and its kin)
 
 
-def require_complete(path: str, found: Mapping[str, Any], model: Any) -> None:
+def require_complete(path: str, loading: Mapping[str, Any], model: Any) -> None:
     """Raise ValueError where a model's weights are not those of its files, all of them and no others.
 
     Args:
         path: Where it was loaded from.
-        found: What transformers says of the loading.
+        loading: What transformers says of it.
         model: As loaded.
     """
-    if missing := sorted(found["missing_keys"]):
+    if missing := sorted(loading["missing_keys"]):
         raise ValueError(
             f"{path} lacks {named(missing)}, which would be random numbers: its configuration speaks of another model "
             "than its weights. Take both from one save_pretrained."
         )
-    if mismatched := sorted(found["mismatched_keys"]):
+    if mismatched := sorted(loading["mismatched_keys"]):
         name, in_file, in_model = mismatched[0]
         raise ValueError(
             f"{path} holds {named([each[0] for each in mismatched])} in another shape than its configuration asks for "
             f"({name}: {list(in_file)}, not {list(in_model)}). Take both from one save_pretrained."
         )
-    if unread := unexpected_of(model, found["unexpected_keys"]):
+    if unread := unexpected_of(model, loading["unexpected_keys"]):
         raise ValueError(
             f"{path} holds {named(unread)}, which a {type(model).__name__} of its configuration does not read: scores "
             "would be those of another model. Take both from one save_pretrained, or take such tensors out of the "
@@ -126,7 +126,7 @@ def require_all_read(file: Path, model: Any) -> None:
     if sum(held.values()) == num_read:
         return
     num_blocks = getattr(model.config.get_text_config(), "num_hidden_layers", None) or 0
-    numbers = {name: int(found[1]) for name in held if (found := re.match(r"blk\.(\d+)\.", name))}
+    numbers = {name: int(match[1]) for name in held if (match := re.match(r"blk\.(\d+)\.", name))}
     # The frequencies of rotary embeddings that some files hold are another model's without them.
     unread = [name for name in held if numbers.get(name, -1) >= num_blocks or name.startswith("rope_")]
     raise ValueError(

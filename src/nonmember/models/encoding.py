@@ -26,16 +26,16 @@ MOST_KEPT = 2_000_000  # tokens of encoded corpora, some 70 MB
 
 def encode(tokenizer: Any, texts: Sequence[str], max_tokens: int | None) -> list[list[int]]:
     """Ids of each text alone, with the tokenizer's own special tokens, cut on the right (methods: text to tokens)."""
-    found: list[list[int]] = []
+    ids: list[list[int]] = []
     with Stage("encoding", len(texts), "documents") as stage:
         for start in range(0, len(texts), ENCODED_AT_ONCE):  # in parts, so that a signal is heard
             part = texts[start : start + ENCODED_AT_ONCE]
             try:
-                found += encode_beginnings(tokenizer, part, max_tokens)
+                ids += encode_beginnings(tokenizer, part, max_tokens)
             except UnreadableText as error:
                 raise UnreadableText(error.name, start + error.index, error.why) from error
             stage.advance(len(part))
-    return found
+    return ids
 
 
 def encode_corpus(loaded: LoadedModel, corpus: Corpus, max_tokens: int | None) -> list[list[int]]:
@@ -121,13 +121,13 @@ def token_spans(tokenizer: Any) -> Spans:
 def encode_pieces(tokenizer: Any, pieces: Sequence[str]) -> tuple[list[int], list[list[int]]]:
     """Ids of texts that are to be read one after the other: what the tokenizer puts before a text, such as a
     beginning-of-text token, which then stands there once; and the ids of each piece without it."""
-    found = around(tokenizer)
-    if found is None:
+    marks = around(tokenizer)
+    if marks is None:
         raise ValueError(
             "The tokenizer gives other ids to a text with its special tokens than without them, so that texts cannot "
             "be put together. Choose a model whose tokenizer only adds tokens around a text."
         )
-    return list(found[0]), ids_of(tokenizer, pieces, add_special_tokens=False)
+    return list(marks[0]), ids_of(tokenizer, pieces, add_special_tokens=False)
 
 
 def shared_ids(student: Any, teacher: Any) -> tuple[Ids, Ids]:

@@ -15,7 +15,7 @@ from nonmember.records import Corpus
 from nonmember.records.exposure import NOT_READ, Exposure
 
 
-class Found(NamedTuple):
+class Occurrences(NamedTuple):
     """Of the wanted texts in a corpus.   occurrences: how often each stands there.   is_begun: whether one of them is
     the beginning of a document, as a text that was cut is."""
 
@@ -29,7 +29,7 @@ class Exposures:
 
     builder: Builder
     documents: CorpusSpec
-    _found: dict[str, Found] = field(default_factory=dict)
+    _found: dict[str, Occurrences] = field(default_factory=dict)
 
     def occurrences(self, model: ModelSpec) -> list[int]:
         """[documents] how often the recipe says that each was read."""
@@ -66,9 +66,9 @@ class Exposures:
 
     def _times_D(self, components: Sequence[Component]) -> list[int]:
         """[documents] how often each was read."""
-        found = [(item.exposures, self._search(item.corpus).occurrences) for item in components]
+        counts = [(item.exposures, self._search(item.corpus).occurrences) for item in components]
         return [
-            sum(exposures * occurrences[document.text] for exposures, occurrences in found)
+            sum(exposures * occurrences[document.text] for exposures, occurrences in counts)
             for document in self.builder.get(self.documents).documents
         ]
 
@@ -78,14 +78,14 @@ class Exposures:
     def _wanted(self) -> set[str]:
         return {document.text for document in self.builder.get(self.documents).documents}
 
-    def _search(self, corpus: CorpusSpec) -> Found:
-        found = self.builder.get(corpus)
-        if found.fingerprint not in self._found:
-            self._found[found.fingerprint] = search(self._wanted(), found)
-        return self._found[found.fingerprint]
+    def _search(self, corpus: CorpusSpec) -> Occurrences:
+        loaded = self.builder.get(corpus)
+        if loaded.fingerprint not in self._found:
+            self._found[loaded.fingerprint] = search(self._wanted(), loaded)
+        return self._found[loaded.fingerprint]
 
 
-def search(wanted: set[str], corpus: Corpus) -> Found:
+def search(wanted: set[str], corpus: Corpus) -> Occurrences:
     """Among the corpus's texts and their lines: an ordered file is read as one document, its examples as lines.
     Beginnings are compared word by word, whatever the white space between them."""
     beginnings: dict[str, list[list[str]]] = {}
@@ -100,7 +100,7 @@ def search(wanted: set[str], corpus: Corpus) -> Found:
         if not is_begun and first and (candidates := beginnings.get(first[0])):
             words = document.text.split()
             is_begun = any(words[: len(item)] == item for item in candidates)
-    return Found(occurrences, is_begun)
+    return Occurrences(occurrences, is_begun)
 
 
 def truth_about(builder: Builder, model: ModelSpec, documents: CorpusSpec) -> Literal["member", "non_member"] | None:

@@ -1,16 +1,22 @@
-"""Checks of a model folder's small files and of its weights' headers, before anything heavy is imported or weights are
-read."""
+"""Folders of models: whether a path can be one, checks of small files and of weights' headers, hashes of what is in it;
+before anything heavy is imported or weights are read."""
 
 from __future__ import annotations
 
+import difflib
+import hashlib
 import importlib.util
 import json
 import os
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from nonmember.checks import require_count
+from nonmember.corpora.specs import digest_file, digest_files
+from nonmember.runtime.files import content_of
+from nonmember.runtime.naming import path_of
 
 CONFIG = "config.json"
 ADAPTER = "adapter_config.json"
@@ -114,9 +120,9 @@ def tensors_of(file: Path) -> dict[str, tuple[str, tuple[int, ...]]]:
         length = int.from_bytes(stream.read(8), "little")
         header = stream.read(length) if length <= min(size - 8, LARGEST_HEADER) else b""
     try:
-        found = {name: entry for name, entry in json.loads(header).items() if name != "__metadata__"}
-        tensors = {name: (str(entry["dtype"]), tuple(map(int, entry["shape"]))) for name, entry in found.items()}
-        end = max((int(entry["data_offsets"][1]) for entry in found.values()), default=0)
+        entries = {name: entry for name, entry in json.loads(header).items() if name != "__metadata__"}
+        tensors = {name: (str(entry["dtype"]), tuple(map(int, entry["shape"]))) for name, entry in entries.items()}
+        end = max((int(entry["data_offsets"][1]) for entry in entries.values()), default=0)
     except (ValueError, RecursionError, AttributeError, LookupError, TypeError) as error:
         raise ValueError(
             f"{file.name} ({size:,} bytes) is no safetensors file: its header cannot be read. Copy or save it again."
@@ -141,13 +147,13 @@ def _read(path: Path) -> Mapping[str, Any]:
     if not path.is_file():
         raise ValueError(f"There is no {path.name}.")
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         raise ValueError(f"{path.name} must be one JSON object; it cannot be read ({_short(error)}).") from error
-    if not isinstance(found, Mapping):
-        kind = "null" if found is None else "a list" if isinstance(found, list) else "text or a number"
+    if not isinstance(content, Mapping):
+        kind = "null" if content is None else "a list" if isinstance(content, list) else "text or a number"
         raise ValueError(f"{path.name} must be one JSON object; got {kind}.")
-    return found
+    return content
 
 
 def _check_files(folder: Path, stem: str, named: object = None) -> list[Path]:
@@ -250,3 +256,128 @@ def _check_quantization(config: Mapping[str, Any]) -> None:
 
 def _short(error: BaseException) -> str:
     return str(error).splitlines()[0][:200] if str(error) else type(error).__name__
+
+
+# What a folder is known by --------------------------------------------------------------------------------------------
+
+SUFFIXES = {".json", ".safetensors", ".txt", ".model", ".py"}
+FURTHER = ("*.jinja", "*.tiktoken", "additional_chat_templates/*.jinja")  # not in all keys from the start
+
+
+def folder_identity(folder: Path) -> dict[str, Any]:
+    """Hashes of the files, as parts of a key. Chat templates, and weights that an index names in folders below, are a
+    part of their own, which is there where there are such files.
+
+    Raises ValueError where an index names weights that do not lie in the folder, or where a file cannot be read.
+    """
+    check_entries(folder)
+    files = [path for path in sorted(folder.iterdir()) if path.suffix in SUFFIXES]
+    digest = hashlib.sha256("".join(f"{path.name} {digest_file(path)}\n" for path in files).encode())
+    further = {path for pattern in FURTHER for path in folder.glob(pattern)}
+    further |= {path for path in (folder / name for name in _named_weights(folder)) if path.parent != folder}
+    named = [(path.relative_to(folder).as_posix(), path) for path in further if path.is_file()]
+    return {"files": digest.hexdigest()} | ({"further_files": digest_files(named)} if named else {})
+
+
+def base_of_adapter(folder: Path) -> str | None:
+    """Folder or hub name of the model that a folder's adapter is put on; None where the folder holds whole weights.
+
+    Raises ValueError where the adapter names no model, or another adapter.
+    """
+    if (folder / CONFIG).is_file() or not (folder / ADAPTER).is_file():
+        return None
+    return named_base(folder / ADAPTER)
+
+
+def named_base(adapter: Path) -> str:
+    """The base that a file adapter_config.json names."""
+    base = json_of(adapter).get("base_model_name_or_path")
+    expected = f"{adapter} must name a whole model in base_model_name_or_path, by its folder or its name on the hub"
+    if not isinstance(base, str) or not base:
+        raise ValueError(f"{expected}; got {json.dumps(base)}. Write it there, or merge the adapter into its base.")
+    if (Path(base) / ADAPTER).is_file() and not (Path(base) / CONFIG).is_file():
+        raise ValueError(f"{expected}; got {base!r}, which is an adapter too. Merge that one into its base first.")
+    return base
+
+
+def _named_weights(folder: Path) -> Iterable[str]:
+    """Files of weights that an index or the configuration names; the others have names that are known."""
+    named = json_of(folder / CONFIG).get("transformers_weights")
+    if isinstance(named, str) and not named.endswith(".index.json"):
+        return [_within(named, folder / CONFIG)]
+    if named is None and (folder / f"model{SAFE}").is_file():  # an index beside it is not read
+        return []
+    index = folder / (_within(named, folder / CONFIG) if isinstance(named, str) else INDEX)
+    file_of = json_of(index).get("weight_map")
+    names = set(file_of.values()) if isinstance(file_of, dict) else set()
+    return sorted(_within(name, index) for name in names)
+
+
+def _within(name: object, source: Path) -> str:
+    """The name of a file in the folder of `source`, which names it."""
+    path = PurePosixPath(str(name))
+    if path.is_absolute() or ".." in path.parts or "\\" in str(name):
+        raise ValueError(
+            f"{source} must name weights in its own folder; got {str(name)!r}. What lies elsewhere may change without "
+            "the model's folder. Copy the file into the folder and name it there."
+        )
+    if not path.name.endswith((".safetensors", ".safetensors.index.json")):
+        raise ValueError(f"{source} must name safetensors files; got {str(name)!r}. Save the model as safetensors.")
+    return str(name)
+
+
+def json_of(file: Path | None) -> Mapping[str, Any]:
+    """Empty where there is no such file or it is no JSON object, of which loading the model will tell."""
+    try:
+        read = json.loads(content_of(file, LARGEST_TEXT)) if file else {}
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return read if isinstance(read, dict) else {}
+
+
+# Whether a path can be a model's --------------------------------------------------------------------------------------
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+MODEL_FILES = (CONFIG, ADAPTER, "tokenizer.json")  # the last for tokens to count in
+
+
+def require_model(path: str) -> None:
+    """A folder with a model in it, or what may be a name on the Hugging Face hub; one of its cache, when offline."""
+    folder = path_of(path)
+    if folder.is_dir():
+        if not any((folder / name).is_file() for name in MODEL_FILES):
+            raise ValueError(f"The folder {path} holds no model: there is no config.json in it. {_nearby(folder)}")
+        return
+    if folder.is_file():
+        raise ValueError(f"{path} is a file; name the folder that it lies in, with config.json and the tokenizer.")
+    if HUB_NAME.fullmatch(path) and not (_is_offline() and not _is_cached(path)):
+        return
+    offline = ", and not in the cache of the Hugging Face hub, which HF_HUB_OFFLINE keeps it to"
+    raise ValueError(f"{path!r} is no folder here{offline if HUB_NAME.fullmatch(path) else ''}. {_advice(path)}")
+
+
+def _nearby(folder: Path) -> str:
+    """Folders below that do hold a model."""
+    below = sorted(path.parent.relative_to(folder).as_posix() for path in folder.glob("*/config.json"))
+    if below:
+        return f"Below it are {', '.join(below[:5])}; name one of them."
+    return "Name a folder that save_pretrained wrote, or a name on the Hugging Face hub."
+
+
+def _advice(path: str) -> str:
+    """What lies beside it under a like name."""
+    wanted = path_of(path)
+    beside = [item.name for item in wanted.parent.iterdir()] if wanted.parent.is_dir() else []
+    likely = difflib.get_close_matches(wanted.name, beside, n=3, cutoff=0.6)
+    meant = f"Did you mean {' or '.join(str(Path(path).parent / name) for name in likely)}? " if likely else ""
+    return f"{meant}Name a folder that exists (relative paths start at {Path.cwd()})."
+
+
+def _is_offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "TRUE", "YES", "ON")
+
+
+def _is_cached(name: str) -> bool:
+    home = os.environ.get("HF_HOME") or str(Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")) / "huggingface")
+    cache = Path(os.environ.get("HF_HUB_CACHE") or Path(home) / "hub").expanduser()
+    return (cache / f"models--{name.replace('/', '--')}").is_dir()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import json
 import logging
 import os
 import re
@@ -20,27 +19,76 @@ from transformers import (
     AutoModelForCausalLM,
     AutoTokenizer,
     BitsAndBytesConfig,
+    PreTrainedConfig,
     PreTrainedTokenizerFast,
     modeling_gguf_pytorch_utils,
 )
-from transformers.utils import cached_file, find_adapter_config_file
+from transformers.integrations import hub_kernels
+from transformers.utils import cached_file, find_adapter_config_file, is_flash_attn_2_available
 from transformers.utils import logging as transformers_logging
 
-from nonmember.models.attention import own_implementation, require_flash_attention
 from nonmember.models.completeness import require_all_read, require_complete, require_meaning
-from nonmember.models.folders import CONFIG, EXPECTED, LARGEST_TEXT, check_folder, tensors_of, weight_files
-from nonmember.models.identity import base_of_adapter, folder_identity, named_base
+from nonmember.models.folders import (
+    CONFIG,
+    EXPECTED,
+    base_of_adapter,
+    check_folder,
+    folder_identity,
+    json_of,
+    named_base,
+    tensors_of,
+    weight_files,
+)
 from nonmember.models.lengths import key_of
-from nonmember.models.tokenizer_checks import prepare, reading_version
-from nonmember.models.tokenizing import is_failure
+from nonmember.models.tokenizing import is_failure, prepared, reading_version
 from nonmember.records import Corpus
-from nonmember.runtime.files import content_of, share_mode
+from nonmember.runtime.files import share_mode
 from nonmember.runtime.progress import Stage
 from nonmember.runtime.quiet import imported
 
 if TYPE_CHECKING:
     from nonmember.models.kinds.pretrained import Pretrained
     from nonmember.models.kinds.scratch import Scratch
+
+# The implementation of attention is ours to choose: a model's configuration is a stranger's, and can name code on the
+# hub. Of a configuration, what chooses code: implementations go back to the default, the rest is taken out.
+IMPLEMENTATIONS = ("_attn_implementation", "_experts_implementation")
+FURTHER = ("use_kernels", "kernel_config", "fusion_config")
+
+
+def _no_kernel(repo_id: str, *_: Any, **__: Any) -> Any:
+    raise ImportError(f"{repo_id} is code on the hub, which is never run here.")
+
+
+# Where the package `kernels` is installed, transformers fetches code for many models unasked.
+hub_kernels._kernels_enabled = False
+hub_kernels.get_kernel = _no_kernel  # type: ignore[assignment]
+
+
+def own_implementation(config: Any) -> Any:
+    """The configuration, and those within it, without what they say of implementations."""
+    for name in IMPLEMENTATIONS:
+        setattr(config, name, None)
+    for name in FURTHER:
+        config.__dict__.pop(name, None)
+    for part in vars(config).values():
+        if isinstance(part, PreTrainedConfig):
+            own_implementation(part)
+    return config
+
+
+def require_flash_attention(config: Any, auto: Any) -> None:
+    """Raise ValueError where flash attention 2 is not here, or where transformers would take other code for it."""
+    if not is_flash_attn_2_available():
+        raise ValueError(
+            "attention=flash_attention_2 needs a GPU and the package flash-attn, which are not both here. Use "
+            "attention=auto, which needs neither and computes the same up to rounding."
+        )
+    model_class = auto._model_mapping.get(type(config), None)
+    compatible = getattr(model_class, "_compatible_flash_implementations", None)
+    if compatible and "flash_attention_2" not in compatible:
+        raise ValueError(f"attention=flash_attention_2 does not fit a {model_class.__name__}. Use attention=auto.")
+
 
 log = logging.getLogger(__name__)
 
@@ -95,7 +143,6 @@ def load_tokenizer(spec: Pretrained) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(spec.path, **_location(spec))
         if len(tokenizer) <= len(tokenizer.all_special_ids):  # transformers makes an empty one from config.json
             raise ValueError("It has no vocabulary.")
-        problem = _unprepared(tokenizer, spec.bos)
     except BaseException as error:  # whatever transformers and tokenizers say of files that are not ours
         if not is_failure(error):
             raise
@@ -103,18 +150,7 @@ def load_tokenizer(spec: Pretrained) -> Any:
             f"No tokenizer could be loaded from {spec.path}: {_first_line(error)} Expected tokenizer.json (or another "
             "file transformers knows) beside the weights; save it there with tokenizer.save_pretrained."
         ) from error
-    if problem:
-        raise ValueError(f"The tokenizer of {spec.path} cannot be used: {problem}")
-    return tokenizer
-
-
-def _unprepared(tokenizer: Any, bos: str) -> str:
-    """Why it cannot be used as asked, in our own words; empty where it can."""
-    try:
-        prepare(tokenizer, bos)
-    except ValueError as error:
-        return str(error)
-    return ""
+    return prepared(tokenizer, spec.bos, spec.path)
 
 
 def load_pretrained(spec: Pretrained, *, merged: bool = False) -> LoadedModel:
@@ -169,7 +205,7 @@ def transformers_model(
         require_flash_attention(config, auto)
     is_quantized = getattr(config, "quantization_config", None) is not None
     try:
-        model, found = auto.from_pretrained(
+        model, report = auto.from_pretrained(
             path,
             config=config,
             attn_implementation=None if attention == "auto" else attention,
@@ -187,7 +223,7 @@ def transformers_model(
             ) from error
         raise _unloadable(kind, path, error) from error
     files = weight_files(_files_of(path, where.get("revision")))
-    require_complete(path, found, model)
+    require_complete(path, report, model)
     require_meaning(
         path, model, {name: each for file in files for name, each in tensors_of(file).items()}, is_quantized
     )
@@ -240,8 +276,8 @@ def dequantize(file: Path, folder: Path) -> None:
             f"No causal language model could be loaded from {file}: {_first_line(error)} Expected a GGUF file with its "
             "tokenizer, of an architecture that transformers reads."
         ) from error
-    model, found = answer
-    require_complete(str(file), found, model)
+    model, report = answer
+    require_complete(str(file), report, model)
     require_all_read(file, model)
     del model.config.quantization_config  # else transformers refuses to save what is no longer quantised
     model.hf_quantizer, model.is_quantized = None, False
@@ -298,7 +334,7 @@ def pretrained_identity(spec: Pretrained) -> dict[str, Any]:
     folder = Path(spec.path)
     if folder.is_dir():
         base = base_of_adapter(folder)
-        apart = _lengths_apart(folder) if base is None else {}
+        apart = key_of(json_of(folder / CONFIG)) if base is None else {}
         known = {**folder_identity(folder), "dtype": spec.dtype}
         return {**known, **quantized, **reading, **apart, **_adapted(base, spec)}
     try:
@@ -320,23 +356,9 @@ def _adapted(base: str | None, spec: Pretrained) -> dict[str, Any]:
     return {} if base is None else {"adapter_on": pretrained_identity(replace(spec, path=base))}
 
 
-def _lengths_apart(folder: Path) -> dict[str, int]:
-    """See `lengths.key_of`; nothing for a folder without a configuration that can be read, of which loading tells."""
-    return key_of(_json_of(folder / CONFIG))
-
-
 def _reading_version(spec: Pretrained) -> dict[str, Any]:
     files = (cached_file(spec.path, name, revision=spec.revision, **MAY_BE_MISSING) for name in DESCRIBED_BY)
-    return reading_version(*(_json_of(Path(file) if file else None) for file in files))
-
-
-def _json_of(file: Path | None) -> Mapping[str, Any]:
-    """Empty where there is no such file or it is no JSON object, of which loading will tell."""
-    try:
-        read = json.loads(content_of(file, LARGEST_TEXT)) if file else {}
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return read if isinstance(read, dict) else {}
+    return reading_version(*(json_of(Path(file) if file else None) for file in files))
 
 
 def _location(spec: Pretrained) -> Mapping[str, Any]:

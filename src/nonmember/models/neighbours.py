@@ -74,54 +74,57 @@ def neighbours_of(corpus: CorpusSpec, how: Neighbours) -> CorpusSpec:
 
 @lru_cache(maxsize=1)
 def masked_model(path: str, revision: str | None) -> tuple[Any, Any]:
-    """Tokenizer and model. Raises ValueError where there is no masked model with a tokenizer that knows places."""
+    """Tokenizer and model. Raises ValueError where there is no masked model with a tokenizer that gives offsets."""
     from transformers import AutoModelForMaskedLM
 
     from nonmember.models.loading import load_tokenizer, transformers_model
 
     tokenizer = load_tokenizer(Pretrained(path, revision))
     if tokenizer.mask_token_id is None or not tokenizer.is_fast:
-        raise ValueError(f"{path} must be a masked language model with a fast tokenizer, to propose words in a text.")
+        raise ValueError(
+            f"{path} has no mask token or no fast tokenizer, so it fills no blanks. Name a masked language model "
+            "with a tokenizer.json."
+        )
     where = {"revision": revision} if revision else {}
     return tokenizer, transformers_model(AutoModelForMaskedLM, "masked language model", path, where).eval()
 
 
 def proposals(tokenizer: Any, model: Any, text: str, number: int) -> list[str]:
     """The likeliest `number` texts with one token replaced."""
-    ids, places = _cut(tokenizer, text, room_of_masked(tokenizer, model.config))
+    ids, spans = _cut(tokenizer, text, room_of_masked(tokenizer, model.config))
     seed = int.from_bytes(hashlib.sha256(f"neighbours\0{text}".encode("utf-8", "surrogatepass")).digest()[:8])
     rng = np.random.default_rng(seed)
     special = set(tokenizer.all_special_ids)
-    found: list[tuple[float, int, int]] = []
+    ranked: list[tuple[float, int, int]] = []
     for index, token in enumerate(ids):
         if token in special:
             continue
         probabilities_V = _at(model, ids, index, rng)
         rest = 1 - (float(probabilities_V[token]) if probabilities_V[token] < 1 else CERTAIN)
         top = probabilities_V.topk(min(PROPOSED, len(probabilities_V)))
-        found += [
+        ranked += [
             (value / rest, index, other)
             for value, other in zip(top.values.tolist(), top.indices.tolist(), strict=True)
             if other != token and other not in special
         ]
-    found.sort(key=lambda item: (-item[0], item[1], item[2]))
-    return list(_replaced(tokenizer, text, places, found[:number]))
+    ranked.sort(key=lambda item: (-item[0], item[1], item[2]))
+    return list(_replaced(tokenizer, text, spans, ranked[:number]))
 
 
 def _cut(tokenizer: Any, text: str, room: int) -> tuple[list[int], list[tuple[int, int]]]:
     """Ids and places of a text of at most `room` tokens; a masked model has to see its own marks around a cut one
     too."""
-    found = encoded(tokenizer, [text], return_offsets_mapping=True)
-    (ids,), (places,) = found["input_ids"], found["offset_mapping"]
+    encoding = encoded(tokenizer, [text], return_offsets_mapping=True)
+    (ids,), (spans,) = encoding["input_ids"], encoding["offset_mapping"]
     if len(ids) <= room:
-        return ids, places
+        return ids, spans
     _, behind = around(tokenizer) or ((), ())
     num_behind = len(behind)
     kept = [*range(room - num_behind), *range(len(ids) - num_behind, len(ids))]
-    return [ids[index] for index in kept], [places[index] for index in kept]
+    return [ids[index] for index in kept], [spans[index] for index in kept]
 
 
-def _at(model: Any, ids: list[int], place: int, rng: np.random.Generator) -> Tensor:
+def _at(model: Any, ids: list[int], index: int, rng: np.random.Generator) -> Tensor:
     """[V] probabilities of what stands in a place, 70% of the embedding there dropped out."""
     import torch
 
@@ -129,15 +132,15 @@ def _at(model: Any, ids: list[int], place: int, rng: np.random.Generator) -> Ten
         device = next(model.parameters()).device
         embedded_1TD = model.get_input_embeddings()(torch.tensor([ids], device=device)).clone()
         kept_D = torch.tensor(rng.random(embedded_1TD.shape[-1]) >= DROPPED, device=device)
-        embedded_1TD[0, place] *= kept_D / (1 - DROPPED)
-        probabilities_V: Tensor = model(inputs_embeds=embedded_1TD).logits[0, place].float().softmax(-1).cpu()
+        embedded_1TD[0, index] *= kept_D / (1 - DROPPED)
+        probabilities_V: Tensor = model(inputs_embeds=embedded_1TD).logits[0, index].float().softmax(-1).cpu()
     return probabilities_V
 
 
 def _replaced(
-    tokenizer: Any, text: str, places: list[tuple[int, int]], found: list[tuple[float, int, int]]
+    tokenizer: Any, text: str, spans: list[tuple[int, int]], proposed: list[tuple[float, int, int]]
 ) -> Iterator[str]:
     """In place, as mimir does by default: the rest of the text keeps its spelling."""
-    for _, place, token in found:
-        start, end = places[place]
+    for _, index, token in proposed:
+        start, end = spans[index]
         yield text[:start] + tokenizer.decode([token]).replace("##", "").strip() + text[end:]

@@ -75,8 +75,8 @@ def probe(model: Any) -> Outcome:
                 pairs = list(dict.fromkeys(_pairs(texts.longest, lengths)))
                 if reader is not model:
                     _require_distribution(_log_probs(model, lengths, texts.draw(0, SHORT[1]))[0])
-                found = [_differences(reader, lengths, texts, pair) for pair in pairs]
-                return Outcome(*max(found, default=(0.0, 0.0)), tuple(pairs))
+                differences = [_differences(reader, lengths, texts, pair) for pair in pairs]
+                return Outcome(*max(differences, default=(0.0, 0.0)), tuple(pairs))
             except _CannotReadError as error:
                 failed = error
     raise ValueError(f"it cannot read a text of {SHORT[1]} tokens ({failed}). {ADVICE}.") from failed
@@ -110,8 +110,8 @@ class _Texts:
     def other_end(self, ids_T: Tensor) -> Tensor:
         """The text with another last token."""
         changed_T = ids_T.clone()
-        place = int((self._ids == int(ids_T[-1])).nonzero()[0])
-        changed_T[-1] = self._ids[(place + 1) % len(self._ids)]
+        index = int((self._ids == int(ids_T[-1])).nonzero()[0])
+        changed_T[-1] = self._ids[(index + 1) % len(self._ids)]
         return changed_T
 
 
@@ -171,7 +171,7 @@ def _differences(model: Any, lengths: Lengths, texts: _Texts, pair: tuple[int, i
     more."""
     precise = all(parameter.dtype in (torch.float32, torch.float64) for parameter in model.parameters())
     share = TOLERANCE if precise and not getattr(model, "is_quantized", False) else TOLERANCE_OF_HALF
-    found = []
+    differences = []
     for number in range(DRAWS):
         long = texts.draw(number, pair[1])
         changed = texts.other_end(long[: pair[0]])
@@ -192,8 +192,8 @@ def _differences(model: Any, lengths: Lengths, texts: _Texts, pair: tuple[int, i
                 f"{moved:.2g} nats). Something in it is drawn at random, or remembered from text to text: switch that "
                 "off (dropout, say)."
             )
-        found.append(max(measured))
-    raise ValueError(_reason(model, lengths, texts, pair, min(found), allowed))
+        differences.append(max(measured))
+    raise ValueError(_reason(model, lengths, texts, pair, min(differences), allowed))
 
 
 def _reason(

@@ -18,7 +18,7 @@ Turns = list[dict[str, Any]]
 
 
 @dataclass(frozen=True)
-class Said:
+class PromptParts:
     """The instruction a model gets before it answers.
 
     instruction: the system's turn; empty: none.   request: the user's.   plain: both, for a model without a chat form.
@@ -31,14 +31,14 @@ class Said:
 
 def prompt_ids(tokenizer: Any, prompt: Prompt, texts: Sequence[str]) -> list[list[int]]:
     """Ids of the prompt about each text, ending where the model is to go on."""
-    return said_ids(tokenizer, [_said(prompt, text) for text in texts])
+    return encode_prompts(tokenizer, [_parts_of(prompt, text) for text in texts])
 
 
-def said_ids(tokenizer: Any, said: Sequence[Said]) -> list[list[int]]:
+def encode_prompts(tokenizer: Any, parts: Sequence[PromptParts]) -> list[list[int]]:
     """Token ids of a prompt, ending where the model continues."""
     if _has_chat_template(tokenizer):
-        return _encoded_chat(tokenizer, [_chat(tokenizer, item) for item in said])
-    return _encoded_plain(tokenizer, [item.plain for item in said])
+        return _encoded_chat(tokenizer, [_chat(tokenizer, item) for item in parts])
+    return _encoded_plain(tokenizer, [item.plain for item in parts])
 
 
 def answer_ids(tokenizer: Any, question: Question) -> list[int]:
@@ -73,9 +73,9 @@ def room_for_text(tokenizer: Any, model: Any, prompt: Prompt, *, num_new_tokens:
     return max(1, most - num_taken - 2)
 
 
-def _said(prompt: Prompt, text: str) -> Said:
+def _parts_of(prompt: Prompt, text: str) -> PromptParts:
     request = prompt.request(text)
-    return Said(prompt.instruction, request, _joined(prompt.instruction, request))
+    return PromptParts(prompt.instruction, request, _joined(prompt.instruction, request))
 
 
 def _joined(*parts: str) -> str:
@@ -86,30 +86,30 @@ def _has_chat_template(tokenizer: Any) -> bool:
     return bool(getattr(tokenizer, "chat_template", None))
 
 
-def _chat(tokenizer: Any, said: Said, answer: str | None = None) -> str:
+def _chat(tokenizer: Any, parts: PromptParts, answer: str | None = None) -> str:
     """The dialogue as text, in the first form of which the template leaves nothing out.
 
     Raises ValueError where there is none.
     """
     why: list[TemplateError] = []
-    for turns in _forms(said, answer):
+    for turns in _forms(parts, answer):
         try:
             text = rendered(tokenizer, turns, add_generation_prompt=answer is None)
         except TemplateError as error:
             why.append(error)
             continue
-        if holds(text, said.instruction, said.request, answer or ""):
+        if holds(text, parts.instruction, parts.request, answer or ""):
             return text
         why.append(TemplateError("it leaves out a part of what is asked"))
     raise refused(tokenizer, why[0]) from why[0]
 
 
-def _forms(said: Said, answer: str | None) -> Iterator[Turns]:
+def _forms(parts: PromptParts, answer: str | None) -> Iterator[Turns]:
     """The instruction as the system's turn, or before the user's request; each turn as text, or as a list of parts."""
     answers = [("assistant", answer)] if answer is not None else []
-    with_system = [("system", said.instruction), ("user", said.request), *answers]
-    joined = [("user", _joined(said.instruction, said.request)), *answers]
-    forms = [with_system, joined] if said.instruction else [joined]
+    with_system = [("system", parts.instruction), ("user", parts.request), *answers]
+    joined = [("user", _joined(parts.instruction, parts.request)), *answers]
+    forms = [with_system, joined] if parts.instruction else [joined]
     for form in forms:
         yield [{"role": role, "content": text} for role, text in form]
     for form in forms:
@@ -131,10 +131,10 @@ def _first_id(tokenizer: Any, question: Question, answer: str) -> int:
     """What an answer adds to a prompt; where nothing can be told from that, its first piece alone."""
     (prompt,) = prompt_ids(tokenizer, question, [""])
     if _has_chat_template(tokenizer):
-        (whole,) = _encoded_chat(tokenizer, [_chat(tokenizer, _said(question, ""), answer)])
+        (whole,) = _encoded_chat(tokenizer, [_chat(tokenizer, _parts_of(question, ""), answer)])
         alone = answer
     else:
-        (whole,) = _encoded_plain(tokenizer, [f"{_said(question, '').plain} {answer}"])
+        (whole,) = _encoded_plain(tokenizer, [f"{_parts_of(question, '').plain} {answer}"])
         alone = f" {answer}"
     if whole[: len(prompt)] == prompt and len(whole) > len(prompt):
         return whole[len(prompt)]

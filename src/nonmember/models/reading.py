@@ -73,21 +73,21 @@ class TextsRead:
 
     @property
     def warnings(self) -> list[str]:
-        found = []
+        sentences = []
         if self.num_special:
-            found.append(
+            sentences.append(
                 f"{self.num_special} of {len(self.parts)} documents hold text that is read as special tokens, such as "
                 "an end of text in their midst; it is read so under all models with this tokenizer. Take it out if it "
                 "is not meant."
             )
         if self.unknown > MOST_UNKNOWN:
-            found.append(
+            sentences.append(
                 f"{self.unknown:.0%} of the tokens read are unknown ones, which are all alike: the scores say little "
                 "about the texts. Check that the tokenizer is the model's own."
             )
         if not self.keeps_case:
-            found.append("The tokenizer reads capitals as small letters, so that the score lowercase says nothing.")
-        return found
+            sentences.append("The tokenizer reads capitals as small letters, so that the score lowercase says nothing.")
+        return sentences
 
 
 @dataclass(frozen=True)

@@ -61,10 +61,10 @@ class _Bounded(ImmutableSandboxedEnvironment):
             raise SecurityError("it makes a text of more than it may")
         if operator == "*" and not numbers:
             _require_small(left, right)
-        found = super().call_binop(context, operator, left, right)
-        if isinstance(found, int) and abs(found) > LARGEST_NUMBER:
+        result = super().call_binop(context, operator, left, right)
+        if isinstance(result, int) and abs(result) > LARGEST_NUMBER:
             raise SecurityError("it makes a number of more digits than it may")
-        return found
+        return result
 
     def call(self, context: Any, called: Any, *args: Any, **options: Any) -> Any:
         owner = getattr(getattr(called, "__wrapped__", called), "__self__", None)  # jinja wraps str.format

@@ -1,11 +1,18 @@
-"""Tokenizers are made by others: every call of one goes through `encoded`, which names the text that it fails at. What
-is tried when one is loaded is in `tokenizer_checks`."""
+"""Tokenizers are made by others: every call of one goes through `encoded`, which names the text that it fails at, and
+some things are tried when one is loaded.
+
+A text has the same ids each time; it stands once among what the tokenizer adds; it does not grow without bounds. What a
+file leaves switched on by mistake (dropout) is switched off.
+"""
 
 from __future__ import annotations
 
+import heapq
 import itertools
+import json
+import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -75,8 +82,8 @@ def encoded(tokenizer: Any, texts: Sequence[str], **options: Any) -> Any:
         for index, text in enumerate(texts if len(texts) > 1 else ()):
             try:
                 encoded(tokenizer, [text], **options)
-            except UnreadableText as one:
-                raise UnreadableText(one.name, index, one.why) from error
+            except UnreadableText as error_of_one:
+                raise UnreadableText(error_of_one.name, index, error_of_one.why) from error
         raise UnreadableText(name_of(tokenizer), 0, _why(error, texts[0])) from error
     for index, (ids, size) in enumerate(zip(made["input_ids"], sizes, strict=True)):
         if len(ids) > max(FEW_IDS, MOST_IDS_PER_BYTE * size):
@@ -157,3 +164,170 @@ def read_around(tokenizer: Any) -> dict[str, str | None]:
         name: " ".join(map(str, tokenizer.convert_ids_to_tokens(list(ids)))) or None
         for name, ids in (("bos", front), ("eos", back))
     }
+
+
+log = logging.getLogger(__name__)
+
+# What is tried when one is loaded -------------------------------------------------------------------------------------
+
+NUM_REPEATS = 16  # encodings of the probe that must be alike
+PROBED_TOKENS = 300  # of the vocabulary, the longest, which are of most merges
+MOST_GROWTH = 64  # characters that one character of a probe may become
+
+
+def prepare(tokenizer: Any, bos: str = "auto") -> None:
+    """Have the tokenizer, which is changed, read each text whole and alike each time.
+
+    Args:
+        tokenizer: of transformers.
+        bos: of `base.BOS`.
+
+    Raises:
+        ValueError: It does not give a text the same ids each time, makes a text grow without bounds, repeats it, or
+            has no beginning-of-text token where one is wanted.
+    """
+    tokenizer.truncation_side = "right"
+    if tokenizer.is_fast:
+        _require_bounded(tokenizer.backend_tokenizer)
+        _switch_off_draws(tokenizer)
+    _require_alike(tokenizer)
+    if bos != "auto":
+        _set_front(tokenizer, bos)
+
+
+def prepared(tokenizer: Any, bos: str, name: str) -> Any:
+    """The same tokenizer, behind `prepare`. Raises ValueError, with its name, where it cannot be used."""
+    try:
+        prepare(tokenizer, bos)
+    except BaseException as error:  # whatever tokenizers say of files that are not ours
+        if not is_failure(error):
+            raise
+        raise ValueError(f"The tokenizer of {name} cannot be used: {error}") from error
+    return tokenizer
+
+
+def _set_front(tokenizer: Any, bos: str) -> None:
+    """Have every text read with a beginning-of-text token, or without one. bos: always or never."""
+    marks = around(tokenizer)
+    if marks is None:
+        raise ValueError("It gives other ids to a text with special tokens than without. Use tokens.bos=auto.")
+    now, back = marks
+    if bool(now) == (bos == "always"):
+        return
+    if bos == "always" and tokenizer.bos_token_id is None:
+        raise ValueError("It has no beginning-of-text token (bos_token). Use tokens.bos=auto, or give it one.")
+    if not tokenizer.is_fast:
+        raise ValueError("Only of tokenizers with a tokenizer.json it can be chosen (tokens.bos). Save it as one.")
+    from tokenizers import processors
+
+    front = [tokenizer.bos_token_id] if bos == "always" else []
+    pieces = [*tokenizer.convert_ids_to_tokens(front), "$A", *tokenizer.convert_ids_to_tokens(list(back))]
+    special = {tokenizer.convert_ids_to_tokens(item): item for item in (*front, *back)}
+    # As lists, since tokens may hold blanks and colons, which a template in one piece of text would be cut at.
+    template = processors.TemplateProcessing(single=pieces, pair=[*pieces, "$B"], special_tokens=list(special.items()))
+    backend = tokenizer.backend_tokenizer
+    offsets = [item for item in _leaves(_state(backend.post_processor)) if item.get("type") == "ByteLevel"]
+    kept = [processors.ByteLevel(trim_offsets=item["trim_offsets"]) for item in offsets]
+    backend.post_processor = processors.Sequence([*kept, template]) if kept else template
+
+
+def _require_alike(tokenizer: Any) -> None:
+    longest = heapq.nlargest(PROBED_TOKENS, tokenizer.get_vocab(), key=lambda token: (len(token), token))
+    text = " ".join([PROBE, *(token.strip("Ġ▁ ") for token in longest)])
+    if len({tuple(ids) for ids in ids_of(tokenizer, [text] * NUM_REPEATS)}) > 1:
+        raise ValueError(
+            "It gives the same text other ids each time, so that no score could be found again. Switch off what it "
+            "draws (dropout, or enable_sampling in sp_model_kwargs)."
+        )
+
+
+def _switch_off_draws(tokenizer: Any) -> None:
+    """Dropout of merges serves training alone; files keep it when they are saved in the middle of it."""
+    model = tokenizer.backend_tokenizer.model
+    drawn = [name for name in ("dropout", "alpha", "nbest_size") if getattr(model, name, None)]
+    for name in drawn:
+        log.warning(
+            "The tokenizer of %s draws its tokens at random (%s = %s), which serves training; it was switched off.",
+            name_of(tokenizer),
+            name,
+            getattr(model, name),
+        )
+        setattr(model, name, None)
+
+
+def _require_bounded(backend: Any) -> None:
+    """Each step of the tokenizer by itself, on short texts that it may lengthen, so that it is seen before a text of a
+    document becomes billions of characters."""
+    if any(_num_texts(item) != 1 for item in _leaves(_state(backend.post_processor)) if "single" in item):
+        raise ValueError("Its post-processor does not give back each text once. Mend post_processor in tokenizer.json.")
+    normalizers, splits = (_leaves(_state(item)) for item in (backend.normalizer, backend.pre_tokenizer))
+    parts = [
+        text
+        for item in normalizers
+        if item["type"] == "Replace"
+        for text in (*item["pattern"].values(), item["content"])
+    ]
+    if any(len(text) > 10_000 for text in parts):
+        raise ValueError("Its normalizer puts in texts of more than 10,000 characters. Mend it in tokenizer.json.")
+    steps = [_step(normalizer=item) for item in normalizers], [_step(pre_tokenizer=item) for item in splits]
+    for probe in dict.fromkeys([*parts, *(chr(number) * 3 for number in range(9, 127)), "é é", "中文", PROBE]):
+        text = probe[:1000]
+        most = MOST_GROWTH * max(3, len(text))
+        for step in steps[0]:
+            text = step.normalizer.normalize_str(text)
+            _require_short(text, most)
+        for step in steps[1]:
+            text = "".join(piece for piece, _ in step.pre_tokenizer.pre_tokenize_str(text))
+            _require_short(text, most)
+
+
+def _require_short(text: str, most: int) -> None:
+    if len(text) > most:
+        raise ValueError(
+            f"It makes more than {MOST_GROWTH} characters of one. Mend normalizer and pre_tokenizer in tokenizer.json."
+        )
+
+
+def _state(component: Any) -> Any:
+    """As tokenizer.json has it."""
+    return None if component is None else json.loads(component.__getstate__())
+
+
+def _leaves(state: Any) -> list[Mapping[str, Any]]:
+    """The steps of which sequences of steps consist."""
+    if not isinstance(state, Mapping):
+        return []
+    inner = next((state[name] for name in ("normalizers", "pretokenizers", "processors") if name in state), None)
+    return [state] if inner is None else [leaf for item in inner for leaf in _leaves(item)]
+
+
+def _num_texts(template: Mapping[str, Any]) -> int:
+    return sum("Sequence" in piece for piece in template["single"])
+
+
+def _step(**parts: Any) -> Any:
+    """A tokenizer of one step."""
+    from tokenizers import Tokenizer
+
+    return Tokenizer.from_str(
+        json.dumps({"version": "1.0", "model": {"type": "BPE", "vocab": {}, "merges": []}} | parts)
+    )
+
+
+def reading_version(described: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, int]:
+    """A part of the key of a model whose texts were once read otherwise: with dropout, or cut with an end of text in
+    the middle. Empty for all others, whose keys stay.
+
+    Args:
+        described: the content of tokenizer.json.
+        settings: of tokenizer_config.json.
+    """
+    model = described.get("model")
+    steps = _leaves(described.get("post_processor"))
+    changed = (
+        bool(isinstance(model, Mapping) and model.get("dropout"))
+        or bool(settings.get("add_eos_token"))
+        or any(item.get("type") in ("BertProcessing", "RobertaProcessing") for item in steps)
+        or any("Sequence" not in item["single"][-1] for item in steps if item.get("single"))
+    )
+    return {"reading": 2} if changed else {}

@@ -45,6 +45,7 @@ class Observation(Spec[T]):
     kind = "observations"
     joint = True
     suffix: ClassVar[str] = ""
+    table: ClassVar[Any]  # of `records`: loads the parts, in the order of the documents
 
     @property
     def stored(self) -> bool:
@@ -101,6 +102,10 @@ class Observation(Spec[T]):
             raise ValueError(f"{self.failure} {error}") from error
         builder.counters.tokens_observed += counts.num_tokens
         return asdict(counts)
+
+    def load(self, builder: Builder, entry: Entry) -> T:
+        loaded: T = self.table.load(parts_of(entry), builder.get(self.corpus).doc_ids)
+        return loaded
 
 
 def parts_of(entry: Entry) -> list[Path]:

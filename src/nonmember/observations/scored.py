@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nonmember.artifacts import Builder, Spec
-from nonmember.artifacts.store import Entry
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.models.base import ModelSpec
 from nonmember.models.neighbours import neighbours_of
 from nonmember.models.reading import Read
-from nonmember.observations.base import Measured, Measurement, Observation, parts_of, texts_of
+from nonmember.observations.base import Measured, Measurement, Observation, texts_of
+from nonmember.observations.documents import Gradients
 from nonmember.observations.tokens import AnswerProbabilities, TokenStatistics, token_counts_in
-from nonmember.records import GradientNorms, TokenTable
+from nonmember.records import TokenTable
 from nonmember.records.requirements import Access
 from nonmember.runtime.compute import MIB
 from nonmember.scores import DocumentScores, Score, ScoreInputs
@@ -64,16 +64,16 @@ class Scored(Measurement):
         if score.asks is not None:
             return {"tokens": AnswerProbabilities(model, corpus, score.asks, limit)}
         views = [TokenStatistics(model, corpus, view, limit) for view in score.views]
-        found: dict[str, Spec[Any]] = dict(zip(("tokens", "other_view"), views, strict=False))
+        specs: dict[str, Spec[Any]] = dict(zip(("tokens", "other_view"), views, strict=False))
         for reference in self.compared_with():
-            found["reference"] = TokenStatistics(reference, corpus, "original", limit)
+            specs["reference"] = TokenStatistics(reference, corpus, "original", limit)
         if score.neighbours is not None:
-            found["neighbours"] = TokenStatistics(model, neighbours_of(corpus, score.neighbours), "original", limit)
+            specs["neighbours"] = TokenStatistics(model, neighbours_of(corpus, score.neighbours), "original", limit)
         if score.shots and self.prefix is not None:
-            found["behind_prefix"] = BehindPrefix(model, corpus, self.prefix, score.shots, limit)
+            specs["behind_prefix"] = BehindPrefix(model, corpus, self.prefix, score.shots, limit)
         if score.needs_gradients:
-            found["gradients"] = Gradients(model, corpus, limit)
-        return found
+            specs["gradients"] = Gradients(model, corpus, limit)
+        return specs
 
     def general(self) -> CorpusSpec | None:
         return self.counted_in if self.score.needs_counts else None
@@ -153,6 +153,7 @@ class BehindPrefix(Observation[TokenTable]):
     max_tokens: int
 
     suffix = "behind-prefix"
+    table = TokenTable
 
     def settings(self, builder: Builder) -> dict[str, Any]:
         prefix = {"fingerprint": self.prefix.fingerprint(builder), "num_shots": self.num_shots}
@@ -187,9 +188,6 @@ class BehindPrefix(Observation[TokenTable]):
             description=f"observing {self.model.readable} behind {len(kept)} texts",
         )
 
-    def load(self, builder: Builder, entry: Entry) -> TokenTable:
-        return TokenTable.load(parts_of(entry), builder.get(self.corpus).doc_ids)
-
 
 def shots_that_fit(
     front: Sequence[int], shots: Sequence[Sequence[int]], longest: int, most: int | None
@@ -212,31 +210,3 @@ def shots_that_fit(
 
 def _not_empty(shots: Iterable[Sequence[int]]) -> Iterable[Sequence[int]]:
     return (ids for ids in shots if len(ids))
-
-
-@dataclass(frozen=True)
-class Gradients(Observation[GradientNorms]):
-    """Norms of the gradient of the mean loss over each document's first `max_tokens` tokens."""
-
-    max_tokens: int
-
-    suffix = "gradients"
-
-    def settings(self, builder: Builder) -> dict[str, Any]:
-        return {"gradients": True, "max_tokens": self.max_tokens}
-
-    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
-        from nonmember.models.encoding import encode_corpus
-        from nonmember.observations.passes.gradients import observe_gradients
-
-        documents = builder.get(self.corpus)
-        return observe_gradients(
-            builder.model_for_trainer(loaded.model),
-            dict(zip(documents.doc_ids, encode_corpus(loaded, documents, self.max_tokens), strict=True)),
-            folder,
-            builder.compute.trainer,
-            description=f"gradients of {self.model.readable}",
-        )
-
-    def load(self, builder: Builder, entry: Entry) -> GradientNorms:
-        return GradientNorms.load(parts_of(entry), builder.get(self.corpus).doc_ids)

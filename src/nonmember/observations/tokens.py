@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
-from nonmember.artifacts.store import Entry, key_hash
+from nonmember.artifacts.store import key_hash
 from nonmember.corpora.specs import CorpusSpec
 from nonmember.corpora.views import BEHIND_END_OF_TEXT, apply_view
 from nonmember.models.base import ModelSpec
-from nonmember.observations.base import Observation, parts_of, texts_of
+from nonmember.observations.base import Observation, texts_of
 from nonmember.records import Prompt, Question, TokenTable
 from nonmember.runtime.compute import MIB
 
@@ -30,6 +30,8 @@ class TokenStatistics(Observation[TokenTable]):
 
     view: str
     max_tokens: int
+
+    table = TokenTable
 
     @property
     def readable(self) -> str:
@@ -56,9 +58,6 @@ class TokenStatistics(Observation[TokenTable]):
             features=builder.memory.shared(Features),
         )
 
-    def load(self, builder: Builder, entry: Entry) -> TokenTable:
-        return TokenTable.load(parts_of(entry), builder.get(self.corpus).doc_ids)
-
     def build(self, builder: Builder) -> TokenTable:
         return self.model.token_table(builder, apply_view(builder.get(self.corpus), self.view), self.max_tokens)
 
@@ -74,6 +73,7 @@ class AnswerProbabilities(Observation[TokenTable]):
     max_tokens: int
 
     suffix = "answers"
+    table = TokenTable
 
     @property
     def failure(self) -> str:
@@ -84,7 +84,7 @@ class AnswerProbabilities(Observation[TokenTable]):
 
     def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
         from nonmember.models.prompting import answer_ids
-        from nonmember.observations.passes.answers import observe_answers
+        from nonmember.observations.passes.tokens import observe_answers
 
         prompts = prompts_about(loaded, builder.get(self.corpus), self.question, self.max_tokens, num_new_tokens=1)
         return observe_answers(
@@ -97,9 +97,6 @@ class AnswerProbabilities(Observation[TokenTable]):
             block_bytes=builder.compute.block_mib * MIB,
             description=f"asking {self.model.readable}",
         )
-
-    def load(self, builder: Builder, entry: Entry) -> TokenTable:
-        return TokenTable.load(parts_of(entry), builder.get(self.corpus).doc_ids)
 
     def build(self, builder: Builder) -> TokenTable:
         return self.model.answer_table(builder, builder.get(self.corpus), self.question, self.max_tokens)

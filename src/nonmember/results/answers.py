@@ -104,10 +104,10 @@ def warnings_about(rows: Iterable[Row]) -> list[str]:
         totals[row["group"]] += 1
         thoughts[row["group"]] += bool(row.get("has_thoughts"))
         if row["kind"] in UNUSABLE:
-            place = row["group"], row["kind"]
-            unusable[place] += 1
-            if len(examples[place]) < NUM_EXAMPLES:
-                examples[place].append(_example(row))
+            index = row["group"], row["kind"]
+            unusable[index] += 1
+            if len(examples[index]) < NUM_EXAMPLES:
+                examples[index].append(_example(row))
     return [
         f"{number} of {totals[group]} answers about the {group} set {UNUSABLE[kind]}, such as "
         f"{'; '.join(examples[group, kind])} (all: {ANSWERS})."
@@ -125,8 +125,8 @@ def without_examples(warning: str) -> str:
 
 
 def _example(row: Row) -> str:
-    said = shortened(str(row["answer"] or row["reason"]))
-    return f'"{said}" ({row["doc_id"]})' if said else f"nothing ({row['doc_id']})"
+    answer = shortened(str(row["answer"] or row["reason"]))
+    return f'"{answer}" ({row["doc_id"]})' if answer else f"nothing ({row['doc_id']})"
 
 
 def shortened(text: str) -> str:

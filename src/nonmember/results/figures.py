@@ -96,8 +96,8 @@ def of_readings(result: AuditResult) -> Figure:
             if item["reading"] is not None and bool(item["related"]) is related
         ]
         if points:
-            planted, said = zip(*points, strict=True)
-            axes.scatter(planted, said, s=16, color=colour, label=label, zorder=3)
+            planted, estimates = zip(*points, strict=True)
+            axes.scatter(planted, estimates, s=16, color=colour, label=label, zorder=3)
     axes.axhline(statistics.value or 0.0, color=RED, linewidth=1.5, label="the target")
     high = heaviest if statistics.ci_high is None else statistics.ci_high
     axes.axhspan(statistics.ci_low or 0.0, high, color=GREY, alpha=0.25, linewidth=0, label="interval")

@@ -101,9 +101,9 @@ def load_runs(folders: Sequence[Path]) -> Collection:
         log.warning("%s is left out: %s", name, reason)
     if not runs:
         where = " or ".join(map(str, folders))
-        told = f" that this version can read ({len(unreadable)} that it cannot)" if unreadable else ""
+        unread = f" that this version can read ({len(unreadable)} that it cannot)" if unreadable else ""
         raise ValueError(
-            f"There is no {RESULT} below {where}{told}. Run audits first, or name their folder: results=[FOLDER]."
+            f"There is no {RESULT} below {where}{unread}. Run audits first, or name their folder: results=[FOLDER]."
         )
     return Collection(tuple(runs), unreadable)
 

@@ -85,13 +85,13 @@ def facts_of(result: AuditResult) -> dict[str, Plain]:
 
 def provenance_of(result: AuditResult) -> dict[str, Any]:
     """Where the numbers come from: keys (those of documents are fingerprints of their text), versions, commits."""
-    told = result.provenance
+    provenance = result.provenance
     return {
-        "keys": dict(told.keys),
-        "versions": dict(told.versions),
-        "commit": told.commit,
-        "sources": dict(told.sources),
-        "tokens": {role: dict(read) for role, read in told.tokens.items()},
+        "keys": dict(provenance.keys),
+        "versions": dict(provenance.versions),
+        "commit": provenance.commit,
+        "sources": dict(provenance.sources),
+        "tokens": {role: dict(read) for role, read in provenance.tokens.items()},
         "schema_version": result.schema_version,
     }
 
@@ -128,8 +128,8 @@ def summary_of(result: AuditResult) -> dict[str, float | str]:
         **{f"health/{name}": value for name, value in result.health.training.items()},
         **{
             f"capability/{role}/{name}": v
-            for role, told in result.health.capability.items()
-            for name, v in told.items()
+            for role, measured in result.health.capability.items()
+            for name, v in measured.items()
         },
         **{_name_of_detail(name): value for name, value in _numbers(result.statistics.details)},
     }

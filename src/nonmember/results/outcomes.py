@@ -50,10 +50,10 @@ def usable_outcome(path: Path, use: Callable[[AuditResult | Failure], object]) -
 
 def reason_of(error: Exception) -> str:
     """In words, of an error that somebody's files caused."""
-    told = str(error)
+    reason = str(error)
     if not isinstance(error, ValueError | OSError):
-        told = f"it holds a value that no audit writes ({type(error).__name__}: {error})"
-    return told if len(told) <= LONGEST_REASON else f"{told[:LONGEST_REASON]}..."
+        reason = f"it holds a value that no audit writes ({type(error).__name__}: {error})"
+    return reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]}..."
 
 
 def num_without_seal(paths: list[Path]) -> int:

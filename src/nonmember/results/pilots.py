@@ -65,7 +65,7 @@ class FromNumbers:
     deviation_df: float | None = None
 
     def known(self, store: Path) -> Known:
-        found = Pilot(
+        pilot = Pilot(
             self.delta_untouched,
             self.delta_controls,
             self.tau,
@@ -76,8 +76,8 @@ class FromNumbers:
             self.interaction,
             Extra(self.deviation**2, self.deviation_df or math.inf),
         )
-        said = ("A pilot by its numbers.",)
-        return Known({self.exclude: found}, self.exclude, self.num_readings, {}, None, None, said)
+        notes = ("A pilot by its numbers.",)
+        return Known({self.exclude: pilot}, self.exclude, self.num_readings, {}, None, None, notes)
 
 
 @dataclass(frozen=True)
@@ -99,27 +99,27 @@ class FromAudits:
         ]
         _check_alike(runs, self.folders)
         by_controls = _by_controls(runs)
-        audits = [_audit(here, self.shared) for here in by_controls]
+        audits = [_audit(group, self.shared) for group in by_controls]
         readings = {label: item for label, item in planted(runs[0].result).items() if item.exposures}
         excluded = self._excluded(runs, readings)
         extra = _extra(runs[0].result)
         pilots = {label: replace(pilot(audits, _place(reading)), extra=extra) for label, reading in readings.items()}
-        names = [here[0].result.question.corpus for here in by_controls]
+        names = [group[0].result.question.corpus for group in by_controls]
         gaps = {  # of a set with several groups of controls the smallest
             name: min(
                 item.gap(_place(readings[excluded])) for item, of in zip(audits, names, strict=True) if of == name
             )
             for name in names
         }
-        found, seconds = spread(audits), _seconds([run.result for run in runs], store)
-        notes = tuple(_notes(runs, audits, found))
-        return Known(pilots, excluded, len(readings), gaps, math.sqrt(found.variance), seconds, notes)
+        measured, seconds = spread(audits), _seconds([run.result for run in runs], store)
+        notes = tuple(_notes(runs, audits, measured))
+        return Known(pilots, excluded, len(readings), gaps, math.sqrt(measured.variance), seconds, notes)
 
     def _excluded(self, runs: Sequence[Run], readings: Mapping[str, Exposure]) -> str:
-        found = sorted({str(run.statistics.details["excluded_reading"]) for run in runs})
-        if self.exclude is None and len(found) > 1:
-            raise ValueError(f"The audits exclude different readings ({', '.join(found)}); add pilot.exclude=LABEL.")
-        excluded = self.exclude or found[0]
+        labels = sorted({str(run.statistics.details["excluded_reading"]) for run in runs})
+        if self.exclude is None and len(labels) > 1:
+            raise ValueError(f"The audits exclude different readings ({', '.join(labels)}); add pilot.exclude=LABEL.")
+        excluded = self.exclude or labels[0]
         if excluded not in readings:
             raise ValueError(
                 f"exclude must be one of the readings that the audits planted ({', '.join(readings)}); got "
@@ -135,14 +135,14 @@ def _check_alike(runs: Sequence[Run], folders: Sequence[str]) -> None:
             f"There is no result of calibrated clearance below {where}. Run `nonmember audit method=clearance` on a "
             "few documents first, name its folder (pilot.folders=[FOLDER]), or plan from numbers (pilot=numbers)."
         )
-    told = {
+    settings = {
         "references": {str(run.question.reference) for run in runs},
         "scores": {run.question.score for run in runs},
         "distillations": {json.dumps(run.question.settings.get("distillation"), sort_keys=True) for run in runs},
         "planted readings": {", ".join(planted(run.result)) for run in runs},
         "deviations from the controls": {str(_extra(run.result)) for run in runs},
     }
-    for what, values in told.items():
+    for what, values in settings.items():
         if len(values) > 1:
             raise ValueError(
                 f"The audits below {where} have different {what}, and no one pilot is made of them. Name the folder of "
@@ -152,10 +152,10 @@ def _check_alike(runs: Sequence[Run], folders: Sequence[str]) -> None:
 
 def _by_controls(runs: Sequence[Run]) -> list[list[Run]]:
     """Audits that share their controls, which are then counted once."""
-    found: dict[str, list[Run]] = {}
+    groups: dict[str, list[Run]] = {}
     for run in runs:
-        found.setdefault(json.dumps(run.statistics.details["control_deltas"], sort_keys=True), []).append(run)
-    return list(found.values())
+        groups.setdefault(json.dumps(run.statistics.details["control_deltas"], sort_keys=True), []).append(run)
+    return list(groups.values())
 
 
 def _audit(runs: Sequence[Run], shared: float | None) -> PilotAudit:
@@ -193,8 +193,8 @@ def _place(reading: Exposure) -> tuple[float, float]:
 
 def _document_variance(result: AuditResult) -> float:
     """Of the target's Delta, clusters of documents accounted for."""
-    told = _details(result)
-    return float(told["standard_error"]) ** 2 * (1 - (told["share_of_seeds"] or 0.0))
+    details = _details(result)
+    return float(details["standard_error"]) ** 2 * (1 - (details["share_of_seeds"] or 0.0))
 
 
 def _controls(run: Run) -> list[TwoWay]:
@@ -208,10 +208,10 @@ def _controls(run: Run) -> list[TwoWay]:
     table = pq.read_table(path, filters=[("group", "=", "suspect")])
     values = {name: table[name].to_numpy() for name in table.column_names if name not in ("doc_id", "group")}
     metric: Any = run.question.settings["rank_metric"]
-    found = []
+    audits = []
     for role, control in run.question.controls.items():
         distilled = [values[name] for name in control.distilled]
-        found.append(
+        audits.append(
             two_way(
                 values["reference"],
                 values[role],
@@ -223,7 +223,7 @@ def _controls(run: Run) -> list[TwoWay]:
                 rng=np.random.default_rng(0),
             )
         )
-    return found
+    return audits
 
 
 def _without(one: TwoWay) -> Any:
@@ -231,7 +231,7 @@ def _without(one: TwoWay) -> Any:
     return one.jackknife.without_reference_G - one.jackknife.without_distilled_SG.mean(axis=0)
 
 
-def _notes(runs: Sequence[Run], audits: Sequence[PilotAudit], found: Spread) -> Iterable[str]:
+def _notes(runs: Sequence[Run], audits: Sequence[PilotAudit], measured: Spread) -> Iterable[str]:
     invalid = sum(run.verdict.decision == "invalid" for run in runs)
     sizes = sorted({audit.num_documents for audit in audits})
     seeds = sorted({audit.num_seeds for audit in audits})
@@ -239,12 +239,14 @@ def _notes(runs: Sequence[Run], audits: Sequence[PilotAudit], found: Spread) -> 
         f"{len(runs)} audits with {len(audits)} sets of controls, {_span(sizes)} documents and {_span(seeds)} "
         f"distillation seeds, of which {invalid} are invalid."
     )
-    low, high = (math.sqrt(found.variance * found.df / stats.chi2.ppf(tail, found.df)) for tail in (0.95, 0.05))
-    yield (
-        f"Controls of one reading differ by {math.sqrt(found.variance):.3f} (standard deviation, on {found.df} degrees "
-        f"of freedom; 90% interval {low:.3f} to {high:.3f}). The plan takes it as known."
+    low, high = (
+        math.sqrt(measured.variance * measured.df / stats.chi2.ppf(tail, measured.df)) for tail in (0.95, 0.05)
     )
-    if not found.sigma_df:
+    yield (
+        f"Controls of one reading differ by {math.sqrt(measured.variance):.3f} (standard deviation, on {measured.df} "
+        f"degrees of freedom; 90% interval {low:.3f} to {high:.3f}). The plan takes it as known."
+    )
+    if not measured.sigma_df:
         yield "One distillation seed: what another seed would change is counted as a difference between models."
 
 

@@ -311,11 +311,11 @@ def upgraded(flat: Mapping[str, Any]) -> AuditResult:
 
 def exposure_of(label: str) -> Exposure | None:
     """None where the label tells of none. Shares are as exact as the label."""
-    found = LABEL.search(label)
-    if found is None:
+    match = LABEL.search(label)
+    if match is None:
         return None
-    share = int(found[2]) / 100 if found[2] else 1.0
-    return Exposure(share, int(found[1])) if 0 < share <= 1 else None
+    share = int(match[2]) / 100 if match[2] else 1.0
+    return Exposure(share, int(match[1])) if 0 < share <= 1 else None
 
 
 def _models(flat: Mapping[str, Any]) -> dict[str, AuditedModel]:
@@ -323,13 +323,13 @@ def _models(flat: Mapping[str, Any]) -> dict[str, AuditedModel]:
     planted = _planted(flat)
     distilled: dict[str, list[str]] = {}
     for role in flat["keys"]:
-        if found := DISTILLED.fullmatch(role):
-            distilled.setdefault(found[1] or "target", []).append(role)
+        if match := DISTILLED.fullmatch(role):
+            distilled.setdefault(match[1] or "target", []).append(role)
     root = flat["settings"].get("controls", {}).get("stand_in", {}).get("label")
     models = {role: AuditedModel(None, None, distilled=tuple(names)) for role, names in distilled.items()}
     for role in flat["keys"]:
-        if found := CONTROL.fullmatch(role):
-            models[role] = AuditedModel(planted.get(found[1]), root, True, tuple(distilled.get(role, ())))
+        if match := CONTROL.fullmatch(role):
+            models[role] = AuditedModel(planted.get(match[1]), root, True, tuple(distilled.get(role, ())))
     if flat["target"] is not None:
         root = flat["target"].partition("+")[0]
         models["target"] = AuditedModel(_read_by_target(flat, planted), root, False, tuple(distilled.get("target", ())))
@@ -338,8 +338,8 @@ def _models(flat: Mapping[str, Any]) -> dict[str, AuditedModel]:
 
 def _planted(flat: Mapping[str, Any]) -> dict[str, Exposure]:
     """Label -> exposure of the controls, as declared in the settings."""
-    told = flat["settings"].get("controls", {}).get("readings", ())
-    exposures = [Exposure(float(item["share"]), int(item["exposures"])) for item in told]
+    readings = flat["settings"].get("controls", {}).get("readings", ())
+    exposures = [Exposure(float(item["share"]), int(item["exposures"])) for item in readings]
     return {item.label: item for item in exposures}
 
 

@@ -21,10 +21,10 @@ def commit() -> str | None:
         except (OSError, subprocess.SubprocessError):
             return None
     noted = importlib.metadata.distribution("nonmember").read_text("direct_url.json")
-    found: str | None = json.loads(noted or "{}").get("vcs_info", {}).get("commit_id")
-    return found
+    commit_id: str | None = json.loads(noted or "{}").get("vcs_info", {}).get("commit_id")
+    return commit_id
 
 
-def _git(root: Path, *words: str) -> str:
-    done = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=True, timeout=10)
+def _git(root: Path, *arguments: str) -> str:
+    done = subprocess.run(["git", "-C", root, *arguments], capture_output=True, text=True, check=True, timeout=10)
     return done.stdout.strip()

@@ -13,7 +13,7 @@ _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u206
 
 def visible(text: object, keep: str = "") -> str:
     """A text whose control characters are shown as escapes, such as \\x1b, instead of acting. keep: those that may."""
-    return _CONTROLS.sub(lambda found: found[0] if found[0] in keep else _escaped(found[0]), str(text))
+    return _CONTROLS.sub(lambda match: match[0] if match[0] in keep else _escaped(match[0]), str(text))
 
 
 def for_rich(text: object) -> str:

@@ -37,8 +37,8 @@ def checked_text(path: Path) -> str:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:
         raise _refused(path, content[: error.start].count(b"\n"), "it is not text in UTF-8") from None
-    if found := Reader.NON_PRINTABLE.search(text):
-        raise _refused(path, text[: found.start()].count("\n"), f"it holds the control character {found[0]!r}")
+    if match := Reader.NON_PRINTABLE.search(text):
+        raise _refused(path, text[: match.start()].count("\n"), f"it holds the control character {match[0]!r}")
     try:
         _check_events(text)
     except yaml.YAMLError as error:

@@ -19,7 +19,7 @@ from nonmember.records import Corpus, Document
 
 @dataclass(frozen=True)
 class InMemory(CorpusSpec):
-    """One document per row, handed to the builder by the program that calls (`hand_over`); no text is changed.
+    """One document per row, handed to the builder by the program that calls (`provide`); no text is changed.
 
     digest: of the rows (`digest_of`).   text_field: the column with the text; None: found where there is no
     doubt (`find_text_column`).   id_field: the column with the id. None: "id" where every row has another; else the
@@ -39,7 +39,7 @@ class InMemory(CorpusSpec):
 
     stored: ClassVar[bool] = False
 
-    def hand_over(self, builder: Builder, rows: Sequence[Row]) -> None:
+    def provide(self, builder: Builder, rows: Sequence[Row]) -> None:
         builder.resource(("documents", self.digest), lambda: rows)
 
     def build(self, builder: Builder) -> Corpus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import ClassVar, Literal, get_args
 
@@ -14,6 +14,7 @@ from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.endpoints import Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.methods.decop.prompts import INSTRUCTION, Exam, Work, letter_in, letter_probabilities, question
 from nonmember.records import Corpus, Document
+from nonmember.records.requirements import Requirements
 from nonmember.stats.letter_choice import LETTERS
 
 AnswerReading = Literal["text", "probabilities"]
@@ -105,6 +106,10 @@ class MultipleChoice(_Choice):
         balanced(self.num_orders)
         require_choice(self.work, get_args(Work), "`work` of DE-COP")
         require_choice(self.exam, get_args(Exam), "`exam` of DE-COP")
+
+    @property
+    def requirements(self) -> Requirements:
+        return replace(super().requirements, questions=self.num_orders)
 
     @property
     def corpora(self) -> Mapping[str, CorpusSpec]:

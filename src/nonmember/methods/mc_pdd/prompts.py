@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 from nonmember.checks import require_choice, require_count, require_number, require_seed
@@ -16,6 +16,7 @@ from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.methods.mc_pdd.words import Strategy, chosen, document_frequencies, masked, occurs
 from nonmember.records import Corpus, Document
+from nonmember.records.requirements import Requirements
 
 Match = Literal["whole_word", "substring"]
 
@@ -109,6 +110,10 @@ class MaskedWords(Probe):
         require_count(self.max_new_tokens, 1, "max_new_tokens")
         require_number(self.temperature, "[0, 10)", "temperature")
         require_seed(self.seed)
+
+    @property
+    def requirements(self) -> Requirements:
+        return replace(super().requirements, questions=self.num_words)
 
     @property
     def corpora(self) -> Mapping[str, CorpusSpec]:

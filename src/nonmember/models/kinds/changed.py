@@ -19,22 +19,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Changed(ModelSpec):
-    """`base` with other weights and all else its own. A subclass says how they are changed."""
+    """`base` with something about it changed and all else its own. A subclass says how."""
 
     base: ModelSpec
 
     @abstractmethod
     def change(self, model: Any) -> None:
-        """Its weights, in place."""
+        """In place."""
 
     def parents(self) -> Iterable[ModelSpec]:
         return (self.base,)
 
-    def made_of(self) -> Iterable[tuple[Access, ModelSpec]]:
-        return ((Access.WEIGHTS, self.base),)
-
     def weights(self, builder: Builder) -> LoadedModel:
-        self.base.require_changeable()
         changed = self.base.weights(builder)
         self.change(changed.model)
         return changed
@@ -49,8 +45,19 @@ class Changed(ModelSpec):
         return self.base
 
 
+class ChangedWeights(Changed):
+    """`base` with other weights."""
+
+    def made_of(self) -> Iterable[tuple[Access, ModelSpec]]:
+        return ((Access.WEIGHTS, self.base),)
+
+    def weights(self, builder: Builder) -> LoadedModel:
+        self.base.require_changeable()
+        return super().weights(builder)
+
+
 @dataclass(frozen=True)
-class RoundedWeights(Changed):
+class RoundedWeights(ChangedWeights):
     """`base` with each row of its weight matrices rounded to integers of so many bits, times a scale of its own: the
     row's largest magnitude is the largest integer (symmetric, round to nearest). Vectors stay as they are.
 
@@ -79,7 +86,7 @@ class RoundedWeights(Changed):
 
 
 @dataclass(frozen=True)
-class Noised(Changed):
+class Noised(ChangedWeights):
     """`base` with Gaussian noise on its weights.
 
     scale: standard deviation of the noise, as a share of that of each weight tensor.
@@ -109,7 +116,7 @@ class Noised(Changed):
 
 
 @dataclass(frozen=True)
-class PerturbedOutputs(ModelSpec):
+class PerturbedOutputs(Changed):
     """`base` with noise on its log-probabilities, or rounded ones, or both.
 
     noise: standard deviation in nats, for each token of each answer; the same question gets the same answer.
@@ -118,7 +125,6 @@ class PerturbedOutputs(ModelSpec):
     Whatever reads such a model gets these answers: scores, distillation, divergences. Its hidden states are the base's.
     """
 
-    base: ModelSpec
     noise: float
     decimals: int | None
     seed: int
@@ -143,24 +149,10 @@ class PerturbedOutputs(ModelSpec):
     def _answers(self) -> dict[str, Any]:
         return {"noise": self.noise, "decimals": self.decimals, "seed": self.seed}
 
-    def parents(self) -> Iterable[ModelSpec]:
-        return (self.base,)
+    def change(self, model: Any) -> None:
+        from nonmember.models.weights import serve
 
-    def weights(self, builder: Builder) -> LoadedModel:
-        from nonmember.models.serving import serve
-
-        served = self.base.weights(builder)
-        serve(served.model, noise=self.noise, decimals=self.decimals, seed=self.seed)
-        return served
-
-    def load_tokenizer(self, builder: Builder) -> Any:
-        return self.base.load_tokenizer(builder)
+        serve(model, **self._answers())
 
     def require_trainable(self) -> None:
         raise ValueError(f"{self.readable} can only be queried; train or change the model behind it.")
-
-    def corpora_read(self) -> tuple[tuple[Component, ...], bool]:
-        return self.base.corpora_read()
-
-    def continued_from(self) -> ModelSpec:
-        return self.base

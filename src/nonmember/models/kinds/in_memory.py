@@ -23,7 +23,7 @@ NO_CONTENT = ("_name_or_path", "name_or_path", "transformers_version", "torch_dt
 
 @dataclass(frozen=True)
 class InMemory(ModelSpec):
-    """A model with its tokenizer, handed to the builder by the program that calls (`hand_over`).
+    """A model with its tokenizer, handed to the builder by the program that calls (`provide`).
 
     content: hash of both (`content_of`).   label: for people.   bos: as of `Pretrained`.
 
@@ -48,7 +48,7 @@ class InMemory(ModelSpec):
     def key(self, builder: Builder) -> dict[str, Any]:
         return self.recipe()
 
-    def hand_over(self, builder: Builder, model: Any, tokenizer: Any) -> None:
+    def provide(self, builder: Builder, model: Any, tokenizer: Any) -> None:
         builder.resource(("in memory", self.content), lambda: (model, tokenizer))
 
     def build(self, builder: Builder) -> LoadedModel:
@@ -76,17 +76,9 @@ class InMemory(ModelSpec):
         return self._own(self._handed_over(builder)[1])
 
     def _own(self, tokenizer: Any) -> Any:
-        from nonmember.models.tokenizer_checks import prepare
-        from nonmember.models.tokenizing import is_failure
+        from nonmember.models.tokenizing import prepared
 
-        own = copy.deepcopy(tokenizer)
-        try:
-            prepare(own, self.bos)
-        except BaseException as error:
-            if not is_failure(error):
-                raise
-            raise ValueError(f"The tokenizer of {self.label} cannot be used: {error}") from error
-        return own
+        return prepared(copy.deepcopy(tokenizer), self.bos, self.label)
 
     def _handed_over(self, builder: Builder) -> tuple[Any, Any]:
         def missing() -> tuple[Any, Any]:
@@ -116,7 +108,7 @@ def content_of(model: Any, tokenizer: Any) -> str:
 
 def _description(tokenizer: Any) -> dict[str, Any]:
     """What determines the ids that it gives."""
-    from nonmember.models.tokenizer_checks import reading_version
+    from nonmember.models.tokenizing import reading_version
 
     described = {
         "special": {name: str(token) for name, token in tokenizer.special_tokens_map.items()},

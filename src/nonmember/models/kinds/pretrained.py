@@ -18,8 +18,7 @@ from nonmember.artifacts.store import Entry, key_hash
 from nonmember.checks import require_choice, require_flag, require_text
 from nonmember.corpora.specs import digest_file
 from nonmember.models.base import BOS, ModelSpec
-from nonmember.models.folders import check_folder, has_config
-from nonmember.models.places import require_model
+from nonmember.models.folders import check_folder, has_config, require_model
 from nonmember.runtime.naming import label_of_path
 
 if TYPE_CHECKING:

@@ -110,12 +110,12 @@ class Windows(Sequence[list[int]]):
 
     def __init__(self, shards: Mapping[str, Shard], front: Sequence[int], window: int, stride: int) -> None:
         self._shards, self._front = list(shards.values()), list(front)
-        places: list[tuple[int, ...]] = []
+        planned_W: list[tuple[int, ...]] = []
         for number, shard in enumerate(self._shards):
             planned = plan_windows(len(front) + sum(map(len, shard.examples)), window, stride)
-            places += [(number, order, *place) for order in range(len(shard.orders.draws_K)) for place in planned]
-        self.shard_W, self.order_W, self.start_W, self.stop_W, self.first_W = np.array(places, np.int32).T
-        self.draws_W = np.array([self._shards[shard].orders.draws_K[order] for shard, order, *_ in places], np.int32)
+            planned_W += [(number, order, *item) for order in range(len(shard.orders.draws_K)) for item in planned]
+        self.shard_W, self.order_W, self.start_W, self.stop_W, self.first_W = np.array(planned_W, np.int32).T
+        self.draws_W = np.array([self._shards[shard].orders.draws_K[order] for shard, order, *_ in planned_W], np.int32)
         names = list(shards)
         self.names = [names[shard] for shard in self.shard_W]
 
@@ -128,7 +128,7 @@ class Windows(Sequence[list[int]]):
     def __getitem__(self, index: slice) -> list[list[int]]: ...
     def __getitem__(self, index: int | slice) -> list[int] | list[list[int]]:
         if isinstance(index, slice):
-            return [self[place] for place in range(*index.indices(len(self)))]
+            return [self[item] for item in range(*index.indices(len(self)))]
         shard = self._shards[self.shard_W[index]]
         order_E = shard.orders.indices_KE[self.order_W[index]]
         ids = [*self._front, *chain.from_iterable(shard.examples[example] for example in order_E)]

@@ -1,6 +1,6 @@
 """Token statistics: one forward pass over a corpus, one Parquet row per scored token.
 
-Shapes: B documents, T tokens, D hidden, N scored tokens of a batch.
+Shapes: B documents or prompts, T tokens, D hidden, N scored tokens of a batch, A answers.
 
 It is Lightning's predict loop, so devices, precision and processes are the trainer's. Each process writes its
 own part file and `TokenTable.load` joins them by document id.
@@ -82,12 +82,20 @@ def observe(
     Raises ValueError for ids or lengths the model cannot read, logits that are not finite, and a trainer that
     does not read everything.
     """
-    split = model if isinstance(model, SplitForward) else split_forward(model)
-    sequences = {doc_id: ids for doc_id, ids in token_ids.items() if len(ids) >= 2}
-    check_readable(split, sequences)
-    out_dir.mkdir(parents=True, exist_ok=True)
+    split, sequences = ready(model, token_ids, out_dir)
     observer = Observer(split, list(sequences.values()), max_batch_tokens, block_bytes, num_context, features)
     return read_all(observer, list(sequences), out_dir, make_trainer, description)
+
+
+def ready(
+    model: Any, token_ids: Mapping[str, Sequence[int]], out_dir: Path, *, at_least: int = 2
+) -> tuple[SplitForward, dict[str, Sequence[int]]]:
+    """The model with its head apart, and the documents of so many ids, which it can read; the folder is made."""
+    split = model if isinstance(model, SplitForward) else split_forward(model)
+    sequences = {doc_id: ids for doc_id, ids in token_ids.items() if len(ids) >= at_least}
+    check_readable(split, sequences)
+    out_dir.mkdir(parents=True, exist_ok=True)
+    return split, sequences
 
 
 def read_all(
@@ -113,17 +121,9 @@ def write_parts(
         memory = num_bytes(*reader.models) + BYTES_PER_TOKEN_ROW * sum(sizes)
         return expectation(operations, memory, trainer.strategy.root_device, trainer.world_size)
 
-    trainer = make_trainer(
-        callbacks=[writer, StageProgress(description, "tokens", after_each(sizes), shared=True, expected=expected)],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
-    with warnings.catch_warnings():
-        # Lightning can only name the documents of a batch for its own samplers; our batches name theirs.
-        warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
-        trainer.predict(reader, return_predictions=False)
+    progress = StageProgress(description, "tokens", after_each(sizes), shared=True, expected=expected)
+    trainer = silent(make_trainer, writer, progress)
+    predict(trainer, reader)
     counts = _read_counts(writer.out_dir)
     trainer.strategy.barrier("counted")  # the first process may move the folder as soon as it returns
     if counts["num_documents"] != len(writer.doc_ids):
@@ -133,6 +133,19 @@ def write_parts(
             "empty folder."
         )
     return counts
+
+
+def silent(make_trainer: Callable[..., lightning.Trainer], *callbacks: lightning.Callback) -> lightning.Trainer:
+    """A trainer that shows, logs and keeps nothing of its own."""
+    own = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    return make_trainer(callbacks=list(callbacks), **dict.fromkeys(own, False))
+
+
+def predict(trainer: lightning.Trainer, module: lightning.LightningModule) -> None:
+    with warnings.catch_warnings():
+        # Lightning can only name the documents of a batch for its own samplers; our batches name theirs.
+        warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
+        trainer.predict(module, return_predictions=False)
 
 
 def check_readable(split: SplitForward, sequences: Mapping[str, Sequence[int]]) -> None:
@@ -361,10 +374,10 @@ class TokenTableWriter(PartWriter):
         super().__init__(out_dir, doc_ids, _ROW_GROUP_TOKENS, compression="zstd", use_dictionary=dictionaries)
 
     def rows_of(self, prediction: TokenRows) -> tuple[pa.Table, dict[str, int]]:
-        indices, place = np.unique(prediction.doc_index.numpy(force=True), return_inverse=True)
+        indices, index_of = np.unique(prediction.doc_index.numpy(force=True), return_inverse=True)
         doc_ids = pa.array([self.doc_ids[index] for index in indices], pa.string())
         columns: dict[str, Any] = {
-            "doc_id": pa.DictionaryArray.from_arrays(pa.array(place.astype(np.int32)), doc_ids),
+            "doc_id": pa.DictionaryArray.from_arrays(pa.array(index_of.astype(np.int32)), doc_ids),
             "position": prediction.position.int().numpy(force=True),
             "token_id": prediction.token_id.int().numpy(force=True),
         }
@@ -384,3 +397,58 @@ def _read_counts(out_dir: Path) -> dict[str, int]:
             if name.startswith(b"num_"):
                 totals[name.decode()] += int(value)
     return dict(totals)
+
+
+def observe_answers(
+    model: Any,
+    prompts: Mapping[str, Sequence[int]],
+    answers: Sequence[int],
+    out_dir: Path,
+    make_trainer: Callable[..., lightning.Trainer],
+    *,
+    max_batch_tokens: int,
+    block_bytes: int,
+    description: str,
+) -> ObservationCounts:
+    """Write what `model` says about each of the `answers` (token ids) as the token after each prompt.
+
+    prompts: document id -> ids.   The rows are those of `observe` for the token after the prompt, `answers` in order.
+    Of the whole distribution only the last position is made. The other arguments and the errors are those of `observe`.
+    """
+    split, _ = ready(model, prompts, out_dir, at_least=0)
+    asker = Asker(split, list(prompts.values()), max_batch_tokens, block_bytes, answers)
+    return read_all(asker, list(prompts), out_dir, make_trainer, description)
+
+
+class Asker(Observer):
+    """An observer of what comes after each sequence."""
+
+    def __init__(
+        self,
+        split: SplitForward,
+        sequences: Sequence[Sequence[int]],
+        max_batch_tokens: int,
+        block_bytes: int,
+        answers: Sequence[int],
+    ) -> None:
+        super().__init__(split, sequences, max_batch_tokens, block_bytes)
+        self._answers = answers
+
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> TokenRows:
+        """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]; rows: B x A."""
+        input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
+        asked_B = lengths_B > 1  # an empty batch is one token of no document
+        features_BTD, rows_B = self._split.body(input_ids_BT), torch.arange(len(lengths_B), device=lengths_B.device)
+        features_BD = features_BTD[rows_B, lengths_B - 1][asked_B]
+        number = len(self._answers)
+        answers_A = torch.tensor(list(self._answers), device=input_ids_BT.device)
+        token_id_N = answers_A.repeat(len(features_BD))
+        statistics = token_statistics(
+            features_BD.repeat_interleave(number, dim=0),
+            self._split.head,
+            token_id_N,
+            block_bytes=self._block_bytes,
+            workspace=self._workspace,
+        )
+        doc_index_N = batch["doc_index"][asked_B].repeat_interleave(number)
+        return TokenRows(doc_index_N, lengths_B[asked_B].repeat_interleave(number), token_id_N, statistics)

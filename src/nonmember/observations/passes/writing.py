@@ -2,17 +2,19 @@
 
 Shapes: B prompts, T tokens, V vocabulary.
 
-It is Lightning's predict loop, as observing is. Each process keeps what it wrote in a file of its own, line by line
-and with checksums, so that a run that was killed goes on after its last batch.
+It is Lightning's predict loop, as observing is. Each process keeps what it wrote in a file of its own, line by line, so
+that a run that was killed goes on after its last batch. A line holds name, text, finished, num_tokens and top_logprobs,
+and a checksum at its end.
 """
 
 from __future__ import annotations
 
 import hashlib
-import warnings
+import json
+import logging
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import lightning
 import numpy as np
@@ -25,9 +27,82 @@ from nonmember.models.forward import Held
 from nonmember.models.lengths import lengths_of
 from nonmember.models.reading import position_limit
 from nonmember.models.tokenizing import ids_of
-from nonmember.observations.passes.tokens import length_buckets, share_of_rank
-from nonmember.observations.passes.written import Written, line_of, part_of, read_all, read_part
+from nonmember.observations.passes.tokens import length_buckets, predict, share_of_rank, silent
 from nonmember.runtime.callbacks import StageProgress, after_each
+from nonmember.runtime.files import write_text_atomically
+
+log = logging.getLogger(__name__)
+
+# What is kept on the way ----------------------------------------------------------------------------------------------
+
+_PART = ".written-{}.jsonl"
+_CHECKSUM_LENGTH = 16
+
+
+class Written(NamedTuple):
+    """What was written after one prompt.
+
+    text: without special tokens.   finished: the model itself ended it.   num_tokens: its end included.
+    top_logprobs: per token, pairs of a token's text and its log-probability, the likeliest first.
+    """
+
+    text: str
+    finished: bool
+    num_tokens: int
+    top_logprobs: tuple[tuple[tuple[str, float], ...], ...]
+
+
+def part_of(folder: Path, rank: int) -> Path:
+    """Where one process writes."""
+    return folder / _PART.format(rank)
+
+
+def read_all(folder: Path) -> dict[str, Written]:
+    written: dict[str, Written] = {}
+    for part in sorted(folder.glob(_PART.format("*"))):
+        written |= read_part(part)
+    return written
+
+
+def line_of(part: Path, values: Sequence[Any]) -> str:
+    """values: name, text, finished, num_tokens, top_logprobs. The checksum comes last."""
+    return json.dumps([*values, _checksum(part, values)]) + "\n"
+
+
+def read_part(part: Path) -> dict[str, Written]:
+    """What was written, of lines that are whole alone: the last one of a killed process may be cut, and what was
+    damaged, or copied from elsewhere, is written anew."""
+    if not part.is_file():
+        return {}
+    lines = part.read_bytes().splitlines(keepends=True)
+    whole = [values for values in (_values_of(part, line) for line in lines) if values is not None]
+    if len(whole) < len(lines):
+        if len(whole) < sum(line.endswith(b"\n") for line in lines):
+            log.warning("%s: %d lines are damaged and are written anew.", part, len(lines) - len(whole))
+        # Else the next line would be written behind a cut one.
+        write_text_atomically(part, "".join(line_of(part, values) for values in whole))
+    return {name: _written(*rest) for name, *rest in whole}
+
+
+def _values_of(part: Path, line: bytes) -> list[Any] | None:
+    try:
+        *values, checksum = json.loads(line)
+        return values if line.endswith(b"\n") and checksum == _checksum(part, values) else None
+    except (ValueError, TypeError):
+        return None
+
+
+def _checksum(part: Path, values: Sequence[Any]) -> str:
+    """Of a line, and of the store's entry that is being made there."""
+    entry = next((name for name in reversed(part.parts) if name.startswith(".partial-")), part.parent.name)
+    return hashlib.sha256(json.dumps([entry, *values]).encode()).hexdigest()[:_CHECKSUM_LENGTH]
+
+
+def _written(text: str, finished: bool, num_tokens: int, top: Sequence[Sequence[Sequence[Any]]]) -> Written:
+    return Written(text, finished, num_tokens, tuple(tuple((item, value) for item, value in step) for step in top))
+
+
+# Writing --------------------------------------------------------------------------------------------------------------
 
 
 def write_texts(
@@ -95,21 +170,13 @@ def write(
             f"{most}. Lower max_new_tokens or max_tokens, or choose a model with a longer context."
         )
     writer = Writer(model, tokenizer, prompts, seeds, folder, temperature, max_new_tokens, top_logprobs, cache_bytes)
-    trainer = make_trainer(
-        callbacks=[StageProgress(description, "texts", after_each(writer.sizes()), shared=True)],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
+    trainer = silent(make_trainer, StageProgress(description, "texts", after_each(writer.sizes()), shared=True))
     if isinstance(trainer.strategy, ModelParallelStrategy):
         raise ValueError(
             "Models in shards cannot write texts. Use trainer=gpu or trainer=ddp, and device_map=auto for a model that "
             "needs several GPUs."
         )
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Couldn't infer the batch indices")
-        trainer.predict(writer, return_predictions=False)
+    predict(trainer, writer)
     trainer.strategy.barrier("written")  # the parts of all processes are complete
     written = read_all(folder)
     trainer.strategy.barrier("read")  # the first process may move the folder as soon as it returns
@@ -255,8 +322,8 @@ class Likeliest(LogitsProcessor):
 
     def __call__(self, input_ids: Tensor, scores: Tensor) -> Tensor:
         """scores: [B, V] float32."""
-        found = scores.float().log_softmax(-1).topk(min(self._number, scores.shape[1]), dim=-1)
-        self._steps.append((found.indices.tolist(), found.values.tolist()))
+        top = scores.float().log_softmax(-1).topk(min(self._number, scores.shape[1]), dim=-1)
+        self._steps.append((top.indices.tolist(), top.values.tolist()))
         return scores
 
     def of(self, row: int, num_tokens: int, tokenizer: Any) -> list[list[tuple[str, float]]]:

@@ -1,0 +1,151 @@
+"""A number or a vector per document: divergences between two models, embeddings, norms of gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nonmember.artifacts import Builder, Spec
+from nonmember.artifacts.store import Entry
+from nonmember.models.base import ModelSpec
+from nonmember.observations.base import Measured, Measurement, Observation, parts_of
+from nonmember.records import Embeddings, GradientNorms
+from nonmember.records.requirements import Access
+from nonmember.runtime.compute import MIB
+from nonmember.scores import DocumentScores
+
+if TYPE_CHECKING:
+    from nonmember.models.loading import LoadedModel
+
+
+@dataclass(frozen=True)
+class Diverged(Observation[DocumentScores], Measurement):
+    """KL(other || model) of the next-token distributions in nats per token, mean over each document's tokens; both
+    models read the first one's ids."""
+
+    role: str
+    other: ModelSpec
+    max_tokens: int
+
+    suffix = "divergence"
+
+    @property
+    def access(self) -> Access:
+        return Access.FULL_LOGITS
+
+    @property
+    def failure(self) -> str:
+        return f"{self.model.readable} cannot be compared with {self.other.readable}."
+
+    def settings(self, builder: Builder) -> dict[str, Any]:
+        return {"divergence_from": self.other.key(builder), "max_tokens": self.max_tokens}
+
+    def parents(self) -> Iterable[Spec[Any]]:
+        return (self.model, self.other)
+
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        from nonmember.models.encoding import encode_corpus, read_alike, require_shared_vocabulary, shared_ids
+        from nonmember.observations.passes.documents import observe_divergence
+        from nonmember.observations.passes.features import Features
+
+        theirs, documents = builder.get(self.other), builder.get(self.corpus)
+        ids = encode_corpus(loaded, documents, self.max_tokens)
+        shared = shared_ids(loaded.tokenizer, theirs.tokenizer)
+        _, share = read_alike(ids, encode_corpus(theirs, documents, self.max_tokens), shared[0])
+        require_shared_vocabulary(share, self.model.readable, self.other.readable, "a comparison needs")
+        return observe_divergence(
+            builder.model_for_trainer(loaded.model),
+            theirs.model,
+            dict(zip(documents.doc_ids, ids, strict=True)),
+            folder,
+            builder.compute.trainer,
+            shared_ids=shared,
+            max_batch_tokens=builder.compute.max_batch_tokens,
+            block_bytes=builder.compute.block_mib * MIB,
+            description=f"comparing {self.model.readable} with {self.other.readable}",
+            features=builder.memory.shared(Features),
+        )
+
+    def load(self, builder: Builder, entry: Entry) -> DocumentScores:
+        from nonmember.observations.passes.documents import load_divergences
+
+        return load_divergences(parts_of(entry), builder.get(self.corpus).doc_ids)
+
+    def measure(self, builder: Builder) -> Measured:
+        return Measured(builder.get(self))
+
+
+@dataclass(frozen=True)
+class Embedded(Observation[Embeddings], Measurement):
+    """The hidden state at each document's last token, of length 1.
+
+    layer: which entry of the tuple of hidden states; -1: the last, which the output matrix reads.
+    dropout_seed: None, or the seed of the adapter's dropout, which is then as active as in training.
+    """
+
+    role: str
+    layer: int
+    max_tokens: int
+    dropout_seed: int | None = None
+
+    suffix = "embeddings"
+    table = Embeddings
+
+    @property
+    def access(self) -> Access:
+        return Access.WEIGHTS
+
+    @property
+    def failure(self) -> str:
+        return f"{self.model.readable} cannot embed."
+
+    def settings(self, builder: Builder) -> dict[str, Any]:
+        embedding = {"layer": self.layer, "dropout_seed": self.dropout_seed}
+        return {"embedding": embedding, "max_tokens": self.max_tokens}
+
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        from nonmember.models.encoding import encode_corpus
+        from nonmember.observations.passes.documents import embed
+
+        documents = builder.get(self.corpus)
+        return embed(
+            builder.model_for_trainer(loaded.model),
+            dict(zip(documents.doc_ids, encode_corpus(loaded, documents, self.max_tokens), strict=True)),
+            folder,
+            builder.compute.trainer,
+            layer=self.layer,
+            dropout_seed=self.dropout_seed,
+            max_batch_tokens=builder.compute.max_batch_tokens,
+            description=f"embedding by {self.model.readable}",
+        )
+
+    def measure(self, builder: Builder) -> Measured:
+        return Measured(builder.get(self))
+
+
+@dataclass(frozen=True)
+class Gradients(Observation[GradientNorms]):
+    """Norms of the gradient of the mean loss over each document's first `max_tokens` tokens."""
+
+    max_tokens: int
+
+    suffix = "gradients"
+    table = GradientNorms
+
+    def settings(self, builder: Builder) -> dict[str, Any]:
+        return {"gradients": True, "max_tokens": self.max_tokens}
+
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        from nonmember.models.encoding import encode_corpus
+        from nonmember.observations.passes.documents import observe_gradients
+
+        documents = builder.get(self.corpus)
+        return observe_gradients(
+            builder.model_for_trainer(loaded.model),
+            dict(zip(documents.doc_ids, encode_corpus(loaded, documents, self.max_tokens), strict=True)),
+            folder,
+            builder.compute.trainer,
+            description=f"gradients of {self.model.readable}",
+        )

@@ -1,0 +1,375 @@
+"""A number or a vector per document: divergence of one model's next-token distributions from another's, hidden state at
+the last token, norms of the gradient of the loss.
+
+Shapes: B documents, T tokens, N scored tokens of a batch, D hidden, V vocabulary, S ids both tokenizers have.
+
+Lightning's predict loop, as in observing; each process writes its own part file, and loading joins them by document id.
+Documents are padded on the right, so the last token is not the last column.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lightning
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from nonmember.models.forward import Ids, SplitForward
+from nonmember.observations.passes.features import Features
+from nonmember.observations.passes.tokens import PartWriter, Reader, ready, write_parts
+from nonmember.records import DIVERGENCE_SCHEMA, embedding_schema
+from nonmember.records.gradients import GRADIENT_SCHEMA, NORMS
+from nonmember.scores.base import NO_TOKENS, DocumentScores
+from nonmember.training.adapters import dropout_of_adapter
+from nonmember.training.losses import BYTES_PER_LOGIT
+
+_ROW_GROUP_DOCUMENTS, _ROW_GROUP_VECTORS = 2**16, 4096
+
+
+@dataclass(frozen=True)
+class DocumentCounts:
+    """Documents with numbers, and the tokens read for them, by each model alike."""
+
+    num_documents: int
+    num_tokens: int
+
+
+@dataclass(frozen=True)
+class DocumentDivergences:
+    """Of one batch: `doc_index` [B] counts documents from 0; `divergences` [B] float32."""
+
+    doc_index: Tensor
+    divergences: Tensor
+
+
+def observe_divergence(
+    model: Any,
+    other: Any,
+    token_ids: Mapping[str, Sequence[int]],
+    out_dir: Path,
+    make_trainer: Callable[..., lightning.Trainer],
+    *,
+    shared_ids: tuple[Ids, Ids],
+    max_batch_tokens: int,
+    block_bytes: int,
+    description: str,
+    features: Features | None = None,
+) -> DocumentCounts:
+    """Write KL(other || model), nats per token at temperature 1, mean over each document's scored tokens.
+
+    shared_ids: ids (model's, other's) of the strings both vocabularies have; the rest is left out and what remains
+    renormalised, as in distillation.   token_ids: document id -> ids, which both models read; fewer than two give no
+    row.   The other arguments and the errors are those of `observe`.
+    """
+    (ours, sequences), (theirs, _) = (ready(item, token_ids, out_dir) for item in (model, other))
+    comparer = Comparer(ours, theirs, list(sequences.values()), max_batch_tokens, block_bytes, shared_ids, features)
+    counts = write_parts(comparer, DivergenceWriter(out_dir, list(sequences)), make_trainer, description)
+    return DocumentCounts(counts["num_documents"], sum(map(len, sequences.values())))
+
+
+class Comparer(Reader):
+    """Batches of token ids in, one divergence per document out. The other model stays outside the module tree."""
+
+    def __init__(
+        self,
+        split: SplitForward,
+        other: SplitForward,
+        sequences: Sequence[Sequence[int]],
+        max_batch_tokens: int,
+        block_bytes: int,
+        shared_ids: tuple[Ids, Ids],
+        features: Features | None = None,
+    ) -> None:
+        super().__init__(split, sequences, max_batch_tokens, features)
+        self._outside = (other, shared_ids)
+        self._block_bytes = block_bytes
+
+    @property
+    def models(self) -> tuple[Any, ...]:
+        return (self.model, self._outside[0].model)
+
+    def group(self, length: int) -> Hashable:
+        return super().group(length), self._outside[0].lengths.group(length)
+
+    def setup(self, stage: str) -> None:
+        other, shared_ids = self._outside
+        if not getattr(other.model, "hf_device_map", None):
+            other.model.to(self.device)
+        ours, theirs = (ids.to(self.device) if isinstance(ids, Tensor) else ids for ids in shared_ids)
+        self._outside = (other, (ours, theirs))
+
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> DocumentDivergences:
+        """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]."""
+        other, _ = self._outside
+        input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
+        positions_T = torch.arange(1, input_ids_BT.shape[1], device=input_ids_BT.device)
+        scored_BT = positions_T < lengths_B[:, None]
+        ours_ND = self.features(self._split, input_ids_BT)[:, :-1][scored_BT]
+        theirs_ND = self.features(other, input_ids_BT)[:, :-1][scored_BT]
+        is_real_B = lengths_B > 1  # an empty batch is one token of no document
+        sums_B = torch.zeros(len(lengths_B), dtype=torch.float64, device=input_ids_BT.device)
+        rows_N, _ = scored_BT.nonzero(as_tuple=True)
+        sums_B.index_add_(0, rows_N, self._by_token(ours_ND, theirs_ND).double())
+        means_B = sums_B / (lengths_B - 1).clamp_min(1)
+        return DocumentDivergences(batch["doc_index"][is_real_B], means_B[is_real_B].float())
+
+    def _by_token(self, ours_ND: Tensor, theirs_ND: Tensor) -> Tensor:
+        """[N] KL of each token's distributions, with logits made for a few rows at a time."""
+        other, (our_ids, their_ids) = self._outside
+        step = max(1, self._block_bytes // (BYTES_PER_LOGIT * self._split.head.vocab_size))
+        divergences = []
+        for ours, theirs in zip(ours_ND.split(step), theirs_ND.split(step), strict=True):
+            ours_NS = F.log_softmax(self._split.head(ours).float()[:, our_ids], dim=-1)
+            theirs_NS = F.log_softmax(other.head(theirs).float()[:, their_ids], dim=-1)
+            divergences.append(F.kl_div(ours_NS, theirs_NS, log_target=True, reduction="none").sum(dim=-1))
+        return torch.cat(divergences) if divergences else ours_ND.new_zeros(0)
+
+
+class DivergenceWriter(PartWriter):
+    """Writes a row per document."""
+
+    def __init__(self, out_dir: Path, doc_ids: Sequence[str]) -> None:
+        super().__init__(out_dir, doc_ids, _ROW_GROUP_DOCUMENTS)
+
+    def rows_of(self, prediction: DocumentDivergences) -> tuple[pa.Table, dict[str, int]]:
+        columns = {
+            "doc_id": [self.doc_ids[index] for index in prediction.doc_index.tolist()],
+            "divergence": prediction.divergences.numpy(force=True),
+        }
+        return pa.table(columns, schema=DIVERGENCE_SCHEMA), {"num_documents": len(prediction.doc_index)}
+
+
+def load_divergences(paths: Sequence[Path], doc_ids: Sequence[str]) -> DocumentScores:
+    """Read the Parquet parts and put the documents into the order of `doc_ids` (a join, never a zip)."""
+    value_of: dict[str, float] = {}
+    for path in paths:
+        table = pq.read_table(path, schema=DIVERGENCE_SCHEMA)
+        value_of |= dict(zip(table["doc_id"].to_pylist(), table["divergence"].to_pylist(), strict=True))
+    values = np.array([value_of.get(doc_id, np.nan) for doc_id in doc_ids], dtype=np.float64)
+    reasons = {doc_id: NO_TOKENS for doc_id in doc_ids if doc_id not in value_of}
+    return DocumentScores(tuple(doc_ids), values, reasons)
+
+
+@dataclass(frozen=True)
+class EmbeddingCounts:
+    """Documents with a vector, those among them whose vector is zero, and the tokens that were read for them."""
+
+    num_documents: int
+    num_zero: int
+    num_tokens: int
+
+
+@dataclass(frozen=True)
+class DocumentVectors:
+    """Of one batch: `doc_index` [B] counts documents from 0; `vectors` [B, D] float32."""
+
+    doc_index: Tensor
+    vectors: Tensor
+
+
+def embed(
+    model: Any,
+    token_ids: Mapping[str, Sequence[int]],
+    out_dir: Path,
+    make_trainer: Callable[..., lightning.Trainer],
+    *,
+    layer: int,
+    dropout_seed: int | None,
+    max_batch_tokens: int,
+    description: str,
+) -> EmbeddingCounts:
+    """Write the embedding of each document under `model` to `out_dir/part-<rank>.parquet`, scaled to length 1.
+
+    token_ids: document id -> ids; fewer than two give no row.   layer: which entry of the tuple of hidden states; 0 the
+    embedded tokens, -1 the last, usually after the final norm.
+    dropout_seed: None for evaluation mode; a number lets the adapter drop out as in training. The draws for a document
+    come from the number and its id, so that neither order nor batches matter: each document is then read alone.
+
+    A hidden state of zeros is written as it is. The other arguments and the errors are those of `observe`.
+    """
+    split, sequences = ready(model, token_ids, out_dir)
+    if not sequences:
+        raise ValueError(f"None of the {len(token_ids)} documents has two tokens. Give longer texts.")
+    _check_layer(split, layer)
+    embedder = Embedder(split, sequences, max_batch_tokens, layer, dropout_seed)
+    counts = write_parts(embedder, VectorWriter(out_dir, list(sequences)), make_trainer, description)
+    return EmbeddingCounts(counts["num_documents"], counts["num_zero"], sum(map(len, sequences.values())))
+
+
+class Embedder(Reader):
+    """Batches of token ids in, one vector per document out."""
+
+    def __init__(
+        self,
+        split: SplitForward,
+        sequences: Mapping[str, Sequence[int]],
+        max_batch_tokens: int,
+        layer: int,
+        dropout_seed: int | None,
+    ) -> None:
+        super().__init__(split, list(sequences.values()), max_batch_tokens)
+        self._doc_ids = list(sequences)
+        self._layer = layer
+        self._dropout_seed = dropout_seed
+
+    def batches(self) -> list[list[int]]:
+        return super().batches() if self._dropout_seed is None else [[index] for index in range(len(self._sequences))]
+
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> DocumentVectors:
+        """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]."""
+        lengths_B = batch["lengths"]
+        with self._dropout(batch["doc_index"]):
+            hidden_BTD = self._split.hidden(batch["input_ids"], self._layer)
+        is_real_B = lengths_B > 1  # an empty batch is one token of no document
+        rows_B = torch.arange(len(lengths_B), device=lengths_B.device)
+        # In double precision a length is neither 0 nor infinite that is not so in itself.
+        last_BD = hidden_BTD[rows_B, lengths_B - 1][is_real_B].double()
+        doc_index_B = batch["doc_index"][is_real_B]
+        self._check_finite(last_BD, doc_index_B)
+        length_B = last_BD.norm(dim=1, keepdim=True)
+        return DocumentVectors(doc_index_B, (last_BD / length_B.where(length_B > 0, 1.0)).float())
+
+    @contextmanager
+    def _dropout(self, doc_index_B: Tensor) -> Iterator[None]:
+        if self._dropout_seed is None:
+            yield
+            return
+        (index,) = doc_index_B.tolist()
+        digest = hashlib.sha256(f"{self._dropout_seed}\0{self._doc_ids[index]}".encode("utf-8", "surrogatepass"))
+        devices = [doc_index_B.device] if doc_index_B.is_cuda else []
+        with torch.random.fork_rng(devices=devices), dropout_of_adapter(self.model):
+            torch.manual_seed(int.from_bytes(digest.digest()[:8], "big") >> 1)
+            yield
+
+    def _check_finite(self, last_BD: Tensor, doc_index_B: Tensor) -> None:
+        bad = (~last_BD.isfinite()).any(dim=1).nonzero().flatten()
+        if len(bad):
+            first = self._doc_ids[int(doc_index_B[bad[0]])]
+            raise ValueError(
+                f"The model's hidden states hold NaN or infinity for {len(bad)} of {len(last_BD)} documents of a "
+                f"batch, first for {first!r}. If the model runs in float16, load it in bfloat16 or float32; if not, "
+                "its weights are damaged."
+            )
+
+
+class VectorWriter(PartWriter):
+    """Writes a row per document."""
+
+    def __init__(self, out_dir: Path, doc_ids: Sequence[str]) -> None:
+        super().__init__(out_dir, doc_ids, _ROW_GROUP_VECTORS, compression="none", use_dictionary=False)
+
+    def rows_of(self, prediction: DocumentVectors) -> tuple[pa.Table, dict[str, int]]:
+        vectors_BD = prediction.vectors.numpy(force=True)
+        width = vectors_BD.shape[1]
+        columns = {
+            "doc_id": [self.doc_ids[index] for index in prediction.doc_index.tolist()],
+            "vector": pa.FixedSizeListArray.from_arrays(pa.array(vectors_BD.ravel()), width),
+        }
+        counts = {"num_documents": len(vectors_BD), "num_zero": int((~vectors_BD.any(axis=1)).sum())}
+        return pa.table(columns, schema=embedding_schema(width)), counts
+
+
+def _check_layer(split: SplitForward, layer: int) -> None:
+    config: Any = split.model.config
+    num_blocks = config.get_text_config().num_hidden_layers
+    if not -num_blocks - 1 <= layer <= num_blocks:
+        raise ValueError(
+            f"layer must be from 0 (the embedded tokens) to {num_blocks} (the last block of this model), or -1 "
+            f"for the last, -2 for the one before, down to {-num_blocks - 1}; got {layer}."
+        )
+
+
+ORDERS = dict(zip(NORMS, (1, 2, float("inf")), strict=True))
+
+
+@dataclass(frozen=True)
+class DocumentNorms:
+    """Of one document, or of none: `doc_index` counts documents from 0; `norms` by name."""
+
+    doc_index: int | None
+    norms: Mapping[str, float]
+
+
+def observe_gradients(
+    model: Any,
+    token_ids: Mapping[str, Sequence[int]],
+    out_dir: Path,
+    make_trainer: Callable[..., lightning.Trainer],
+    *,
+    description: str,
+) -> DocumentCounts:
+    """Write, per document, the mean over parameter tensors of the l1, l2 and maximum norm of the gradient of its mean
+    loss per token (nats). All floating-point parameters count, each tensor once; none is changed.
+
+    token_ids: document id -> ids; fewer than two give no row.   The other arguments and the errors are those of
+    `observe`; ValueError also for a model whose weights are sharded or quantized, which have no such gradients.
+    """
+    split, sequences = ready(model, token_ids, out_dir)
+    if any(not parameter.is_floating_point() for parameter in split.model.parameters()):
+        raise ValueError("Its weights are quantized, and gradients need floating-point ones. Load it unquantized.")
+    reader = GradientReader(split, list(sequences.values()), max_batch_tokens=1)
+    counts = write_parts(reader, NormWriter(out_dir, list(sequences)), make_trainer, description)
+    return DocumentCounts(counts["num_documents"], sum(map(len, sequences.values())))
+
+
+class GradientReader(Reader):
+    """One document after the other in, norms out."""
+
+    def batches(self) -> list[list[int]]:
+        return [[index] for index in range(len(self._sequences))]
+
+    def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> DocumentNorms:
+        """batch: input_ids [1, T], lengths [1], doc_index [1]."""
+        if int(batch["lengths"][0]) < 2:
+            return DocumentNorms(None, {})  # an empty batch is one token of no document
+        with torch.inference_mode(False), torch.enable_grad(), _differentiable(self.model) as parameters:
+            input_ids_1T = batch["input_ids"].clone()
+            logits_TV = self._split.head(self._split.body(input_ids_1T)[0, :-1]).float()
+            loss = F.cross_entropy(logits_TV, input_ids_1T[0, 1:])
+            gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+        there = [gradient for gradient in gradients if gradient is not None]
+        norms = {name: _mean_norm(there, order) for name, order in ORDERS.items()}
+        return DocumentNorms(int(batch["doc_index"][0]), norms)
+
+
+def _mean_norm(gradients: Sequence[Tensor], order: float) -> float:
+    return sum(float(gradient.float().norm(order)) for gradient in gradients) / len(gradients)
+
+
+@contextmanager
+def _differentiable(model: Any) -> Iterator[list[Any]]:
+    """All parameters, ready for gradients for a while, whatever else they are kept for."""
+    parameters = list(model.parameters())
+    if any(type(item).__name__ == "DTensor" or item.is_inference() for item in parameters):
+        raise ValueError("Its weights are sharded, and norms of gradients need whole ones. Use trainer=cpu or gpu.")
+    flags = [parameter.requires_grad for parameter in parameters]
+    for parameter in parameters:
+        parameter.requires_grad_(True)
+    try:
+        yield parameters
+    finally:
+        for parameter, flag in zip(parameters, flags, strict=True):
+            parameter.requires_grad_(flag)
+
+
+class NormWriter(PartWriter):
+    """Writes a row per document."""
+
+    def __init__(self, out_dir: Path, doc_ids: Sequence[str]) -> None:
+        super().__init__(out_dir, doc_ids, _ROW_GROUP_DOCUMENTS)
+
+    def rows_of(self, prediction: DocumentNorms) -> tuple[pa.Table, dict[str, int]]:
+        there = prediction.doc_index is not None
+        columns: dict[str, Any] = {"doc_id": [self.doc_ids[prediction.doc_index or 0]] if there else []}
+        columns |= {name: [prediction.norms[name]] if there else [] for name in NORMS}
+        return pa.table(columns, schema=GRADIENT_SCHEMA), {"num_documents": int(there)}
