@@ -286,7 +286,7 @@ def test_wandb_without_an_account(nonmember, ask, monkeypatch, tmp_path):
     monkeypatch.setenv("WANDB_MODE", "online")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("WANDB_API_KEY", raising=False)
-    refused(nonmember(*ask("logger=wandb")), "W&B in mode 'online' needs a key", "logger.mode=offline")
+    refused(nonmember(*ask("logger=wandb")), "W&B in mode 'online' needs a key", "logger.wandb.mode=offline")
 
 
 # --------------------------------------------------------------------------------------------- disks

@@ -69,7 +69,7 @@ def overrides_in(command: list[str]) -> list[str]:
         words = [*command[6:-2], *overrides_of_json(command[-1])]
     else:
         assert command[2] == "audit"
-        assert command[7:9] == ["hydra.mode=RUN", "logger.mode=online"]
+        assert command[7:9] == ["hydra.mode=RUN", "logger.wandb.mode=online"]
         words = command[9:]
     return sorted(words)
 
@@ -140,7 +140,7 @@ def test_what_is_written_is_that_sweep(call):
     assert sweep == as_wandb("known_truth", str(SWEEPS), grid_of("known_truth", SWEEPS))
     assert sweep["command"] == [
         *("${env}", "${program}", "audit", "--config-dir", str(SWEEPS), "--config-name", "known_truth"),
-        *("hydra.mode=RUN", "logger.mode=online", "${args_no_hyphens}"),
+        *("hydra.mode=RUN", "logger.wandb.mode=online", "${args_no_hyphens}"),
     ]
 
 
@@ -228,7 +228,7 @@ def folders(monkeypatch, tmp_path) -> list[tuple[str, str]]:
     """Sweep folder and cell of the audits that would have been run, and the mode of W&B."""
 
     def run_cell(config: Any, folder: Path) -> None:
-        ran.append((folder.relative_to(tmp_path).as_posix(), config.logger.mode))
+        ran.append((folder.relative_to(tmp_path).as_posix(), config.logger.wandb.mode))
         raise ValueError("seen enough")
 
     ran: list[tuple[str, str]] = []

@@ -178,7 +178,7 @@ def test_wandb_offline_leaves_ended_runs_without_a_home_and_without_text(tmp_pat
 
 
 def test_wandb_online_without_a_key_says_what_to_do(tmp_path, no_home):
-    with pytest.raises(ValueError, match=r"(?s)mode 'online'.*logger.mode=offline"):
+    with pytest.raises(ValueError, match=r"(?s)mode 'online'.*logger.wandb.mode=offline"):
         WandbLogging("a-project", "online", str(tmp_path)).start(info(tmp_path))
 
 

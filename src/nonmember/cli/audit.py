@@ -33,6 +33,7 @@ WORKER_KILLED = (
 
 def main() -> None:
     """Run one audit or, with -m, a grid of them; then the table of all cells, failed ones included."""
+    from nonmember.results.mirror import objective
     from nonmember.results.result import Failure
     from nonmember.runtime.files import alone_in
     from nonmember.sweeps.outcomes import Cells
@@ -43,21 +44,23 @@ def main() -> None:
     shared.cache_clear()
     plan_instead(sys.argv)
 
-    def run(config: DictConfig, folder: Path) -> None:
+    def run(config: DictConfig, folder: Path) -> float | None:
         if config.dry_run:
             raise ValueError("dry_run must be given on the command line, spelled dry_run=true.")
         cells.begun(folder)
         if config.fail_fast and cells.has_failure():
             log.warning("Not run, because an earlier audit failed (fail_fast=true): %s", folder.name)
-            return
+            return None
         with alone_in(folder):
             try:
                 result = run_cell(config, folder)
+                found = None if config.optimized_metric is None else objective(result, config.optimized_metric)
             except Exception as error:
                 check()  # a library may have made an error of an interruption
                 cells.failed(record_failure(folder, error), folder)
                 raise
         cells.done(result, folder)
+        return found
 
     incomplete = False
     try:

@@ -9,6 +9,7 @@ from pathlib import Path
 from omegaconf import DictConfig
 
 from nonmember.config.roots import plain, require_complete, run_with_hydra
+from nonmember.config.runs import logging_of
 from nonmember.runtime.processes import process_rank
 
 
@@ -54,7 +55,7 @@ def train_model(config: DictConfig, folder: Path) -> Path:
     quieten()
     compute = build(config.trainer)
     info = RunInfo(folder.name, "train", "train", [spec.label], plain(config), folder)
-    logger = build(config.logger) if process_rank() == 0 else NoLogging()
+    logger = logging_of(config) if process_rank() == 0 else NoLogging()
     with logger.start(info) as tracker:
         builder = Builder(Store(Path(config.store)), compute, tracker)
         path = builder.entry(spec).path

@@ -33,7 +33,7 @@ from nonmember.config.roots import checked, register
 Value = str | int | float
 
 ALLOWED = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")  # what W&B's schema takes as the name of a parameter
-RUN_WORDS = ("hydra.mode=RUN", "logger.mode=online")
+RUN_WORDS = ("hydra.mode=RUN", "logger.wandb.mode=online")
 WRITTEN = {"@": ".at.", "/": ".in."}  # and how Hydra's groups are written in such a name
 
 

@@ -21,6 +21,7 @@ from nonmember.config.choices import config_directory
 from nonmember.config.explain import explain
 from nonmember.config.hydra_compat import load_configuration
 from nonmember.config.roots import checked, register
+from nonmember.config.words import renamed
 
 _composing = threading.Lock()  # Hydra's singletons and OmegaConf's resolvers are the process's
 
@@ -46,7 +47,7 @@ def composed(
             setup_globals()
             JobRuntime.instance().set("name", command)
             with checked():
-                config = load_configuration(config_directory(), command, overrides)
+                config = load_configuration(config_directory(), command, renamed(overrides))
             for key, node in (replaced or {}).items():
                 OmegaConf.update(config, key, node, merge=False)
             HydraConfig.instance().set_config(config)

@@ -12,17 +12,20 @@ from nonmember.checks import require_choice
 from nonmember.config.build import build
 from nonmember.config.safety import instantiate
 from nonmember.models.base import BOS, ModelSpec
+from nonmember.tracking.trackers import Loggings
 
 
 def check_settings(config: DictConfig) -> None:
-    """Raise ValueError for settings of the commands that cannot be. The trainer's own class is left for later: it
-    needs Lightning."""
+    """Raise ValueError for settings of the commands that cannot be. The trainer's own class and callbacks are left for
+    later: they need Lightning."""
     light = config.copy()
-    OmegaConf.update(light, "trainer.make_trainer", None, merge=False)
+    for name in ("make_trainer", "callbacks"):
+        OmegaConf.update(light, f"trainer.{name}", None, merge=False)
     instantiate(light.trainer)
-    for name in ("asking", "logger"):
-        if name in config:
-            build(config[name])
+    if "asking" in config:
+        build(config.asking)
+    if "logger" in config:
+        Loggings(build(config.logger))
     for name in ("outputs", "store"):
         if not str(config[name]).strip():
             raise ValueError(f"{name} must be a folder; got nothing. Name one, as in {name}=FOLDER.")

@@ -31,7 +31,7 @@ from nonmember.config.presets import store_presets
 from nonmember.config.run_names import cell_name
 from nonmember.config.safety import RESOLVERS, checked_composition, instantiate
 from nonmember.config.sweeping import Watcher, shown_composition
-from nonmember.config.words import refuse_options, refuse_paths_as_choices, with_literal_paths
+from nonmember.config.words import refuse_options, refuse_paths_as_choices, renamed, with_literal_paths
 from nonmember.runtime.interruption import Interrupted, check, hand_back, interruption_of, worker
 from nonmember.runtime.naming import folder_name, label_of_path, place
 from nonmember.runtime.processes import of_a_group, process_rank
@@ -77,6 +77,10 @@ class AuditConfig:
     asking: Any = MISSING
     cleaning: Any = None
     logger: Any = MISSING
+    callbacks: Any = None
+    optimized_metric: str | None = None
+    debug: Any = None
+    hparams_search: Any = None
     general: Any = None
     gates: Any = None
     ladder: Any = None
@@ -134,6 +138,8 @@ class TrainConfig:
     trainer: Any = MISSING
     cleaning: Any = None
     logger: Any = MISSING
+    callbacks: Any = None
+    debug: Any = None
     world: Any = None
 
 
@@ -241,7 +247,8 @@ def register() -> None:
 
 
 def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], watcher: Watcher | None = None) -> None:
-    """Compose the command's config and run `task(config, run folder)`; with -m once per cell, come what may.
+    """Compose the command's config and run `task(config, run folder)`; with -m once per cell, come what may. What the
+    task returns is what a sweeper that searches (Optuna's) makes better.
 
     The first error is raised when all is done, and by us: Hydra would write a line of its own before it. An
     interruption ends the sweep; in a launcher's worker it ends the cell, and those after it are not begun.
@@ -249,7 +256,7 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
     watcher: sees the cells of a sweep before they are launched.
     """
     refuse_options(command, sys.argv[1:])
-    words = checked_options(sys.argv[1:])
+    words = renamed(checked_options(sys.argv[1:]))
     refuse_paths_as_choices(command, words)
     sys.argv[1:] = with_literal_paths(words)
     register()
@@ -257,24 +264,26 @@ def run_with_hydra(command: str, task: Callable[[DictConfig, Path], object], wat
 
     @hydra.main(config_path=str(config_directory()), config_name=command, version_base=None)
     @functools.wraps(task)
-    def run(config: DictConfig) -> None:
+    def run(config: DictConfig) -> object:
         folder = Path(HydraConfig.get().runtime.output_dir)
+        result: object = None
         if os.getpid() != here:  # in a launcher's worker only Hydra can carry the error home
             with contextlib.suppress(Interrupted), worker():
                 check()
                 try:
-                    task(config, folder)
+                    result = task(config, folder)
                 except (KeyboardInterrupt, SystemExit) as error:
                     raise interruption_of(error) or error from None
             hand_back()
-            return
+            return result
         try:
             _require_group(config)
-            task(config, folder)
+            result = task(config, folder)
         except Exception as error:
             check()
             traceback.clear_frames(error.__traceback__)  # a kept error must keep nothing open
             errors.append(error)
+        return result
 
     with shared_files(), checked(), shown_composition(watcher), all_awaited():
         run()

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from nonmember.audits.cell import Cell
     from nonmember.evidence.seal import Seal
     from nonmember.scoring.question import Scoring
+    from nonmember.tracking.trackers import Loggings
 
 AnyBuilder = TypeVar("AnyBuilder", bound="Builder")
 IN_MEMORY = "nonmember.corpora.InMemory"  # texts of the calling program
@@ -24,7 +25,6 @@ IN_MEMORY = "nonmember.corpora.InMemory"  # texts of the calling program
 def cell_of(config: DictConfig, folder: Path) -> Cell:
     """The audit of a composed config. Raises ValueError for what is missing or cannot be, before anything heavy is
     imported."""
-    from nonmember.config.build import build
     from nonmember.config.given import given
     from nonmember.config.inputs import check_places, check_settings, check_tokens
 
@@ -36,7 +36,15 @@ def cell_of(config: DictConfig, folder: Path) -> Cell:
     from nonmember.models import label_of
 
     labels = [config.data.label, *([label_of(audit.target)] if config.target is not None else [])]
-    return Cell(audit, folder, plain(config), labels, build(config.logger), _seal_of(config))
+    return Cell(audit, folder, plain(config), labels, logging_of(config), _seal_of(config))
+
+
+def logging_of(config: DictConfig) -> Loggings:
+    """Of all the loggers that the config names."""
+    from nonmember.config.build import build
+    from nonmember.tracking.trackers import Loggings
+
+    return Loggings(build(config.logger))
 
 
 def _seal_of(config: DictConfig) -> Seal | None:

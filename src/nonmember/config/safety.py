@@ -36,11 +36,15 @@ from nonmember.config.untrusted import check_params, leaves, untrusted_files_che
 
 ALLOW_VARIABLE = "NONMEMBER_ALLOW_TARGETS"  # module prefixes, separated by commas
 OWN = ("nonmember", "nonmember_papers")
+# Callbacks of Lightning that watch a training and change nothing in it.
+PASSIVE = ("LearningRateMonitor", "ModelCheckpoint", "DeviceStatsMonitor", "RichModelSummary", "ModelSummary")
 FURTHER = (
     "nonmember.training.planting.planted",
     "nonmember.runtime.compute.lightning_trainer",
     "lightning.Trainer",  # in a user's own YAML
     "lightning.pytorch.strategies.ModelParallelStrategy",
+    *(f"lightning.pytorch.loggers.{name}" for name in ("TensorBoardLogger", "MLFlowLogger", "CSVLogger")),
+    *(f"lightning.pytorch.callbacks.{name}" for name in PASSIVE),
 )
 FOR_HYDRA = ("hydra._internal.core_plugins", "hydra_plugins")  # where its launchers and sweepers are
 SETTINGS = ("_target_", "_partial_", "_args_", "_convert_")  # of a node itself; all else is given to the target

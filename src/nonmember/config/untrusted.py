@@ -33,6 +33,9 @@ BY_WORD_ALONE: Mapping[str, tuple[object, ...]] = {
     "page_text": (False,),
     "directory": (),  # of W&B's files
     "default_root_dir": (None,),  # of Lightning's
+    "save_dir": (),  # of its loggers
+    "tracking_uri": (),
+    "dirpath": (None,),  # of its checkpoints
     "profiler": (None,),
     "plugins": (None,),
 }

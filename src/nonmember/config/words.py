@@ -19,6 +19,9 @@ from nonmember.runtime.naming import FILE_SUFFIXES, path_of
 
 CHOICE = re.compile(r"\+{0,2}(?P<group>model|data|target|reference)(@(?P<package>[\w.]+))?=(?P<value>.+)")
 
+OF_WANDB = re.compile(
+    r"(\+{0,2})logger\.(mode|project|entity|directory|log_text)="
+)  # before there were several loggers
 VALUE = re.compile(r"(?P<key>\+{0,2}[\w.@/]+)=(?P<value>.+)", re.DOTALL)
 OPTION = re.compile(r"--?(?P<name>[A-Za-z][\w.@/-]*)(=(?P<value>.*))?", re.DOTALL)
 _PLAIN = re.compile(r"(?!(?:null|true|false|inf|nan)$)[A-Za-z_/.][\w./@-]*", re.IGNORECASE | re.ASCII)
@@ -36,6 +39,11 @@ MEANT = {  # what people call a setting -> its key; of the target see `_meant`
 def with_literal_paths(arguments: Sequence[str]) -> list[str]:
     """In quotes what stands behind the first "=" and is there: Hydra's grammar gives many characters a meaning."""
     return [_quoted(argument) for argument in arguments]
+
+
+def renamed(words: Sequence[str]) -> list[str]:
+    """As settings are called now: logger.mode=online is logger.wandb.mode=online."""
+    return [OF_WANDB.sub(r"\1logger.wandb.\2=", word) if OF_WANDB.match(word) else word for word in words]
 
 
 def _quoted(argument: str) -> str:

@@ -136,6 +136,22 @@ def summary_of(result: AuditResult) -> dict[str, float | str]:
     return {name: value for name, value in values.items() if value is not None}
 
 
+def objective(result: AuditResult, metric: str) -> float:
+    """The number that a search makes better, by its name in the summary or the last part of it.
+
+    Raises:
+        ValueError: Where the result has no such number, or several.
+    """
+    numbers = {name: float(v) for name, v in summary_of(result).items() if not isinstance(v, str)}
+    found = [metric] if metric in numbers else [name for name in numbers if name.rpartition("/")[2] == metric]
+    if len(found) != 1:
+        raise ValueError(
+            f"optimized_metric must be one number of the result; got {metric!r}, which "
+            f"{'it has not' if not found else 'is ' + ' and '.join(found)}. It has {', '.join(numbers)}."
+        )
+    return numbers[found[0]]
+
+
 def _numbers(details: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, float]]:
     for name, value in details.items():
         if isinstance(value, Mapping):

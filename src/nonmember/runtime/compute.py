@@ -15,6 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from nonmember.checks import require_count, require_flag, require_number, require_text
+from nonmember.runtime.naming import folder_name
 from nonmember.runtime.processes import minutes_to_wait
 from nonmember.runtime.quiet import imported
 
@@ -27,6 +28,9 @@ log = logging.getLogger(__name__)
 MIB = 2**20
 MOST_WORKERS = 1024
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+# Callbacks of Lightning that end a training early or change its weights.
+CHANGING = ("EarlyStopping", "Timer", "WeightAveraging", "StochasticWeightAveraging", "GradientAccumulationScheduler")
+CHANGING += ("BaseFinetuning", "ModelPruning", "BatchSizeFinder", "LearningRateFinder", "LambdaCallback")
 KEPT_BYTES, MOST_OF_SOME = 2**30, 2**25
 
 
@@ -71,6 +75,8 @@ class Compute:
     measure_health: whether cross-entropy and divergence of a distilled reference are measured before and after its
         training. Two passes over the documents by student and teacher each, as costly as an epoch; clearance measures
         both anyway.
+    callbacks: of Lightning, by name, for every training. They watch: what they would change in a model its key does not
+        say.
     """
 
     make_trainer: Callable[..., lightning.Trainer]
@@ -84,6 +90,7 @@ class Compute:
     measure_health: bool = True
     num_workers: int = 0
     cache_mib: int = 256
+    callbacks: Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         require_text(self.precision, "trainer.precision", hint="Lightning's names, such as 32-true or bf16-mixed.")
@@ -127,6 +134,28 @@ class Compute:
     def device(self) -> torch.device:
         """Of this process, for the little that needs no trainer."""
         return self.trainer(logger=False, enable_checkpointing=False).strategy.root_device
+
+    def callbacks_of(self, description: str) -> list[Any]:
+        """Those of one training, each anew; checkpoints in a folder of its own.
+
+        Raises:
+            ValueError: For what is no callback, and for one that ends a training early or changes its weights.
+        """
+        from lightning.pytorch.callbacks import Callback, ModelCheckpoint
+
+        found = {name: copy.deepcopy(item) for name, item in (self.callbacks or {}).items()}
+        for name, callback in found.items():
+            if not isinstance(callback, Callback):
+                raise ValueError(f"callbacks.{name} must be a callback of Lightning; got {callback!r}.")
+            if any(kind.__name__ in CHANGING for kind in type(callback).__mro__):
+                raise ValueError(
+                    f"callbacks.{name} must watch a training; got {type(callback).__name__}, which ends it early or "
+                    "changes its weights, so that the recipe would no longer say what the model is. Set epochs and "
+                    "learning rate of the recipe, or search for them (hparams_search=optuna)."
+                )
+            if isinstance(callback, ModelCheckpoint) and callback.dirpath is not None:
+                callback.dirpath = os.path.join(callback.dirpath, folder_name(description))
+        return list(found.values())
 
     def trainer(self, **arguments: object) -> lightning.Trainer:
         """A trainer of its own strategy object. Raises ValueError where this machine or its Slurm job lacks the

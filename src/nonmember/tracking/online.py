@@ -22,7 +22,7 @@ def require_online(base_url: str) -> None:
     if not has_key(host):
         raise Unreachable(
             f"W&B in mode 'online' needs a key for {host}: set WANDB_API_KEY, or stay offline "
-            "(logger.mode=offline; sync --mode offline)."
+            "(logger.wandb.mode=offline; sync --mode offline)."
         )
     if {address.scheme, "all"} & urllib.request.getproxies().keys() and not urllib.request.proxy_bypass(host):
         return  # only the proxy can tell
@@ -32,7 +32,7 @@ def require_online(base_url: str) -> None:
     except OSError as error:
         raise Unreachable(
             f"W&B in mode 'online' cannot be reached at {host}:{port} ({error}): check the network and WANDB_BASE_URL, "
-            "or stay offline (logger.mode=offline; sync --mode offline)."
+            "or stay offline (logger.wandb.mode=offline; sync --mode offline)."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Trackers: W&B, a CSV file, or none, behind one small interface.
+"""Trackers: W&B, a CSV file, loggers of Lightning's, several of them or none, behind one small interface.
 
 Names never change.
   summary   test/p_value, test/statistic, test/ci_low, test/ci_high, rho/reference_target, rho/distilled_target,
@@ -24,14 +24,16 @@ import io
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
+from nonmember.checks import require_choice
 from nonmember.records.curves import read_curves
 from nonmember.runtime.files import write_text_atomically
+from nonmember.runtime.naming import short_hash
 from nonmember.tracking.online import require_online
 
 if TYPE_CHECKING:
@@ -42,6 +44,7 @@ RUN_NOTE = "wandb.json"  # beside the result: where the run was logged, and unde
 RUN_ID_LENGTH = 16
 INIT_SECONDS = 30  # W&B itself tries for 100 seconds
 METRICS = "metrics.csv"
+LOGGED = "logged.json"  # beside the result: which of Lightning's loggers have its run
 FIGURE_DPI = 110
 LONGEST_TAG = 64  # W&B refuses a run with a longer one
 
@@ -237,7 +240,7 @@ class WandbTracker(Tracker):
             )
         except wandb.Error as error:
             raise ValueError(
-                f"W&B could not start in mode {mode!r}: {error} Use logger.mode=offline, or set WANDB_API_KEY."
+                f"W&B could not start in mode {mode!r}: {error} Use logger.wandb.mode=offline, or set WANDB_API_KEY."
             ) from error
         self._axes: set[str] = set()
         self._disabled = mode == "disabled"
@@ -296,13 +299,81 @@ class WandbTracker(Tracker):
             write_text_atomically(self._info.folder / RUN_NOTE, json.dumps(told) + "\n")
 
 
+class LightningTracker(Tracker):
+    """A run in a logger of Lightning's own, which takes numbers and settings."""
+
+    def __init__(self, logger: Logger, info: RunInfo):
+        self._logger = logger
+        logger.log_hyperparams(dict(info.config))
+
+    def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
+        self._logger.log_metrics({f"{prefix}/{name}": float(value) for name, value in values.items()}, step)
+
+    def summarise(self, values: Mapping[str, float | str]) -> None:
+        numbers = {name: float(value) for name, value in values.items() if not isinstance(value, str)}
+        self._logger.log_metrics(numbers, 0)
+
+    def finish(self, *, failed: bool) -> None:
+        self._logger.save()
+        self._logger.finalize("failed" if failed else "success")
+
+
+class Trackers(Tracker):
+    """Several at once. Each is finished, whatever the others do."""
+
+    def __init__(self, trackers: Sequence[Tracker]):
+        self._trackers = trackers
+        self.takes_media = any(item.takes_media for item in trackers)  # type: ignore[misc]
+        self.log_text = any(item.log_text for item in trackers)
+
+    def log(self, prefix: str, values: Mapping[str, float], step: int) -> None:
+        for item in self._trackers:
+            item.log(prefix, values, step)
+
+    def summarise(self, values: Mapping[str, float | str]) -> None:
+        for item in self._trackers:
+            item.summarise(values)
+
+    def describe(self, name: str, facts: Mapping[str, Any]) -> None:
+        for item in self._trackers:
+            item.describe(name, facts)
+
+    def histogram(self, name: str, values: Sequence[float]) -> None:
+        for item in self._trackers:
+            item.histogram(name, values)
+
+    def scores(self, name: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        without_text = {column: values for column, values in columns.items() if column != "text"}
+        for item in self._trackers:
+            item.scores(name, columns if item.log_text else without_text)
+
+    def figure(self, name: str, figure: Figure) -> None:
+        for item in self._trackers:
+            item.figure(name, figure)
+
+    def files(self, name: str, files: Mapping[str, bytes | Path]) -> None:
+        for item in self._trackers:
+            item.files(name, files)
+
+    def finish(self, *, failed: bool) -> None:
+        with contextlib.ExitStack() as stack:
+            for item in self._trackers:
+                stack.callback(item.finish, failed=failed)
+
+
 # What the `logger=` configs build: settings first, a run when its folder and name are known.
+
+
+class Logging(Protocol):
+    def has(self, info: RunInfo) -> bool:
+        """Whether there is nothing left to be told of a result that lies in the folder."""
+
+    def start(self, info: RunInfo) -> Tracker: ...
 
 
 @dataclass(frozen=True)
 class NoLogging:
     def has(self, info: RunInfo) -> bool:
-        """Whether there is nothing left to be told of a result that lies in the folder."""
         return True
 
     def start(self, info: RunInfo) -> Tracker:
@@ -347,3 +418,70 @@ class WandbLogging:
             entity=self.entity,
             log_text=self.log_text,
         )
+
+
+@dataclass(frozen=True)
+class LightningLogging:
+    """A logger of Lightning's own: TensorBoard, MLflow, Comet, one's own.
+
+    Attributes:
+        make_logger: Its class, with its settings (`_partial_: true`).
+        named: Its argument -> what of the run it is given: `name`, `group` or `folder`.
+    """
+
+    make_logger: Callable[..., Logger]
+    named: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        for argument, what in self.named.items():
+            require_choice(what, ("name", "group", "folder"), f"named.{argument}")
+
+    def has(self, info: RunInfo) -> bool:
+        """Whether a run of this question was logged by this logger, to the same place."""
+        return self._mark(info) in self._marks(info)
+
+    def start(self, info: RunInfo) -> Tracker:
+        try:
+            logger = self.make_logger(**{name: str(getattr(info, what)) for name, what in self.named.items()})
+        except ModuleNotFoundError as error:
+            raise ValueError(f"This logger needs a package that is not installed: {error}") from error
+        if info.run_id is not None and info.folder.is_dir():
+            marks = sorted({*self._marks(info), self._mark(info)})
+            write_text_atomically(info.folder / LOGGED, json.dumps(marks) + "\n")
+        return LightningTracker(logger, info)
+
+    def _mark(self, info: RunInfo) -> str:
+        maker: Any = getattr(self.make_logger, "func", self.make_logger)
+        settings = sorted(getattr(self.make_logger, "keywords", {}).items())
+        return f"{maker.__name__} {short_hash(f'{settings} {info.run_id}')}"
+
+    def _marks(self, info: RunInfo) -> list[str]:
+        try:
+            return [str(mark) for mark in json.loads((info.folder / LOGGED).read_text(encoding="utf-8"))]
+        except (OSError, ValueError, TypeError):
+            return []
+
+
+@dataclass(frozen=True)
+class Loggings:
+    """All of the `logger` group, by their names."""
+
+    loggers: Mapping[str, Logging]
+
+    def __post_init__(self) -> None:
+        for name, logger in self.loggers.items():
+            if not hasattr(logger, "start"):
+                raise ValueError(
+                    f"logger.{name} must be a logger of the group, as in logger=[csv,wandb]; got {logger!r}. Settings "
+                    f"are those of one of them: logger.wandb.project=NAME."
+                )
+
+    def has(self, info: RunInfo) -> bool:
+        return all(logger.has(info) for logger in self.loggers.values())
+
+    def start(self, info: RunInfo) -> Tracker:
+        """The run in those that lack it; in all, where it is not found but made."""
+        with contextlib.ExitStack() as stack:
+            trackers = [stack.enter_context(logger.start(info)) for logger in self.loggers.values()]
+            stack.pop_all()
+        return trackers[0] if len(trackers) == 1 else Trackers(trackers)

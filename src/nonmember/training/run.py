@@ -11,6 +11,7 @@ from typing import Any
 
 import lightning
 import torch
+from lightning.pytorch.callbacks import Checkpoint
 from peft import PeftModel
 
 from nonmember.models.forward import Ids, is_spread, split_forward
@@ -249,17 +250,18 @@ def _fit(
 
     reached = loader.reached()
     shown = StageProgress(description, "tokens", reached, expected=expected)
+    further = compute.callbacks_of(description)
     trainer = compute.trainer(
         max_epochs=1,
         accumulate_grad_batches=accumulate,
         gradient_clip_val=optimization.gradient_clip,
-        callbacks=[resume_point, random_state, shown],
+        callbacks=[resume_point, random_state, shown, *further],
         logger=list(loggers) or False,
         enable_progress_bar=False,
         log_every_n_steps=max(1, num_steps // 200),
         num_sanity_val_steps=0,
         limit_val_batches=0,
-        enable_checkpointing=False,
+        enable_checkpointing=any(isinstance(item, Checkpoint) for item in further),
         enable_model_summary=False,
     )
     point = resume_point.points.newest(description, first_process=trainer.is_global_zero)
