@@ -9,7 +9,7 @@ import pytest
 
 import tiny
 from nonmember.corpora import NestedMixture
-from nonmember.corpora.transforms.nested import number_seen
+from nonmember.corpora.transforms.mixtures import number_seen
 
 SEEN = tiny.texts(*tiny.random_texts(30, seed=1), name="seen")
 UNSEEN = tiny.texts(*tiny.random_texts(25, seed=2), name="unseen")

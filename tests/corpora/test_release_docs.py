@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nonmember.corpora import ReleaseDocs
-from nonmember.corpora.sources import release_docs
+from nonmember.corpora.sources import docstrings
 
 OLDER = {
     "madeup/__init__.py": '"""The package."""\nraise RuntimeError("imported!")\n',
@@ -63,7 +63,7 @@ def test_identity_is_that_of_the_files_wherever_they_lie(tmp_path):
 
 
 def test_a_module_that_unpacks_to_too_much_is_not_read(tmp_path, build, monkeypatch):
-    monkeypatch.setattr(release_docs, "MOST_BYTES", 60)
+    monkeypatch.setattr(docstrings, "MOST_BYTES", 60)
     corpus = build(ReleaseDocs(wheel(tmp_path, OLDER), "older", ["madeup"]))
     assert [d.doc_id for d in corpus.documents] == ["madeup-older:madeup"]
 

@@ -54,7 +54,7 @@ def test_jsonl_takes_lists_and_patterns_in_order_each_file_once(write_lines, bui
     ("rows", "message"),
     [
         ((ROWS[0], '{"id": "b", "text": "cut o'), r"line 2 must be one JSON object.*cannot be read"),
-        ((ROWS[0], "[1, 2]"), r"line 2 must be one JSON object, but it is a list"),
+        ((ROWS[0], "[1, 2]"), r"line 2 must be one JSON object, or .*, but it is a list"),
         (({"id": "a", "body": "x", "n": 1},), r"line 1 has no column 'text'; its columns are 'id', 'body', 'n'"),
         (({"text": "x"},), r"line 1 has no column 'id'; its columns are 'text'"),
         (({"id": "a", "text": 3},), r"line 1: column 'text' must hold text, but it holds a number"),
@@ -375,7 +375,7 @@ def test_hub_identity_gains_only_what_is_used(repository, build):
     [
         ("none*.jsonl", {}, "Expected a file, or a pattern that matches files, at .*none"),
         ("bad.jsonl", {}, r"Row 1 of split 'test' of .* must be one JSON object, but it cannot be read"),
-        ("list.jsonl", {}, r"Row 0 .* must be one JSON object, or a string that is the text itself, but it is a list"),
+        ("list.jsonl", {}, r"Row 0 .* must be one JSON object, or a string that is the text, but it is a list"),
         ("test/*.jsonl", {"id_field": "id"}, "has no column 'id'; its columns are 'text'"),
         ("a.json.gz", {"text_field": "body"}, "has no column 'body'; its columns are 'id', 'text', 'created'"),
         ("cut.json.gz", {}, "Cannot make rows of .*Are its files complete"),

@@ -175,7 +175,7 @@ def test_bad_selections(given, build):
         build(Select(base, domains=["q"]))
     with pytest.raises(ValueError, match="`salt` of Select must be any text"):
         Select(base, num_documents=3)
-    with pytest.raises(ValueError, match="at least 1; got 0"):
+    with pytest.raises(ValueError, match="at least 1 or null; got 0"):
         Select(base, num_documents=0, salt="s")
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nonmember.corpora import Table
-from nonmember.corpora.sources.tables import Pattern
+from nonmember.corpora.sources.columns import Pattern
 from tiny import build
 
 ROWS = [
