@@ -1,4 +1,4 @@
-"""The base classes of corpus specs, and what they share: bounds, places in a source, checks, hashes of files.
+"""The base classes of corpus specs, and what they share: bounds, how far one was read, checks, hashes of files.
 
 A recipe is a frozen dataclass of plain values and other recipes. Hydra builds it from `_target_`; use
 `_convert_: all`, so that lists and mappings arrive as Python's own.
@@ -57,7 +57,7 @@ def least(*numbers: int | None) -> int | None:
 
 
 @dataclass
-class Place:
+class Cursor:
     """How far a source has been read, so that another process can go on there.
 
     Attributes:
@@ -84,7 +84,7 @@ class Place:
             yield row
 
     def state(self) -> dict[str, Any]:
-        """As JSON, what `Place(**state)` goes on from."""
+        """As JSON, what `Cursor(**state)` goes on from."""
         reader = None if self._dataset is None else self._dataset.state_dict()
         return {"rows": self.rows, "documents": self.documents, "reader": reader}
 
@@ -117,16 +117,16 @@ class CorpusSpec(Spec[Corpus]):
         bound = self.bound(hub)
         return None if bound.documents is None or bound.words is None else bound.documents * bound.words
 
-    def read(self, builder: Builder, dropped: Counter[str], place: Place) -> Iterator[Document]:
-        """The documents from `place` on, one by one, for a corpus that is streamed.
+    def read(self, builder: Builder, dropped: Counter[str], cursor: Cursor) -> Iterator[Document]:
+        """The documents from `cursor` on, one by one, for a corpus that is streamed.
 
         A source that need not be in memory for that says how. What is left out on the way is counted in `dropped`.
         """
         corpus = builder.get(self)
-        if not place.documents:
+        if not cursor.documents:
             dropped.update(corpus.dropped)
-        for document in corpus.documents[place.documents :]:
-            place.documents += 1
+        for document in corpus.documents[cursor.documents :]:
+            cursor.documents += 1
             yield document
 
     def lookup_key(self, builder: Builder) -> dict[str, Any]:
@@ -161,7 +161,7 @@ class Transform(CorpusSpec):
 
     def __post_init__(self) -> None:
         for item in fields(self):  # type: ignore[arg-type]  # each kind is a dataclass
-            if item.type == "CorpusSpec":
+            if item.type in ("CorpusSpec", CorpusSpec):
                 require_spec(getattr(self, item.name), f"`{item.name}` of {type(self).__name__}")
 
     def identity(self) -> dict[str, Any]:

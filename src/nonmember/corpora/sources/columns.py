@@ -51,7 +51,6 @@ class FromRows(CorpusSpec):
             text: Its text.
             id_field: The column with the id, where there is one.
             name: The id, where there is none.
-            domain: Of the document.
         """
         doc_id = name if id_field is None else name_of(row, id_field, where)
         cluster_id = "" if self.cluster_field is None else name_of(row, self.cluster_field, where)

@@ -89,6 +89,17 @@ def corpus_of(files: Sequence[SourceFile]) -> Corpus:
     return Corpus(tuple(documents), {"unparsable_module": num_unparsable} if num_unparsable else {})
 
 
+def _with_all(packages: Sequence[str], corpus: Corpus, who: str, where: str, ending: str = "") -> Corpus:
+    """The corpus. Raises ValueError where a package, whose domain has that ending, has no document in it."""
+    domains = {document.domain for document in corpus.documents}
+    if silent := [package for package in packages if f"{package}{ending}" not in domains]:
+        raise ValueError(
+            f"{who} found no docstrings of {', '.join(silent)} {where}. Put its source there, or leave it out of "
+            "`packages`."
+        )
+    return corpus
+
+
 @contextmanager
 def _collector_paused() -> Iterator[None]:
     """Syntax trees hold no cycles, but their millions of nodes set off collections that double the time."""
@@ -153,13 +164,7 @@ class LibraryDocs(CorpusSpec):
                 for name, path in _modules(package)
             ]
         )
-        silent = set(self.packages) - {doc.domain for doc in corpus.documents}
-        if silent:
-            raise ValueError(
-                f"LibraryDocs found no docstrings in {', '.join(sorted(silent))}: its files have none, "
-                "or are not installed as source. Leave it out of `packages`."
-            )
-        return corpus
+        return _with_all(self.packages, corpus, "LibraryDocs", "among what is installed as source")
 
     def identity(self) -> dict[str, Any]:
         return {
@@ -259,13 +264,7 @@ class ReleaseDocs(CorpusSpec):
         self.validate()
         with ExitStack() as opened:
             corpus = corpus_of(sorted(self._files(opened), key=lambda file: (file.package, file.module)))
-        if silent := sorted(set(map(self._domain, self.packages)) - {doc.domain for doc in corpus.documents}):
-            packages = ", ".join(name.removesuffix(f"-{self.release}") for name in silent)
-            raise ValueError(
-                f"ReleaseDocs found no docstrings of {packages} in {self.path}; put the wheel there, or leave the "
-                "package out of `packages`."
-            )
-        return corpus
+        return _with_all(self.packages, corpus, "ReleaseDocs", f"in {self.path}", f"-{self.release}")
 
     def identity(self) -> dict[str, Any]:
         self.validate()
@@ -275,7 +274,9 @@ class ReleaseDocs(CorpusSpec):
             "python": platform.python_version(),
             "release": self.release,
             "packages": list(self.packages),
-            "files": digest_files((path.relative_to(self.path).as_posix(), path) for path in self._on_disk()),
+            "files": digest_files(
+                (path.relative_to(self.path).as_posix(), path) for path in (*self._wheels(), *self._unpacked())
+            ),
         }
 
     def validate(self) -> None:
@@ -285,17 +286,11 @@ class ReleaseDocs(CorpusSpec):
                 "no folder. `pip download --no-deps --only-binary=:all: --dest FOLDER NAME==VERSION` fills one."
             )
 
-    def _domain(self, package: str) -> str:
-        return f"{package}-{self.release}"
-
     def _wheels(self) -> list[Path]:
         return sorted(Path(self.path).glob("*.whl"))
 
     def _unpacked(self) -> list[Path]:
         return sorted(path for name in self.packages for path in (Path(self.path) / name).rglob("*.py"))
-
-    def _on_disk(self) -> list[Path]:
-        return [*self._wheels(), *self._unpacked()]
 
     def _files(self, opened: ExitStack) -> Iterator[SourceFile]:
         """opened: keeps the wheels open while they are read."""
@@ -311,4 +306,4 @@ class ReleaseDocs(CorpusSpec):
         package = parts[0].removesuffix(".py")
         name = module_name(parts) if package in self.packages else None
         if name is not None:
-            yield SourceFile(package, name, read, self._domain(package))
+            yield SourceFile(package, name, read, f"{package}-{self.release}")

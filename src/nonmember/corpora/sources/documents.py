@@ -32,7 +32,7 @@ from nonmember.corpora.sources.files import File, documents_at, files_at, files_
 from nonmember.corpora.sources.formats import BY_SUFFIX, TEXT, NumberedRow, form_of, plain_suffix, rows_of
 from nonmember.corpora.sources.hub import Hub, hub_errors
 from nonmember.corpora.sources.rows import Row, kind_of, read_text
-from nonmember.corpora.specs import CorpusSpec, Place, as_names, digest_file, digest_files, document
+from nonmember.corpora.specs import CorpusSpec, Cursor, as_names, digest_file, digest_files, document
 from nonmember.records import Corpus, Document
 from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
@@ -119,17 +119,17 @@ class Documents(FromRows):
         )
         return Corpus(documents)
 
-    def read(self, builder: Builder, dropped: Counter[str], place: Place) -> Iterator[Document]:
+    def read(self, builder: Builder, dropped: Counter[str], cursor: Cursor) -> Iterator[Document]:
         """Row by row. Documents without `id_field` are named by their line or row, also where there is a column "id":
         whether it names every row anew is known only when all have been read."""
         if self._is_on_hub():
-            yield from self._hub().read(builder, dropped, place)
+            yield from self._hub().read(builder, dropped, cursor)
             return
         files = self._files()
         text_field = self._text_field(files)
         rows = ((file, row) for file in files for row in self._rows(file, text_field))
-        for file, row in place.follow(rows):
-            place.documents += 1
+        for file, row in cursor.follow(rows):
+            cursor.documents += 1
             yield self._document(file, row, text_field, self.id_field)
 
     def identity(self) -> dict[str, Any]:
@@ -343,7 +343,6 @@ class Table(CorpusSpec):
         items: A column with a list; each of its items is a document, in patterns {item}, and {number} its number from
             1.
         where: Column -> value, compared as text ({label: 1}); other rows are passed over, which is not counted.
-        domain: Of all documents.
     """
 
     path: str | tuple[str, ...]
@@ -430,7 +429,6 @@ class InMemory(FromRows):
         text_field: The column with the text; None: found where there is no doubt (`find_text_column`).
         id_field: The column with the id. None: "id" where every row has another; else the row's number from 0.
         cluster_field: See `FromRows`, as for `title_field` and `author_field`.
-        domain: Of all documents.
     """
 
     digest: str

@@ -54,7 +54,8 @@ def documents_at(paths: Sequence[str], split: str | None, pattern: str | None) -
 
     Raises ValueError where they are of several forms, or splits, and where one is missing.
     """
-    folder, of_text = path_of(paths[0]), next((item for item in get_args(Split) if item == split), None)
+    folder = path_of(paths[0])
+    of_text: Split | None = next((item for item in get_args(Split) if item == split), None)
     is_folder = len(paths) == 1 and folder.is_dir()
     if is_folder:
         found = _of_folder(folder, pattern, None if of_text else split)
@@ -67,7 +68,8 @@ def documents_at(paths: Sequence[str], split: str | None, pattern: str | None) -
     files = []
     for path in found:
         form = form_of(path)
-        of_file = of_text or ("file" if is_folder or len(found) > 1 else None) if form == "text" else None
+        usual: Split | None = "file" if is_folder or len(found) > 1 else None
+        of_file = (of_text or usual) if form == "text" else None
         files.append(File(names[path] if of_file == "file" else stem_of(names[path]), path, form, of_file))
     if len({file.form.partition(" ")[0] for file in files}) > 1:
         raise ValueError(

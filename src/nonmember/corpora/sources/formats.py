@@ -306,7 +306,7 @@ def _arrow_rows(path: Path, form: Form, columns: Collection[str] | None) -> Iter
 
 def _parquet(source: Any, columns: Collection[str] | None, path: Path) -> Iterator[Any]:
     file = pq.ParquetFile(source)
-    return file.iter_batches(columns=_chosen(file.schema_arrow.names, columns, path))  # type: ignore[no-any-return]
+    return file.iter_batches(columns=_chosen(file.schema_arrow.names, columns, path))
 
 
 def _arrow(source: Any, columns: Collection[str] | None, path: Path) -> list[Any]:
@@ -321,7 +321,7 @@ def _arrow(source: Any, columns: Collection[str] | None, path: Path) -> list[Any
         source.seek(source.size() - len(END_OF_STREAM))
         if source.read() != END_OF_STREAM:  # what was cut between two batches is otherwise read in silence
             raise pa.ArrowInvalid("the end-of-stream marker is missing")
-    return table.select(_chosen(table.column_names, columns, path)).to_batches()  # type: ignore[no-any-return]
+    return table.select(_chosen(table.column_names, columns, path)).to_batches()
 
 
 def _chosen(names: Sequence[str], columns: Collection[str] | None, path: Path) -> list[str]:

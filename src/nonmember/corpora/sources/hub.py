@@ -25,8 +25,8 @@ from nonmember.corpora.sources.files import files_at, files_in
 from nonmember.corpora.sources.rows import Row, json_value, kind_of, read_text, row_of
 from nonmember.corpora.specs import (
     Bound,
+    Cursor,
     HubBounds,
-    Place,
     as_names,
     digest_files,
     least,
@@ -156,12 +156,12 @@ class Hub(FromRows):
             )
         return Corpus(documents, dict(sorted(dropped.items())))
 
-    def read(self, builder: Builder, dropped: Counter[str], place: Place) -> Iterator[Document]:
+    def read(self, builder: Builder, dropped: Counter[str], cursor: Cursor) -> Iterator[Document]:
         with hub_errors(self.path, self.revision):
-            for number, row in self._kept(self._rows(place), dropped):
-                if self.num_documents is not None and place.documents >= self.num_documents:
+            for number, row in self._kept(self._rows(cursor), dropped):
+                if self.num_documents is not None and cursor.documents >= self.num_documents:
                     return
-                place.documents += 1
+                cursor.documents += 1
                 yield self._document(row, number)
 
     def bound(self, hub: HubBounds) -> Bound:
@@ -211,21 +211,21 @@ class Hub(FromRows):
             files = files_at(f"{glob.escape(str(folder))}/{pattern}" for pattern in self.data_files)
         return [(path.relative_to(folder).as_posix(), path) for path in files]
 
-    def _rows(self, place: Place | None = None) -> Iterator[tuple[int, Row]]:
-        """The rows, numbered from 0 over all files; those from a place on where one is given."""
-        place = place or Place()
+    def _rows(self, cursor: Cursor | None = None) -> Iterator[tuple[int, Row]]:
+        """The rows, numbered from 0 over all files; those behind a cursor where one is given."""
+        cursor = cursor or Cursor()
         if self.data_files is not None:
-            return self._json_lines(place)
+            return self._json_lines(cursor)
         folder = self._folder()
         rows = self._load(
-            place,
+            cursor,
             self.path if folder is None else str(folder),
             self.name,
             revision=self.revision if folder is None else None,
         )
-        return enumerate(rows, start=place.rows)
+        return enumerate(rows, start=cursor.rows)
 
-    def _json_lines(self, place: Place) -> Iterator[tuple[int, Row]]:
+    def _json_lines(self, cursor: Cursor) -> Iterator[tuple[int, Row]]:
         """By the builder for text: the one for JSON wants all lines of all files to have the same columns."""
         assert self.data_files is not None
         folder = self._folder()
@@ -233,15 +233,15 @@ class Hub(FromRows):
             files = [f"hf://datasets/{self.path}@{quote(self.revision, safe='')}/{name}" for name in self.data_files]
         else:
             files = [str(path) for _, path in self._local_files(folder)]
-        for number, line in enumerate(self._load(place, "text", data_files={self.split: files}), start=place.rows):
+        for number, line in enumerate(self._load(cursor, "text", data_files={self.split: files}), start=cursor.rows):
             if text := str(line["text"]).strip(" \t\r\n"):
                 value = json_value(text.encode(), where := self._where(number))
                 yield number, {self.text_field: value} if isinstance(value, str) else row_of(value, where)
 
-    def _load(self, place: Place, *path: str | None, **settings: Any) -> Iterator[Row]:
+    def _load(self, cursor: Cursor, *path: str | None, **settings: Any) -> Iterator[Row]:
         from datasets import load_dataset
 
-        return place.follow(load_dataset(*path, split=self.split, streaming=self.streaming, **settings))
+        return cursor.follow(load_dataset(*path, split=self.split, streaming=self.streaming, **settings))
 
     def _kept(self, rows: Iterable[tuple[int, Row]], dropped: Counter[str]) -> Iterator[tuple[int, Row]]:
         """The rows that are left, numbered as they were; the others are counted. Says when it ends how many of those

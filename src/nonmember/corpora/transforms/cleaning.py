@@ -25,7 +25,16 @@ import numpy.typing as npt
 
 from nonmember.artifacts import Builder
 from nonmember.checks import first_few, require_kind, require_number
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, least, require_choice, require_count, require_spec
+from nonmember.corpora.specs import (
+    Bound,
+    CorpusSpec,
+    HubBounds,
+    Transform,
+    least,
+    require_choice,
+    require_count,
+    require_spec,
+)
 from nonmember.corpora.transforms.splits import Select
 from nonmember.records import Corpus, Document, Stream
 from nonmember.runtime.progress import tracked
@@ -155,7 +164,7 @@ AS_IS = Cleaning("as_is", None, None, "cut", "keep", None, 64)
 
 
 @dataclass(frozen=True)
-class Cleaned(CorpusSpec):
+class Cleaned(Transform):
     """Documents of like layout and length, each only once; in the order of the source, ids unchanged.
 
     In this order: `normalise`; drop fewer than `min_words` words; with more than `max_words`, keep the first
@@ -176,10 +185,11 @@ class Cleaned(CorpusSpec):
     near_duplicate_threshold: float | None
     num_perm: int
 
+    name: ClassVar[str] = "cleaned"
     stored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_spec(self.source, "`source` of Cleaned")
+        super().__post_init__()
         require_count(self.min_words, 1, "`min_words` of Cleaned")
         require_count(self.max_words, self.min_words, "`max_words` of Cleaned (no less than `min_words`)")
         require_count(self.num_perm, 16, "`num_perm` of Cleaned", at_most=MOST_PERMUTATIONS)
@@ -195,19 +205,10 @@ class Cleaned(CorpusSpec):
         return Bound(base.documents, least(base.words, self.max_words))
 
     def identity(self) -> dict[str, Any]:
-        threshold = self.near_duplicate_threshold
-        return {
-            "kind": "cleaned",
-            "rules": 1,
-            "source": self.source.identity(),
-            "min_words": self.min_words,
-            "max_words": self.max_words,
-            "long_documents": self.long_documents,
-            "near_duplicate_threshold": threshold,
-            # Which candidates LSH finds depends on the permutations, and these on datasketch's major version.
-            "num_perm": None if threshold is None else self.num_perm,
-            "datasketch": None if threshold is None else _datasketch(),
-        }
+        # Which candidates LSH finds depends on the permutations, and these on datasketch's major version.
+        of_none = {"num_perm": None, "datasketch": None}
+        found_by = of_none if self.near_duplicate_threshold is None else {"datasketch": _datasketch()}
+        return super().identity() | {"rules": 1, **found_by}
 
 
 @dataclass(frozen=True)
@@ -220,7 +221,6 @@ class Prepared(CorpusSpec):
     as `Cleaned` does, and the number of blank documents. Raises ValueError, with these numbers, if nothing is left.
 
     Attributes:
-        source: The documents.
         cleaning: By default none.
         blank: Whether documents without a visible character are dropped, or kept where the cleaning leaves them, so
             that scores can say why they have none.

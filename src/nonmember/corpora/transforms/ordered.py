@@ -57,7 +57,6 @@ class Joined(Transform):
     Raises ValueError for examples of several lines, which could not be separated again.
 
     Attributes:
-        base: The examples.
         examples_per_document: So many; the last may have fewer. None: all in one.
     """
 
@@ -91,7 +90,6 @@ class Sharded(Transform):
     Raises ValueError where a shard would have fewer than two examples, and so no order.
 
     Attributes:
-        base: The file.
         num_shards: Their sizes differ by at most one, larger ones first.
         max_examples: So many of the file are used.
     """

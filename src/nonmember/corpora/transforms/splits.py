@@ -54,7 +54,6 @@ class Part(Transform):
     Raises ValueError, with numbers, for too few documents, and for clusters where there are none.
 
     Attributes:
-        base: What is divided.
         take: The part wanted, a name in `sizes`, or "rest" for what no part took.
         sizes: Name -> size, in order, of one kind only. Whole numbers: exactly so many documents; adding documents to
             the base can move others. Fractions: the expected share, by the value of the hash; a document never moves
@@ -64,7 +63,6 @@ class Part(Transform):
         per: "corpus"; or "domain": the sizes apply within each domain.
         domains: With "domain", only these are divided and all documents of others are "rest"; None: every domain is
             divided.
-        salt: The name of this draw.
     """
 
     base: CorpusSpec
@@ -188,7 +186,6 @@ class Select(Transform):
     Raises ValueError, with numbers, for an unknown domain and for too few documents.
 
     Attributes:
-        base: What is chosen from.
         domains: None: all.
         num_documents: The first so many in order of sha256(salt + id); None: all.
         salt: The name of the draw, needed with `num_documents`.

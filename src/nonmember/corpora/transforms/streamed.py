@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Entry
 from nonmember.checks import require_kind
-from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Place, least, require_count, require_spec
+from nonmember.corpora.specs import Bound, CorpusSpec, Cursor, HubBounds, least, require_count, require_spec
 from nonmember.corpora.transforms.cleaning import Cleaning
 from nonmember.records import Corpus
 from nonmember.records.streams import Shard, Shards, ShardWriter
@@ -89,19 +89,19 @@ class Streamed(CorpusSpec):
         }
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
-        """Read, clean and write. Behind every complete file the place is noted, and a later run goes on from it."""
+        """Read, clean and write. After every complete file the cursor is noted, and a later run goes on from there."""
         known, identity = _noted(folder), self.source.identity()
         writer = ShardWriter(folder, known.get("shards", ()))
-        place, dropped = Place(**known.get("place", {})), Counter(known.get("dropped", {}))
+        cursor, dropped = Cursor(**known.get("place", {})), Counter(known.get("dropped", {}))
         num_words = known.get("num_words", 0)
         with Stage(f"reading {self.readable}", self.num_words, "words", at=num_words) as stage:
-            for document in self.source.read(builder, dropped, place):
+            for document in self.source.read(builder, dropped, cursor):
                 if (cleaned := self.cleaning.cleaned(document, dropped)) is None:
                     continue
                 num_words += (added := len(cleaned.text.split()))
                 stage.advance(added)
                 if writer.add(cleaned):
-                    _note(folder, writer, place, dropped, num_words)
+                    _note(folder, writer, cursor, dropped, num_words)
                 check()
                 if self.num_words is not None and num_words >= self.num_words:
                     break
@@ -164,6 +164,6 @@ def _noted(folder: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
-def _note(folder: Path, writer: ShardWriter, place: Place, dropped: Counter[str], num_words: int) -> None:
-    note = {"shards": writer.facts(), "place": place.state(), "dropped": dict(dropped), "num_words": num_words}
+def _note(folder: Path, writer: ShardWriter, cursor: Cursor, dropped: Counter[str], num_words: int) -> None:
+    note = {"shards": writer.facts(), "place": cursor.state(), "dropped": dict(dropped), "num_words": num_words}
     write_text_atomically(folder / PLACE, json.dumps(note))

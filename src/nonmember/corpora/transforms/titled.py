@@ -50,7 +50,6 @@ class Works(Transform):
     Raises ValueError for a cluster id that the pattern does not fit.
 
     Attributes:
-        base: The documents.
         pattern: A regular expression that fits a whole cluster id, with a group `title` and perhaps one `author`, as in
             "(?P<title>.+)_-_(?P<author>.+)". Underscores in them become blanks.
     """
