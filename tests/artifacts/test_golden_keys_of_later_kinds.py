@@ -36,14 +36,11 @@ from nonmember.corpora import (
     Titled,
     Works,
 )
-from nonmember.corpora.sources.documents import Documents
+from nonmember.corpora.sources.documents import Documents, Table
 from nonmember.corpora.sources.paraphrases import OtherTexts
-from nonmember.corpora.sources.tables import Table
-from nonmember.corpora.transforms.near_duplicates import NearDuplicates
-from nonmember.corpora.transforms.neighbours import RandomNeighbours
-from nonmember.corpora.transforms.prepared import Cleaning
+from nonmember.corpora.transforms.cleaning import Cleaning
 from nonmember.corpora.transforms.streamed import Streamed
-from nonmember.corpora.views import Viewed
+from nonmember.corpora.views import NearDuplicates, RandomNeighbours, Viewed
 from nonmember.models.kinds.changed import RoundedWeights
 from nonmember.observations.scored import BehindPrefix, Gradients
 from nonmember.observations.weights import WeightChange

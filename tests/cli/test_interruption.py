@@ -24,7 +24,7 @@ from nonmember.runtime import expectations, interruption, progress
 from nonmember.runtime.progress import Stage, duration
 
 PLACES = {
-    "reading": "nonmember.corpora.sources.rows.json_row",
+    "reading": "nonmember.corpora.sources.formats.json_value",
     "encoding": "nonmember.models.encoding.encode_corpus",
     "observing": "nonmember.observations.passes.tokens.Observer.predict_step",
     "health": "nonmember.training.modules.CausalLMModule.validation_step",

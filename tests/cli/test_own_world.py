@@ -11,7 +11,7 @@ import pytest
 
 from command_line import only, rows_of, write_rows
 from nonmember.cli import audit
-from nonmember.corpora.sources import library_docs
+from nonmember.corpora.sources import docstrings
 
 HEAVY = ("torch", "transformers", "lightning", "datasets", "wandb", "sklearn", "matplotlib", "openai")
 SHORT = ("method.num_resamples=200", "method.max_tokens=100", "method.distillation.max_tokens=100")
@@ -49,8 +49,8 @@ def folder_of_documents(tmp_path) -> None:
 def few_modules(monkeypatch) -> None:
     """The text for the gates, docstrings of installed libraries, is taken from a fifth of their files: to parse all of
     them takes longer than the audit."""
-    all_of_them = library_docs._modules
-    monkeypatch.setattr(library_docs, "_modules", lambda package: all_of_them(package)[::5])
+    all_of_them = docstrings._modules
+    monkeypatch.setattr(docstrings, "_modules", lambda package: all_of_them(package)[::5])
 
 
 @pytest.mark.usefixtures("few_modules")

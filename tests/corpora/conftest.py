@@ -5,31 +5,14 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 import tiny
-from nonmember.artifacts import Builder
 from nonmember.corpora import CorpusSpec
 from nonmember.records import Corpus, Document
-
-
-@dataclass(frozen=True)
-class Given(CorpusSpec):
-    """The documents themselves, for tests."""
-
-    documents: tuple[Document, ...]
-
-    stored: ClassVar[bool] = False
-
-    def build(self, builder: Builder) -> Corpus:
-        return Corpus(self.documents)
-
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "given", "fingerprint": Corpus(self.documents).fingerprint}
 
 
 @pytest.fixture
@@ -38,11 +21,13 @@ def build() -> Callable[[CorpusSpec], Corpus]:
 
 
 @pytest.fixture
-def given() -> Callable[..., Given]:
+def given() -> Callable[..., tiny.Texts]:
     """given("a text", "another") or given(Document(...), ...)."""
 
-    def make(*documents: str | Document) -> Given:
-        return Given(tuple(d if isinstance(d, Document) else Document(f"d{i}", d) for i, d in enumerate(documents)))
+    def make(*documents: str | Document) -> tiny.Texts:
+        return tiny.Texts(
+            tuple(d if isinstance(d, Document) else Document(f"d{i}", d) for i, d in enumerate(documents))
+        )
 
     return make
 

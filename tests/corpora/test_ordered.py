@@ -115,21 +115,6 @@ def test_refusals_of_shards(given, build):
         Sharded(given(*lines(7)), 1, 7)
 
 
-def test_identities_tell_recipes_apart(given):
-    base = given(*lines(10))
-    specs = [
-        base,
-        Shuffled(base, "a"),
-        Shuffled(base, "b"),
-        Joined(base, None),
-        Joined(base, 4),
-        Sharded(base, 2, 9),
-        Sharded(base, 3, 9),
-        Sharded(base, 2, 10),
-    ]
-    assert len({str(spec.identity()) for spec in specs}) == len(specs)
-
-
 # ------------------------------------------------------------------------------------------------------ orders
 
 

@@ -1,15 +1,12 @@
-"""Three paraphrases in what a model wrote, or in a data set's columns; titles in names of clusters."""
+"""Three paraphrases in what a model wrote, or in a data set's columns."""
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 import pytest
 
 import tiny
-from nonmember.corpora import OtherTexts, Works
+from nonmember.corpora import OtherTexts
 from nonmember.corpora.sources.paraphrases import Paraphrases, parsed
-from nonmember.records import Document
 from tiny import build
 
 
@@ -70,33 +67,7 @@ def test_unusable_ones_are_counted_by_reason():
 
 def test_the_other_columns_hold_the_paraphrases():
     """As in BookTection: the original stands in one of four columns, in another one for each row."""
-    columns = [
-        tiny.texts("the moss", "f1"),
-        tiny.texts("m1", "f2"),
-        tiny.texts("m2", "the  fern"),
-        tiny.texts("m3", "f3"),
-    ]
-    corpus = build(OtherTexts(tiny.texts("the moss", "the fern"), columns))
-    assert {item.doc_id: item.text for item in corpus.documents} == {
-        "d0#1": "m1",
-        "d0#2": "m2",
-        "d0#3": "m3",
-        "d1#1": "f1",
-        "d1#2": "f2",
-        "d1#3": "f3",
-    }
-
-
-def test_title_and_author_are_read_off_the_clusters_name():
-    book = Document("d", "text", cluster_id="A_Tale_of_Two_Cities_-_Charles_Dickens")
-    (found,) = build(Works(tiny.Texts((book,)), r"(?P<title>.+)_-_(?P<author>.+)")).documents
-    assert found == replace(book, title="A Tale of Two Cities", author="Charles Dickens")
-    (paper,) = build(Works(tiny.Texts((book,)), r"(?P<title>.+)")).documents
-    assert (paper.title, paper.author) == ("A Tale of Two Cities - Charles Dickens", "")
-    for pattern, message in [
-        (r"(?P<title>\d+)", "finds no title in the cluster 'A_Tale"),
-        (r"(.+)", r"must have a group \(\?P<title>"),
-        (r"(?P<title>", "must be a regular expression"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            build(Works(tiny.Texts((book,)), pattern))
+    rows = [("the moss", "f1"), ("m1", "f2"), ("m2", "the  fern"), ("m3", "f3")]
+    corpus = build(OtherTexts(tiny.texts("the moss", "the fern"), [tiny.texts(*row) for row in rows]))
+    expected = {f"d{index}#{number}": f"{'mf'[index]}{number}" for index in range(2) for number in (1, 2, 3)}
+    assert {item.doc_id: item.text for item in corpus.documents} == expected

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import json
 import random
 from hashlib import sha256
 
 import pytest
 
-from nonmember.corpora import Component, Mixture, Part, Select
+from nonmember.corpora import Component, Dated, Mixture, Part, Select
 from nonmember.records import Document
 
 
@@ -167,16 +166,17 @@ def test_samples_are_nested_and_do_not_depend_on_order(given, build):
     assert len(build(Select(base, domains=["y", "x"]))) == 100
 
 
-def test_bad_selections(given, build):
-    base = given(*documents(9))
-    with pytest.raises(ValueError, match="needs 10 documents, but there are 9 in x"):
-        build(Select(base, domains=["x"], num_documents=10, salt="s"))
-    with pytest.raises(ValueError, match="does not have: q"):
-        build(Select(base, domains=["q"]))
-    with pytest.raises(ValueError, match="`salt` of Select must be any text"):
-        Select(base, num_documents=3)
-    with pytest.raises(ValueError, match="at least 1; got 0"):
-        Select(base, num_documents=0, salt="s")
+# ------------------------------------------------------------------------------------------------------ Dated
+
+TEXTS = ("Founded in 1950 and rebuilt in 1999.", "Opened in 2008.", "No date, 12345 of them.", "From 1990 to 2021.")
+
+
+def test_by_the_latest_year(given, build):
+    old = build(Dated(given(*TEXTS), last=2000))
+    assert [d.doc_id for d in old.documents] == ["d0"], "1990 to 2021 is of 2021"
+    assert old.dropped == {"other_years": 2, "no_year": 1}
+    assert [d.doc_id for d in build(Dated(given(*TEXTS), first=2005)).documents] == ["d1", "d3"]
+    assert [d.doc_id for d in build(Dated(given(*TEXTS), 2008, 2008)).documents] == ["d1"]
 
 
 # ---------------------------------------------------------------------------------------------------- Mixture
@@ -222,25 +222,8 @@ def test_bad_mixtures(given, build):
 # ---------------------------------------------------------------------------------------------------- recipes
 
 
-def test_identities_are_json_and_tell_recipes_apart(given):
-    base = given(*documents(5))
-    specs = [
-        part(base, "a", COUNTS),
-        part(base, "b", COUNTS),
-        part(base, "a", {"b": 15, "a": 10}),
-        part(base, "a", SHARES),
-        part(base, "a", COUNTS, by="cluster"),
-        part(base, "a", COUNTS, per="domain"),
-        part(base, "a", COUNTS, per="domain", domains=["x"]),
-        part(base, "a", COUNTS, salt="t"),
-        Select(base, num_documents=3, salt="s"),
-        Select(base, num_documents=3, salt="t"),
-        Select(base, domains=["x"]),
-        Mixture([Component(base, 1)]),
-    ]
-    assert len({json.dumps(spec.identity(), sort_keys=True) for spec in specs}) == len(specs)
-    assert len(set(specs)) == len(specs)
-    two = ("x", "y")
+def test_domains_have_no_order(given):
+    base, two = given(*documents(5)), ("x", "y")
     assert Select(base, domains=two).identity() == Select(base, domains=two[::-1]).identity()
 
 

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from nonmember.corpora import Table
-from nonmember.corpora.sources.tables import Pattern
+from nonmember.corpora.sources.columns import Pattern
 from tiny import build
 
 ROWS = [
@@ -92,11 +92,6 @@ def test_several_files_are_read_one_after_the_other(tmp_path):
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", b"a,b\n1\n", r"row 2 \(line 2\) has 1 values, but there are 2 columns"),
-        ("t.csv", b"a,a\n1,2\n", "different column names"),
-        ("t.csv", b"a\n\xff\n", "line 2 must be UTF-8"),
-        ("t.csv.gz", gzip.compress(b"a\n1\n" * 999, mtime=0)[:-9], "complete gzip file"),
-        ("t.parquet", b"PAR1", "complete Parquet file"),
         ("t.txt", b"", r"must be a table, one of \*.csv, \*.jsonl, \*.parquet"),
         ("t.csv", b"b\n1\n", "no column 'a'; its columns are 'b'"),
         ("t.jsonl", b'{"a": {"b": 1}}', "column 'a' must hold text or a number, but it holds an object"),

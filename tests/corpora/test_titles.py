@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
-from nonmember.corpora import Cleaned, Hub, Jsonl, Titled
+import tiny
+from nonmember.corpora import Cleaned, Hub, Jsonl, Titled, Works
 from nonmember.records import Corpus, Document
 
 GAME = {"id": "1", "text": "You wake up in a lab.", "name": " Portal 2 ", "studio": "Valve"}
@@ -23,10 +25,7 @@ def test_jsonl_reads_titles_and_authors(write_lines, build):
     assert works(build(Jsonl(path, "id", "text"))) == [("", ""), ("", "")]
     with pytest.raises(ValueError, match="has no column 'title'; its columns are 'id', 'text', 'name', 'studio'"):
         build(Jsonl(path, "id", "text", title_field="title"))
-
-
-def test_a_title_is_text(write_lines, build):
-    path = str(write_lines("games.jsonl", GAME | {"name": ["a", "b"]}))
+    path = str(write_lines("lists.jsonl", GAME | {"name": ["a", "b"]}))
     with pytest.raises(ValueError, match="column 'name' must hold text"):
         build(Jsonl(path, "id", "text", title_field="name"))
 
@@ -58,11 +57,11 @@ def test_a_title_in_an_id(given, build):
     assert works(build(titled)) == [("scipy.fft.dct", "")]
     assert [document.text for document in build(titled).documents] == ["Discrete cosine transform."]
     assert build(titled).fingerprint != build(base).fingerprint
-    with pytest.raises(ValueError, match="no title in the id 'd0'"):
-        build(Titled(given("x"), ":(.+)"))
 
 
-@pytest.mark.parametrize(("pattern", "message"), [("(", "regular expression"), (":.*", "must have a group")])
-def test_a_pattern_has_a_group(given, pattern, message):
-    with pytest.raises(ValueError, match=message):
-        Titled(given("x"), pattern)
+def test_title_and_author_are_read_off_the_clusters_name(build):
+    book = Document("d", "text", cluster_id="A_Tale_of_Two_Cities_-_Charles_Dickens")
+    (found,) = build(Works(tiny.Texts((book,)), r"(?P<title>.+)_-_(?P<author>.+)")).documents
+    assert found == replace(book, title="A Tale of Two Cities", author="Charles Dickens")
+    (paper,) = build(Works(tiny.Texts((book,)), r"(?P<title>.+)")).documents
+    assert (paper.title, paper.author) == ("A Tale of Two Cities - Charles Dickens", "")

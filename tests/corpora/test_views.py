@@ -1,14 +1,17 @@
+"""Other versions of texts: views at their rates, near duplicates with the stated share exchanged, prefixes."""
+
 from __future__ import annotations
+
+from dataclasses import replace
 
 import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
-import tiny
-from nonmember.corpora import Viewed, apply_view
+from nonmember.corpora import NearDuplicates, Part, Prefixes, Viewed, apply_view
 from nonmember.corpora.views import NEIGHBOURS, VIEWS
 from nonmember.records import Corpus, Document
 from nonmember.stats.blind import _YEAR_PATTERN, _YEARS
-from tiny import Texts
+from tiny import Texts, build, random_texts, texts
 
 TEXT = "The quick brown fox, aged 12, jumps over the lazy dog of 1987 and goes on " * 20
 
@@ -78,14 +81,79 @@ def test_wrapped_lines_are_short_and_indented_and_say_the_same():
 def test_a_view_as_a_corpus_of_its_own():
     base = Texts((Document("A", "made in 2019", "C", "D"),))
     viewed = Viewed(base, "years_replaced")
-    assert tiny.build(viewed).documents == (Document("A", "made in 2023", "C", "D"),)
+    assert build(viewed).documents == (Document("A", "made in 2023", "C", "D"),)
     assert viewed.identity() == {"kind": "viewed", "base": base.identity(), "view": "years_replaced"}
-    with pytest.raises(ValueError, match="`view` of Viewed must be one of"):
-        Viewed(base, "reversed")
-    with pytest.raises(ValueError, match="`base` of Viewed must be a corpus recipe"):
-        Viewed("base", "original")
 
 
-def test_unknown_view():
-    with pytest.raises(ValueError, match=r"one of original, lowercase, .*; got 'reversed'"):
-        apply_view(Corpus(()), "reversed")
+# ------------------------------------------------------------------------------------------ near duplicates
+
+BASE = Texts(
+    tuple(
+        Document(f"d{index}", text, "cluster", "domain")
+        for index, text in enumerate(random_texts(60, seed=1, words=50))
+    )
+)
+SPEC = NearDuplicates(BASE, share=0.3, salt="s")
+
+
+def changed(spec) -> list[tuple[str, str]]:
+    """Pairs of words that differ, of all pairs."""
+    pairs = [
+        (item, other)
+        for before, after in zip(BASE.documents, build(spec).documents, strict=True)
+        for item, other in zip(before.text.split(), after.text.split(), strict=True)
+    ]
+    return [(item, other) for item, other in pairs if item != other]
+
+
+def test_the_share_of_words_and_nothing_else():
+    words = [word for document in BASE.documents for word in document.text.split()]
+    hits = changed(SPEC)
+    assert len(hits) / len(words) == pytest.approx(0.3, abs=0.03)
+    assert {other for _, other in hits} <= set(words)
+    assert len(changed(replace(SPEC, share=1.0))) == len(words), "an exchange is never for the same word"
+    for before, after in zip(BASE.documents, build(SPEC).documents, strict=True):
+        assert replace(after, text=before.text) == before
+
+
+def test_white_space_stays():
+    base = Texts((Document("A", " one\n  two\tthree four "),))
+    (document,) = build(NearDuplicates(base, share=1.0, salt=1)).documents
+    assert [letter for letter in document.text if letter.isspace()] == list(" \n  \t  ")
+
+
+def test_exchanges_are_by_document_and_salt():
+    assert build(SPEC) == build(SPEC)
+    assert build(replace(SPEC, salt="t")) != build(SPEC)
+    backwards = replace(SPEC, base=Texts(BASE.documents[::-1]))
+    assert build(backwards).documents == build(SPEC).documents[::-1]
+
+
+# ------------------------------------------------------------------------------------------------ prefixes
+
+WORDS = " ".join(f"w{n}" for n in range(10))
+
+
+def test_each_length_once_and_the_document_as_cluster():
+    corpus = build(Prefixes(texts(WORDS, "a b c"), [6, 2]))
+    assert [(d.doc_id, d.text, d.cluster_id) for d in corpus.documents] == [
+        ("d0/2", "w0 w1", "d0"),
+        ("d0/6", "w0 w1 w2 w3 w4 w5", "d0"),
+        ("d1/2", "a b", "d1"),
+    ]
+
+
+def test_only_a_split_by_cluster_keeps_lengths_together():
+    base = Prefixes(texts(*(f"{n} {WORDS}" for n in range(40))), [2, 4, 8])
+
+    def torn(by: str) -> int:
+        parts = [
+            build(Part(base, take=take, sizes={"tuning": 0.3}, by=by, per="corpus", salt="x")).documents
+            for take in ("tuning", "rest")
+        ]
+        tuned, tested = ({d.cluster_id for d in part} for part in parts)
+        assert len(parts[0]) + len(parts[1]) == 120
+        return len(tuned & tested)
+
+    assert torn("cluster") == 0
+    assert torn("document") > 15

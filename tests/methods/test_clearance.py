@@ -11,7 +11,7 @@ import tiny
 from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.corpora import Select
-from nonmember.corpora.planted import planted_part
+from nonmember.corpora.transforms.mixtures import planted_part
 from nonmember.methods import Clearance, Roles, ScoredDocuments
 from nonmember.methods.clearance.clearance import role_of
 from nonmember.methods.clearance.controls import PlantedControls, SharedControls

@@ -17,7 +17,7 @@ from transformers import BertForMaskedLM
 
 import nonmember as nm
 import tiny
-from nonmember.corpora.transforms.neighbours import RandomNeighbours
+from nonmember.corpora.views import RandomNeighbours
 from nonmember.models import Access
 from nonmember.models.neighbours import DROPPED, MaskedNeighbours
 from nonmember.observations import Scored, access_of

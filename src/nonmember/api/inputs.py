@@ -107,7 +107,7 @@ class Inputs:
         if isinstance(given, str | os.PathLike):
             self.overrides.append(override(f"{place}.path", os.fspath(given)))
             return
-        from nonmember.corpora.sources.in_memory import InMemory, digest_of
+        from nonmember.corpora.sources.documents import InMemory, digest_of
 
         rows = _rows(given, name)
         digest = digest_of(rows)
@@ -154,7 +154,7 @@ def _rows(given: Any, name: str) -> list[Mapping[str, Any]]:
     if hasattr(given, "to_dict") and hasattr(given, "columns"):  # pandas
         return [{str(key): value for key, value in row.items()} for row in given.to_dict("records")]
     if isinstance(given, Iterable) and not isinstance(given, Mapping):
-        from nonmember.corpora.sources.rows import is_missing
+        from nonmember.corpora.sources.columns import is_missing
 
         rows = list(given)
         if all(isinstance(row, str) or is_missing(row) for row in rows):

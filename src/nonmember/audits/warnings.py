@@ -11,7 +11,7 @@ from nonmember.audits.preparing import share_read_alike
 from nonmember.audits.question import UNSEEN, Audit
 from nonmember.audits.walk import specs_in
 from nonmember.checks import first_few
-from nonmember.corpora.transforms.prepared import Prepared
+from nonmember.corpora.transforms.cleaning import Prepared
 from nonmember.models import ModelSpec
 from nonmember.models.exposure import truth_about
 from nonmember.results import answers

@@ -155,7 +155,7 @@ def _gathered(
     from nonmember.config.roots import register
     from nonmember.config.untrusted import check_code
     from nonmember.config.words import literal
-    from nonmember.corpora.sources.in_memory import InMemory, digest_of
+    from nonmember.corpora.sources.documents import InMemory, digest_of
     from nonmember.evidence.gathering import KeptStore, gather
     from nonmember.results.outcomes import reason_of
     from nonmember.runtime.files import json_object

@@ -222,9 +222,9 @@ class PlanConfig:
 
 def number_seen(num_documents: int, rate: float) -> int:
     """How many documents of a mixture have been read."""
-    from nonmember.corpora.transforms import nested
+    from nonmember.corpora.transforms import mixtures
 
-    return nested.number_seen(num_documents, rate)
+    return mixtures.number_seen(num_documents, rate)
 
 
 def register() -> None:

@@ -63,7 +63,7 @@ def scoring_of(config: DictConfig) -> Scoring:
     require_complete(config)
     from nonmember.config.build import build, corpus_of
     from nonmember.config.inputs import check_places, check_settings, check_tokens
-    from nonmember.corpora.transforms.prepared import with_blank
+    from nonmember.corpora.transforms.cleaning import with_blank
     from nonmember.scoring.question import FURTHER, Scoring, names_of_scores
 
     check_settings(config)

@@ -22,8 +22,13 @@ MIN_LETTERS_OF_A_NOUN = 4
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A word that could be left blank, at one place of a text. person: the name of a person in a single word.
-    name: any other proper noun.   noun: a common one, in small letters."""
+    """A word that could be left blank, where it stands in a text.
+
+    Attributes:
+        word: As it is written.
+        kind: person: the name of a person in a single word; name: any other proper noun; noun: a common one, in small
+            letters.
+    """
 
     word: str
     kind: Kind
@@ -98,9 +103,15 @@ _QUOTED = re.compile(r"(?:^|[\s(\[—–-])[\"'“‘«]+[*_]*$")
 
 @dataclass(frozen=True)
 class _Token:
-    """word: without a possessive ending.   starts: it is the first of a sentence or of something quoted, or could be,
-    so that its capital letter says nothing.   joined: only blanks lie between it and the word before.   ends: something
-    else than blanks follows."""
+    """A word in a text.
+
+    Attributes:
+        word: Without a possessive ending.
+        starts: It is the first of a sentence or of something quoted, or could be, so that its capital letter says
+            nothing.
+        joined: Only blanks lie between it and the word before.
+        ends: Something else than blanks follows.
+    """
 
     word: str
     starts: bool
@@ -206,10 +217,10 @@ def _nouns(tokens_of: Sequence[Sequence[_Token]], names: set[str]) -> set[str]:
     }
 
 
-def _head(tokens: Sequence[_Token], place: int, names: set[str]) -> str:
+def _head(tokens: Sequence[_Token], index: int, names: set[str]) -> str:
     """The last word of the phrase that begins at a determiner; empty where it has no end in sight."""
     head = ""
-    for token in tokens[place + 1 : place + 2 + MAX_WORDS_OF_A_PHRASE]:
+    for token in tokens[index + 1 : index + 2 + MAX_WORDS_OF_A_PHRASE]:
         if not token.joined or token.lower in FUNCTION_WORDS or token.lower in DETERMINERS:
             return head
         if token.word in names:
@@ -228,13 +239,13 @@ def _occurrences(tokens: Sequence[_Token], names: set[str], persons: set[str], n
             yield Occurrence(token.lower, "noun")
 
 
-def _alone(tokens: Sequence[_Token], place: int, names: set[str]) -> bool:
+def _alone(tokens: Sequence[_Token], index: int, names: set[str]) -> bool:
     """Whether it is all of a name: no further name, and no initial, beside it."""
-    before = tokens[place - 1] if tokens[place].joined and place else None
-    after = tokens[place + 1] if place + 1 < len(tokens) and tokens[place + 1].joined else None
+    before = tokens[index - 1] if tokens[index].joined and index else None
+    after = tokens[index + 1] if index + 1 < len(tokens) and tokens[index + 1].joined else None
     if before is not None and (before.word in names or (len(before.word) == 1 and before.word not in ("I", "a", "A"))):
         return False
-    return after is None or tokens[place].ends or after.word not in names
+    return after is None or tokens[index].ends or after.word not in names
 
 
 # By a tagger -------------------------------------------------------------------------------------------------------

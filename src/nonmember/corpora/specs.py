@@ -1,4 +1,4 @@
-"""The base class of corpus specs, and checks that they share.
+"""The base classes of corpus specs, and what they share: bounds, how far one was read, checks, hashes of files.
 
 A recipe is a frozen dataclass of plain values and other recipes. Hydra builds it from `_target_`; use
 `_convert_: all`, so that lists and mappings arrive as Python's own.
@@ -9,10 +9,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import math
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from functools import lru_cache
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -21,14 +24,69 @@ from nonmember.artifacts.store import Entry
 from nonmember.checks import require_choice as require_choice
 from nonmember.checks import require_count as require_count
 from nonmember.checks import require_kind, wrong
-from nonmember.corpora.bounds import Bound, HubBounds
-from nonmember.corpora.sources.place import Place
 from nonmember.records import Corpus, Document
 
 log = logging.getLogger(__name__)
 
 FORMAT = 1  # raise it when a change of code moves what corpora hold: older entries are then left alone
 DOCUMENTS = "documents.parquet"
+TOKENS_PER_WORD = 1.6  # a bound for English prose in vocabularies of 32,000 entries and more
+
+
+@dataclass(frozen=True)
+class Bound:
+    """Most documents, and most words of each, told from a recipe; None where it does not say."""
+
+    documents: int | None
+    words: int | None = None
+
+    def tokens(self, most: int | None = None) -> int | None:
+        """Of all documents, of at most so many tokens each; None where nothing bounds them."""
+        of_words = None if self.words is None else math.ceil(self.words * TOKENS_PER_WORD)
+        each = least(most, of_words)
+        return None if self.documents is None or each is None else self.documents * each
+
+
+# What is known of a data set on the hub: its path, and the names that choose a part of it -> bound.
+HubBounds = Callable[[str, Sequence[str | None]], Bound]
+
+
+def least(*numbers: int | None) -> int | None:
+    """The smallest of those that are known."""
+    return min((item for item in numbers if item is not None), default=None)
+
+
+@dataclass
+class Cursor:
+    """How far a source has been read, so that another process can go on there.
+
+    Attributes:
+        rows: Rows that lie behind.
+        documents: Documents that lie behind.
+        reader: The state of the reader of `datasets`, where it keeps one.
+    """
+
+    rows: int = 0
+    documents: int = 0
+    reader: dict[str, Any] | None = None
+    _dataset: Any = field(default=None, repr=False)
+
+    def follow(self, dataset: Any) -> Iterator[Any]:
+        """The rows of a data set from here on, each counted when it is given."""
+        if hasattr(dataset, "load_state_dict"):
+            if self.reader is not None:
+                dataset.load_state_dict(self.reader)
+            self._dataset, rows = dataset, iter(dataset)
+        else:
+            rows = islice(iter(dataset), self.rows, None)
+        for row in rows:
+            self.rows += 1
+            yield row
+
+    def state(self) -> dict[str, Any]:
+        """As JSON, what `Cursor(**state)` goes on from."""
+        reader = None if self._dataset is None else self._dataset.state_dict()
+        return {"rows": self.rows, "documents": self.documents, "reader": reader}
 
 
 class CorpusSpec(Spec[Corpus]):
@@ -59,14 +117,16 @@ class CorpusSpec(Spec[Corpus]):
         bound = self.bound(hub)
         return None if bound.documents is None or bound.words is None else bound.documents * bound.words
 
-    def read(self, builder: Builder, dropped: Counter[str], place: Place) -> Iterator[Document]:
-        """The documents from `place` on, one by one, for a corpus that is streamed. A source that need not be in memory
-        for that says how. dropped: what is left out on the way is counted here."""
+    def read(self, builder: Builder, dropped: Counter[str], cursor: Cursor) -> Iterator[Document]:
+        """The documents from `cursor` on, one by one, for a corpus that is streamed.
+
+        A source that need not be in memory for that says how. What is left out on the way is counted in `dropped`.
+        """
         corpus = builder.get(self)
-        if not place.documents:
+        if not cursor.documents:
             dropped.update(corpus.dropped)
-        for document in corpus.documents[place.documents :]:
-            place.documents += 1
+        for document in corpus.documents[cursor.documents :]:
+            cursor.documents += 1
             yield document
 
     def lookup_key(self, builder: Builder) -> dict[str, Any]:
@@ -91,6 +151,27 @@ class CorpusSpec(Spec[Corpus]):
 
     def load(self, builder: Builder, entry: Entry) -> Corpus:
         return Corpus.load(entry.path / DOCUMENTS, entry.facts["dropped"])
+
+
+class Transform(CorpusSpec):
+    """A corpus made of others by settings alone: what it is called (`name`) and all its fields are its identity."""
+
+    name: ClassVar[str]
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for item in fields(self):  # type: ignore[arg-type]  # each kind is a dataclass
+            if item.type in ("CorpusSpec", CorpusSpec):
+                require_spec(getattr(self, item.name), f"`{item.name}` of {type(self).__name__}")
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": self.name} | {item.name: _plain(getattr(self, item.name)) for item in fields(self)}  # type: ignore[arg-type]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, CorpusSpec):
+        return value.identity()
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
 
 
 def require_spec(value: object, where: str) -> None:

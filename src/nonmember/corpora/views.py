@@ -1,4 +1,4 @@
-"""Text perturbations that preserve document ids.
+"""Other versions of texts: perturbations that keep ids (views), near duplicates, neighbours by random words, prefixes.
 
 The perturbations are those whose features LLM-DI uses, at its strengths. Their chance comes from a hash of the
 document's text, so a view is the same wherever it is made. Synonym substitution, its sixth, needs a thesaurus and is
@@ -11,15 +11,18 @@ from __future__ import annotations
 import hashlib
 import re
 import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.specs import CorpusSpec, require_choice, require_spec
-from nonmember.records import Corpus
+from nonmember.checks import require_number, wrong
+from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, require_choice, require_count
+from nonmember.corpora.transforms.splits import YEAR, require_salt
+from nonmember.records import Corpus, Document
+from nonmember.records.neighbours import name_of_neighbour
 
 View = Literal[
     "original",
@@ -37,9 +40,9 @@ View = Literal[
 
 BEHIND_END_OF_TEXT: View = "prepend_eos"  # the text itself, read behind the model's end-of-text token
 
-YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")  # what the blind baseline's classifier of years sees
 ONE_YEAR = "2023"  # that all are replaced by
 LINE_WIDTH, INDENTATION = 60, "    "
+TRIES = 1000  # to place a span: mimir tries for ever, which a text without room for it would need
 
 # Keys beside each other on a QWERTY keyboard.
 ROWS = ("qwertyuiop", "asdfghjkl", "zxcvbnm")
@@ -55,31 +58,31 @@ def apply_view(corpus: Corpus, view: str) -> Corpus:
         return corpus
     change = VIEWS[view]
 
-    def changed(text: str) -> str:
-        seed = hashlib.sha256(f"{view}\0{text}".encode("utf-8", "surrogatepass")).digest()[:8]
-        return change(text, np.random.default_rng(int.from_bytes(seed)))
+    documents = (replace(doc, text=change(doc.text, _rng(view, doc.text))) for doc in corpus.documents)
+    return replace(corpus, documents=tuple(documents))
 
-    return replace(corpus, documents=tuple(replace(doc, text=changed(doc.text)) for doc in corpus.documents))
+
+def _rng(name: object, text: str) -> np.random.Generator:
+    """The chance in what is named so and done to the text (or to the document of that id)."""
+    digest = hashlib.sha256(f"{name}\0{text}".encode("utf-8", "surrogatepass")).digest()
+    return np.random.default_rng(int.from_bytes(digest[:8]))
 
 
 @dataclass(frozen=True)
-class Viewed(CorpusSpec):
+class Viewed(Transform):
     """A view as a corpus of its own, to train on and to compare texts of; ids, clusters and domains are the base's."""
 
     base: CorpusSpec
     view: View
 
-    stored: ClassVar[bool] = False
+    name: ClassVar[str] = "viewed"
 
     def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Viewed")
+        super().__post_init__()
         require_choice(self.view, ("original", *VIEWS), "`view` of Viewed")
 
     def build(self, builder: Builder) -> Corpus:
         return apply_view(builder.get(self.base), self.view)
-
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "viewed", "base": self.base.identity(), "view": self.view}
 
 
 def lowercase(text: str, rng: np.random.Generator) -> str:
@@ -158,3 +161,147 @@ VIEWS: dict[str, Callable[[str, np.random.Generator], str]] = {
     "years_replaced": years_replaced,
     "wrapped": wrapped,
 }
+
+
+@dataclass(frozen=True)
+class NearDuplicates(Transform):
+    """The documents of `base` in each of which every word is, with the chance `share`, another of the corpus's words.
+
+    Words are what stands between white space; the new one is drawn from all words of the corpus as often as they occur,
+    whatever it replaces but not that itself. Ids, clusters, domains and white space stay. salt: another one, other
+    exchanges. A document's depend on its id and the words of the corpus alone.
+    """
+
+    base: CorpusSpec
+    share: float
+    salt: str | int
+
+    name: ClassVar[str] = "near_duplicates"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_number(self.share, "(0, 1]", "`share` of NearDuplicates")
+        object.__setattr__(self, "share", float(self.share))
+        object.__setattr__(self, "salt", require_salt(self.salt, "NearDuplicates"))
+
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
+        words = np.array(sorted(word for document in base.documents for word in document.text.split()), dtype=object)
+        if len(set(words)) < 2:
+            raise ValueError(
+                "NearDuplicates exchanges words for others, but its base does not have two different ones."
+            )
+        documents = (
+            replace(document, text=self._exchanged(document.text, words, _rng(self.salt, document.doc_id)))
+            for document in base.documents
+        )
+        return replace(base, documents=tuple(documents))
+
+    def _exchanged(self, text: str, words: Any, rng: np.random.Generator) -> str:
+        def exchanged(word: re.Match[str]) -> str:
+            return _another(word[0], words, rng) if rng.random() < self.share else word[0]
+
+        return re.sub(r"\S+", exchanged, text)
+
+
+def _another(word: str, words: Any, rng: np.random.Generator) -> str:
+    while True:
+        drawn = str(words[rng.integers(len(words))])
+        if drawn != word:
+            return drawn
+
+
+@dataclass(frozen=True)
+class RandomNeighbours(Transform):
+    """`number` versions of each document of `base`, in which `share` of the words is masked in spans of `span` words,
+    with `buffer` words between, and each span is filled with random words of the corpus.
+
+    As in mimir, share * span / (span + 2 buffer) of the words change in effect. A text gets one span at least, where
+    mimir leaves texts of a dozen words as they are. The draws come from a hash of the text.
+    """
+
+    base: CorpusSpec
+    number: int
+    share: float
+    span: int
+    buffer: int
+
+    name: ClassVar[str] = "random neighbours"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(self.number, 1, "`number` of RandomNeighbours")
+
+    def build(self, builder: Builder) -> Corpus:
+        documents = builder.get(self.base).documents
+        words = sorted({word for document in documents for word in document.text.split()})
+        return Corpus(
+            tuple(
+                Document(name_of_neighbour(document.doc_id, number), self._changed(document.text, words, number))
+                for document in documents
+                for number in range(self.number)
+            )
+        )
+
+    def bound(self, hub: HubBounds) -> Bound:
+        base = self.base.bound(hub)
+        return Bound(None if base.documents is None else base.documents * self.number, base.words)
+
+    def _changed(self, text: str, words: Sequence[str], number: int) -> str:
+        rng = _rng(f"neighbour {number}", text)
+        parts: list[str | None] = list(text.split(" "))
+        span = max(1, min(int(self.share * len(parts)), self.span))
+        num_spans = max(1, int(self.share * len(parts) / (span + 2 * self.buffer)))
+        placed = 0
+        for _ in range(TRIES):
+            if placed == num_spans or len(parts) <= 1:
+                break
+            start = int(rng.integers(max(1, len(parts) - span)))
+            if None not in parts[max(0, start - self.buffer) : start + span + self.buffer]:
+                parts[start : start + span] = [None]
+                placed += 1
+        drawn = (rng.choice(words, self.span, replace=len(words) < self.span) for _ in range(placed))
+        return " ".join(" ".join(next(drawn)) if part is None else part for part in parts)
+
+
+@dataclass(frozen=True)
+class Prefixes(Transform):
+    """Of every document its first so many words, one document per length, as WikiMIA has of each article: ids "id/32",
+    the document as their cluster.
+
+    So a split by cluster keeps the lengths of one document together, and a split by document does not. Words are joined
+    by one space. A document shorter than a length has none of it.
+    Raises ValueError if no document is as long as the shortest.
+    """
+
+    base: CorpusSpec
+    lengths: tuple[int, ...]
+
+    name: ClassVar[str] = "prefixes"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        lengths = tuple(self.lengths)
+        for length in lengths:
+            require_count(length, 1, "each of `lengths` of Prefixes")
+        if not lengths or len(set(lengths)) < len(lengths):
+            raise ValueError(wrong("`lengths` of Prefixes", "different numbers of words", self.lengths))
+        object.__setattr__(self, "lengths", tuple(sorted(lengths)))
+
+    def build(self, builder: Builder) -> Corpus:
+        documents = []
+        for document in builder.get(self.base).documents:
+            words = document.text.split()
+            documents += [
+                replace(
+                    document,
+                    doc_id=f"{document.doc_id}/{length}",
+                    text=" ".join(words[:length]),
+                    cluster_id=document.doc_id,
+                )
+                for length in self.lengths
+                if length <= len(words)
+            ]
+        if not documents:
+            raise ValueError(f"Prefixes needs documents of {self.lengths[0]} words or more, but there are none.")
+        return Corpus(tuple(documents))

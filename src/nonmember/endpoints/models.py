@@ -25,8 +25,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from nonmember.artifacts import Builder
 from nonmember.artifacts.settings import settings_of
 from nonmember.checks import require_text
+from nonmember.corpora.sources.columns import Pattern
+from nonmember.corpora.sources.documents import table_files, table_rows
 from nonmember.corpora.sources.rows import Row
-from nonmember.corpora.sources.tables import Pattern, table_files, table_rows
 from nonmember.corpora.specs import digest_file
 from nonmember.endpoints import questions
 from nonmember.endpoints.client import EndpointClient, Session

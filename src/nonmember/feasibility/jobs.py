@@ -10,7 +10,7 @@ from typing import Any
 from nonmember.audits.question import Audit
 from nonmember.audits.walk import specs_in
 from nonmember.corpora import CorpusSpec, Mixture
-from nonmember.corpora.bounds import TOKENS_PER_WORD
+from nonmember.corpora.specs import TOKENS_PER_WORD
 from nonmember.endpoints.asked import Asked
 from nonmember.feasibility import memory
 from nonmember.feasibility.memory import Memory, Settings

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from nonmember.corpora import CorpusSpec
-from nonmember.corpora.bounds import Bound
+from nonmember.corpora.specs import Bound
 from nonmember.feasibility.descriptions import hub_datasets
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.corpora.specs import CorpusSpec, require_spec
-from nonmember.corpora.white_space import normalise
+from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.generated.rephrased import Rephrasings
 from nonmember.records import Corpus
 

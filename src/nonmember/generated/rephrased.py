@@ -12,7 +12,7 @@ from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Entry
 from nonmember.checks import require_number, require_seed
 from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec, require_count, require_spec
-from nonmember.corpora.white_space import normalise
+from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document, Prompt
 from nonmember.runtime.compute import MIB

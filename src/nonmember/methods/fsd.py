@@ -17,8 +17,7 @@ import numpy as np
 
 from nonmember.checks import require_choice, require_flag, require_number
 from nonmember.corpora import CorpusSpec, View, Viewed
-from nonmember.corpora.transforms.splits import position
-from nonmember.corpora.views import YEAR
+from nonmember.corpora.transforms.splits import YEAR, position
 from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
     Access,

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from nonmember.artifacts import Builder
 from nonmember.corpora import Component, CorpusSpec
-from nonmember.corpora.planted import planted_share
+from nonmember.corpora.transforms.mixtures import planted_share
 from nonmember.models.base import ModelSpec
 from nonmember.records import Corpus
 from nonmember.records.exposure import NOT_READ, Exposure

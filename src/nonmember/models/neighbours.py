@@ -15,7 +15,7 @@ import numpy as np
 
 from nonmember.artifacts import Builder
 from nonmember.corpora import CorpusSpec
-from nonmember.corpora.transforms.neighbours import RandomNeighbours
+from nonmember.corpora.views import RandomNeighbours
 from nonmember.models.kinds.pretrained import Pretrained
 from nonmember.models.reading import room_of_masked
 from nonmember.models.tokenizing import around, encoded

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from nonmember import scores as family
 from nonmember.artifacts import Builder
 from nonmember.audits.record import table_of_scores, versions
-from nonmember.corpora.white_space import is_blank
+from nonmember.corpora.transforms.cleaning import is_blank
 from nonmember.models.reading import Read, TextsRead
 from nonmember.observations import Scored, TokenStatistics
 from nonmember.results.result import SCORES

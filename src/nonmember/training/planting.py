@@ -11,7 +11,7 @@ import numpy as np
 
 from nonmember.checks import wrong
 from nonmember.corpora import Component, CorpusSpec, Mixture
-from nonmember.corpora.planted import planted_part
+from nonmember.corpora.transforms.mixtures import planted_part
 from nonmember.models.base import ModelSpec, label_of
 from nonmember.records.exposure import Exposure
 from nonmember.training import Trained

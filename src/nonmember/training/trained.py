@@ -13,7 +13,7 @@ from nonmember.artifacts.settings import settings_of
 from nonmember.artifacts.store import Entry
 from nonmember.checks import require_seed
 from nonmember.corpora import Component, CorpusSpec
-from nonmember.corpora.transforms.splits import components_of
+from nonmember.corpora.transforms.mixtures import components_of
 from nonmember.models.base import FORMAT, LOADED_MODELS, ModelSpec, Whole
 from nonmember.records import Stream
 from nonmember.records.curves import CURVES

@@ -1,18 +1,34 @@
-"""Docstrings of Python source: found by parsing, never by importing."""
+"""Docstrings of Python packages, found by parsing and never by importing: of installed ones (real English that needs no
+download), and of a release that need not be installed (out of wheels, or of unpacked folders)."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import gc
+import platform
+import sys
+import sysconfig
 import warnings
+import zipfile
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata, util
+from pathlib import Path, PurePosixPath
+from sys import stdlib_module_names
+from typing import Any, ClassVar, NamedTuple
 
-from nonmember.corpora.specs import document
+from nonmember.artifacts import Builder
+from nonmember.checks import wrong
+from nonmember.corpora.specs import CorpusSpec, as_names, digest_files, document
 from nonmember.records import Corpus, Document
 from nonmember.runtime.progress import tracked
+
+STDLIB = "stdlib"
+MOST_BYTES = 16 * 1024**2  # of one module in a wheel: what a damaged or hostile archive may unpack to
 
 # Tests hold hardly any prose, and vendored copies are another project's words under this one's name.
 TEST_FOLDERS = {"test", "tests", "testing", "idle_test"}
@@ -23,12 +39,19 @@ SKIPPED_FOLDERS = frozenset(TEST_FOLDERS | FOREIGN_FOLDERS)
 
 
 class SourceFile(NamedTuple):
-    """module: dotted name.   read: gives the file's bytes.   domain: of its documents; empty: the package."""
+    """A module that is read.
+
+    Attributes:
+        package: Its name, as imported.
+        module: Dotted name.
+        read: Gives the file's bytes.
+        domain: Of its documents.
+    """
 
     package: str
     module: str
     read: Callable[[], bytes]
-    domain: str = ""
+    domain: str
 
 
 def module_name(parts: Sequence[str]) -> str | None:
@@ -52,8 +75,7 @@ def corpus_of(files: Sequence[SourceFile]) -> Corpus:
     seen: Counter[str] = Counter()
     num_unparsable = 0
     with _collector_paused():
-        for package, module, read, given in tracked(files, "reading docstrings", "modules"):
-            domain = given or package
+        for _, module, read, domain in tracked(files, "reading docstrings", "modules"):
             tree = _parse(read())
             if tree is None:
                 num_unparsable += 1
@@ -65,6 +87,17 @@ def corpus_of(files: Sequence[SourceFile]) -> Corpus:
                 whole = text.encode("utf-8", "replace").decode()  # a literal of Python may hold half a character
                 documents.append(document(doc_id + repeated, whole, module, domain))
     return Corpus(tuple(documents), {"unparsable_module": num_unparsable} if num_unparsable else {})
+
+
+def _with_all(packages: Sequence[str], corpus: Corpus, who: str, where: str, ending: str = "") -> Corpus:
+    """The corpus. Raises ValueError where a package, whose domain has that ending, has no document in it."""
+    domains = {document.domain for document in corpus.documents}
+    if silent := [package for package in packages if f"{package}{ending}" not in domains]:
+        raise ValueError(
+            f"{who} found no docstrings of {', '.join(silent)} {where}. Put its source there, or leave it out of "
+            "`packages`."
+        )
+    return corpus
 
 
 @contextmanager
@@ -99,3 +132,178 @@ def _docstrings(node: ast.AST, qualname: str) -> Iterator[tuple[str, str]]:
             yield from _docstrings(child, f"{qualname}.{child.name}")
         elif isinstance(child, ast.stmt | ast.ExceptHandler | ast.match_case):
             yield from _docstrings(child, qualname)
+
+
+@dataclass(frozen=True)
+class LibraryDocs(CorpusSpec):
+    """Docstrings of installed packages ("stdlib": Python's own library), as `corpus_of` names them; domain the package;
+    in order of package, module and line.
+
+    Raises ValueError for a package that is not installed, not top-level, or has no docstrings.
+    """
+
+    packages: tuple[str, ...]
+
+    stored: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        packages = as_names(self.packages, "`packages` of LibraryDocs")
+        for package in packages:
+            if not package.isidentifier():
+                raise ValueError(
+                    f"`packages` of LibraryDocs must be names of top-level packages, as imported; got {package!r}. "
+                    "Name the part before the first dot."
+                )
+        object.__setattr__(self, "packages", tuple(sorted(packages)))
+
+    def build(self, builder: Builder) -> Corpus:
+        corpus = corpus_of(
+            [
+                SourceFile(package, name, path.read_bytes, package)
+                for package in self.packages
+                for name, path in _modules(package)
+            ]
+        )
+        return _with_all(self.packages, corpus, "LibraryDocs", "among what is installed as source")
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "kind": "library_docs",
+            "reader": 1,
+            "python": platform.python_version(),
+            "packages": {package: _version(package) for package in self.packages},
+        }
+
+
+def _roots(package: str) -> list[Path]:
+    """The file or folder of each top-level module that makes up a package; imports nothing."""
+    if package == STDLIB:
+        library = Path(sysconfig.get_paths()["stdlib"])
+        names = sorted(stdlib_module_names)
+        paths = [path for name in names for path in (library / name, library / f"{name}.py")]
+        return [path for path in paths if path.exists()]
+    spec = util.find_spec(package)  # of a top-level name: looks for it, does not run it
+    if spec is None:
+        raise ValueError(
+            f"LibraryDocs needs the package {package!r}, but it is not installed here; "
+            "install it or leave it out of `packages`."
+        )
+    if spec.submodule_search_locations is not None:
+        return [Path(folder) for folder in spec.submodule_search_locations]
+    return [Path(spec.origin)] if spec.origin and spec.origin.endswith(".py") else []
+
+
+def _modules(package: str) -> list[tuple[str, Path]]:
+    """(dotted name, file) of every module of a package that is read, in order of name."""
+    modules = []
+    for root in _roots(package):
+        for path in root.rglob("*.py") if root.is_dir() else [root]:
+            name = module_name(path.relative_to(root.parent).parts)
+            if name is not None:
+                modules.append((name, path))
+    return sorted(modules)
+
+
+def _version(package: str) -> str:
+    """The installed version; for code that no distribution installed (a folder on the path) its hash."""
+    if package == STDLIB:
+        return platform.python_version()
+    versions = _installed_versions(package, _resolved_roots(package, tuple(sys.path)))
+    return versions or "sha256 " + digest_files(_modules(package))
+
+
+@cache  # as below; where a package is found depends on the path, so it is part of the question
+def _resolved_roots(package: str, path: tuple[str, ...]) -> tuple[Path, ...]:
+    return tuple(root.resolve() for root in _roots(package))
+
+
+@cache  # asked for with every key that has to do with the corpus; slow to look up
+def _installed_versions(package: str, roots: tuple[Path, ...]) -> str:
+    """Of the distributions that put files into the package's folders; empty where none did."""
+    return ", ".join(
+        sorted(
+            f"{name} {distribution.version}"
+            for name in set(_distributions().get(package, ()))
+            for distribution in [metadata.distribution(name)]
+            if any(root.is_relative_to(Path(str(distribution.locate_file(""))).resolve()) for root in roots)
+        )
+    )
+
+
+@cache
+def _distributions() -> Mapping[str, list[str]]:
+    return metadata.packages_distributions()
+
+
+@dataclass(frozen=True)
+class ReleaseDocs(CorpusSpec):
+    """As `LibraryDocs`, of a release of the packages that lies in a folder and is not installed.
+
+    Raises ValueError for a folder that is missing and for a package that is not in it or has no docstrings.
+
+    Attributes:
+        path: A folder with wheels (`*.whl`, read where they lie) or unpacked packages at its top level.
+        release: Its name. Domains are "package-release", so that two releases of one package stay apart, and ids begin
+            with the domain; clusters are modules and have the same name in all releases.
+    """
+
+    path: str
+    release: str
+    packages: tuple[str, ...]
+
+    stored: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        packages = as_names(self.packages, "`packages` of ReleaseDocs")
+        if not isinstance(self.release, str) or not self.release.isidentifier():
+            raise ValueError(wrong("`release` of ReleaseDocs", "a name of letters, digits and _", self.release))
+        object.__setattr__(self, "packages", tuple(sorted(packages)))
+        object.__setattr__(self, "path", str(self.path))
+
+    def build(self, builder: Builder) -> Corpus:
+        self.validate()
+        with ExitStack() as opened:
+            corpus = corpus_of(sorted(self._files(opened), key=lambda file: (file.package, file.module)))
+        return _with_all(self.packages, corpus, "ReleaseDocs", f"in {self.path}", f"-{self.release}")
+
+    def identity(self) -> dict[str, Any]:
+        self.validate()
+        return {
+            "kind": "release_docs",
+            "reader": 1,
+            "python": platform.python_version(),
+            "release": self.release,
+            "packages": list(self.packages),
+            "files": digest_files(
+                (path.relative_to(self.path).as_posix(), path) for path in (*self._wheels(), *self._unpacked())
+            ),
+        }
+
+    def validate(self) -> None:
+        if not Path(self.path).is_dir():
+            raise ValueError(
+                f"`path` of ReleaseDocs must be a folder with wheels or unpacked packages; got {self.path}, which is "
+                "no folder. `pip download --no-deps --only-binary=:all: --dest FOLDER NAME==VERSION` fills one."
+            )
+
+    def _wheels(self) -> list[Path]:
+        return sorted(Path(self.path).glob("*.whl"))
+
+    def _unpacked(self) -> list[Path]:
+        return sorted(path for name in self.packages for path in (Path(self.path) / name).rglob("*.py"))
+
+    def _files(self, opened: ExitStack) -> Iterator[SourceFile]:
+        """opened: keeps the wheels open while they are read."""
+        for path in self._unpacked():
+            yield from self._source(path.relative_to(self.path).parts, path.read_bytes)
+        for wheel in self._wheels():
+            archive = opened.enter_context(zipfile.ZipFile(wheel))
+            for item in archive.infolist():
+                if item.filename.endswith(".py") and item.file_size <= MOST_BYTES:
+                    yield from self._source(PurePosixPath(item.filename).parts, functools.partial(archive.read, item))
+
+    def _source(self, parts: tuple[str, ...], read: Callable[[], bytes]) -> Iterator[SourceFile]:
+        package = parts[0].removesuffix(".py")
+        name = module_name(parts) if package in self.packages else None
+        if name is not None:
+            yield SourceFile(package, name, read, f"{package}-{self.release}")

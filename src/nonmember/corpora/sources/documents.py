@@ -1,83 +1,74 @@
-"""User documents in any supported format, unmodified."""
+"""Documents of one's own, unmodified: files of any form (`Documents`), of one form, tables, or rows in memory."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 import logging
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, get_args
+from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
+from nonmember.artifacts.builder import NotHandedOver
 from nonmember.checks import require_text
-from nonmember.corpora.sources.files import files_at, files_in, of_one_split, require_all_shards, without_caches
-from nonmember.corpora.sources.formats import (
-    BY_SUFFIX,
-    TEXT,
-    Form,
-    NumberedRow,
-    Split,
-    form_of,
-    plain_suffix,
-    rows_of,
-    stem_of,
+from nonmember.corpora.sources.columns import (
+    ID,
+    IN_BRACES,
+    NUM_INSPECTED,
+    FromRows,
+    Pattern,
+    as_text,
+    column_of,
+    find_text_column,
+    names_every_row,
+    text_in,
 )
-from nonmember.corpora.sources.hub import Hub
-from nonmember.corpora.sources.hub_errors import hub_errors
-from nonmember.corpora.sources.place import Place
-from nonmember.corpora.sources.rows import Row, is_missing, item_of, kind_of, name_of, optional_text_of
-from nonmember.corpora.sources.tables import Pattern
-from nonmember.corpora.sources.text_column import NUM_LOOKED_AT, find_text_column
-from nonmember.corpora.specs import CorpusSpec, as_names, digest_file, document, require_choice
+from nonmember.corpora.sources.files import File, documents_at, files_at, files_in, forms, require_below
+from nonmember.corpora.sources.formats import BY_SUFFIX, TEXT, NumberedRow, form_of, plain_suffix, rows_of
+from nonmember.corpora.sources.hub import Hub, hub_errors
+from nonmember.corpora.sources.rows import Row, kind_of, read_text
+from nonmember.corpora.specs import CorpusSpec, Cursor, as_names, digest_file, digest_files, document
 from nonmember.records import Corpus, Document
 from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
 
 log = logging.getLogger(__name__)
 
-ID = "id"
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+|[\w-]+")
 LONGEST_NAME, MOST_WORDS_OF_A_NAME = 60, 8  # of a column with texts
 RULES = 1  # of finding forms, columns and ids; raise it when a change of them moves documents
-# What stands beside the files of a data set and holds no documents.
-NOT_DOCUMENTS = re.compile(
-    r"(readme|license|licence|notice|changelog)(\..*)?|(dataset_infos?|dataset_dict|state)\.json", re.I
-)
-
-
-class File(NamedTuple):
-    """name: what ids without an id column begin with.   split: what a document of it is, where it is text."""
-
-    name: str
-    path: Path
-    form: Form
-    split: Split | None
+ITEM, NUMBER = "item", "number"
+KINDS = (".csv", ".jsonl", ".parquet")
 
 
 @dataclass(frozen=True)
-class Documents(CorpusSpec):
+class Documents(FromRows):
     """One document per line, row, item or text file of whatever lies at `path`; no text is changed.
 
-    path: a file, a pattern ("part-*.jsonl"), a folder or a list of them; or the name of a data set on the Hugging Face
-    hub. A file may be JSON Lines, a JSON array, CSV, TSV, Parquet, Arrow (Feather) or UTF-8 text, plain or compressed
-    (gzip, bzip2, xz, Zstandard, LZ4). In a folder all files of one form are read, text files as one document each.
-    text_field: the column with the text, or a pattern with columns in braces ("{question} {answer}"). None: found
-    where there is no doubt (`find_text_column`).
-    id_field: the column with the id, unique over all files. None: "id" where every row has another; else
-    "stem:number", the number of the line or row (in CSV the line of names is the first).
-    cluster_field, title_field, author_field: columns, if there are any; see `Jsonl`.
-    domain: of all documents; empty: the stem of each file, and none for files that are documents.
-    split: what a document of a text file is: lines, paragraphs (set off by blank lines) or file. None: each file of a
-    folder; the lines of a single file, unless it has paragraphs too. Or the split of a folder that has several (train,
-    test ...), which are never read as one.
-    pattern: of a folder's files, as of `pathlib.Path.glob` ("**/*.txt"); None: all.
-    revision, name, hub_split: of a data set on the hub; see `Hub`.
-
     An empty text is a document too; scores give the reason why it has none. Blank lines of JSON Lines and of text
-    are passed over. Raises ValueError, with file and place, for everything else that is not a document.
+    are passed over. Raises ValueError, with file and row, for everything else that is not a document.
+
+    Attributes:
+        path: A file, a pattern ("part-*.jsonl"), a folder or a list of them; or the name of a data set on the Hugging
+            Face hub. A file may be JSON Lines, a JSON array, CSV, TSV, Parquet, Arrow (Feather) or UTF-8 text, plain or
+            compressed (gzip, bzip2, xz, Zstandard, LZ4). In a folder all files of one form are read, text files as one
+            document each.
+        text_field: The column with the text, or a pattern with columns in braces ("{question} {answer}"). None: found
+            where there is no doubt (`find_text_column`).
+        id_field: The column with the id, unique over all files. None: "id" where every row has another; else
+            "stem:number", the number of the line or row (in CSV the line of names is the first).
+        cluster_field: See `FromRows`, as for `title_field` and `author_field`.
+        domain: Of all documents; empty: the stem of each file, and none for files that are documents.
+        split: What a document of a text file is: lines, paragraphs (set off by blank lines) or file. None: each file of
+            a folder; the lines of a single file, unless it has paragraphs too. Or the split of a folder that has
+            several (train, test ...), which are never read as one.
+        pattern: Of a folder's files, as of `pathlib.Path.glob` ("**/*.txt"); None: all.
+        revision: Of a data set on the hub, as `name` and `hub_split`; see `Hub`.
     """
 
     path: str | tuple[str, ...]
@@ -103,62 +94,52 @@ class Documents(CorpusSpec):
         if self._is_on_hub():
             return
         files = self._files()
-        text_field = self.text_field or self._text_column(files)
-        for row in self._rows(files[0], text_field):
+        text_field = self._text_field(files)
+        for row in islice(self._rows(files[0], text_field), 1):
             self._document(files[0], row, text_field, self.id_field)
-            return
 
     def build(self, builder: Builder) -> Corpus:
         if self._is_on_hub():
             return builder.get(self._hub())
         files = self._files()
-        text_field = self.text_field or self._text_column(files)
+        text_field = self._text_field(files)
         files_read = tracked(files, "reading documents", "files")
         rows = [(file, row) for file in files_read for row in self._rows(file, text_field)]
         if not rows:
             raise ValueError(f"{self._where()} has no documents. Check how it was written.")
-        id_field = self.id_field or self._id_column(rows)
+        id_field = self.id_field or self._id_column([row.row for _, row in rows])
         documents = tuple(self._document(file, row, text_field, id_field) for file, row in rows)
         log.info(
             "%s: %s documents (%s), text %s, named %s.",
             self._where(),
             f"{len(documents):,}",
-            _forms(files),
+            forms(files),
             f"from {text_field!r}",
             f"by {id_field!r}" if id_field else "by file and line or row",
         )
         return Corpus(documents)
 
-    def read(self, builder: Builder, dropped: Counter[str], place: Place) -> Iterator[Document]:
+    def read(self, builder: Builder, dropped: Counter[str], cursor: Cursor) -> Iterator[Document]:
         """Row by row. Documents without `id_field` are named by their line or row, also where there is a column "id":
         whether it names every row anew is known only when all have been read."""
         if self._is_on_hub():
-            yield from self._hub().read(builder, dropped, place)
+            yield from self._hub().read(builder, dropped, cursor)
             return
         files = self._files()
-        text_field = self.text_field or self._text_column(files)
+        text_field = self._text_field(files)
         rows = ((file, row) for file in files for row in self._rows(file, text_field))
-        for file, row in place.follow(rows):
-            place.documents += 1
+        for file, row in cursor.follow(rows):
+            cursor.documents += 1
             yield self._document(file, row, text_field, self.id_field)
 
     def identity(self) -> dict[str, Any]:
-        options = {
-            "text_field": self.text_field,
-            "id_field": self.id_field,
-            "cluster_field": self.cluster_field,
-            "title_field": self.title_field,
-            "author_field": self.author_field,
-            "domain": self.domain,
-        }
+        options = ("text_field", "id_field", "cluster_field", "title_field", "author_field", "domain")
         where: dict[str, Any] = (
             {"hub": self.path[0], "revision": self.revision, "name": self.name, "split": self.hub_split}
             if self._is_on_hub()
             else {"files": [[file.name, file.form, file.split, digest_file(file.path)] for file in self._files()]}
         )
-        return {"kind": "documents", "rules": RULES, **where, **options}
-
-    # Where it lies --------------------------------------------------------------------------------------------------
+        return {"kind": "documents", "rules": RULES, **where, **{name: getattr(self, name) for name in options}}
 
     def _where(self) -> str:
         return ", ".join(self.path)
@@ -178,76 +159,50 @@ class Documents(CorpusSpec):
         return True
 
     def _hub(self) -> Hub:
-        path, revision = self.path[0], str(self.revision)
-
-        def hub(text_field: str) -> Hub:
-            return Hub(
-                path,
-                self.name,
-                self.hub_split,
-                revision,
-                text_field,
-                self.id_field,
-                self.cluster_field,
-                self.domain,
-                title_field=self.title_field,
-                author_field=self.author_field,
-            )
-
-        if self.text_field is not None and "{" in self.text_field:
+        path, revision, text_field = self.path[0], str(self.revision), self.text_field
+        if text_field is not None and "{" in text_field:
             raise ValueError(
-                f"data.text_field must be one column for a data set on the hub; got {self.text_field!r}. Download its "
+                f"data.text_field must be one column for a data set on the hub; got {text_field!r}. Download its "
                 "files and give their folder as data.path to join columns."
             )
-        if self.text_field is None:
-            with hub_errors(path, revision):
-                rows = [row for _, row in islice(hub("")._rows(), NUM_LOOKED_AT)]
-            return hub(find_text_column(rows, self._named_otherwise(), path))
-        return hub(self.text_field)
+        hub = Hub(
+            path,
+            self.name,
+            self.hub_split,
+            revision,
+            text_field or "",
+            self.id_field,
+            self.cluster_field,
+            self.domain,
+            title_field=self.title_field,
+            author_field=self.author_field,
+        )
+        if text_field is not None:
+            return hub
+        with hub_errors(path, revision):
+            rows = [row for _, row in islice(hub._rows(), NUM_INSPECTED)]
+        return replace(hub, text_field=find_text_column(rows, self.named_otherwise(), path))
 
     def _files(self) -> list[File]:
-        folder = path_of(self.path[0])
-        of_text: Split | None = next((item for item in get_args(Split) if item == self.split), None)
-        if len(self.path) == 1 and folder.is_dir():
-            paths = _files_of_folder(folder, self.pattern, None if of_text else self.split)
-            names = {path: path.relative_to(folder).as_posix() for path in paths}
-        else:
-            require_choice(self.split or "lines", get_args(Split), "data.split", hint="Only folders have other splits.")
-            paths = files_at(self.path)
-            names = _told_apart(paths)
-        files = []
-        for path in paths:
-            form = form_of(path)
-            alone = len(paths) == 1 and not folder.is_dir()
-            split = (of_text or (None if alone else "file")) if form == "text" else None
-            files.append(File(names[path] if split == "file" else stem_of(names[path]), path, form, split))
-        _require_one_form(files, self._where())
-        return files
+        return documents_at(self.path, self.split, self.pattern)
 
-    # What it says -------------------------------------------------------------------------------------------------
-
-    def _named_otherwise(self) -> set[str]:
-        named = (self.id_field or ID, self.cluster_field, self.title_field, self.author_field)
-        return {name for name in named if name is not None}
-
-    def _text_column(self, files: Sequence[File]) -> str:
-        first = files[0]
-        if first.form == "text":
-            return TEXT
+    def _text_field(self, files: Sequence[File]) -> str:
+        if self.text_field is not None or files[0].form == "text":
+            return self.text_field or TEXT
         for file in files:
-            if rows := [item.row for item in islice(rows_of(file.path, file.form, split=None), NUM_LOOKED_AT)]:
-                return _column_name(find_text_column(rows, self._named_otherwise(), str(file.path)), file)
-        raise ValueError(f"{first.path} has no documents. Check how it was written.")
+            if rows := [item.row for item in islice(rows_of(file.path, file.form), NUM_INSPECTED)]:
+                return _column_name(find_text_column(rows, self.named_otherwise(), str(file.path)), file)
+        raise ValueError(f"{files[0].path} has no documents. Check how it was written.")
 
     def _rows(self, file: File, text_field: str) -> Iterator[NumberedRow]:
-        in_text = re.findall(r"\{([^{}]+)\}", text_field) or [text_field, text_field.rpartition(".")[0]]
-        return rows_of(file.path, file.form, split=file.split, columns=[*in_text, *self._named_otherwise()])
+        in_text = IN_BRACES.findall(text_field) or [text_field, text_field.rpartition(".")[0]]
+        return rows_of(file.path, file.form, split=file.split, columns=[*in_text, *self.named_otherwise()])
 
-    def _id_column(self, rows: Sequence[tuple[File, NumberedRow]]) -> str | None:
+    def _id_column(self, rows: Sequence[Row]) -> str | None:
         """The column "id", if it is one: in every row, and never twice the same."""
-        if names_every_row([item.row for _, item in rows]):
+        if names_every_row(rows):
             return ID
-        if any(item.row.get(ID) is not None for _, item in rows):
+        if any(row.get(ID) is not None for row in rows):
             log.warning(
                 "%s: the column %r is empty in places or names rows twice; documents are named by their line or row.",
                 self._where(),
@@ -255,15 +210,11 @@ class Documents(CorpusSpec):
             )
         return None
 
-    def _document(self, file: File, one: NumberedRow, text_field: str, id_field: str | None) -> Document:
-        row, where = one.row, one.where
+    def _document(self, file: File, numbered: NumberedRow, text_field: str, id_field: str | None) -> Document:
+        number, where, row = numbered
         text = Pattern(text_field).filled(row, where) if "{" in text_field else text_in(row, text_field, where)
-        by_place = file.name if file.split == "file" else f"{file.name}:{one.number}"
-        doc_id = by_place if id_field is None else name_of(row, id_field, where)
-        cluster_id = "" if self.cluster_field is None else name_of(row, self.cluster_field, where)
-        work = (optional_text_of(row, self.title_field, where), optional_text_of(row, self.author_field, where))
-        domain = self.domain or ("" if file.split == "file" else file.name)
-        return document(doc_id, text, cluster_id, domain, *work)
+        name, domain = (file.name, "") if file.split == "file" else (f"{file.name}:{number}", file.name)
+        return self.document(row, where, text, id_field=id_field, name=name, domain=self.domain or domain)
 
 
 def _column_name(found: str, file: File) -> str:
@@ -276,58 +227,242 @@ def _column_name(found: str, file: File) -> str:
     return found
 
 
-def names_every_row(rows: Sequence[Row]) -> bool:
-    """Whether the column "id" has text or a whole number in every row, and never twice the same."""
-    values = [row.get(ID) for row in rows]
-    named = all(isinstance(value, str | int) and not isinstance(value, bool) and value != "" for value in values)
-    return named and len(set(map(str, values))) == len(values)
+@dataclass(frozen=True)
+class Jsonl(FromRows):
+    """One document per line of one or more JSON-lines files, plain or compressed.
+
+    Blank lines are passed over. Raises ValueError, with file and line, for everything else that is not a document.
+
+    Attributes:
+        path: File, pattern ("data/*.jsonl.gz") or a list of them; in order of the list, within a pattern of name.
+        id_field: Column with the id, unique over all files. None: "stem:line", lines counted from 1; such ids change
+            when a line is inserted.
+        text_field: Column with the text. Where a column "paraphrases" holds a list of texts, "paraphrases.0" names the
+            first of each.
+        cluster_field: See `FromRows`, as for `title_field` and `author_field`.
+        domain: Of all documents; empty: the stem of each document's file ("wikipedia" of wikipedia.jsonl.gz).
+    """
+
+    path: str | tuple[str, ...]
+    id_field: str | None
+    text_field: str
+    cluster_field: str | None = None
+    domain: str = ""
+    title_field: str | None = None
+    author_field: str | None = None
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", as_names(self.path, "`path` of Jsonl"))
+
+    def build(self, builder: Builder) -> Corpus:
+        return Corpus(tuple(tracked(chain.from_iterable(map(self._read, files_at(self.path))), "reading JSON lines")))
+
+    def identity(self) -> dict[str, Any]:
+        # A file's stem is content only where ids or domains are made of it; where it lies never is.
+        by_stem = self.id_field is None or not self.domain
+        files = [["" if not by_stem else _stem(path), digest_file(path)] for path in files_at(self.path)]
+        options = ("id_field", "text_field", "cluster_field", "domain")
+        return {"kind": "jsonl", "files": files, **{name: getattr(self, name) for name in options}} | self.work_fields()
+
+    def validate(self) -> None:
+        for _ in islice(self._read(files_at(self.path)[0]), 1):
+            pass
+
+    def _read(self, path: Path) -> Iterator[Document]:
+        number, stem = 0, _stem(path)
+        for number, where, row in rows_of(path, "JSON Lines"):
+            text = text_in(row, self.text_field, where, or_empty=False)
+            name, domain = f"{stem}:{number}", self.domain or stem
+            yield self.document(row, where, text, id_field=self.id_field, name=name, domain=domain)
+        if not number:
+            raise ValueError(f"{path} has no documents; expected one JSON object a line. Check how it was written.")
 
 
-def text_in(row: Row, field: str, where: str) -> str:
-    """The text of a row; empty where there is none."""
-    value = item_of(row, field, where)
-    if is_missing(value):
-        return ""
-    if not isinstance(value, str):
-        raise ValueError(
-            f"{where}: column {field!r} must hold text; it holds {kind_of(value)}. Name the column with the text: "
-            "data.text_field=COLUMN."
-        )
-    return value
+def _stem(path: Path) -> str:
+    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
 
 
-def _files_of_folder(folder: Path, pattern: str | None, split: str | None) -> list[Path]:
-    """Those of the pattern; else those of a known form, or else all, of one split. In order of their names."""
-    files = files_in(folder, pattern)
-    if pattern is not None:
+@dataclass(frozen=True)
+class TextFiles(CorpusSpec):
+    """One document per UTF-8 file below a folder; doc_id is its path relative to the folder.
+
+    Attributes:
+        path: The folder.
+        pattern: As of `pathlib.Path.glob`: "*.txt" in the folder itself, "**/*.txt" also in those below it.
+        domain: Of all documents. Documents have no clusters: each file stands for itself.
+    """
+
+    path: str
+    pattern: str
+    domain: str = ""
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_text(self.path, "`path` of TextFiles")
+        require_text(self.pattern, "`pattern` of TextFiles", hint='It is relative to the folder, as in "**/*.txt".')
+        require_below(self.pattern)
+
+    def build(self, builder: Builder) -> Corpus:
+        files = tracked(self._files(), "reading text files", "files")
+        return Corpus(tuple(document(name, read_text(path), "", self.domain) for name, path in files))
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "text_files", "files": digest_files(self._files()), "domain": self.domain}
+
+    def validate(self) -> None:
+        self._files()
+
+    def _files(self) -> list[tuple[str, Path]]:
+        folder = path_of(self.path)
+        if not folder.is_dir():
+            raise ValueError(
+                f"Expected a folder of text files at {self.path}, but there is none; "
+                f"correct the path (relative ones start at {Path.cwd()})."
+            )
+        files = sorted((path.relative_to(folder).as_posix(), path) for path in files_in(folder, self.pattern))
         if not files:
-            raise ValueError(f"No file below {folder} matches {pattern!r}. Correct data.pattern or data.path.")
+            raise ValueError(f"No file below {self.path} matches {self.pattern!r}; correct the pattern or the path.")
         return files
-    if not files:
-        raise ValueError(f"The folder {folder} has no files. Correct data.path.")
-    documents = without_caches(files)
-    known = [path for path in documents if plain_suffix(path) in BY_SUFFIX and not NOT_DOCUMENTS.fullmatch(path.name)]
-    chosen = of_one_split(folder, files, known or documents, split)
-    require_all_shards(chosen)
-    return chosen
 
 
-def _told_apart(paths: Sequence[Path]) -> dict[Path, str]:
-    """The files' names; with their folders where two have the same."""
-    names = {path: path.name for path in paths}
-    return (
-        names if len({stem_of(name) for name in names.values()}) == len(names) else {path: str(path) for path in paths}
-    )
+@dataclass(frozen=True)
+class Table(CorpusSpec):
+    """One document per row, or per item of a list that a row holds, of a table of something else that has documents in
+    it (answers, lists of paraphrases).
+
+    Rows that give the very same document give it once. Raises ValueError, with file and row, for a column that is not
+    there or holds neither text nor a number, for two different documents of one id, and where no row is chosen.
+
+    Attributes:
+        path: A file of `KINDS`, a pattern ("passages-*.jsonl.gz"), or a list of them.
+        doc_id: A pattern in which a column's name in braces stands for its value in the row, as in "{book}, passage
+            {passage}"; so are `text`, `cluster_id`, `title` and `author`. A text that is empty is not at hand.
+        items: A column with a list; each of its items is a document, in patterns {item}, and {number} its number from
+            1.
+        where: Column -> value, compared as text ({label: 1}); other rows are passed over, which is not counted.
+    """
+
+    path: str | tuple[str, ...]
+    doc_id: str
+    text: str
+    cluster_id: str = ""
+    title: str = ""
+    author: str = ""
+    items: str | None = None
+    where: Mapping[str, str | int] | None = None
+    domain: str = ""
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "path", as_names(self.path, "`path` of Table"))
+
+    def build(self, builder: Builder) -> Corpus:
+        patterns = [Pattern(item) for item in (self.doc_id, self.text, self.cluster_id, self.title, self.author)]
+        found: dict[str, Document] = {}
+        for where, row in self._rows():
+            doc_id, text, cluster_id, title, author = (pattern.filled(row, where) for pattern in patterns)
+            made = document(doc_id, text, cluster_id, self.domain, title, author)
+            if found.setdefault(made.doc_id, made) != made:
+                raise ValueError(
+                    f"{where} gives another document of the id {made.doc_id!r} than a row before it. Put what tells "
+                    "them apart into the pattern `doc_id`."
+                )
+        if not found:
+            raise ValueError(
+                f"No row of {', '.join(self.path)} is chosen by `where` ({dict(self.where or {})}); correct the value."
+            )
+        return Corpus(tuple(found.values()))
+
+    def validate(self) -> None:
+        table_files(self.path)
+
+    def _rows(self) -> Iterator[tuple[str, Row]]:
+        wanted = self._wanted()
+        for where, row in chain.from_iterable(map(table_rows, table_files(self.path))):
+            if any(as_text(row, column, where) != value for column, value in wanted.items()):
+                continue
+            if self.items is None:
+                yield where, row
+                continue
+            items = column_of(row, self.items, where)
+            if not isinstance(items, list):
+                raise ValueError(f"{where}: column {self.items!r} must hold a list, but it holds {kind_of(items)}.")
+            yield from ((where, {**row, ITEM: item, NUMBER: number}) for number, item in enumerate(items, start=1))
+
+    def identity(self) -> dict[str, Any]:
+        names = ("doc_id", "text", "cluster_id", "title", "author", "items", "domain")
+        files = [digest_file(path) for path in table_files(self.path)]
+        return {"kind": "table", "files": files, "where": self._wanted()} | {
+            name: getattr(self, name) for name in names
+        }
+
+    def _wanted(self) -> dict[str, str]:
+        return {column: str(value) for column, value in (self.where or {}).items()}
 
 
-def _require_one_form(files: Sequence[File], where: str) -> None:
-    if len({file.form.partition(" ")[0] for file in files}) > 1:
-        raise ValueError(
-            f"{where} has files of several forms ({_forms(files)}); the documents' format is ambiguous. Give "
-            f"data.pattern='**/*{plain_suffix(files[0].path)}'."
-        )
+def table_files(patterns: Iterable[str]) -> list[Path]:
+    """Files of paths or patterns, of a kind that can be read."""
+    files = files_at(patterns)
+    for path in files:
+        if Path(path.name.removesuffix(".gz")).suffix not in KINDS:
+            raise ValueError(f"{path} must be a table, one of *{', *'.join(KINDS)} (the first two also with .gz).")
+    return files
 
 
-def _forms(files: Sequence[File]) -> str:
-    counts = Counter(file.form for file in files)
-    return ", ".join(f"{number} files of {form}" if number > 1 else form for form, number in counts.items())
+def table_rows(path: Path) -> Iterator[tuple[str, Row]]:
+    """(file and row, row). Rows of CSV are all text, and are counted with the line of names as the first."""
+    return ((item.where, item.row) for item in rows_of(path, form_of(path)))
+
+
+@dataclass(frozen=True)
+class InMemory(FromRows):
+    """One document per row, handed to the builder by the program that calls (`provide`); no text is changed.
+
+    The same ids and texts from a file are the same corpus.
+
+    Attributes:
+        digest: Of the rows (`digest_of`).
+        text_field: The column with the text; None: found where there is no doubt (`find_text_column`).
+        id_field: The column with the id. None: "id" where every row has another; else the row's number from 0.
+        cluster_field: See `FromRows`, as for `title_field` and `author_field`.
+    """
+
+    digest: str
+    text_field: str | None = None
+    id_field: str | None = None
+    cluster_field: str | None = None
+    title_field: str | None = None
+    author_field: str | None = None
+    domain: str = ""
+
+    stored: ClassVar[bool] = False
+
+    def provide(self, builder: Builder, rows: Sequence[Row]) -> None:
+        builder.resource(("documents", self.digest), lambda: rows)
+
+    def build(self, builder: Builder) -> Corpus:
+        rows = builder.resource(("documents", self.digest), self._missing)
+        whole = "The table of documents"
+        text_field = self.text_field or find_text_column(rows[:NUM_INSPECTED], self.named_otherwise(), whole)
+        id_field = self.id_field or (ID if names_every_row(rows) else None)
+        return Corpus(tuple(self._document(number, row, text_field, id_field) for number, row in enumerate(rows)))
+
+    def identity(self) -> dict[str, Any]:
+        return {"kind": "in_memory"} | {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def _document(self, number: int, row: Row, text_field: str, id_field: str | None) -> Document:
+        where = f"Row {number} of the documents"
+        text = text_in(row, text_field, where)
+        return self.document(row, where, text, id_field=id_field, name=str(number), domain=self.domain)
+
+    def _missing(self) -> Sequence[Row]:
+        raise NotHandedOver("The documents are in the memory of another program. Give their file as data.path.")
+
+
+def digest_of(rows: Sequence[Row]) -> str:
+    """sha256 of the rows, in their order."""
+    return hashlib.sha256(json.dumps(list(rows), sort_keys=True, default=str).encode()).hexdigest()

@@ -1,4 +1,4 @@
-"""Which files hold a source's documents: paths, patterns and folders, their links, shards and splits.
+"""Which files hold a source's documents: paths, patterns and folders, their forms, links, shards and splits.
 
 What a folder holds is compared with what its own lists and names say should be there: a missing shard is an error, and
 several splits are never read as one.
@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import glob
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar, get_args
 
-from nonmember.checks import first_few
-from nonmember.corpora.sources.rows import json_row
+from nonmember.checks import first_few, require_choice
+from nonmember.corpora.sources.formats import BY_SUFFIX, Form, Split, form_of, plain_suffix, stem_of
+from nonmember.corpora.sources.rows import json_value
 from nonmember.runtime.naming import path_of
 
 T = TypeVar("T")
@@ -25,6 +27,80 @@ SPLIT = re.compile(
 # What `datasets` leaves beside the files that `save_to_disk` writes.
 STATE, SPLITS = "state.json", "dataset_dict.json"
 CACHE = re.compile(r"(cache|tmp).*\.arrow")
+# What stands beside the files of a data set and holds no documents.
+NOT_DOCUMENTS = re.compile(
+    r"(readme|license|licence|notice|changelog)(\..*)?|(dataset_infos?|dataset_dict|state)\.json", re.I
+)
+
+
+class File(NamedTuple):
+    """A file with documents.
+
+    Attributes:
+        name: What ids without an id column begin with.
+        path: Where it lies.
+        form: What it is.
+        split: What a document of it is, where it is text.
+    """
+
+    name: str
+    path: Path
+    form: Form
+    split: Split | None
+
+
+def documents_at(paths: Sequence[str], split: str | None, pattern: str | None) -> list[File]:
+    """The files with documents at paths or patterns, or in one folder; see `Documents` for `split` and `pattern`.
+
+    Raises ValueError where they are of several forms, or splits, and where one is missing.
+    """
+    folder = path_of(paths[0])
+    of_text: Split | None = next((item for item in get_args(Split) if item == split), None)
+    is_folder = len(paths) == 1 and folder.is_dir()
+    if is_folder:
+        found = _of_folder(folder, pattern, None if of_text else split)
+        names = {path: path.relative_to(folder).as_posix() for path in found}
+    else:
+        require_choice(split or "lines", get_args(Split), "data.split", hint="Only folders have other splits.")
+        found = files_at(paths)
+        alike = len({stem_of(path.name) for path in found}) < len(found)
+        names = {path: str(path) if alike else path.name for path in found}
+    files = []
+    for path in found:
+        form = form_of(path)
+        usual: Split | None = "file" if is_folder or len(found) > 1 else None
+        of_file = (of_text or usual) if form == "text" else None
+        files.append(File(names[path] if of_file == "file" else stem_of(names[path]), path, form, of_file))
+    if len({file.form.partition(" ")[0] for file in files}) > 1:
+        raise ValueError(
+            f"{', '.join(paths)} has files of several forms ({forms(files)}); the documents' format is ambiguous. Give "
+            f"data.pattern='**/*{plain_suffix(files[0].path)}'."
+        )
+    return files
+
+
+def forms(files: Sequence[File]) -> str:
+    counts = Counter(file.form for file in files)
+    return ", ".join(f"{number} files of {form}" if number > 1 else form for form, number in counts.items())
+
+
+def _of_folder(folder: Path, pattern: str | None, split: str | None) -> list[Path]:
+    """Those of the pattern; else those of a known form, or else all, of one split. In order of their names."""
+    files = files_in(folder, pattern)
+    if pattern is not None:
+        if not files:
+            raise ValueError(f"No file below {folder} matches {pattern!r}. Correct data.pattern or data.path.")
+        return files
+    if not files:
+        raise ValueError(f"The folder {folder} has no files. Correct data.path.")
+    documents = _without_caches(files)
+    known = [path for path in documents if plain_suffix(path) in BY_SUFFIX and not NOT_DOCUMENTS.fullmatch(path.name)]
+    chosen = _of_one_split(folder, files, known or documents, split)
+    _require_all_shards(chosen)
+    return chosen
+
+
+# Paths, patterns and links -------------------------------------------------------------------------------------------
 
 
 def files_at(patterns: Iterable[str]) -> list[Path]:
@@ -117,7 +193,7 @@ def _is_snapshots(path: Path) -> bool:
 # Shards and splits ---------------------------------------------------------------------------------------------------
 
 
-def without_caches(files: Sequence[Path]) -> list[Path]:
+def _without_caches(files: Sequence[Path]) -> list[Path]:
     """Of folders that `datasets` saved, the files that belong to the data; others as they are.
 
     Raises ValueError where a file that is listed is not there, or one is there that is not listed.
@@ -136,7 +212,7 @@ def without_caches(files: Sequence[Path]) -> list[Path]:
     return [path for path in files if path not in left_out]
 
 
-def require_all_shards(files: Iterable[Path]) -> None:
+def _require_all_shards(files: Iterable[Path]) -> None:
     """Raises ValueError where files are numbered "00000-of-00003" and one of these is missing."""
     numbers: dict[tuple[str, ...], set[int]] = {}
     for path in files:
@@ -152,10 +228,10 @@ def require_all_shards(files: Iterable[Path]) -> None:
             )
 
 
-def of_one_split(folder: Path, files: Sequence[Path], known: Sequence[Path], split: str | None) -> list[Path]:
-    """The files of the split that was chosen; all where the folder has no splits.
+def _of_one_split(folder: Path, files: Sequence[Path], known: Sequence[Path], split: str | None) -> list[Path]:
+    """Of the files of a folder those that may hold documents (`known`) and are of the split that was chosen; all of
+    these where it has no splits.
 
-    files: all of the folder.   known: those that may hold documents.
     Raises ValueError where there are several splits and none is chosen, or one that is not there.
     """
     splits = _splits(folder, files, known)
@@ -198,7 +274,8 @@ def _splits(folder: Path, files: Sequence[Path], known: Sequence[Path]) -> dict[
 
 def _read(path: Path, key: str, kind: type[T]) -> list[T]:
     """The list under a key of a file that `datasets` has written."""
-    values = json_row(path.read_bytes(), str(path)).get(key)
+    content = json_value(path.read_bytes(), str(path))
+    values = content.get(key) if isinstance(content, dict) else None
     if not isinstance(values, list) or not all(isinstance(value, kind) for value in values):
         raise ValueError(f"{path} must be a file of `datasets` with a list {key!r}. Fetch or save the data set again.")
     return values

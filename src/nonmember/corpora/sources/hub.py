@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import glob
+import gzip
 import hashlib
 import logging
 import re
+import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from datetime import date
 from itertools import islice
 from pathlib import Path
@@ -17,13 +20,19 @@ from urllib.parse import quote
 
 from nonmember.artifacts import Builder
 from nonmember.checks import shown
-from nonmember.corpora.bounds import Bound, HubBounds, least
+from nonmember.corpora.sources.columns import IN_BRACES, FromRows, column_of, name_of, text_in
 from nonmember.corpora.sources.files import files_at, files_in
-from nonmember.corpora.sources.formats import read_text
-from nonmember.corpora.sources.hub_errors import hub_errors
-from nonmember.corpora.sources.place import Place
-from nonmember.corpora.sources.rows import Row, column_of, json_value, kind_of, name_of, optional_text_of, work_fields
-from nonmember.corpora.specs import CorpusSpec, as_names, digest_files, document, require_choice, require_count
+from nonmember.corpora.sources.rows import Row, json_value, kind_of, read_text, row_of
+from nonmember.corpora.specs import (
+    Bound,
+    Cursor,
+    HubBounds,
+    as_names,
+    digest_files,
+    least,
+    require_choice,
+    require_count,
+)
 from nonmember.records import Corpus, Document
 from nonmember.runtime.naming import path_of
 from nonmember.runtime.progress import tracked
@@ -36,39 +45,40 @@ Undated = Literal["drop", "keep"]
 
 
 @dataclass(frozen=True)
-class Hub(CorpusSpec):
+class Hub(FromRows):
     """One document per row of a data set on the Hugging Face hub, at a pinned revision; or of a local folder
     of JSON-lines or Parquet files, for which the files themselves are the pin.
-
-    path, name, split: as of `datasets.load_dataset`.
-    revision: commit hash or tag. A branch moves, and with it the data behind stored results: "main" is
-    refused.
-    text_field: column with the text. A column's name in braces stands for its value in the row: Example_{Answer} is the
-    column Example_B where Answer is B.
-    cluster_field: column with the cluster, if there is one. cluster_words: where there is none and texts may be parts
-    of one article from its beginning: those that begin with the same so many words, whatever their case and
-    punctuation, are a cluster (named by a hash of these words).
-    title_field, author_field: as of `Jsonl`.
-    id_field: column with the id. None: "split:row", rows counted from 0; "domain:split:row" where `domain` is
-    given, so that documents of several sources can be told apart.
-    domain: the domain of all documents; empty: `name`, or else the last part of `path`.
-    num_documents: the first so many rows; None: all.
-    streaming: read only what is asked for, instead of fetching and preparing the whole data set first; the
-    documents are the same.
-    data_files: file or pattern in the repository ("en/train-*.json.gz"), or a list of them: JSON lines, plain or
-    gzipped, read one after the other as the split `split`, for repositories `load_dataset` cannot read whole. A line
-    is an object with the columns, or a string: then it is the text itself. Blank lines are passed over.
-    at_least: column -> smallest value, compared as text ({created: "2021-02"}: ISO dates). Rows below it, or without
-    a value, are dropped before rows are counted for `num_documents`.
-    undated: whether such rows without a value are dropped, or kept, which is said.
-    where: column -> value, compared as text ({label: 1}). Rows with another value, or with none, are dropped likewise.
-    drop_ids: a text file with an id a line; the rows with these ids are dropped likewise.
-    max_characters: rows with a longer text are dropped likewise.
 
     A row whose text is null gets an empty text, which `Cleaned` counts and drops. No code of a data set is
     run. Adds to `Corpus.dropped`: <column>_missing, <column>_below, <column>_other, listed, too_long. Raises
     ValueError where the hub cannot be reached or lacks the data set, split, revision, file or column, and where
     no row has the values of `where`.
+
+    Attributes:
+        path: As of `datasets.load_dataset`, like `name` and `split`.
+        revision: Commit hash or tag. A branch moves, and with it the data behind stored results: "main" is refused.
+        text_field: Column with the text. A column's name in braces stands for its value in the row: Example_{Answer} is
+            the column Example_B where Answer is B.
+        id_field: Column with the id. None: "split:row", rows counted from 0; "domain:split:row" where `domain` is
+            given, so that documents of several sources can be told apart.
+        cluster_field: See `FromRows`, as for `title_field` and `author_field`.
+        domain: Of all documents; empty: `name`, or else the last part of `path`.
+        num_documents: The first so many rows; None: all.
+        streaming: Read only what is asked for, instead of fetching and preparing the whole data set first; the
+            documents are the same.
+        data_files: File or pattern in the repository ("en/train-*.json.gz"), or a list of them: JSON lines, plain or
+            gzipped, read one after the other as the split `split`, for repositories `load_dataset` cannot read whole. A
+            line is an object with the columns, or a string: then it is the text itself. Blank lines are passed over.
+        at_least: Column -> smallest value, compared as text ({created: "2021-02"}: ISO dates). Rows below it, or
+            without a value, are dropped before rows are counted for `num_documents`.
+        drop_ids: A text file with an id a line; the rows with these ids are dropped likewise.
+        where: Column -> value, compared as text ({label: 1}). Rows with another value, or with none, are dropped
+            likewise.
+        cluster_words: Where there is no column with the cluster and texts may be parts of one article from its
+            beginning: those that begin with the same so many words, whatever their case and punctuation, are a cluster
+            (named by a hash of these words).
+        max_characters: Rows with a longer text are dropped likewise.
+        undated: Whether rows without a value of `at_least` are dropped, or kept, which is said.
     """
 
     path: str
@@ -94,8 +104,8 @@ class Hub(CorpusSpec):
     stored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if self.num_documents is not None:
-            require_count(self.num_documents, 1, "`num_documents` of Hub")
+        for name in ("num_documents", "cluster_words", "max_characters"):
+            require_count(getattr(self, name), 1, f"`{name}` of Hub", or_null=True)
         names = (self.path, *([self.data_files] if isinstance(self.data_files, str) else self.data_files or ()))
         if address := next((name for name in names if "://" in str(name) or "::" in str(name)), None):
             raise ValueError(f"Hub reads data sets of the hub by their names; got the address {address!r}. Name one.")
@@ -112,18 +122,17 @@ class Hub(CorpusSpec):
                     "got both. Leave one out."
                 )
         if self.at_least is not None:
-            object.__setattr__(self, "at_least", smallest_values(self.at_least))
+            wanted = 'give columns their smallest values as text, as in {created: "2021-02"}'
+            object.__setattr__(self, "at_least", _pairs(self.at_least, str, f"`at_least` of Hub must {wanted}"))
         if self.where is not None:
-            object.__setattr__(self, "where", wanted_values(self.where))
+            wanted = "give columns the value that their rows are to have, as in {label: 1}"
+            object.__setattr__(self, "where", _pairs(self.where, str | int, f"`where` of Hub must {wanted}"))
         require_choice(self.undated, get_args(Undated), "`undated` of Hub")
-        if self.cluster_words is not None:
-            require_count(self.cluster_words, 1, "`cluster_words` of Hub")
-            if self.cluster_field is not None:
-                raise ValueError(
-                    "Hub finds clusters either in a column (`cluster_field`) or by the first words of the texts "
-                    "(`cluster_words`); got both. Leave one out."
-                )
-        require_count(self.max_characters, 1, "`max_characters` of Hub", or_null=True)
+        if self.cluster_words is not None and self.cluster_field is not None:
+            raise ValueError(
+                "Hub finds clusters either in a column (`cluster_field`) or by the first words of the texts "
+                "(`cluster_words`); got both. Leave one out."
+            )
         if self.drop_ids is not None and self.id_field is None:
             raise ValueError("`drop_ids` of Hub names documents by the column `id_field`, but none is given; name it.")
 
@@ -147,12 +156,12 @@ class Hub(CorpusSpec):
             )
         return Corpus(documents, dict(sorted(dropped.items())))
 
-    def read(self, builder: Builder, dropped: Counter[str], place: Place) -> Iterator[Document]:
+    def read(self, builder: Builder, dropped: Counter[str], cursor: Cursor) -> Iterator[Document]:
         with hub_errors(self.path, self.revision):
-            for number, row in self._kept(self._rows(place), dropped):
-                if self.num_documents is not None and place.documents >= self.num_documents:
+            for number, row in self._kept(self._rows(cursor), dropped):
+                if self.num_documents is not None and cursor.documents >= self.num_documents:
                     return
-                place.documents += 1
+                cursor.documents += 1
                 yield self._document(row, number)
 
     def bound(self, hub: HubBounds) -> Bound:
@@ -164,37 +173,28 @@ class Hub(CorpusSpec):
 
     def identity(self) -> dict[str, Any]:
         folder = self._folder()
+        options = ("name", "split", "text_field", "id_field", "cluster_field", "num_documents")
         identity: dict[str, Any] = {
             "kind": "hub",
             "path": self.path if folder is None else None,
             "revision": self.revision if folder is None else None,
             "files": None if folder is None else digest_files(self._local_files(folder)),
-            "name": self.name,
-            "split": self.split,
-            "text_field": self.text_field,
-            "id_field": self.id_field,
-            "cluster_field": self.cluster_field,
             "domain": self._domain(),
-            "num_documents": self.num_documents,
-        } | work_fields(self.title_field, self.author_field)
+            **{name: getattr(self, name) for name in options},
+        } | self.work_fields()
         # Only where they are used: corpora stored before these options existed keep their names.
-        if self.domain and self.id_field is None:
-            identity["ids"] = "domain:split:row"
-        if self.data_files is not None:
-            identity["data_files"] = list(self.data_files)
-        if self.at_least is not None:
-            identity["at_least"] = dict(self.at_least)
-            if self.undated != "drop":
-                identity["undated"] = self.undated
-        if self.where is not None:
-            identity["where"] = dict(self.where)
-        if self.cluster_words is not None:
-            identity["cluster_words"] = self.cluster_words
-        if self.max_characters is not None:
-            identity["max_characters"] = self.max_characters
+        later: dict[str, Any] = {
+            "ids": "domain:split:row" if self.domain and self.id_field is None else None,
+            "data_files": None if self.data_files is None else list(self.data_files),
+            "at_least": None if self.at_least is None else dict(self.at_least),
+            "undated": "keep" if self.at_least is not None and self.undated == "keep" else None,
+            "where": None if self.where is None else dict(self.where),
+            "cluster_words": self.cluster_words,
+            "max_characters": self.max_characters,
+        }
         if self.drop_ids is not None:
-            identity["drop_ids"] = hashlib.sha256("\n".join(sorted(self._listed_ids())).encode()).hexdigest()
-        return identity
+            later["drop_ids"] = hashlib.sha256("\n".join(sorted(self._listed_ids())).encode()).hexdigest()
+        return identity | {name: value for name, value in later.items() if value is not None}
 
     def _domain(self) -> str:
         return self.domain or self.name or Path(self.path).name
@@ -211,21 +211,21 @@ class Hub(CorpusSpec):
             files = files_at(f"{glob.escape(str(folder))}/{pattern}" for pattern in self.data_files)
         return [(path.relative_to(folder).as_posix(), path) for path in files]
 
-    def _rows(self, place: Place | None = None) -> Iterator[tuple[int, Row]]:
-        """The rows, numbered from 0 over all files; those from a place on where one is given."""
-        place = place or Place()
+    def _rows(self, cursor: Cursor | None = None) -> Iterator[tuple[int, Row]]:
+        """The rows, numbered from 0 over all files; those behind a cursor where one is given."""
+        cursor = cursor or Cursor()
         if self.data_files is not None:
-            return self._json_lines(place)
+            return self._json_lines(cursor)
         folder = self._folder()
         rows = self._load(
-            place,
+            cursor,
             self.path if folder is None else str(folder),
             self.name,
             revision=self.revision if folder is None else None,
         )
-        return enumerate(rows, start=place.rows)
+        return enumerate(rows, start=cursor.rows)
 
-    def _json_lines(self, place: Place) -> Iterator[tuple[int, Row]]:
+    def _json_lines(self, cursor: Cursor) -> Iterator[tuple[int, Row]]:
         """By the builder for text: the one for JSON wants all lines of all files to have the same columns."""
         assert self.data_files is not None
         folder = self._folder()
@@ -233,32 +233,68 @@ class Hub(CorpusSpec):
             files = [f"hf://datasets/{self.path}@{quote(self.revision, safe='')}/{name}" for name in self.data_files]
         else:
             files = [str(path) for _, path in self._local_files(folder)]
-        for number, line in enumerate(self._load(place, "text", data_files={self.split: files}), start=place.rows):
+        for number, line in enumerate(self._load(cursor, "text", data_files={self.split: files}), start=cursor.rows):
             if text := str(line["text"]).strip(" \t\r\n"):
                 value = json_value(text.encode(), where := self._where(number))
-                if not isinstance(value, str | dict):
-                    raise ValueError(
-                        f"{where} must be one JSON object, or a string that is the text itself, but it is "
-                        f"{kind_of(value)}. Name other `data_files`."
-                    )
-                yield number, {self.text_field: value} if isinstance(value, str) else value
+                yield number, {self.text_field: value} if isinstance(value, str) else row_of(value, where)
 
-    def _load(self, place: Place, *path: str | None, **settings: Any) -> Iterator[Row]:
+    def _load(self, cursor: Cursor, *path: str | None, **settings: Any) -> Iterator[Row]:
         from datasets import load_dataset
 
-        return place.follow(load_dataset(*path, split=self.split, streaming=self.streaming, **settings))
+        return cursor.follow(load_dataset(*path, split=self.split, streaming=self.streaming, **settings))
 
-    def _kept(self, rows: Iterator[tuple[int, Row]], dropped: Counter[str]) -> Iterator[tuple[int, Row]]:
-        at_least, where = tuple(dict(self.at_least or ()).items()), tuple(dict(self.where or ()).items())
-        chosen = Filter(self.path, at_least, self.undated, where, self.id_field, self._listed_ids())  # type: ignore[arg-type]
-        for number, row in chosen.kept(rows, self.split, dropped):
-            if (
-                self.max_characters is not None
-                and len(self._text(row, self._where(number)) or "") > self.max_characters
-            ):
-                dropped["too_long"] += 1
-            else:
+    def _kept(self, rows: Iterable[tuple[int, Row]], dropped: Counter[str]) -> Iterator[tuple[int, Row]]:
+        """The rows that are left, numbered as they were; the others are counted. Says when it ends how many of those
+        that are left have no date."""
+        listed, dates = self._listed_ids(), dict(self.at_least or ())
+        num_undated = 0
+        try:
+            for number, row in rows:
+                where = self._where(number)
+                reason = self._too_early(row, where) or self._another(row, where) or self._unwanted(row, where, listed)
+                if reason is not None:
+                    dropped[reason] += 1
+                    continue
+                num_undated += self.undated == "keep" and any(row.get(column) in (None, "") for column in dates)
                 yield number, row
+        finally:  # also where enough of them were read
+            if num_undated:
+                log.warning(
+                    "%s: %s documents have no %s and are kept, as nothing says that they are too early.",
+                    self.path,
+                    f"{num_undated:,}",
+                    " or ".join(dates),
+                )
+
+    def _too_early(self, row: Row, where: str) -> str | None:
+        for column, smallest in dict(self.at_least or ()).items():
+            value = row.get(column)
+            if value in (None, ""):
+                if self.undated == "keep":
+                    continue
+                return f"{column}_missing"
+            if isinstance(value, bool) or not isinstance(value, str | int | date):
+                raise ValueError(
+                    f"{where}: column {column!r} must hold text, a whole number or a date to be compared with "
+                    f"{smallest!r} (`at_least`), but it holds {kind_of(value)}. Name another column."
+                )
+            if (value.isoformat() if isinstance(value, date) else str(value)) < smallest:
+                return f"{column}_below"
+        return None
+
+    def _another(self, row: Row, where: str) -> str | None:
+        for column, wanted in dict(self.where or ()).items():
+            value = column_of(row, column, where)
+            if value in (None, ""):
+                return f"{column}_missing"
+            if str(value) != wanted:
+                return f"{column}_other"
+        return None
+
+    def _unwanted(self, row: Row, where: str, listed: frozenset[str]) -> str | None:
+        if listed and self.id_field is not None and name_of(row, self.id_field, where) in listed:
+            return "listed"
+        return "too_long" if self.max_characters and len(self._text(row, where)) > self.max_characters else None
 
     def _what_there_is(self) -> str:
         """Of each column of `where` the value that is wanted and the first few there are."""
@@ -278,26 +314,15 @@ class Hub(CorpusSpec):
     def _where(self, number: int) -> str:
         return f"Row {number} of split {self.split!r} of {self.path}"
 
-    def _text(self, row: Row, where: str) -> str | None:
-        column = re.sub(r"\{([^{}]+)\}", lambda name: name_of(row, name[1], where), self.text_field)
-        text = column_of(row, column, where)
-        if text is not None and not isinstance(text, str):
-            raise ValueError(
-                f"{where}: column {column!r} must hold text, but it holds {kind_of(text)}. "
-                "Name the column with the text."
-            )
-        return text
+    def _text(self, row: Row, where: str) -> str:
+        return text_in(row, IN_BRACES.sub(lambda name: name_of(row, name[1], where), self.text_field), where)
 
     def _document(self, row: Row, number: int) -> Document:
         where = self._where(number)
         text = self._text(row, where)
-        by_row = f"{self.domain}:{self.split}:{number}" if self.domain else f"{self.split}:{number}"
-        doc_id = by_row if self.id_field is None else name_of(row, self.id_field, where)
-        cluster_id = "" if self.cluster_field is None else name_of(row, self.cluster_field, where)
-        if self.cluster_words is not None:
-            cluster_id = beginning(text or "", self.cluster_words)
-        work = (optional_text_of(row, self.title_field, where), optional_text_of(row, self.author_field, where))
-        return document(doc_id, text or "", cluster_id, self._domain(), *work)
+        name = f"{self.domain}:{self.split}:{number}" if self.domain else f"{self.split}:{number}"
+        made = self.document(row, where, text, id_field=self.id_field, name=name, domain=self._domain())
+        return made if self.cluster_words is None else replace(made, cluster_id=beginning(text, self.cluster_words))
 
 
 def beginning(text: str, num_words: int) -> str:
@@ -309,88 +334,61 @@ def beginning(text: str, num_words: int) -> str:
     return hashlib.sha256(" ".join(words).encode("utf-8", "replace")).hexdigest()[:16] if words else ""
 
 
-@dataclass(frozen=True)
-class Filter:
-    """at_least, where: pairs of a column and its smallest or its only value.   undated: what becomes of rows without a
-    value of `at_least`.   id_field, listed: rows with these ids are dropped."""
-
-    path: str
-    at_least: tuple[tuple[str, str], ...]
-    undated: Undated
-    where: tuple[tuple[str, str], ...]
-    id_field: str | None
-    listed: frozenset[str]
-
-    def kept(self, rows: Iterable[tuple[int, Row]], split: str, dropped: Counter[str]) -> Iterator[tuple[int, Row]]:
-        """The rows that are left, numbered as they were; the others are counted. Says when it ends how many of those
-        that are left have no date."""
-        num_undated = 0
-        try:
-            for number, row in rows:
-                where = f"Row {number} of split {split!r} of {self.path}"
-                reason = self._too_early(row, where) or self._another(row, where)
-                if reason is not None:
-                    dropped[reason] += 1
-                    continue
-                num_undated += self.undated == "keep" and any(_is_empty(row.get(column)) for column, _ in self.at_least)
-                yield number, row
-        finally:  # also where enough of them were read
-            if num_undated:
-                log.warning(
-                    "%s: %s documents have no %s and are kept, as nothing says that they are too early.",
-                    self.path,
-                    f"{num_undated:,}",
-                    " or ".join(column for column, _ in self.at_least),
-                )
-
-    def _too_early(self, row: Row, where: str) -> str | None:
-        for column, smallest in self.at_least:
-            value = row.get(column)
-            if _is_empty(value):
-                if self.undated == "keep":
-                    continue
-                return f"{column}_missing"
-            if isinstance(value, bool) or not isinstance(value, str | int | date):
-                raise ValueError(
-                    f"{where}: column {column!r} must hold text, a whole number or a date to be compared with "
-                    f"{smallest!r} (`at_least`), but it holds {kind_of(value)}. Name another column."
-                )
-            if (value.isoformat() if isinstance(value, date) else str(value)) < smallest:
-                return f"{column}_below"
-        return None
-
-    def _another(self, row: Row, where: str) -> str | None:
-        for column, wanted in self.where:
-            value = column_of(row, column, where)
-            if _is_empty(value):
-                return f"{column}_missing"
-            if str(value) != wanted:
-                return f"{column}_other"
-        if self.listed and self.id_field is not None and name_of(row, self.id_field, where) in self.listed:
-            return "listed"
-        return None
-
-
-def _is_empty(value: object) -> bool:
-    return value is None or value == ""
-
-
-def wanted_values(values: object) -> tuple[tuple[str, str], ...]:
+def _pairs(values: object, kind: Any, wanted: str) -> tuple[tuple[str, str], ...]:
+    """The pairs of a column and its value, as text, in order."""
     pairs = dict(values) if isinstance(values, Mapping | tuple) else {}
     named = all(isinstance(column, str) and column for column in pairs)
-    if not pairs or not named or not all(isinstance(value, str | int) and value != "" for value in pairs.values()):
-        raise ValueError(
-            "`where` of Hub must give columns the value that their rows are to have, as in {label: 1}; "
-            f"got {shown(values)}."
-        )
+    if not pairs or not named or not all(isinstance(value, kind) and value != "" for value in pairs.values()):
+        raise ValueError(f"{wanted}; got {shown(values)}.")
     return tuple(sorted((column, str(value)) for column, value in pairs.items()))
 
 
-def smallest_values(values: object) -> tuple[tuple[str, str], ...]:
-    pairs = dict(values) if isinstance(values, Mapping | tuple) else {}
-    if not pairs or not all(isinstance(part, str) and part for pair in pairs.items() for part in pair):
+@contextmanager
+def hub_errors(path: str, revision: str) -> Iterator[None]:
+    """Raises ValueError for the many ways in which the hub says no."""
+    from datasets.exceptions import DatasetNotFoundError, DatasetsError
+    from huggingface_hub.errors import HfHubHTTPError
+
+    broken = (DatasetsError, UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error)
+    # OSError, and the base of whichever HTTP client this version of the hub's library speaks through.
+    unreachable: tuple[Any, ...] = (OSError, *HfHubHTTPError.__bases__)
+    try:
+        yield
+    except RuntimeError as error:
+        if "scripts are no longer supported" not in str(error):
+            raise
         raise ValueError(
-            '`at_least` of Hub must give columns their smallest values as text, as in {created: "2021-02"}; '
-            f"got {shown(values)}."
-        )
-    return tuple(sorted(pairs.items()))
+            f"{path!r} is a data set script, a program that would have to be run; data sets must be files (Parquet, "
+            "JSON Lines, CSV, text). Take a revision with Parquet files, such as that of refs/convert/parquet, or name "
+            "the files in `data_files`."
+        ) from error
+    except (*broken, *unreachable) as error:
+        if _is_gated(error):
+            raise ValueError(
+                f"{path!r} is a gated data set: accept its terms on https://huggingface.co/datasets/{path}, then set "
+                "HF_TOKEN to an access token of the same account."
+            ) from error
+        if isinstance(error, DatasetNotFoundError):
+            raise ValueError(
+                f"The hub has no data set {path!r} at revision {revision!r} that you may read ({error}). "
+                "Check name and revision, or log in if access is restricted."
+            ) from error
+        if isinstance(error, broken):
+            raise ValueError(
+                f"Cannot make rows of {path!r} ({error}). Are its files complete, and of one kind?"
+            ) from error
+        raise ValueError(
+            f"Cannot read {path!r} from the Hugging Face hub ({error}). Check the network (and "
+            "HF_HUB_OFFLINE), or download it elsewhere and give the folder as `path`."
+        ) from error
+
+
+def _is_gated(error: BaseException | None) -> bool:
+    """Whether the hub refused because its terms were not accepted; each library in between wraps that anew."""
+    from huggingface_hub.errors import GatedRepoError
+
+    while error is not None:
+        if isinstance(error, GatedRepoError) or "is a gated dataset" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.specs import CorpusSpec, require_spec
-from nonmember.corpora.white_space import normalise
+from nonmember.corpora.specs import CorpusSpec, Transform, require_spec
+from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.records import Corpus, Document
 
 LETTERS = "BCD"
@@ -41,7 +41,7 @@ def _without_brackets(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Paraphrases(CorpusSpec):
+class Paraphrases(Transform):
     """The usable paraphrases in what a model wrote (`texts`, with the ids of the documents of `base`), three each.
 
     Dropped, by reason and counted per document: no text, not in the form that was asked for, a paraphrase that is
@@ -51,11 +51,7 @@ class Paraphrases(CorpusSpec):
     base: CorpusSpec
     texts: CorpusSpec
 
-    stored: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Paraphrases")
-        require_spec(self.texts, "`texts` of Paraphrases")
+    name: ClassVar[str] = "paraphrases"
 
     def key(self, builder: Builder) -> dict[str, Any]:
         return {"paraphrased": self.base.fingerprint(builder), "texts": self.texts.key(builder)}
@@ -84,9 +80,6 @@ class Paraphrases(CorpusSpec):
             )
         return Corpus(tuple(kept), dict(sorted(dropped.items())))
 
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "paraphrases", "base": self.base.identity(), "texts": self.texts.identity()}
-
 
 def _unusable(document: Document, text: str, found: list[str] | None) -> str | None:
     if not text.strip():
@@ -101,7 +94,7 @@ def _unusable(document: Document, text: str, found: list[str] | None) -> str | N
 
 
 @dataclass(frozen=True)
-class OtherTexts(CorpusSpec):
+class OtherTexts(Transform):
     """Of each document the texts of the same id in `texts` that are not its own, in the order of `texts`: its
     paraphrases, where a data set has original and paraphrases in columns that are mixed.
 
@@ -111,10 +104,10 @@ class OtherTexts(CorpusSpec):
     base: CorpusSpec
     texts: Sequence[CorpusSpec]
 
-    stored: ClassVar[bool] = False
+    name: ClassVar[str] = "other_texts"
 
     def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of OtherTexts")
+        super().__post_init__()
         for text in self.texts:
             require_spec(text, "each of `texts` of OtherTexts")
         object.__setattr__(self, "texts", tuple(self.texts))
@@ -130,6 +123,3 @@ class OtherTexts(CorpusSpec):
                 for number, item in enumerate(others, start=1)
             ]
         return Corpus(tuple(made))
-
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "other_texts", "base": self.base.identity(), "texts": [item.identity() for item in self.texts]}

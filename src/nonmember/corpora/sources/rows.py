@@ -1,99 +1,118 @@
-"""Rows of a source: lines of a file, JSON, values by column."""
+"""Lines and JSON values of files, plain or compressed, read strictly: what is cut, endless or ambiguous is refused."""
 
 from __future__ import annotations
 
+import gzip
+import io
 import json
-import math
+import lzma
+import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+import pyarrow as pa
 
 from nonmember.checks import first_few
-from nonmember.corpora.sources.compressed import DamagedFileError, opened
 
 Row = Mapping[str, object]
 
-NO_VALUE = ("NAType", "NaTType")  # of pandas
 LONGEST_LINE = 2**28  # bytes; what is longer is no line of JSON but something endless
 MOST_BLANK_LINES = 10**6  # one after the other
 WHITE_SPACE = " \t\r\n"  # of JSON
+# A compressed file is held in memory up to this size, or so many times its own: text shrinks to a tenth, not to this.
+MOST_BYTES, MOST_TIMES_LARGER = 2**28, 200
 
 
-def name_of(row: Row, field: str, where: str) -> str:
-    """An id or a cluster: text, or a whole number written as text."""
-    value = column_of(row, field, where)
-    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise ValueError(
-            f"{where}: column {field!r} must hold a name or a whole number, but it holds {value!r}. "
-            "Name another column, or fill it."
+# Compressed files ----------------------------------------------------------------------------------------------------
+
+
+class Compression(NamedTuple):
+    name: str
+    magic: bytes
+    suffix: str
+    open: Callable[[Path], Any]
+
+
+def _by_pyarrow(name: str) -> Callable[[Path], IO[bytes]]:
+    def opened(path: Path) -> IO[bytes]:
+        stream: Any = pa.CompressedInputStream(pa.OSFile(str(path), "rb"), name)
+        return io.BufferedReader(stream)
+
+    return opened
+
+
+def _xz(path: Path) -> Any:
+    """`lzma.open` passes over what is no stream behind the last one; here it is an error, as in the other forms."""
+    file: Any = lzma.open(path)  # noqa: SIM115 (`opened` closes it)
+    file._buffer.raw._trailing_error = ()
+    return file
+
+
+COMPRESSIONS = (
+    Compression("gzip", b"\x1f\x8b", ".gz", gzip.open),
+    Compression("bzip2", b"BZh", ".bz2", _by_pyarrow("bz2")),  # `bz2.open` passes over what stands behind, as lzma's
+    Compression("xz", b"\xfd7zXZ\x00", ".xz", _xz),
+    Compression("Zstandard", b"\x28\xb5\x2f\xfd", ".zst", _by_pyarrow("zstd")),
+    Compression("LZ4", b"\x04\x22\x4d\x18", ".lz4", _by_pyarrow("lz4")),
+)
+SUFFIXES = tuple(item.suffix for item in COMPRESSIONS)
+
+
+def compression_of(path: Path) -> Compression | None:
+    """By the file's first bytes or else its suffix; None for a plain file."""
+    with path.open("rb") as file:
+        head = file.read(8)
+    by_suffix = (item for item in COMPRESSIONS if item.suffix == path.suffix.lower())
+    return next((item for item in COMPRESSIONS if head.startswith(item.magic)), next(by_suffix, None))
+
+
+class DamagedFileError(ValueError):
+    """A compressed file that is cut or damaged: its path, its compression, what is wrong, and perhaps the last line
+    that could be read."""
+
+    def __str__(self) -> str:
+        path, compression, reason, *line = self.args
+        after = f" after line {line[0]}" if line else ""
+        return (
+            f"{path} must be a complete {compression} file; it breaks off or is damaged{after} ({reason}). Fetch or "
+            "write it again."
         )
-    return str(value)
 
 
-def optional_text_of(row: Row, field: str | None, where: str) -> str:
-    """A title or an author: text, or nothing where the column is empty or none is named."""
-    value = None if field is None else column_of(row, field, where)
-    if is_missing(value):
-        return ""
-    if not isinstance(value, str):
+@contextmanager
+def opened(path: Path) -> Iterator[IO[bytes]]:
+    """The decompressed bytes. Raises `DamagedFileError`, also while they are read."""
+    compression = compression_of(path)
+    if compression is None:
+        with path.open("rb") as file:
+            yield file
+        return
+    try:
+        with compression.open(path) as file:
+            yield file
+    except (EOFError, zlib.error, lzma.LZMAError, pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:  # the system's, not the content's
+            raise
+        raise DamagedFileError(path, compression.name, error) from error
+
+
+def content_of(path: Path) -> bytes:
+    """All decompressed bytes. Raises as `opened` does, and ValueError for a file that unpacks without end."""
+    most = max(MOST_BYTES, MOST_TIMES_LARGER * path.stat().st_size)
+    with opened(path) as file:
+        content = file.read(most + 1)
+    if len(content) > most:
         raise ValueError(
-            f"{where}: column {field!r} must hold text, but it holds {kind_of(value)}. Name another column, or none."
+            f"{path} unpacks to more than {MOST_TIMES_LARGER} times its size and {MOST_BYTES:,} bytes, which no text "
+            "does. Unpack it yourself if it is meant."
         )
-    return value.strip()
+    return content
 
 
-def is_missing(value: object) -> bool:
-    """Whether a row has no value: null, NaN, or what pandas has in its place."""
-    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in NO_VALUE
-
-
-def work_fields(title_field: str | None, author_field: str | None) -> dict[str, str]:
-    """Of an identity, only where they are used: corpora stored before there were such columns keep their names."""
-    named = {"title_field": title_field, "author_field": author_field}
-    return {name: field for name, field in named.items() if field is not None}
-
-
-def column_of(row: Row, field: str, where: str) -> object:
-    if field not in row:
-        raise ValueError(
-            f"{where} has no column {field!r}; its columns are {', '.join(map(repr, row)) or 'none'}. "
-            "Name one of them, or leave such lines out."
-        )
-    return row[field]
-
-
-def item_of(row: Row, field: str, where: str) -> object:
-    """Of a column, or of the list in it: "paraphrases.0"."""
-    name, dot, place = field.rpartition(".")
-    if field in row or not (dot and place.isdecimal()):
-        return column_of(row, field, where)
-    items = column_of(row, name, where)
-    if not isinstance(items, list) or int(place) >= len(items):
-        raise ValueError(
-            f"{where}: column {name!r} must hold a list of more than {place} texts, but it holds "
-            f"{f'{len(items)} of them' if isinstance(items, list) else 'none'}. Name another, or leave such lines out."
-        )
-    return items[int(place)]
-
-
-def stem(path: Path) -> str:
-    return path.name.removesuffix(".gz").removesuffix(".jsonl").removesuffix(".json")
-
-
-def kind_of(value: object) -> str:
-    kinds = {dict: "an object", list: "a list", bool: "true or false", int: "a number", float: "a number"}
-    return "null" if value is None else kinds.get(type(value), type(value).__name__)
-
-
-def json_rows(path: Path) -> Iterator[tuple[int, Row]]:
-    for number, line in json_lines(path):
-        yield number, json_row(line, f"{path}, line {number}")
-
-
-def json_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """The lines that are not blank, with their numbers from 1."""
-    return ((number, content) for number, line in lines_of(path) if (content := line.strip(b" \t\r\n")))
+# Lines and text ------------------------------------------------------------------------------------------------------
 
 
 def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -112,7 +131,8 @@ def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
                 require_few_blank_lines(num_blank, number, path)
                 yield number, line
     except DamagedFileError as error:
-        raise DamagedFileError(path, error.compression, error.reason, f" after line {number}") from error
+        error.args += (number,)
+        raise
 
 
 def require_few_blank_lines(num_blank: int, number: int, path: Path) -> None:
@@ -136,14 +156,11 @@ def text_of(content: bytes, where: str) -> str:
         ) from error
 
 
+def read_text(path: Path) -> str:
+    return text_of(content_of(path), str(path))
+
+
 # JSON ----------------------------------------------------------------------------------------------------------------
-
-
-def json_row(line: bytes, where: str) -> Row:
-    row = json_value(line, where)
-    if not isinstance(row, dict):
-        raise ValueError(f"{where} must be one JSON object, but it is {kind_of(row)}. Write one object a line.")
-    return row
 
 
 def json_value(content: bytes, where: str) -> object:
@@ -158,9 +175,8 @@ def json_items(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
     """(where, value) of each item of a JSON array. Raises as `json_value`."""
     text = text_of(content, str(path)).strip(WHITE_SPACE)
     if not text.startswith("["):
-        raise ValueError(
-            f"{path} must be a JSON array, or one JSON object a line; it is {kind_of(json_value(content, str(path)))}."
-        )
+        value = json_value(content, str(path))
+        raise ValueError(f"{path} must be a JSON array, or one JSON object a line; it is {kind_of(value)}.")
     if text[1:].strip(WHITE_SPACE) == "]":
         return
     number, line, counted, position = 0, 1, 0, _after_space(text, 1)
@@ -177,6 +193,23 @@ def json_items(content: bytes, path: Path) -> Iterator[tuple[str, object]]:
         if text[end : end + 1] != ",":
             raise ValueError(f"{where} must be followed by a comma, or be the last of the array. Is the file cut?")
         position = _after_space(text, end + 1)
+
+
+def row_of(value: object, where: str) -> Row:
+    """A JSON object with columns; or a string, which is the column "text". Raises ValueError for any other value."""
+    if isinstance(value, str):
+        return {"text": value}
+    if not isinstance(value, dict):
+        raise ValueError(
+            f"{where} must be one JSON object, or a string that is the text, but it is {kind_of(value)}. Write one "
+            "object a line, or name another file."
+        )
+    return value
+
+
+def kind_of(value: object) -> str:
+    kinds = {dict: "an object", list: "a list", bool: "true or false", int: "a number", float: "a number"}
+    return "null" if value is None else kinds.get(type(value), type(value).__name__)
 
 
 def _after_space(text: str, position: int) -> int:

@@ -1,4 +1,4 @@
-"""Cleaning before any split: white-space normalisation, word limits, deduplication.
+"""What is done to texts before any split or model: white space, limits of words, duplicates; blank ones left out.
 
 Every text of a study goes through the same cleaning *once*, and the cleaned corpus is split afterwards. If
 suspect documents are laid out differently from the general text a model is trained on, the model learns the
@@ -10,23 +10,36 @@ two parts is a member posing as held-out, so duplicates go before the parts exis
 from __future__ import annotations
 
 import hashlib
+import logging
+import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from importlib import metadata
-from typing import Any, ClassVar, Literal
+from itertools import islice
+from typing import Any, ClassVar, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
-from nonmember.checks import require_number
-from nonmember.corpora.bounds import Bound, HubBounds, least
-from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
-from nonmember.corpora.white_space import normalise
-from nonmember.records import Corpus, Document
+from nonmember.checks import first_few, require_kind, require_number
+from nonmember.corpora.specs import (
+    Bound,
+    CorpusSpec,
+    HubBounds,
+    Transform,
+    least,
+    require_choice,
+    require_count,
+    require_spec,
+)
+from nonmember.corpora.transforms.splits import Select
+from nonmember.records import Corpus, Document, Stream
 from nonmember.runtime.progress import tracked
+
+log = logging.getLogger(__name__)
 
 SHINGLE_WORDS = 5
 PERMUTATION_SEED = 1
@@ -35,12 +48,123 @@ MOST_PERMUTATIONS = 65_536
 # stays: look for them well below the threshold.
 CANDIDATE_MARGIN = 0.8
 BAND_WEIGHTS = (0.1, 0.9)  # of false and of missed candidates
+# White space, controls, and what Unicode calls default-ignorable: zero-width marks, fillers, variation selectors.
+BLANK = re.compile(
+    "[\\s\\x00-\\x1f\\x7f-\\xa0\\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]*"
+)
 
 Shingles = npt.NDArray[np.uint64]
+WhiteSpace = Literal["as_is", "normalised"]
+Long = Literal["cut", "drop"]
+
+
+def is_blank(text: str) -> bool:
+    """Whether there is nothing to see in it."""
+    return BLANK.fullmatch(text) is not None
+
+
+def normalise(text: str) -> str:
+    """Words, whatever whitespace separates them, joined by one space: no line breaks or indentation.
+
+    Nothing else: case, punctuation, markup and Unicode form stay, as the scores look at exactly these.
+    """
+    return " ".join(text.split())
+
+
+def _check_steps(settings: Cleaning | Cleaned, named: str) -> None:
+    require_choice(settings.long_documents, get_args(Long), named.format("long_documents"))
+    threshold, name = settings.near_duplicate_threshold, named.format("near_duplicate_threshold")
+    require_number(threshold, "[0.1, 1]", name, or_null=True, hint="null keeps near duplicates.")
 
 
 @dataclass(frozen=True)
-class Cleaned(CorpusSpec):
+class Cleaning:
+    """What is done to every text of an audit alike. See `Cleaned` for each step.
+
+    Attributes:
+        white_space: As it is, or normalised to one space between words.
+        min_words: None for no limit, as in `max_words`.
+        long_documents: Whether those of more words are cut, or dropped.
+        duplicates: Whether to keep them, or drop the later of equal texts.
+        near_duplicate_threshold: None keeps near duplicates.
+        num_perm: Permutations to find these.
+        name: Of the config.
+    """
+
+    white_space: WhiteSpace
+    min_words: int | None
+    max_words: int | None
+    long_documents: Long
+    duplicates: Literal["keep", "drop"]
+    near_duplicate_threshold: float | None
+    num_perm: int
+    name: str = ""
+
+    def __post_init__(self) -> None:
+        require_choice(self.white_space, get_args(WhiteSpace), "cleaning.white_space")
+        require_choice(self.duplicates, ("keep", "drop"), "cleaning.duplicates")
+        require_count(self.min_words, 1, "cleaning.min_words", or_null=True)
+        require_count(self.max_words, self.min_words or 1, "cleaning.max_words (no less than min_words)", or_null=True)
+        _check_steps(self, "cleaning.{}")
+
+    @property
+    def changes_nothing(self) -> bool:
+        limits = (self.min_words, self.max_words, self.near_duplicate_threshold)
+        return self.white_space == "as_is" and self.duplicates == "keep" and not any(limits)
+
+    def cleaned(self, document: Document, dropped: Counter[str]) -> Document | None:
+        """White space and limits of words of one document; None where it is dropped, which is counted."""
+        text = normalise(document.text) if self.white_space == "normalised" else document.text
+        num_words = len(text.split())
+        if num_words < (self.min_words or 0):
+            dropped["too_short" if num_words else "empty"] += 1
+            return None
+        if self.max_words is None or num_words <= self.max_words:
+            return replace(document, text=text)
+        if self.long_documents == "drop":
+            dropped["too_long"] += 1
+            return None
+        return replace(document, text=_first_words(text, self.max_words))
+
+    def of(self, source: Corpus, dropped: Counter[str], without: Iterable[str] = ()) -> Corpus:
+        """The documents that are left, and those of the source that are not, by reason.
+
+        Args:
+            source: All documents.
+            dropped: Of these, what is left out for other reasons.
+            without: Their ids.
+
+        Raises:
+            ValueError: With these numbers, if nothing is left.
+        """
+        left_out = set(without)
+        documents = (item for item in tracked(source.documents, "cleaning") if item.doc_id not in left_out)
+        kept = [item for document in documents if (item := self.cleaned(document, dropped)) is not None]
+        if self.duplicates == "drop":
+            first: dict[str, Document] = {}
+            for document in kept:
+                first.setdefault(document.text, document)
+            dropped["exact_duplicate"] += len(kept) - len(first)
+            kept = list(first.values())
+        if self.near_duplicate_threshold is not None:
+            repeated = near_duplicates([item.text for item in kept], self.near_duplicate_threshold, self.num_perm)
+            dropped["near_duplicate"] += int(repeated.sum())
+            kept = [item for item, is_repeated in zip(kept, repeated, strict=True) if not is_repeated]
+        if not kept:
+            counts = ", ".join(f"{reason} {number}" for reason, number in sorted(dropped.items()) if number)
+            raise ValueError(
+                f"Cleaning left none of {len(source)} documents ({counts or 'the source is empty'}). Change the word "
+                "limits, set `long_documents: cut`, or give other documents."
+            )
+        return Corpus(tuple(kept), dict(sorted((Counter(source.dropped) + dropped).items())))
+
+
+AS_IS = Cleaning("as_is", None, None, "cut", "keep", None, 64)
+
+
+@dataclass(frozen=True)
+class Cleaned(Transform):
     """Documents of like layout and length, each only once; in the order of the source, ids unchanged.
 
     In this order: `normalise`; drop fewer than `min_words` words; with more than `max_words`, keep the first
@@ -57,83 +181,115 @@ class Cleaned(CorpusSpec):
     source: CorpusSpec
     min_words: int
     max_words: int
-    long_documents: Literal["cut", "drop"]
+    long_documents: Long
     near_duplicate_threshold: float | None
     num_perm: int
 
+    name: ClassVar[str] = "cleaned"
     stored: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        require_spec(self.source, "`source` of Cleaned")
+        super().__post_init__()
         require_count(self.min_words, 1, "`min_words` of Cleaned")
         require_count(self.max_words, self.min_words, "`max_words` of Cleaned (no less than `min_words`)")
-        require_choice(self.long_documents, ("cut", "drop"), "`long_documents` of Cleaned")
         require_count(self.num_perm, 16, "`num_perm` of Cleaned", at_most=MOST_PERMUTATIONS)
-        require_number(
-            self.near_duplicate_threshold,
-            "[0.1, 1]",
-            "`near_duplicate_threshold` of Cleaned",
-            or_null=True,
-            hint="null keeps near duplicates.",
-        )
+        _check_steps(self, "`{}` of Cleaned")
 
     def build(self, builder: Builder) -> Corpus:
-        source = builder.get(self.source)
-        dropped: Counter[str] = Counter()
-        documents = self._within_limits(source.documents, dropped)
-        documents = without_exact_duplicates(documents, dropped)
-        if self.near_duplicate_threshold is not None:
-            repeated = near_duplicates([d.text for d in documents], self.near_duplicate_threshold, self.num_perm)
-            dropped["near_duplicate"] += int(repeated.sum())
-            documents = [d for d, is_repeated in zip(documents, repeated, strict=True) if not is_repeated]
-        if not documents:
-            counts = ", ".join(f"{reason} {number}" for reason, number in sorted(dropped.items()) if number)
-            raise ValueError(
-                f"Cleaning to {self.min_words}-{self.max_words} words left none of {len(source)} documents "
-                f"({counts or 'the source is empty'}). Change the word limits, set `long_documents: cut`, "
-                "or name another source."
-            )
-        total = Counter(source.dropped) + dropped
-        return Corpus(tuple(documents), dict(sorted(total.items())))
+        limits = (self.min_words, self.max_words, self.long_documents)
+        cleaning = Cleaning("normalised", *limits, "drop", self.near_duplicate_threshold, self.num_perm)
+        return cleaning.of(builder.get(self.source), Counter())
 
     def bound(self, hub: HubBounds) -> Bound:
         base = self.source.bound(hub)
         return Bound(base.documents, least(base.words, self.max_words))
 
     def identity(self) -> dict[str, Any]:
-        threshold = self.near_duplicate_threshold
-        return {
-            "kind": "cleaned",
-            "rules": 1,
-            "source": self.source.identity(),
-            "min_words": self.min_words,
-            "max_words": self.max_words,
-            "long_documents": self.long_documents,
-            "near_duplicate_threshold": threshold,
-            # Which candidates LSH finds depends on the permutations, and these on datasketch's major version.
-            "num_perm": None if threshold is None else self.num_perm,
-            "datasketch": None if threshold is None else _datasketch(),
-        }
-
-    def _within_limits(self, documents: Sequence[Document], dropped: Counter[str]) -> list[Document]:
-        kept = []
-        for document in tracked(documents, "cleaning"):
-            words = normalise(document.text).split()
-            if len(words) < self.min_words:
-                dropped["too_short" if words else "empty"] += 1
-            elif len(words) > self.max_words and self.long_documents == "drop":
-                dropped["too_long"] += 1
-            else:
-                kept.append(replace(document, text=" ".join(words[: self.max_words])))
-        return kept
+        # Which candidates LSH finds depends on the permutations, and these on datasketch's major version.
+        of_none = {"num_perm": None, "datasketch": None}
+        found_by = of_none if self.near_duplicate_threshold is None else {"datasketch": _datasketch()}
+        return super().identity() | {"rules": 1, **found_by}
 
 
-def without_exact_duplicates(documents: Sequence[Document], dropped: Counter[str]) -> list[Document]:
-    first: dict[str, Document] = {}
-    for document in documents:
-        first.setdefault(document.text, document)
-    dropped["exact_duplicate"] += len(documents) - len(first)
-    return list(first.values())
+@dataclass(frozen=True)
+class Prepared(CorpusSpec):
+    """The documents of `source` that have a visible character, after `cleaning`: all of an audit's texts before any
+    model reads them.
+
+    Where the cleaning does just what `Cleaned` does, it is that. Else, in this order: white space, limits of words (a
+    text that is cut keeps its layout up to the last word kept), equal texts, near duplicates. Adds to `Corpus.dropped`
+    as `Cleaned` does, and the number of blank documents. Raises ValueError, with these numbers, if nothing is left.
+
+    Attributes:
+        cleaning: By default none.
+        blank: Whether documents without a visible character are dropped, or kept where the cleaning leaves them, so
+            that scores can say why they have none.
+    """
+
+    source: CorpusSpec
+    cleaning: Cleaning = AS_IS
+    blank: Literal["drop", "keep"] = "drop"
+
+    stored: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        require_spec(self.source, "`source` of Prepared")
+        require_choice(self.blank, ("drop", "keep"), "`blank` of Prepared")
+        require_kind(self.cleaning, Cleaning, "`cleaning` of Prepared", "a Cleaning")
+
+    def build(self, builder: Builder) -> Corpus:
+        if (same := self._same()) is not None:
+            return builder.get(same)
+        source, dropped = builder.get(self.source), Counter[str]()
+        if blank := self.blank_ids(builder):
+            log.warning("Blank documents are left out (%s of %s): %s.", len(blank), len(source), first_few(blank))
+            dropped["blank"] += len(blank)
+        elif self.cleaning.changes_nothing:
+            return source
+        return self.cleaning.of(source, dropped, without=blank)
+
+    def blank_ids(self, builder: Builder) -> list[str]:
+        """The documents that are dropped since they have no visible character; of a stream none is looked for."""
+        source = builder.get(self.source)
+        if self.blank == "keep" or isinstance(source, Stream):
+            return []
+        return [document.doc_id for document in source.documents if is_blank(document.text)]
+
+    def bound(self, hub: HubBounds) -> Bound:
+        base = self.source.bound(hub)
+        return Bound(base.documents, least(base.words, self.cleaning.max_words))
+
+    def identity(self) -> dict[str, Any]:
+        if (same := self._same()) is not None:
+            return same.identity()
+        if self.cleaning.changes_nothing:
+            return self.source.identity() | {"blank": self.blank}
+        blank = {} if self.blank == "drop" else {"blank": self.blank}
+        cleaning = asdict(self.cleaning) | {"name": ""}
+        return {"kind": "prepared", "source": self.source.identity(), "cleaning": cleaning} | blank
+
+    def _same(self) -> CorpusSpec | None:
+        """The recipe that makes the same documents, where there is one."""
+        how = self.cleaning
+        if how.changes_nothing and self.blank == "keep":
+            return self.source
+        if how.white_space == "normalised" and how.duplicates == "drop" and how.min_words and how.max_words:
+            limits = (how.min_words, how.max_words, how.long_documents)
+            return Cleaned(self.source, *limits, how.near_duplicate_threshold, how.num_perm)
+        return None
+
+
+def with_blank(spec: CorpusSpec) -> CorpusSpec:
+    """The same corpus with the blank documents that `Prepared` drops."""
+    if isinstance(spec, Prepared):
+        return replace(spec, blank="keep")
+    return replace(spec, base=with_blank(spec.base)) if isinstance(spec, Select) else spec
+
+
+def _first_words(text: str, number: int) -> str:
+    """The text up to the end of so many of its words, its white space as it is."""
+    last = next(islice(re.finditer(r"\S+", text), number - 1, None))
+    return text[: last.end()]
 
 
 def near_duplicates(texts: Sequence[str], threshold: float, num_perm: int) -> npt.NDArray[np.bool_]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.specs import CorpusSpec, require_choice, require_count, require_spec
+from nonmember.corpora.specs import CorpusSpec, Transform, require_choice, require_count
+from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.corpora.transforms.splits import position
 from nonmember.records import Corpus, Document
 
@@ -18,16 +20,19 @@ HALVES = ("third", "practice")
 
 
 @dataclass(frozen=True)
-class Neutral(CorpusSpec):
+class Neutral(Transform):
     """Documents of a general text that share no passage with another corpus, cut short, otherwise as they are.
 
-    base: the general text.   apart_from: the suspect set. A document is left out if what would be read of it equals,
-    contains, lies in or overlaps a suspect document by 100 characters or more, white space aside.
-    half: "third" or "practice"; the two never share a document.   num_documents: at most so many, in order of a hash;
-    None: at most as many as the suspect set has.
-    min_characters: shorter documents are left out.   max_characters: longer ones are cut, between words where possible.
-
     Raises ValueError where no document is left.
+
+    Attributes:
+        base: The general text.
+        apart_from: The suspect set. A document is left out if what would be read of it equals, contains, lies in or
+            overlaps a suspect document by 100 characters or more, white space aside.
+        half: "third" or "practice"; the two never share a document.
+        num_documents: At most so many, in order of a hash; None: at most as many as the suspect set has.
+        min_characters: Shorter documents are left out.
+        max_characters: Longer ones are cut, between words where possible.
     """
 
     base: CorpusSpec
@@ -38,14 +43,12 @@ class Neutral(CorpusSpec):
     min_characters: int
     max_characters: int
 
-    stored: ClassVar[bool] = False
+    name: ClassVar[str] = "neutral"
 
     def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Neutral")
-        require_spec(self.apart_from, "`apart_from` of Neutral")
+        super().__post_init__()
         require_choice(self.half, HALVES, "`half` of Neutral")
-        if self.num_documents is not None:
-            require_count(self.num_documents, 1, "`num_documents` of Neutral")
+        require_count(self.num_documents, 1, "`num_documents` of Neutral", or_null=True)
         require_count(self.min_characters, 1, "`min_characters` of Neutral")
         require_count(self.max_characters, self.min_characters, "`max_characters` of Neutral")
 
@@ -64,28 +67,16 @@ class Neutral(CorpusSpec):
             )
         return Corpus(tuple(chosen[:number]))
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "kind": "neutral",
-            "base": self.base.identity(),
-            "apart_from": self.apart_from.identity(),
-            "half": self.half,
-            "num_documents": self.num_documents,
-            "min_characters": self.min_characters,
-            "max_characters": self.max_characters,
-        }
-
     def _candidates(self, base: Corpus, number: int) -> list[Document]:
         """Of this half, in the order of the draw, each text once."""
         first = self.half == HALVES[0]
-        places = {document.doc_id: position(SALT, document.doc_id) for document in base.documents}
         ours = [
             document
             for document in base.documents
             if len(document.text) >= self.min_characters
             and (position(f"{SALT}, halves", document.doc_id) < 0.5) == first
         ]
-        ours.sort(key=lambda document: (places[document.doc_id], document.doc_id))
+        ours.sort(key=lambda document: (position(SALT, document.doc_id), document.doc_id))
         by_text: dict[str, Document] = {}
         for document in ours:
             text = _cut(document.text, self.max_characters)
@@ -96,17 +87,17 @@ class Neutral(CorpusSpec):
 
 
 def _shared(candidates: list[Document], suspect: Corpus) -> set[int]:
-    """Places of the candidates that share a stretch of text with a suspect document."""
-    texts = [_plain(document.text) for document in candidates]
-    places: dict[str, set[int]] = {}
+    """Indices of the candidates that share a stretch of text with a suspect document."""
+    texts = [normalise(document.text) for document in candidates]
+    having: defaultdict[str, set[int]] = defaultdict(set)
     for index, text in enumerate(texts):
         for window in _windows(text, WINDOW):
-            places.setdefault(window, set()).add(index)
+            having[window].add(index)
     shared: set[int] = set()
     for document in suspect.documents:
-        text = _plain(document.text)
+        text = normalise(document.text)
         for window in _windows(text, 1):
-            shared |= places.get(window, set())
+            shared |= having.get(window, set())
         if len(text) < 2 * WINDOW:  # so short that it may lie between two windows
             shared |= {index for index, candidate in enumerate(texts) if text in candidate}
     return shared
@@ -114,10 +105,6 @@ def _shared(candidates: list[Document], suspect: Corpus) -> set[int]:
 
 def _windows(text: str, stride: int) -> Iterator[str]:
     return (text[start : start + WINDOW] for start in range(0, max(len(text) - WINDOW + 1, 1), stride))
-
-
-def _plain(text: str) -> str:
-    return " ".join(text.split())
 
 
 def _cut(text: str, max_characters: int) -> str:

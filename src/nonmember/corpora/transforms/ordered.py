@@ -9,14 +9,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.bounds import Bound, HubBounds, least
-from nonmember.corpora.specs import CorpusSpec, require_count, require_spec
+from nonmember.corpora.specs import Bound, CorpusSpec, HubBounds, Transform, least, require_count
 from nonmember.corpora.transforms.splits import position, require_salt
 from nonmember.records import Corpus, Document
 
@@ -29,17 +28,17 @@ def line(text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Shuffled(CorpusSpec):
+class Shuffled(Transform):
     """The documents in order of sha256(salt + id): a random order that is always the same, and so exchangeable
     whatever the documents are."""
 
     base: CorpusSpec
     salt: str
 
-    stored: ClassVar[bool] = False
+    name: ClassVar[str] = "shuffled"
 
     def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Shuffled")
+        super().__post_init__()
         object.__setattr__(self, "salt", require_salt(self.salt, "Shuffled"))
 
     def build(self, builder: Builder) -> Corpus:
@@ -47,30 +46,28 @@ class Shuffled(CorpusSpec):
         in_order = sorted(base.documents, key=lambda item: (position(self.salt, item.doc_id), item.doc_id))
         return replace(base, documents=tuple(in_order))
 
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "shuffled", "base": self.base.identity(), "salt": self.salt}
-
 
 @dataclass(frozen=True)
-class Joined(CorpusSpec):
+class Joined(Transform):
     """A corpus to *train* on: consecutive examples joined to one document, a line each, so that their order survives a
     training that shuffles documents.
 
-    examples_per_document: so many; the last may have fewer. None: all in one.   A document is named after its first
-    example, with how many others it has. Training that cuts documents (`max_tokens`) would lose most of it;
-    `Pretraining` does not.
+    A document is named after its first example, with how many others it has. Training that cuts documents
+    (`max_tokens`) would lose most of it; `Pretraining` does not.
     Raises ValueError for examples of several lines, which could not be separated again.
+
+    Attributes:
+        examples_per_document: So many; the last may have fewer. None: all in one.
     """
 
     base: CorpusSpec
     examples_per_document: int | None
 
-    stored: ClassVar[bool] = False
+    name: ClassVar[str] = "joined"
 
     def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Joined")
-        if self.examples_per_document is not None:
-            require_count(self.examples_per_document, 1, "`examples_per_document` of Joined")
+        super().__post_init__()
+        require_count(self.examples_per_document, 1, "`examples_per_document` of Joined", or_null=True)
 
     def build(self, builder: Builder) -> Corpus:
         examples = builder.get(self.base).documents
@@ -81,33 +78,30 @@ class Joined(CorpusSpec):
                     "Clean the corpus before (`Cleaned` makes white space the same)."
                 )
         size = self.examples_per_document or max(1, len(examples))
-        return Corpus(tuple(_joined(examples[start : start + size]) for start in range(0, len(examples), size)))
-
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "joined", "base": self.base.identity(), "examples_per_document": self.examples_per_document}
-
-
-def _joined(examples: Examples) -> Document:
-    return Document(f"{examples[0].doc_id}+{len(examples) - 1}", _text(examples), "", _domain(examples))
+        joined = (examples[start : start + size] for start in range(0, len(examples), size))
+        return Corpus(tuple(_document(f"{part[0].doc_id}+{len(part) - 1}", part) for part in joined))
 
 
 @dataclass(frozen=True)
-class Sharded(CorpusSpec):
+class Sharded(Transform):
     """The first examples of an ordered file in consecutive shards, each a document: its lines.
 
-    num_shards: their sizes differ by at most one, larger ones first.   max_examples: so many of the file are used.
     Examples of nothing but white space are dropped before, and counted.
     Raises ValueError where a shard would have fewer than two examples, and so no order.
+
+    Attributes:
+        num_shards: Their sizes differ by at most one, larger ones first.
+        max_examples: So many of the file are used.
     """
 
     base: CorpusSpec
     num_shards: int
     max_examples: int
 
-    stored: ClassVar[bool] = False
+    name: ClassVar[str] = "sharded"
 
     def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Sharded")
+        super().__post_init__()
         require_count(self.num_shards, 2, "`num_shards` of Sharded")
         require_count(self.max_examples, 2 * self.num_shards, "`max_examples` of Sharded (two a shard)")
 
@@ -116,8 +110,7 @@ class Sharded(CorpusSpec):
         shards = self.shards(base)
         num_blank = sum(not item.text.strip() for item in base.documents)
         dropped = dict(base.dropped) | ({"blank": num_blank} if num_blank else {})
-        documents = (Document(name, _text(examples), "", _domain(examples)) for name, examples in shards.items())
-        return Corpus(tuple(documents), dropped)
+        return Corpus(tuple(_document(name, examples) for name, examples in shards.items()), dropped)
 
     def shards(self, base: Corpus) -> dict[str, Examples]:
         """Their examples, by the names of the shards."""
@@ -139,20 +132,14 @@ class Sharded(CorpusSpec):
         base = self.base.bound(hub)
         return Bound(least(base.documents, self.max_examples), base.words)
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "kind": "sharded",
-            "base": self.base.identity(),
-            "num_shards": self.num_shards,
-            "max_examples": self.max_examples,
-        }
-
 
 @dataclass(frozen=True)
 class Orders:
-    """The orders of one shard that are looked at, each once: indices_KE, the shard's own order first.
+    """The orders of one shard that are looked at, each once.
 
-    draws_K: how many of the random orders are this one; for the first often 0.
+    Attributes:
+        indices_KE: Of examples, the shard's own order first.
+        draws_K: How many of the random orders are this one; for the first often 0.
     """
 
     indices_KE: npt.NDArray[np.int64]
@@ -176,7 +163,7 @@ def _text(examples: Iterable[Document]) -> str:
     return "".join(line(item.text) for item in examples)
 
 
-def _domain(examples: Iterable[Document]) -> str:
-    """Where all have the same."""
+def _document(name: str, examples: Examples) -> Document:
+    """Examples as one, of their domain where all have the same."""
     domains = {item.domain for item in examples}
-    return domains.pop() if len(domains) == 1 else ""
+    return Document(name, _text(examples), "", domains.pop() if len(domains) == 1 else "")

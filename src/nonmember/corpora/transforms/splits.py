@@ -1,4 +1,4 @@
-"""Splits, samples and mixtures of corpora, decided by hashes of ids: independent of order and random state.
+"""Splits and samples of corpora, decided by hashes of ids (independent of order and random state) or by years.
 
 So a draw depends neither on the order of the documents nor on the machine, and two draws with different
 salts are independent.
@@ -8,19 +8,29 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections import Counter, defaultdict
+import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar, Literal
+from dataclasses import KW_ONLY, dataclass
+from typing import ClassVar, Literal
 
 from nonmember.artifacts import Builder
 from nonmember.checks import require_kind, shown, wrong
-from nonmember.corpora.bounds import Bound, HubBounds, least
-from nonmember.corpora.specs import CorpusSpec, as_names, require_choice, require_count, require_spec
+from nonmember.corpora.specs import (
+    Bound,
+    CorpusSpec,
+    HubBounds,
+    Transform,
+    as_names,
+    least,
+    require_choice,
+    require_count,
+)
 from nonmember.records import Corpus, Document
-from nonmember.records.streams import Mixed, Stream, as_stream
 
 REST = "rest"
+YEAR = re.compile(r"(?<!\d)(?:19|20)\d\d(?!\d)")  # what the blind baseline's classifier of years sees
+FIRST_YEAR, LAST_YEAR = 1900, 2099  # that `YEAR` finds
 Sizes = Mapping[str, int | float] | tuple[tuple[str, int | float], ...]
 
 
@@ -31,28 +41,28 @@ def position(salt: str, name: str) -> float:
 
 
 @dataclass(frozen=True)
-class Part(CorpusSpec):
+class Part(Transform):
     """One of several disjoint parts of a corpus; documents in the corpus's order.
 
     Documents are dealt out in order of sha256(salt + id), earlier parts first. Recipes that differ in `take`
     only never share a document, and together, with "rest", they are the base.
 
-    take: the part wanted, a name in `sizes`, or "rest" for what no part took.
-
-    sizes: name -> size, in order, of one kind only. Whole numbers: exactly so many documents; adding
-    documents to the base can move others. Fractions: the expected share, by the value of the hash; a document
-    never moves when others are added.
-
-    by: "document"; or "cluster": documents of one cluster stay together (a document without one is its own),
-    in order of sha256(salt + "cluster:" + cluster_id). A cluster is never split: a part of whole-number size
-    n takes clusters until it has *at least* n documents, and the next part starts with the next cluster. For
-    exactly n, wrap the part in `Select`.
-
-    per: "corpus"; or "domain": the sizes apply within each domain. domains: with "domain", only these are
-    divided and all documents of others are "rest"; None: every domain is divided.
+    A cluster is never split: a part of whole-number size n takes clusters until it has *at least* n documents, and the
+    next part starts with the next cluster. For exactly n, wrap the part in `Select`.
 
     `Corpus.dropped` of a part is empty: what cleaning dropped belongs to the base, not to one part.
     Raises ValueError, with numbers, for too few documents, and for clusters where there are none.
+
+    Attributes:
+        take: The part wanted, a name in `sizes`, or "rest" for what no part took.
+        sizes: Name -> size, in order, of one kind only. Whole numbers: exactly so many documents; adding documents to
+            the base can move others. Fractions: the expected share, by the value of the hash; a document never moves
+            when others are added.
+        by: "document"; or "cluster": documents of one cluster stay together (a document without one is its own), in
+            order of sha256(salt + "cluster:" + cluster_id).
+        per: "corpus"; or "domain": the sizes apply within each domain.
+        domains: With "domain", only these are divided and all documents of others are "rest"; None: every domain is
+            divided.
     """
 
     base: CorpusSpec
@@ -64,10 +74,10 @@ class Part(CorpusSpec):
     domains: tuple[str, ...] | None = None
     salt: str
 
-    stored: ClassVar[bool] = False
+    name: ClassVar[str] = "part"
 
     def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Part")
+        super().__post_init__()
         require_choice(self.by, ("document", "cluster"), "`by` of Part")
         require_choice(self.per, ("corpus", "domain"), "`per` of Part")
         require_kind(self.sizes, Mapping | tuple, "`sizes` of Part", "a mapping from names to sizes")
@@ -76,9 +86,8 @@ class Part(CorpusSpec):
         require_choice(self.take, (*sizes, REST), "`take` of Part")
         if self.domains is not None and self.per == "corpus":
             raise ValueError("`domains` of Part has a meaning only with `per: domain`; set that, or leave it out.")
-        domains = None if self.domains is None else as_names(self.domains, "`domains` of Part")
         object.__setattr__(self, "sizes", tuple(sizes.items()))
-        object.__setattr__(self, "domains", domains)
+        object.__setattr__(self, "domains", _domain_names(self.domains, "Part"))
         object.__setattr__(self, "salt", require_salt(self.salt, "Part"))
 
     def build(self, builder: Builder) -> Corpus:
@@ -114,18 +123,6 @@ class Part(CorpusSpec):
         taken = sum(size * groups if isinstance(size, int) else math.floor(size * base) for size in sizes.values())
         return max(0, base - taken)
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "kind": "part",
-            "base": self.base.identity(),
-            "take": self.take,
-            "sizes": [[name, size] for name, size in self._sizes],
-            "by": self.by,
-            "per": self.per,
-            "domains": None if self.domains is None else sorted(self.domains),
-            "salt": self.salt,
-        }
-
     @property
     def _sizes(self) -> tuple[tuple[str, int | float], ...]:
         return tuple(dict(self.sizes).items())
@@ -146,20 +143,20 @@ class Part(CorpusSpec):
         units: defaultdict[str, list[str]] = defaultdict(list)
         for document in documents:
             units[_unit(document, self.by)].append(document.doc_id)
-        place = {name: position(self.salt, name) for name in units}
-        ordered = sorted(units, key=lambda name: (place[name], name))
+        positions = {name: position(self.salt, name) for name in units}
+        ordered = sorted(units, key=lambda name: (positions[name], name))
         if all(isinstance(size, int) for _, size in self._sizes):
             part_of = self._by_count(ordered, {name: len(ids) for name, ids in units.items()}, where)
         else:
-            part_of = self._by_share(place)
+            part_of = self._by_share(positions)
         return {doc_id for name in ordered if part_of[name] == self.take for doc_id in units[name]}
 
-    def _by_share(self, place: Mapping[str, float]) -> dict[str, str]:
+    def _by_share(self, positions: Mapping[str, float]) -> dict[str, str]:
         bounds, total = [], 0.0
         for name, share in self._sizes:
             total += share
             bounds.append((total, name))
-        return {unit: next((name for bound, name in bounds if at < bound), REST) for unit, at in place.items()}
+        return {unit: next((name for bound, name in bounds if at < bound), REST) for unit, at in positions.items()}
 
     def _by_count(self, ordered: Sequence[str], counts: Mapping[str, int], where: str) -> dict[str, str]:
         part_of = dict.fromkeys(ordered, REST)
@@ -181,15 +178,17 @@ class Part(CorpusSpec):
 
 
 @dataclass(frozen=True)
-class Select(CorpusSpec):
+class Select(Transform):
     """Only some domains, or only some documents, of a corpus, in the corpus's order.
 
-    domains: None: all. num_documents: the first so many in order of sha256(salt + id), None: all. So the
-    choice does not depend on the order of the base, and a smaller sample is a subset of a larger one of the
-    same salt. salt: needed with `num_documents`.
-
-    `Corpus.dropped` is the base's; empty where domains are chosen, as it says not which domain lost them.
+    The choice does not depend on the order of the base, and a smaller sample is a subset of a larger one of the same
+    salt. `Corpus.dropped` is the base's; empty where domains are chosen, as it says not which domain lost them.
     Raises ValueError, with numbers, for an unknown domain and for too few documents.
+
+    Attributes:
+        domains: None: all.
+        num_documents: The first so many in order of sha256(salt + id); None: all.
+        salt: The name of the draw, needed with `num_documents`.
     """
 
     base: CorpusSpec
@@ -198,15 +197,14 @@ class Select(CorpusSpec):
     num_documents: int | None = None
     salt: str | None = None
 
-    stored: ClassVar[bool] = False
+    name: ClassVar[str] = "select"
 
     def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Select")
-        if self.num_documents is not None:
-            require_count(self.num_documents, 1, "`num_documents` of Select")
-            object.__setattr__(self, "salt", require_salt(self.salt, "Select"))
-        domains = None if self.domains is None else as_names(self.domains, "`domains` of Select")
-        object.__setattr__(self, "domains", domains)
+        super().__post_init__()
+        require_count(self.num_documents, 1, "`num_documents` of Select", or_null=True)
+        salt = None if self.num_documents is None else require_salt(self.salt, "Select")
+        object.__setattr__(self, "salt", salt)
+        object.__setattr__(self, "domains", _domain_names(self.domains, "Select"))
 
     def build(self, builder: Builder) -> Corpus:
         base = builder.get(self.base)
@@ -231,107 +229,41 @@ class Select(CorpusSpec):
         base = self.base.bound(hub)
         return Bound(least(base.documents, self.num_documents), base.words)
 
-    def identity(self) -> dict[str, Any]:
-        return {
-            "kind": "select",
-            "base": self.base.identity(),
-            "domains": None if self.domains is None else sorted(self.domains),
-            "num_documents": self.num_documents,
-            "salt": self.salt if self.num_documents is not None else None,
-        }
-
 
 @dataclass(frozen=True)
-class Component:
-    """One corpus of a mixture and how often each of its documents is read."""
+class Dated(Transform):
+    """The documents whose latest named year lies from `first` to `last`; those that name none are left out.
 
-    corpus: CorpusSpec
-    exposures: int
-
-    def __post_init__(self) -> None:
-        require_spec(self.corpus, "`corpus` of a mixture's component")
-        require_count(self.exposures, 0, "`exposures` of a mixture's component")
-
-
-@dataclass(frozen=True)
-class Mixture(CorpusSpec):
-    """A corpus to *train* on: the components one after another, each repeated `exposures` times.
-
-    One epoch over the mixture reads each document of a component `exposures` times: the dose of a member.
-    Exposures of 0 leave the component out, and the mixture is then the same (also in identity) as one that
-    never named it: the control of a sweep over doses. The order says nothing; training shuffles.
-
-    The second copy of document "id" is named "id#2", the third "id#3", also where copies come from different
-    components. Observe and score the components, not the mixture. With a component that is streamed the mixture is a
-    stream too, in which copies have one name.
-    Raises ValueError for an id that names two different texts, and if nothing is left.
+    Adds to `Corpus.dropped`: other_years, no_year. Raises ValueError if none is left.
     """
 
-    components: tuple[Component, ...]
+    base: CorpusSpec
+    first: int = FIRST_YEAR
+    last: int = LAST_YEAR
 
-    stored: ClassVar[bool] = False
+    name: ClassVar[str] = "dated"
 
     def __post_init__(self) -> None:
-        components = tuple(
-            Component(**item) if isinstance(item, Mapping) and set(item) == {"corpus", "exposures"} else item
-            for item in _listed(self.components)
-        )
-        if not all(isinstance(item, Component) for item in components):
-            raise ValueError("`components` of Mixture must each have a `corpus` and its `exposures`, and nothing else.")
-        if not any(item.exposures for item in components):
-            raise ValueError("A Mixture needs at least one component with `exposures` of 1 or more, but has none.")
-        object.__setattr__(self, "components", components)
+        super().__post_init__()
+        require_count(self.first, FIRST_YEAR, "`first` of Dated", at_most=LAST_YEAR)
+        require_count(self.last, self.first, "`last` of Dated (no earlier than `first`)", at_most=LAST_YEAR)
 
     def build(self, builder: Builder) -> Corpus:
-        corpora: list[Corpus | Stream] = [builder.get(item.corpus) for item in self._used()]
-        if any(isinstance(corpus, Stream) for corpus in corpora):
-            parts = zip(map(as_stream, corpora), (item.exposures for item in self._used()), strict=True)
-            return Mixed(tuple(parts))  # type: ignore[return-value]  # whoever trains on it reads both
-        texts: dict[str, str] = {}
-        copies: Counter[str] = Counter()
-        documents = []
-        for component in self._used():
-            for document in builder.get(component.corpus).documents * component.exposures:
-                if texts.setdefault(document.doc_id, document.text) != document.text:
-                    raise ValueError(
-                        f"Document id {document.doc_id!r} names two different texts in a mixture; "
-                        "give the sources ids that tell their documents apart."
-                    )
-                copies[document.doc_id] += 1
-                copy = copies[document.doc_id]
-                documents.append(document if copy == 1 else replace(document, doc_id=f"{document.doc_id}#{copy}"))
-        return Corpus(tuple(documents))
-
-    def bound(self, hub: HubBounds) -> Bound:
-        parts = [(item.corpus.bound(hub), item.exposures) for item in self.components]
-        counts = [None if item.documents is None else item.documents * times for item, times in parts]
-        words = [item.words for item, times in parts if times]
-        return Bound(
-            None if None in counts else sum(filter(None, counts)),
-            None if None in words else max(filter(None, words), default=None),
+        base = builder.get(self.base)
+        latest = [max(map(int, YEAR.findall(document.text)), default=None) for document in base.documents]
+        documents = tuple(
+            document
+            for document, year in zip(base.documents, latest, strict=True)
+            if year is not None and self.first <= year <= self.last
         )
-
-    def most_words(self, hub: HubBounds) -> int | None:
-        parts = [(item.corpus.most_words(hub), item.exposures) for item in self._used()]
-        return None if any(words is None for words, _ in parts) else sum((words or 0) * times for words, times in parts)
-
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "mixture", "components": [[item.corpus.identity(), item.exposures] for item in self._used()]}
-
-    def _used(self) -> list[Component]:
-        return [item for item in self.components if item.exposures]
-
-
-def components_of(corpus: CorpusSpec) -> list[Component]:
-    """A corpus as what is mixed in it, to the bottom; as itself, once, where it is no mixture."""
-    if not isinstance(corpus, Mixture):
-        return [Component(corpus, 1)]
-    return [
-        Component(inner.corpus, inner.exposures * outer.exposures)
-        for outer in corpus.components
-        if outer.exposures
-        for inner in components_of(outer.corpus)
-    ]
+        if not documents:
+            raise ValueError(
+                f"Dated finds no document whose latest year is from {self.first} to {self.last} among {len(base)}; "
+                "widen the span, or use a larger corpus."
+            )
+        without = latest.count(None)
+        left_out = {"other_years": len(base) - without - len(documents), "no_year": without}
+        return Corpus(documents, dict(base.dropped) | {name: number for name, number in left_out.items() if number})
 
 
 def require_salt(value: object, who: str) -> str:
@@ -340,10 +272,9 @@ def require_salt(value: object, who: str) -> str:
     return str(value)
 
 
-def _listed(value: object) -> Iterable[Any]:
-    if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        raise ValueError(wrong("`components` of Mixture", "a list", value))
-    return value
+def _domain_names(domains: tuple[str, ...] | None, who: str) -> tuple[str, ...] | None:
+    """In alphabetical order: which are chosen matters, and not in which order they are named."""
+    return None if domains is None else tuple(sorted(as_names(domains, f"`domains` of {who}")))
 
 
 def _check_sizes(sizes: Mapping[str, int | float]) -> None:

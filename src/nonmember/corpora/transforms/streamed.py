@@ -12,10 +12,8 @@ from typing import Any, ClassVar
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Entry
 from nonmember.checks import require_kind
-from nonmember.corpora.bounds import Bound, HubBounds, least
-from nonmember.corpora.sources.place import Place
-from nonmember.corpora.specs import CorpusSpec, require_count, require_spec
-from nonmember.corpora.transforms.prepared import Cleaning
+from nonmember.corpora.specs import Bound, CorpusSpec, Cursor, HubBounds, least, require_count, require_spec
+from nonmember.corpora.transforms.cleaning import Cleaning
 from nonmember.records import Corpus
 from nonmember.records.streams import Shard, Shards, ShardWriter
 from nonmember.runtime.files import write_text_atomically
@@ -34,12 +32,16 @@ class Streamed(CorpusSpec):
     For text to train on (`Pretraining`), alone or in a `Mixture`, and to score (`scoring.parts`). Whatever else takes a
     corpus reads it into memory.
 
-    num_words: the first documents of the source that have so many words (white space between them) together, so that
-    several sources can be given equal shares; None: all. A source that has fewer says so, and all of it is taken.
-
     The documents of a source that is read row by row (`Hub`, from the hub or from files) never are in memory together;
     a source that was killed while it was read goes on behind the last complete file. Equal texts are not looked for,
     as all texts would have to be remembered for that, and ids are not compared here.
+
+    Attributes:
+        source: What is read.
+        cleaning: Of each document.
+        num_words: The first documents of the source that have so many words (white space between them) together, so
+            that several sources can be given equal shares; None: all. A source that has fewer says so, and all of it is
+            taken.
     """
 
     source: CorpusSpec
@@ -53,8 +55,7 @@ class Streamed(CorpusSpec):
     def __post_init__(self) -> None:
         require_spec(self.source, "`source` of Streamed")
         require_kind(self.cleaning, Cleaning, "`cleaning` of Streamed", "a Cleaning")
-        if self.num_words is not None:
-            require_count(self.num_words, 1, "`num_words` of Streamed")
+        require_count(self.num_words, 1, "`num_words` of Streamed", or_null=True)
         if self.cleaning.duplicates != "keep" or self.cleaning.near_duplicate_threshold is not None:
             raise ValueError(
                 "`cleaning` of Streamed must keep duplicates (`duplicates: keep`, `near_duplicate_threshold: null`): "
@@ -88,19 +89,19 @@ class Streamed(CorpusSpec):
         }
 
     def make(self, builder: Builder, folder: Path) -> dict[str, Any]:
-        """Read, clean and write. Behind every complete file the place is noted, and a later run goes on from it."""
+        """Read, clean and write. After every complete file the cursor is noted, and a later run goes on from there."""
         known, identity = _noted(folder), self.source.identity()
         writer = ShardWriter(folder, known.get("shards", ()))
-        place, dropped = Place(**known.get("place", {})), Counter(known.get("dropped", {}))
+        cursor, dropped = Cursor(**known.get("place", {})), Counter(known.get("dropped", {}))
         num_words = known.get("num_words", 0)
         with Stage(f"reading {self.readable}", self.num_words, "words", at=num_words) as stage:
-            for document in self.source.read(builder, dropped, place):
+            for document in self.source.read(builder, dropped, cursor):
                 if (cleaned := self.cleaning.cleaned(document, dropped)) is None:
                     continue
                 num_words += (added := len(cleaned.text.split()))
                 stage.advance(added)
                 if writer.add(cleaned):
-                    _note(folder, writer, place, dropped, num_words)
+                    _note(folder, writer, cursor, dropped, num_words)
                 check()
                 if self.num_words is not None and num_words >= self.num_words:
                     break
@@ -133,8 +134,11 @@ class Streamed(CorpusSpec):
 class Chunks(CorpusSpec):
     """Some chunks of a stream, in memory: what is scored at once.
 
-    first, end: the chunks from `first` up to, and without, `end`.   without: places among their documents, from 0, of
-    those that are left out.
+    Attributes:
+        stream: All chunks.
+        first: Number of the first one.
+        end: Number of the one behind the last.
+        without: Indices among their documents, from 0, of those that are left out.
     """
 
     stream: Shards
@@ -160,6 +164,6 @@ def _noted(folder: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
-def _note(folder: Path, writer: ShardWriter, place: Place, dropped: Counter[str], num_words: int) -> None:
-    note = {"shards": writer.facts(), "place": place.state(), "dropped": dict(dropped), "num_words": num_words}
+def _note(folder: Path, writer: ShardWriter, cursor: Cursor, dropped: Counter[str], num_words: int) -> None:
+    note = {"shards": writer.facts(), "place": cursor.state(), "dropped": dict(dropped), "num_words": num_words}
     write_text_atomically(folder / PLACE, json.dumps(note))

@@ -1,18 +1,18 @@
-"""Adds titles taken from document ids, for methods that prompt with a name."""
+"""Titles and authors read off the names of documents, for methods that ask models by name."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from nonmember.artifacts import Builder
-from nonmember.corpora.specs import CorpusSpec, require_spec
-from nonmember.records import Corpus
+from nonmember.corpora.specs import CorpusSpec, Transform
+from nonmember.records import Corpus, Document
 
 
 @dataclass(frozen=True)
-class Titled(CorpusSpec):
+class Titled(Transform):
     """Every document gets as its title what the first group of `pattern` matches in its id.
 
     Where documents come from a source that names them in their ids, as `LibraryDocs` does, the corpus that models are
@@ -22,17 +22,11 @@ class Titled(CorpusSpec):
     base: CorpusSpec
     pattern: str
 
-    stored: ClassVar[bool] = False
+    name: ClassVar[str] = "titled"
 
     def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Titled")
-        try:
-            num_groups = re.compile(self.pattern).groups
-        except re.error as error:
-            raise ValueError(
-                f"`pattern` of Titled must be a regular expression, but {error}: {self.pattern!r}."
-            ) from error
-        if num_groups < 1:
+        super().__post_init__()
+        if not _compiled(self.pattern, "Titled").groups:
             raise ValueError(
                 f"`pattern` of Titled must have a group, which is the title, but {self.pattern!r} has none."
             )
@@ -48,5 +42,44 @@ class Titled(CorpusSpec):
             raise ValueError(f"Titled finds no title in the id {doc_id!r} by {self.pattern!r}; correct the pattern.")
         return found[1]
 
-    def identity(self) -> dict[str, Any]:
-        return {"kind": "titled", "base": self.base.identity(), "pattern": self.pattern}
+
+@dataclass(frozen=True)
+class Works(Transform):
+    """Every document gets the title and author that stand in the name of its cluster.
+
+    Raises ValueError for a cluster id that the pattern does not fit.
+
+    Attributes:
+        pattern: A regular expression that fits a whole cluster id, with a group `title` and perhaps one `author`, as in
+            "(?P<title>.+)_-_(?P<author>.+)". Underscores in them become blanks.
+    """
+
+    base: CorpusSpec
+    pattern: str
+
+    name: ClassVar[str] = "works"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "title" not in _compiled(self.pattern, "Works").groupindex:
+            raise ValueError(f"`pattern` of Works must have a group (?P<title>...), but {self.pattern!r} has none.")
+
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
+        return Corpus(tuple(self._with_work(document) for document in base.documents), base.dropped)
+
+    def _with_work(self, document: Document) -> Document:
+        found = re.fullmatch(self.pattern, document.cluster_id)
+        if not found:
+            raise ValueError(
+                f"Works finds no title in the cluster {document.cluster_id!r} by {self.pattern!r}; correct the pattern."
+            )
+        groups = {name: (value or "").replace("_", " ") for name, value in found.groupdict().items()}
+        return replace(document, title=groups["title"], author=groups.get("author", ""))
+
+
+def _compiled(pattern: str, who: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"`pattern` of {who} must be a regular expression, but {error}: {pattern!r}.") from error

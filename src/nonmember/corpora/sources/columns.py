@@ -1,0 +1,195 @@
+"""Values of a row by column: a document's id, text, cluster, title and author, checked; and which column is which."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Collection, Sequence
+
+from nonmember.corpora.sources.rows import Row, kind_of
+from nonmember.corpora.specs import CorpusSpec, document
+from nonmember.records import Document
+
+ID = "id"
+NO_VALUE = ("NAType", "NaTType")  # of pandas
+USUAL_NAMES = ("text", "content", "body", "document", "passage", "snippet", "article")  # of a column with texts
+NUM_INSPECTED = 200  # rows
+CLEARLY_LONGER = 4.0  # times the median length of the next
+LONG = 40  # characters
+IN_BRACES = re.compile(r"\{([^{}]+)\}")
+
+
+class FromRows(CorpusSpec):
+    """A source with a document per row, which names the columns of its parts.
+
+    Attributes:
+        text_field: The column with the text.
+        id_field: The column with the id; None where documents are named by their row.
+        cluster_field: The column with the cluster (book, thread), if there is one.
+        title_field: The column with the work's title, or the name of what the text is about.
+        author_field: The column with the work's author.
+    """
+
+    text_field: str | None
+    id_field: str | None
+    cluster_field: str | None
+    title_field: str | None
+    author_field: str | None
+
+    def named_otherwise(self) -> list[str]:
+        """The columns that are not the text."""
+        named = (self.id_field or ID, self.cluster_field, self.title_field, self.author_field)
+        return [column for column in named if column is not None]
+
+    def document(self, row: Row, where: str, text: str, *, id_field: str | None, name: str, domain: str) -> Document:
+        """The document of a row. Raises ValueError for a column that is missing or holds something else.
+
+        Args:
+            row: Its columns.
+            where: File and row, for messages.
+            text: Its text.
+            id_field: The column with the id, where there is one.
+            name: The id, where there is none.
+        """
+        doc_id = name if id_field is None else name_of(row, id_field, where)
+        cluster_id = "" if self.cluster_field is None else name_of(row, self.cluster_field, where)
+        titles = (optional_text_of(row, field, where) for field in (self.title_field, self.author_field))
+        return document(doc_id, text, cluster_id, domain, *titles)
+
+    def work_fields(self) -> dict[str, str]:
+        """Of an identity, only where they are used: corpora stored before there were such columns keep their names."""
+        named = {"title_field": self.title_field, "author_field": self.author_field}
+        return {name: field for name, field in named.items() if field is not None}
+
+
+# Values --------------------------------------------------------------------------------------------------------------
+
+
+def name_of(row: Row, field: str, where: str) -> str:
+    """An id or a cluster: text, or a whole number written as text."""
+    value = column_of(row, field, where)
+    if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
+        raise ValueError(
+            f"{where}: column {field!r} must hold a name or a whole number, but it holds {value!r}. "
+            "Name another column, or fill it."
+        )
+    return str(value)
+
+
+def text_in(row: Row, field: str, where: str, *, or_empty: bool = True) -> str:
+    """The text in a column, or in the list that it holds: "paraphrases.0". or_empty: a missing one is empty."""
+    return _text(item_of(row, field, where), field, where, or_empty)
+
+
+def optional_text_of(row: Row, field: str | None, where: str) -> str:
+    """A title or an author: text, or nothing where the column is empty or none is named."""
+    return "" if field is None else _text(column_of(row, field, where), field, where, True).strip()
+
+
+def _text(value: object, field: str, where: str, or_empty: bool) -> str:
+    if or_empty and is_missing(value):
+        return ""
+    if not isinstance(value, str):
+        raise ValueError(
+            f"{where}: column {field!r} must hold text, but it holds {kind_of(value)}. Name another column, or leave "
+            "such rows out."
+        )
+    return value
+
+
+def as_text(row: Row, field: str, where: str) -> str:
+    """Text or a number as text; nothing where there is none."""
+    value = column_of(row, field, where)
+    if isinstance(value, str):
+        return value
+    if is_missing(value):
+        return ""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{where}: column {field!r} must hold text or a number, but it holds {kind_of(value)}.")
+    return str(value)
+
+
+class Pattern:
+    """Text with columns in braces."""
+
+    def __init__(self, pattern: str) -> None:
+        self._pieces = IN_BRACES.split(pattern)  # text and names of columns in turn
+
+    def filled(self, row: Row, where: str) -> str:
+        return "".join(as_text(row, item, where) if index % 2 else item for index, item in enumerate(self._pieces))
+
+
+def is_missing(value: object) -> bool:
+    """Whether a row has no value: null, NaN, or what pandas has in its place."""
+    return value is None or (isinstance(value, float) and math.isnan(value)) or type(value).__name__ in NO_VALUE
+
+
+def column_of(row: Row, field: str, where: str) -> object:
+    if field not in row:
+        raise ValueError(
+            f"{where} has no column {field!r}; its columns are {', '.join(map(repr, row)) or 'none'}. "
+            "Name one of them, or leave such lines out."
+        )
+    return row[field]
+
+
+def item_of(row: Row, field: str, where: str) -> object:
+    """Of a column, or of the list in it: "paraphrases.0"."""
+    name, dot, index = field.rpartition(".")
+    if field in row or not (dot and index.isdecimal()):
+        return column_of(row, field, where)
+    items = column_of(row, name, where)
+    if not isinstance(items, list) or int(index) >= len(items):
+        raise ValueError(
+            f"{where}: column {name!r} must hold a list of more than {index} texts, but it holds "
+            f"{f'{len(items)} of them' if isinstance(items, list) else 'none'}. Name another, or leave such lines out."
+        )
+    return items[int(index)]
+
+
+# Which column is which -----------------------------------------------------------------------------------------------
+
+
+def names_every_row(rows: Sequence[Row]) -> bool:
+    """Whether the column "id" has text or a whole number in every row, and never twice the same."""
+    values = [row.get(ID) for row in rows]
+    named = all(isinstance(value, str | int) and not isinstance(value, bool) and value != "" for value in values)
+    return named and len(set(map(str, values))) == len(values)
+
+
+def find_text_column(rows: Sequence[Row], named_otherwise: Collection[str], where: str) -> str:
+    """The only column of strings; or the only one with a usual name; or one whose texts are clearly the longest.
+
+    Args:
+        rows: The first few.
+        named_otherwise: Columns that are ids, clusters, titles or authors.
+        where: The file, for messages.
+
+    Raises:
+        ValueError: With all columns, where none or several could be it.
+    """
+    lengths = {
+        name: statistics.median(len(value) for row in rows if isinstance(value := row.get(name), str))
+        for name in dict.fromkeys(name for row in rows for name in row)
+        if name not in named_otherwise and _holds_strings([row.get(name) for row in rows])
+    }
+    if len(lengths) == 1:
+        return next(iter(lengths))
+    if len(usual := [name for name in lengths if name.lower() in USUAL_NAMES]) == 1:
+        return usual[0]
+    ordered = sorted(lengths, key=lambda name: -lengths[name])
+    if ordered and lengths[ordered[0]] >= max(LONG, CLEARLY_LONGER * lengths[ordered[1]]):
+        return ordered[0]
+    columns = ", ".join(repr(name) for row in rows[:1] for name in row) or "none"
+    what = f"{len(lengths)} of them may be the text ({', '.join(map(repr, ordered))})" if lengths else "none holds text"
+    raise ValueError(
+        f"{where} must have one column that is the text; its columns are {columns}, and {what}. Name it: "
+        f"data.text_field={ordered[0] if ordered else 'COLUMN'}."
+    )
+
+
+def _holds_strings(values: Sequence[object]) -> bool:
+    """Mostly: a row that holds something else is refused when it is read, with its place."""
+    there = [value for value in values if not is_missing(value)]
+    return 2 * sum(isinstance(value, str) for value in there) >= max(1, len(there))
