@@ -23,8 +23,17 @@ from nonmember.endpoints.asked import parsed_answers
 from nonmember.endpoints.models import Endpoint, Recorded
 from nonmember.generated.rephrased import Written
 from nonmember.methods import Decop, Roles, ScoredDocuments
-from nonmember.methods.decop.prompts import INSTRUCTION, PARAPHRASE, letter_in, letter_probabilities, question
-from nonmember.methods.decop.questions import ORDERS, MultipleChoice, RecordedChoice, balanced
+from nonmember.methods.decop.questions import (
+    INSTRUCTION,
+    ORDERS,
+    PARAPHRASE,
+    MultipleChoice,
+    RecordedChoice,
+    balanced,
+    letter_in,
+    letter_probabilities,
+    question,
+)
 from nonmember.models import Pretrained
 from nonmember.records import Corpus, Document
 from nonmember.results.result import AuditResult

@@ -17,8 +17,7 @@ from nonmember.methods.base import Claim, DocumentGroup, Method, Roles, ScoredDo
 from nonmember.methods.details import Details
 from nonmember.records.groups import SUSPECT
 from nonmember.records.requirements import Requirements
-from nonmember.stats.merging import harmonic_mean_p, twice_the_mean
-from nonmember.stats.multiplicity import holm
+from nonmember.stats.multiplicity import harmonic_mean_p, holm, twice_the_mean
 
 Combination = Literal["harmonic_mean", "twice_the_mean"]
 MERGES = {"harmonic_mean": harmonic_mean_p, "twice_the_mean": twice_the_mean}

@@ -35,7 +35,7 @@ from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
-from nonmember.stats.mean_difference import mean_difference
+from nonmember.stats.two_groups import mean_difference
 
 MIN_CLUSTERS = 10  # of a set: with fewer, variances by clusters are too small
 

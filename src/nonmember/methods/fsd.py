@@ -43,8 +43,7 @@ from nonmember.records.requirements import Requirements
 from nonmember.scores import Loss, Score
 from nonmember.stats._arrays import BoolArray
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
-from nonmember.stats.classification import roc_auc
-from nonmember.stats.rankings import Ranking, cluster_counts, ranking
+from nonmember.stats.classification import Ranking, cluster_counts, ranking, roc_auc
 from nonmember.training import Trained
 from nonmember.training.recipes import TrainingRecipe
 

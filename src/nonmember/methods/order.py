@@ -35,7 +35,7 @@ from nonmember.methods.details import INLINED, Details
 from nonmember.models import ModelSpec
 from nonmember.records.groups import SUSPECT
 from nonmember.records.requirements import Requirements
-from nonmember.stats.order import OrderStatistic, order_test
+from nonmember.stats.paired import OrderStatistic, order_test
 
 TARGET, CONTROL = "target", "control"
 ADVISED_SHARDS = 20

@@ -39,7 +39,7 @@ from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc
-from nonmember.stats.hit_rates import difference_of_rates
+from nonmember.stats.proportions import difference_of_rates
 
 NAME = "mc_pdd"  # among the scores
 CLAIM = (

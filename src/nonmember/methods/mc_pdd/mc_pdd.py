@@ -13,7 +13,7 @@ random are the control: they take no memory of the documents, so there must be n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Literal, TypedDict, get_args
 
 import numpy as np
@@ -39,12 +39,14 @@ from nonmember.methods.base import (
     units,
 )
 from nonmember.methods.details import INLINED, Details
-from nonmember.methods.mc_pdd.prompts import IN_NAME, MaskedWords, Match, stop_words_of
-from nonmember.methods.mc_pdd.words import Strategy
+from nonmember.methods.mc_pdd.questions import IN_NAME, MaskedWords, Match, Strategy, stop_words_of
+from nonmember.models import label_of
 from nonmember.records import Corpus
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Requirements
-from nonmember.stats.hit_rates import Hits, RateDifference, difference_of_rates
+from nonmember.stats.proportions import Hits, RateDifference, difference_of_rates
+from nonmember.training import Trained
+from nonmember.training.recipes import AdapterTuning
 
 ReferenceKind = Literal["non_member", "member"]
 IdfCorpus = Literal["own", "pooled"]
@@ -97,7 +99,7 @@ class RateComparison(TypedDict):
 
 class AskedCorpus(TypedDict):
     """hit_rate: hits per question.   num_units: documents or clusters.   num_in_name: documents left out, whose words
-    stand in their names.   valid_share: of the answers.   answers: numbers of requests (`one_question.counts`)."""
+    stand in their names.   valid_share: of the answers.   answers: numbers of requests (`asked.counts`)."""
 
     hit_rate: float
     num_hits: int
@@ -392,3 +394,55 @@ def check_corpora(corpora: Mapping[str, Corpus], *, show_name: bool, has_stop_wo
         raise ValueError(
             f"{both} texts are in the suspect set and in the reference corpus; give corpora that share none."
         )
+
+
+# Of a target that is tuned first --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class McPddContaminated(Method):
+    """mc_pdd: the test.   training: how the target is tuned on the unseen documents, which may be those of the suspect
+    set.   epochs: of that, in place of its own; 0: the target as it is.
+    """
+
+    mc_pdd: McPdd
+    training: AdapterTuning
+    epochs: int
+    alpha: float
+    max_tokens: int
+
+    name: ClassVar[str] = "mc_pdd_contaminated"
+    statistic_name: ClassVar[str] = McPdd.statistic_name
+    statistic_bounds: ClassVar[Bounds] = McPdd.statistic_bounds
+    picture: ClassVar[Picture] = McPdd.picture
+    requirements: ClassVar[Requirements] = replace(
+        McPdd.requirements, access=Access.WEIGHTS, inputs=("heldout", "unseen", "titles", "follows"), tuned=1
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(self.epochs, 0, "epochs")
+
+    @classmethod
+    def hypothesis(cls, settings: Mapping[str, Any]) -> tuple[Claim | None, str]:
+        return McPdd.hypothesis(settings["mc_pdd"])
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        return self.mc_pdd.groups(replace(roles, target=self.tuned(roles)) if self.epochs else roles)
+
+    def tuned(self, roles: Roles) -> Trained:
+        """The target after so many epochs on the unseen documents."""
+        optimization = replace(self.training.optimization, epochs=self.epochs)
+        return Trained(
+            roles.target,
+            replace(self.training, optimization=optimization),
+            roles.need_unseen(self.name),
+            seed=roles.seed,
+            label=f"{label_of(roles.target)}-contaminated",
+        )
+
+    def check(self, corpora: Mapping[str, Corpus]) -> None:
+        self.mc_pdd.check(corpora)
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        return self.mc_pdd.test(documents, rng)

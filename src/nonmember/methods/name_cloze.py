@@ -17,10 +17,18 @@ from typing import ClassVar
 import numpy as np
 
 from nonmember.checks import require_count, require_flag, require_number
-from nonmember.corpora.names import ByRules, Choice, NameFinder, Tagged, blanked, is_named
+from nonmember.corpora.names import ByRules, Choice, Kind, NameFinder, Tagged, blanked, is_named
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.endpoints.models import MaskedModel
-from nonmember.methods.asked import by_unit, mean_by, require_few
+from nonmember.methods.asked import (
+    Unanswered,
+    by_unit,
+    mean_by,
+    reads_as_refusal,
+    require_few,
+    share_of_readable,
+    unanswered,
+)
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Access,
@@ -41,8 +49,6 @@ from nonmember.methods.decop.answers import Comparison
 from nonmember.methods.decop.answers import comparison as told_of
 from nonmember.methods.decop.decop import FEWEST_UNITS
 from nonmember.methods.details import INLINED, Details
-from nonmember.methods.extraction.name_cloze_prompts import fill_in
-from nonmember.methods.one_question import Unanswered, reads_as_refusal, share_of_readable, unanswered
 from nonmember.records import Corpus, Document, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Requirements
@@ -356,3 +362,36 @@ class NameCloze(Method):
                     f"{control.mean_first:.3f} of it and {control.mean_second:.3f} of the clean group "
                     f"(p = {control.p_value:.2g})."
                 )
+
+
+# The prompt: structure after Chang et al. (2023), in our own words ----------------------------------------------------
+
+
+_TASK = (
+    "You have seen the passage below in your training data. One {what} was taken out of it, and [MASK] stands wherever "
+    "it was. Which {what} belongs in the place of [MASK]?\n"
+    "Answer with exactly one word. It must be {a_what}, not a pronoun and no other kind of word. You have to give an "
+    "answer: if you are not sure, guess.{work}\n\n"
+)
+_EXAMPLES = {
+    "name": (
+        ('"If the kettle sings before [MASK] is home," said the old woman, "put it back and wait for her."', "Harriet"),
+        ("The ferry was late again, so [MASK] sat down among the sacks and played to the gulls on his flute.", "Edwin"),
+    ),
+    "noun": (
+        ("She hung the wet [MASK] over the back of a chair and moved it nearer to the fire.", "coat"),
+        ("Nobody had crossed the [MASK] since the flood, and grass grew between its planks.", "bridge"),
+    ),
+}
+
+
+def fill_in(blanked: str, kind: Kind, title: str, author: str) -> str:
+    """title, author: of the work, which is named where there is one; empty: it is not."""
+    noun = kind == "noun"
+    what, a_what = ("word", "a word") if noun else ("proper name", "a proper name")
+    work = f' The passage is from "{title}"{f" by {author}" if author else ""}.' if title else ""
+    examples = "".join(
+        f"Input: {passage}\nOutput: <name>{answer}</name>\n\n"
+        for passage, answer in _EXAMPLES["noun" if noun else "name"]
+    )
+    return f"{_TASK.format(what=what, a_what=a_what, work=work)}{examples}Input: {blanked}\nOutput:"

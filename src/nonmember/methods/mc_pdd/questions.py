@@ -2,20 +2,122 @@
 
 The two prompts are the paper's, word for word (figures 2 and 4). How a list of words is told from anything else is
 ours: the paper does not say.
+
+Which words of a document MC-PDD masks: the most specific by TF-IDF, or random ones as a control; and what counts as
+an occurrence of a word.
+
+A word is a maximal run of letters and digits, with apostrophes and hyphens inside it; an apostrophe at its edge is a
+quotation mark. Words are counted without regard to case. A word *occurs* wherever it stands between characters that are
+neither letters nor digits: "Leon" also in "Leon's" and in "leon_s". One rule serves for masking, where anything less
+would leave the answer in the prompt, for names and for reading answers.
+
+Questions of MC-PDD with their answers, as texts to train on: they teach a small model to answer with ten words.
+
+A model without a chat form goes on with the question; one that has read many such texts goes on with a list. What is in
+the list it has to know or to guess.
 """
 
 from __future__ import annotations
 
+import hashlib
+import math
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
+import numpy as np
+
+from nonmember.artifacts import Builder
 from nonmember.checks import require_choice, require_count, require_number, require_seed
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Completion, ParsedAnswer, Probe, Questions, Request
-from nonmember.methods.mc_pdd.words import Strategy, chosen, document_frequencies, masked, occurs
 from nonmember.records import Corpus, Document
+
+# Words ----------------------------------------------------------------------------------------------------------------
+
+
+Strategy = Literal["max", "random"]
+
+BLANK = "<blank>"
+LETTER = r"[^\W_]"  # of any script, or a digit
+WORD = re.compile(rf"{LETTER}+(?:['’-]{LETTER}+)*")
+ENGLISH_LETTERS = re.compile("[A-Za-z]+")
+DIGITS_OF_A_WEIGHT = 12  # weights that are equal in exact arithmetic may differ in the last bit
+
+
+def words_of(text: str) -> list[str]:
+    """In their order, in one case."""
+    return [word.casefold() for word in WORD.findall(text)]
+
+
+def document_frequencies(texts: Iterable[str]) -> Counter[str]:
+    """In how many of the texts each word occurs."""
+    return Counter(word for text in texts for word in set(words_of(text)))
+
+
+def weights(words: Sequence[str], frequencies: Mapping[str, int], num_documents: int) -> dict[str, float]:
+    """TF-IDF of each word of a document, in the order of its first occurrence: count / length * ln(N / df), nothing
+    smoothed."""
+    return {
+        word: count / len(words) * math.log(num_documents / frequencies[word]) for word, count in Counter(words).items()
+    }
+
+
+def chosen(
+    text: str,
+    frequencies: Mapping[str, int],
+    num_documents: int,
+    *,
+    strategy: Strategy,
+    number: int,
+    letters_only: bool,
+    stop_words: Collection[str],
+    name: str,
+) -> list[str]:
+    """At most so many different words of a text, the first to be masked first.
+
+    max: of the largest weights, of equal ones the earliest in the text.   random: drawn alike from all different ones;
+    name: of this draw.   letters_only: only of words of English letters alone.
+    """
+    found = {
+        word: weight
+        for word, weight in weights(words_of(text), frequencies, num_documents).items()
+        if word not in stop_words and (not letters_only or ENGLISH_LETTERS.fullmatch(word))
+    }
+    if strategy == "random":
+        order = _generator(name).permutation(len(found))
+        return [list(found)[place] for place in order[:number]]
+    return sorted(found, key=lambda word: -round(found[word], DIGITS_OF_A_WEIGHT))[:number]  # stable
+
+
+def _generator(name: str) -> np.random.Generator:
+    """One for each name, whatever else is drawn."""
+    return np.random.default_rng(int.from_bytes(hashlib.sha256(name.encode("utf-8", "replace")).digest()[:16], "big"))
+
+
+def occurs(word: str, text: str) -> bool:
+    """Whether a word, in one case, occurs in a text in any."""
+    return next(_occurrences(word, text.casefold()), None) is not None
+
+
+def masked(word: str, text: str) -> str:
+    """The text with a blank for every occurrence of a word, in any case."""
+    place = [index for index, letter in enumerate(text) for _ in letter.casefold()]  # one letter may become two
+    parts, last = [], 0
+    for found in _occurrences(word, text.casefold()):
+        parts += [text[last : place[found.start()]], BLANK]
+        last = place[found.end() - 1] + 1
+    return "".join([*parts, text[last:]])
+
+
+def _occurrences(word: str, text: str) -> Iterator[re.Match[str]]:
+    return re.finditer(rf"(?<!{LETTER}){re.escape(word)}(?!{LETTER})", text)
+
+
+# Questions and answers ------------------------------------------------------------------------------------------------
+
 
 Match = Literal["whole_word", "substring"]
 
@@ -163,3 +265,64 @@ def stop_words_of(named: str | list[str] | tuple[str, ...] | None) -> tuple[str,
 
         return tuple(sorted(ENGLISH_STOP_WORDS))
     return tuple(word.casefold() for word in named or ())
+
+
+# Texts to train on ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AnsweredQuestions(CorpusSpec):
+    """A text for each of so many words of each document: the question, then a list of ten with the masked word first.
+    The others are masked words of other documents of the domain, drawn by the seed.
+
+    show_name: whether the question tells the document's title.
+    """
+
+    base: CorpusSpec
+    num_words: int
+    show_name: bool
+    seed: int
+
+    stored: ClassVar[bool] = False
+
+    def build(self, builder: Builder) -> Corpus:
+        base = builder.get(self.base)
+        domains = {document.doc_id: document.domain for document in base.documents}
+        requests = self._probe().ask(base, {}).requests
+        words: dict[str, list[str]] = {}
+        for request in requests:
+            words.setdefault(domains[request.doc_id], []).append(request.expected)
+        rng = np.random.default_rng(self.seed)
+        documents = []
+        for request in requests:
+            domain = domains[request.doc_id]
+            others = [word for word in rng.choice(words[domain], size=NUM_CANDIDATES) if word != request.expected]
+            answer = [request.expected, *others][:NUM_CANDIDATES]
+            listed = "\n".join(f"{index}. {word}" for index, word in enumerate(answer, 1))
+            text = f"{request.as_text}\n{listed}"
+            documents.append(Document(f"{request.doc_id}/{request.name}", text, request.doc_id, domain))
+        return Corpus(tuple(documents))
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            "kind": "answered_questions",
+            "rules": 1,
+            "base": self.base.identity(),
+            "num_words": self.num_words,
+            "show_name": self.show_name,
+            "seed": self.seed,
+        }
+
+    def _probe(self) -> MaskedWords:
+        return MaskedWords(
+            strategy="max",
+            num_words=self.num_words,
+            show_name=self.show_name,
+            pooled=None,
+            letters_only=False,
+            stop_words=(),
+            match="whole_word",
+            max_new_tokens=1,
+            temperature=0.0,
+            seed=self.seed,
+        )

@@ -19,7 +19,7 @@ from rapidfuzz import fuzz
 from nonmember.checks import require_count, require_distinct, require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
-from nonmember.methods.asked import by_unit
+from nonmember.methods.asked import Unanswered, by_unit, reads_as_refusal, share_of_readable, unanswered
 from nonmember.methods.base import (
     INVALID_CLAIM,
     Access,
@@ -36,8 +36,6 @@ from nonmember.methods.base import (
     require_resamples,
 )
 from nonmember.methods.details import Details
-from nonmember.methods.extraction.prefix_completion_prompts import continue_text
-from nonmember.methods.one_question import Unanswered, reads_as_refusal, share_of_readable, unanswered
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
@@ -307,3 +305,16 @@ def _warnings(documents: Mapping[str, ScoredDocuments]) -> list[str]:
         "Passages of one work are not independent: the p-value compares works, but the exact interval and the upper "
         "bound take every passage for one of its own."
     ]
+
+
+# The prompt; a model without a chat template just continues the text --------------------------------------------------
+
+
+def continue_text(prefix: str, title: str, author: str) -> str:
+    work = f' from "{title}"' if title else ""
+    work += f" by {author}" if author else ""
+    return (
+        f"Below stands the beginning of a passage{work}. Continue it exactly as the original goes on, word for word. "
+        "Write the continuation alone: no introduction, no comment, no quotation marks, and not the beginning again."
+        f"\n\n{prefix}"
+    )
