@@ -305,7 +305,7 @@ def test_recorded_questions_need_a_recorded_model():
         ({"paraphraser": None}, "needs a paraphraser, paraphrases in a file or recorded questions"),
         ({"calibrate": True}, "Calibration needs the letters' probabilities"),
         ({"num_few": 51}, "num_few must be a whole number from 2 to 50; got 51"),
-        ({"passage_length": "huge"}, "`passage_length` of DE-COP must be one of"),
+        ({"passage_length": "huge"}, "passage_length must be one of"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, message):

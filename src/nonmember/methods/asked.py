@@ -16,17 +16,23 @@ import numpy as np
 from nonmember.checks import require_count
 from nonmember.endpoints import Answer, Answers
 from nonmember.endpoints.asked import NO_ANSWER, WHY_NOT
-from nonmember.methods.base import ScoredDocuments, require_resamples, units
+from nonmember.methods.base import Method, ScoredDocuments, units
 from nonmember.records import FloatArray
 
 TEMPERATURES = "[0, 10)"  # of writing; 0: the likeliest token each time
 
 
-def require_few(num_few: object, num_resamples: object, alpha: float) -> None:
-    """The first few of the resamples are what a paper took."""
-    require_resamples(num_resamples, alpha)
-    assert isinstance(num_resamples, int)
-    require_count(num_few, 2, "num_few", at_most=num_resamples, hint="They are the first of num_resamples.")
+class TakesFew(Method):
+    """A method whose paper took the first few of the resamples."""
+
+    num_resamples: int
+    num_few: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(
+            self.num_few, 2, "num_few", at_most=self.num_resamples, hint="They are the first of num_resamples."
+        )
 
 
 def counts(answers_by_document: Iterable[Answers]) -> dict[str, int]:

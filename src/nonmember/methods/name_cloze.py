@@ -12,33 +12,28 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from nonmember.checks import require_count, require_flag, require_number
+from nonmember.checks import Count, Number
 from nonmember.corpora.names import ByRules, Choice, Kind, NameFinder, Tagged, blanked, is_named
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.endpoints.models import MaskedModel
 from nonmember.methods.asked import (
+    TakesFew,
     Unanswered,
     by_unit,
     mean_by,
     reads_as_refusal,
-    require_few,
     share_of_readable,
     unanswered,
 )
 from nonmember.methods.base import (
     INVALID_CLAIM,
-    Access,
     Asked,
-    Bounds,
-    Claim,
     DocumentGroup,
     Measurement,
-    Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -51,7 +46,7 @@ from nonmember.methods.decop.decop import FEWEST_UNITS
 from nonmember.methods.details import INLINED, Details
 from nonmember.records import Corpus, Document, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.stats.two_groups import GroupComparison, compare_groups
 
 CLOZE, MASKED = "cloze", "masked"  # columns of scores.parquet
@@ -85,7 +80,7 @@ class ClozeProbe(Probe):
     tagger: str | None
     max_new_tokens: int
 
-    name: ClassVar[str] = "name_cloze"
+    name = "name_cloze"
 
     def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
         finder: NameFinder = ByRules() if self.tagger is None else Tagged(self.tagger)
@@ -125,7 +120,7 @@ class ClozeProbe(Probe):
 class BlankProbe(ClozeProbe):
     """The blanked text alone, for a model that fills blanks and reads no instructions."""
 
-    name: ClassVar[str] = "fill_mask"
+    name = "fill_mask"
 
     def _request(self, document: Document, choice: Choice) -> Request:
         text = blanked(document.text, choice)
@@ -202,7 +197,7 @@ class ClozeDetails(Details):
 
 
 @dataclass(frozen=True)
-class NameCloze(Method):
+class NameCloze(TakesFew):
     """with_title: the question names the work; documents whose word stands in its title are then left out.
     tagger: a spaCy pipeline to find names with, which the user has installed; None: rules (`nonmember.corpora.names`).
     masked_model: of the control that fills blanks; None: without it.   max_new_tokens: of an answer.
@@ -213,30 +208,23 @@ class NameCloze(Method):
     with_title: bool
     tagger: str | None
     masked_model: MaskedModel | None
-    max_new_tokens: int
-    min_valid_share: float
+    max_new_tokens: Annotated[int, Count(1)]
+    min_valid_share: Annotated[float, Number("[0, 1]")]
     num_resamples: int
     num_few: int
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "name_cloze"
-    statistic_name: ClassVar[str] = "right names"
-    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
-    claim: ClassVar[Claim] = "membership"
-    null_hypothesis: ClassVar[str] = "The target gives as many of the names in suspect works as of those in clean ones."
-    picture: ClassVar[Picture] = "answers"
-    details_type: ClassVar[type[Details]] = ClozeDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    name = "name_cloze"
+    statistic_name = "right names"
+    statistic_bounds = (-1.0, 1.0)
+    claim = "membership"
+    null_hypothesis = "The target gives as many of the names in suspect works as of those in clean ones."
+    picture = "answers"
+    details_type = ClozeDetails
+    requirements = Requirements(
         access=Access.TEXT, documents=2, inputs=("heldout", "works", "titles", "follows"), questions=1, answer_tokens=16
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_flag(self.with_title, "with_title")
-        require_count(self.max_new_tokens, 1, "max_new_tokens")
-        require_few(self.num_few, self.num_resamples, self.alpha)
-        require_number(self.min_valid_share, "[0, 1]", "min_valid_share")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         corpora = {SUSPECT: roles.suspect} | ({HELDOUT: roles.heldout} if roles.heldout is not None else {})

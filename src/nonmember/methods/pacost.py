@@ -10,32 +10,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from nonmember.checks import require_count, require_number
+from nonmember.checks import Count, Number, require_count
 from nonmember.corpora import CorpusSpec
 from nonmember.generated.answered import Answered
 from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods.asked import TEMPERATURES
-from nonmember.methods.base import (
-    INVALID_CLAIM,
-    Access,
-    Claim,
-    DocumentGroup,
-    Method,
-    Picture,
-    Roles,
-    ScoredDocuments,
-    TestOutcome,
-    Verdict,
-)
+from nonmember.methods.base import INVALID_CLAIM, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
 from nonmember.records import FloatArray, Prompt, Question
 from nonmember.records.groups import SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import AnswerProbability
 from nonmember.stats.paired import paired_t_greater
 
@@ -159,23 +148,23 @@ class Pacost(Method):
 
     rephraser: ModelSpec | None
     rephrasings: CorpusSpec | None
-    temperature: float
-    max_new_tokens: int
-    min_length_ratio: float
-    max_length_ratio: float
-    min_answer_mass: float
+    temperature: Annotated[float, Number(TEMPERATURES)]
+    max_new_tokens: Annotated[int, Count(1)]
+    min_length_ratio: Annotated[float, Number("[0, 1]")]
+    max_length_ratio: Annotated[float, Number("[1, inf)")]
+    min_answer_mass: Annotated[float, Number("[0, 1)")]
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "pacost"
-    statistic_name: ClassVar[str] = "t"
-    claim: ClassVar[Claim] = "membership"
-    null_hypothesis: ClassVar[str] = "The target is on average no more confident in a document than in its rephrasing."
-    picture: ClassVar[Picture] = "pairs"
+    name = "pacost"
+    statistic_name = "t"
+    claim = "membership"
+    null_hypothesis = "The target is on average no more confident in a document than in its rephrasing."
+    picture = "pairs"
     rephrase: ClassVar[Prompt] = REPHRASE
     question: ClassVar[Question] = IS_IT_CORRECT
-    details_type: ClassVar[type[Details]] = PacostDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    details_type = PacostDetails
+    requirements = Requirements(
         access=Access.TOP_LOGPROBS, documents=30, inputs=("rephraser", "follows"), questions=2, answer_tokens=1
     )
 
@@ -183,11 +172,6 @@ class Pacost(Method):
         super().__post_init__()
         if self.rephraser is None and self.rephrasings is None:
             raise ValueError("PaCoST needs a rephraser, or rephrasings in a file; name one of them.")
-        require_number(self.temperature, TEMPERATURES, "temperature")
-        require_count(self.max_new_tokens, 1, "max_new_tokens")
-        require_number(self.min_length_ratio, "[0, 1]", "min_length_ratio")
-        require_number(self.max_length_ratio, "[1, inf)", "max_length_ratio")
-        require_number(self.min_answer_mass, "[0, 1)", "min_answer_mass")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         corpora = self.judged(roles)
@@ -292,9 +276,9 @@ class PacostQa(Pacost):
 
     max_answer_tokens: int
 
-    name: ClassVar[str] = "pacost_qa"
-    rephrase: ClassVar[Prompt] = REPHRASE_QUESTION
-    question: ClassVar[Question] = IS_THE_ANSWER_CORRECT
+    name = "pacost_qa"
+    rephrase = REPHRASE_QUESTION
+    question = IS_THE_ANSWER_CORRECT
 
     def __post_init__(self) -> None:
         super().__post_init__()

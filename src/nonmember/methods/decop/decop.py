@@ -19,26 +19,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import ClassVar, TypedDict
+from typing import Annotated, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_count, require_flag, require_number
+from nonmember.checks import Count, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.sources.paraphrases import Paraphrases
-from nonmember.corpora.specs import require_choice
 from nonmember.generated.rephrased import Written
-from nonmember.methods.asked import TEMPERATURES, by_unit, counts, require_few, valid_share
+from nonmember.methods.asked import TEMPERATURES, TakesFew, by_unit, counts, valid_share
 from nonmember.methods.base import (
     INVALID_CLAIM,
-    Access,
     Asked,
-    Bounds,
-    Claim,
     DocumentGroup,
-    Method,
     NotGiven,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -71,7 +65,7 @@ from nonmember.methods.details import INLINED, Details
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
 from nonmember.stats.blind import BlindGuess
 from nonmember.stats.letter_choice import calibration_offsets
@@ -147,7 +141,7 @@ class DecopDetails(Details):
 
 
 @dataclass(frozen=True)
-class Decop(Method):
+class Decop(TakesFew):
     """paraphraser: the model that paraphrases.   paraphrases: of the documents of all groups, in its place (d#1, d#2
     and d#3 for the document d).   questions: in the place of both, those that were put to a recorded model (see
     `RecordedChoice`).
@@ -166,8 +160,8 @@ class Decop(Method):
     paraphrases: CorpusSpec | None
     questions: CorpusSpec | None
     passage_length: Length
-    temperature: float
-    max_new_tokens: int
+    temperature: Annotated[float, Number(TEMPERATURES)]
+    max_new_tokens: Annotated[int, Count(1)]
     num_orders: int
     work: Work
     exam: Exam
@@ -175,22 +169,20 @@ class Decop(Method):
     answer_tokens: int
     top_logprobs: int
     calibrate: bool
-    min_valid_share: float
+    min_valid_share: Annotated[float, Number("[0, 1]")]
     num_resamples: int
     num_few: int
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "decop"
-    statistic_name: ClassVar[str] = "difference in accuracy"
-    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
-    claim: ClassVar[Claim] = "membership"
-    null_hypothesis: ClassVar[str] = (
-        "The target picks the original among paraphrases as often in suspect works as in clean ones."
-    )
-    picture: ClassVar[Picture] = "answers"
-    details_type: ClassVar[type[Details]] = DecopDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    name = "decop"
+    statistic_name = "difference in accuracy"
+    statistic_bounds = (-1.0, 1.0)
+    claim = "membership"
+    null_hypothesis = "The target picks the original among paraphrases as often in suspect works as in clean ones."
+    picture = "answers"
+    details_type = DecopDetails
+    requirements = Requirements(
         access=Access.TEXT,
         documents=FEWEST_UNITS,
         inputs=("heldout", "works", "titles", "follows", "rephraser"),
@@ -204,14 +196,8 @@ class Decop(Method):
             raise ValueError(
                 "DE-COP needs a paraphraser, paraphrases in a file or recorded questions; name one of them."
             )
-        require_choice(self.passage_length, tuple(PARAPHRASE), "`passage_length` of DE-COP")
         if self.calibrate and self.reading != "probabilities":
             raise ValueError("Calibration needs the letters' probabilities: set method.reading=probabilities with it.")
-        require_number(self.temperature, TEMPERATURES, "temperature")
-        require_count(self.max_new_tokens, 1, "max_new_tokens")
-        require_flag(self.calibrate, "calibrate")
-        require_few(self.num_few, self.num_resamples, self.alpha)
-        require_number(self.min_valid_share, "[0, 1]", "min_valid_share")
 
     # What is asked --------------------------------------------------------------------------------------------------
 
@@ -390,29 +376,22 @@ class BaselineDetails(Details):
 
 
 @dataclass(frozen=True)
-class DecopBaselines(Method):
+class DecopBaselines(TakesFew):
     """scores: the first gives the statistic, its area under the ROC curve; p is Welch's of it, two-sided, and stands in
     the details for the others, with Holm's adjustment.   num_resamples, num_few: as of `Decop`."""
 
-    scores: Sequence[Score]
+    scores: Annotated[Sequence[Score], require_scores]
     num_resamples: int
     num_few: int
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "decop_baselines"
-    statistic_name: ClassVar[str] = "AUC"
-    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
-    picture: ClassVar[Picture] = "groups"
-    details_type: ClassVar[type[Details]] = BaselineDetails
-    requirements: ClassVar[Requirements] = Requirements(
-        access=Access.PROMPT_LOGPROBS, documents=5, inputs=("heldout",), passes=2
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_scores(self.scores, "scores")
-        require_few(self.num_few, self.num_resamples, self.alpha)
+    name = "decop_baselines"
+    statistic_name = "AUC"
+    statistic_bounds = (0.0, 1.0)
+    picture = "groups"
+    details_type = BaselineDetails
+    requirements = Requirements(access=Access.PROMPT_LOGPROBS, documents=5, inputs=("heldout",), passes=2)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return {

@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, Literal
 
-from nonmember.checks import require_choice, require_count, wrong
+from nonmember.checks import Checked, Count, wrong
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.sources.paraphrases import paraphrase_id
 from nonmember.corpora.transforms.cleaning import normalise
@@ -124,21 +124,17 @@ def balanced(num_orders: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Choice(Probe):
+class _Choice(Checked, Probe):
     """reading: by the letter in the text, or by the letters' probabilities, for which the alternatives to each written
     token are asked for (`top_logprobs` of them)."""
 
     reading: AnswerReading
-    max_new_tokens: int
-    top_logprobs: int
+    max_new_tokens: Annotated[int, Count(1)]
+    top_logprobs: Annotated[int, Count(len(LETTERS))]
     seed: int
 
-    name: ClassVar[str] = "decop"
-
-    def __post_init__(self) -> None:
-        require_choice(self.reading, get_args(AnswerReading), "`reading` of DE-COP")
-        require_count(self.max_new_tokens, 1, "`max_new_tokens` of DE-COP")
-        require_count(self.top_logprobs, len(LETTERS), "`top_logprobs` of DE-COP")
+    name = "decop"
+    fields_called = "`{field}` of DE-COP"
 
     def _request(
         self,
@@ -187,8 +183,6 @@ class MultipleChoice(_Choice):
     def __post_init__(self) -> None:
         super().__post_init__()
         balanced(self.num_orders)
-        require_choice(self.work, get_args(Work), "`work` of DE-COP")
-        require_choice(self.exam, get_args(Exam), "`exam` of DE-COP")
 
     @property
     def corpora(self) -> Mapping[str, CorpusSpec]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
@@ -19,18 +19,15 @@ from nonmember.checks import require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
     INVALID_CLAIM,
-    Access,
     Claim,
     DocumentGroup,
     Measurement,
     Method,
-    Picture,
     Roles,
     Scored,
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    require_resamples,
     units,
 )
 from nonmember.methods.details import Details, Gate
@@ -42,7 +39,7 @@ from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import SUSPECT, THIRD
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, PartialUse, dose_curve, partial_use
 
 TARGET, REFERENCE = "target", "reference"
@@ -130,21 +127,20 @@ class Dose(Method):
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "dose"
-    statistic_name: ClassVar[str] = "readings"
-    claim: ClassVar[Claim] = "non_membership"
-    null_hypothesis: ClassVar[str] = (
+    name = "dose"
+    statistic_name = "readings"
+    claim = "non_membership"
+    null_hypothesis = (
         "The target is one more model that read the suspect set as often as is to be excluded, or more often."
     )
-    picture: ClassVar[Picture] = "dose"
-    details_type: ClassVar[type[Details]] = DoseDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    picture = "dose"
+    details_type = DoseDetails
+    requirements = Requirements(
         access=Access.FULL_LOGITS, documents=30, inputs=("base", "general"), passes=12, controls=10
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_resamples(self.num_resamples, self.alpha)
         heaviest = self.controls.doses[-1]
         require_number(self.exclude, f"(0, {heaviest}]", "exclude", hint="It is a number of readings that was planted.")
         require_number(self.exceed, f"[0, {self.exclude:g})", "exceed", hint="It is a number of readings.")

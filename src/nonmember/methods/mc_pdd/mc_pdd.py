@@ -14,28 +14,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Literal, TypedDict, get_args
+from typing import Annotated, Any, Literal, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_count, require_distinct, require_flag, require_number
+from nonmember.checks import Count, Distinct, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.transforms.splits import position
 from nonmember.methods.asked import counts, valid_share
 from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
-    Access,
     Asked,
-    Bounds,
     Claim,
     DocumentGroup,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    require_resamples,
     units,
 )
 from nonmember.methods.details import INLINED, Details
@@ -43,7 +39,7 @@ from nonmember.methods.mc_pdd.questions import IN_NAME, MaskedWords, Match, Stra
 from nonmember.models import label_of
 from nonmember.records import Corpus
 from nonmember.records.groups import HELDOUT, SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.stats.proportions import Hits, RateDifference, difference_of_rates
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning
@@ -149,7 +145,7 @@ class McPdd(Method):
     """reference: what the target has to do with the held-out corpus, non_member or member.
 
     strategy, num_words, show_name, letters_only, stop_words, match, max_new_tokens, temperature: as of
-    `mc_pdd_prompts.MaskedWords`; stop_words: english, a list, or None.   idf_corpus: own, document frequencies within
+    `MaskedWords`; stop_words: english, a list, or None.   idf_corpus: own, document frequencies within
     suspect set and reference corpus each by itself; pooled, within both together.
     control: whether words drawn at random are asked for too.   max_invalid: the largest share of the answers about a
     corpus that may be empty, refused or unreadable.   num_resamples: of documents (or clusters), never of single words.
@@ -167,18 +163,18 @@ class McPdd(Method):
     max_new_tokens: int
     temperature: float
     control: bool
-    max_invalid: float
+    max_invalid: Annotated[float, Number("[0, 1)")]
     num_resamples: int
-    sizes: Sequence[int]
+    sizes: Annotated[Sequence[int], Distinct("numbers of documents", Count(1), may_be_empty=True)]
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "mc_pdd"
-    statistic_name: ClassVar[str] = "difference in hit rate"
-    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
-    picture: ClassVar[Picture] = "answers"
-    details_type: ClassVar[type[Details]] = McPddDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    name = "mc_pdd"
+    statistic_name = "difference in hit rate"
+    statistic_bounds = (-1.0, 1.0)
+    picture = "answers"
+    details_type = McPddDetails
+    requirements = Requirements(
         access=Access.TEXT,
         documents=30,
         inputs=("heldout", "titles", "follows"),
@@ -189,16 +185,8 @@ class McPdd(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice(self.reference, get_args(ReferenceKind), "reference")
-        require_choice(self.idf_corpus, get_args(IdfCorpus), "idf_corpus")
-        require_flag(self.control, "control")
         if self.control and self.strategy == "random":
             raise ValueError("Random words are the control themselves: with strategy=random use control=false.")
-        require_number(self.max_invalid, "[0, 1)", "max_invalid")
-        require_resamples(self.num_resamples, self.alpha)
-        require_distinct(self.sizes, "sizes", "numbers of documents", may_be_empty=True)
-        for size in self.sizes:
-            require_count(size, 1, "each of sizes")
         self._probe(self.strategy, None, seed=0)  # refuses what it does not know
 
     @classmethod
@@ -407,21 +395,17 @@ class McPddContaminated(Method):
 
     mc_pdd: McPdd
     training: AdapterTuning
-    epochs: int
+    epochs: Annotated[int, Count(0)]
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "mc_pdd_contaminated"
-    statistic_name: ClassVar[str] = McPdd.statistic_name
-    statistic_bounds: ClassVar[Bounds] = McPdd.statistic_bounds
-    picture: ClassVar[Picture] = McPdd.picture
-    requirements: ClassVar[Requirements] = replace(
+    name = "mc_pdd_contaminated"
+    statistic_name = McPdd.statistic_name
+    statistic_bounds = McPdd.statistic_bounds
+    picture = McPdd.picture
+    requirements = replace(
         McPdd.requirements, access=Access.WEIGHTS, inputs=("heldout", "unseen", "titles", "follows"), tuned=1
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count(self.epochs, 0, "epochs")
 
     @classmethod
     def hypothesis(cls, settings: Mapping[str, Any]) -> tuple[Claim | None, str]:

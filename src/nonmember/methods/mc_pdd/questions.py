@@ -25,12 +25,12 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, get_args
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from nonmember.artifacts import Builder
-from nonmember.checks import require_choice, require_count, require_number, require_seed
+from nonmember.checks import Checked, Count, Number, require_seed
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.records import Corpus, Document
@@ -181,10 +181,10 @@ def hit(word: str, candidates: list[str], match: Match) -> bool:
 
 
 @dataclass(frozen=True)
-class MaskedWords(Probe):
+class MaskedWords(Checked, Probe):
     """A question for each masked word of a document, all of whose occurrences are blanks.
 
-    strategy, num_words, letters_only: as of `mc_pdd_words.chosen`.   stop_words: never masked, in one case.
+    strategy, num_words, letters_only: as of `chosen`.   stop_words: never masked, in one case.
     show_name: whether the prompt tells the document's title; a word that stands in it is then not asked for.
     pooled: a corpus that documents are counted in beside the one asked about; None: in that alone.
     match: when a candidate is the masked word.   max_new_tokens, temperature, seed: of the decoding; the seed is that
@@ -192,25 +192,17 @@ class MaskedWords(Probe):
     """
 
     strategy: Strategy
-    num_words: int
+    num_words: Annotated[int, Count(1)]
     show_name: bool
     pooled: CorpusSpec | None
     letters_only: bool
     stop_words: tuple[str, ...]
     match: Match
-    max_new_tokens: int
-    temperature: float
-    seed: int
+    max_new_tokens: Annotated[int, Count(1)]
+    temperature: Annotated[float, Number("[0, 10)")]
+    seed: Annotated[int, require_seed]
 
-    name: ClassVar[str] = "mc_pdd"
-
-    def __post_init__(self) -> None:
-        require_choice(self.strategy, get_args(Strategy), "strategy")
-        require_choice(self.match, get_args(Match), "match")
-        require_count(self.num_words, 1, "num_words")
-        require_count(self.max_new_tokens, 1, "max_new_tokens")
-        require_number(self.temperature, "[0, 10)", "temperature")
-        require_seed(self.seed)
+    name = "mc_pdd"
 
     @property
     def corpora(self) -> Mapping[str, CorpusSpec]:
