@@ -21,9 +21,8 @@ import nonmember
 from nonmember.runtime.progress import tracked
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, blind_baseline
 from nonmember.stats.contamination import consistency, level_correlation
-from nonmember.stats.hit_rates import Hits, difference_of_rates
 from nonmember.stats.inference import dataset_inference
-from nonmember.stats.proportions import fisher_greater, shares_greater
+from nonmember.stats.proportions import Hits, difference_of_rates, fisher_greater, shares_greater
 from nonmember.stats.two_groups import compare_groups
 
 LEVEL = 0.05

@@ -14,7 +14,7 @@ from nonmember.endpoints import Completion, Questions, Request
 from nonmember.endpoints.asked import parsed_answers
 from nonmember.methods import DocumentGroup, ScoredDocuments
 from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd
-from nonmember.methods.mc_pdd.prompts import MaskedWords
+from nonmember.methods.mc_pdd.questions import MaskedWords
 from nonmember.records import Corpus, Document
 
 Answerer = Callable[[Sequence[Request]], list[Completion]]

@@ -36,7 +36,7 @@ from nonmember.scores import (
 )
 from nonmember.stats.inference import dataset_inference
 from nonmember.stats.kernels import kernel_divergence
-from nonmember.stats.order import order_test
+from nonmember.stats.paired import order_test
 
 TARGET, OTHER = tiny.scratch(3), tiny.scratch(4)
 TEXTS = tiny.texts(*tiny.random_texts(12, seed=2, words=20))

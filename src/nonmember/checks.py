@@ -8,8 +8,11 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import cache
+from types import NoneType, UnionType
+from typing import Annotated, Any, ClassVar, Literal, Union, get_args, get_origin, get_type_hints
 
 LARGEST_COUNT = 2**31 - 1  # what fits wherever counts end up: lengths of tensors, ids, file formats
 LARGEST_SEED = 2**63 - 1
@@ -52,14 +55,17 @@ def require_number(value: object, interval: str, name: str, *, hint: str = "", o
     raise ValueError(wrong(name, f"{wanted}{' or null' if or_null else ''}", value, hint))
 
 
-def require_choice(value: object, choices: Collection[str], name: str, *, hint: str = "") -> None:
+def require_choice(
+    value: object, choices: Collection[str], name: str, *, hint: str = "", or_null: bool = False
+) -> None:
+    if or_null and value is None:
+        return
     if not isinstance(value, str) or value not in choices:
-        raise ValueError(wrong(name, f"one of {', '.join(choices)}", value, hint))
+        raise ValueError(wrong(name, f"one of {', '.join(choices)}{' or null' if or_null else ''}", value, hint))
 
 
-def require_flag(value: object, name: str) -> None:
-    if not isinstance(value, bool):
-        raise ValueError(wrong(name, "true or false", value))
+def require_flag(value: object, name: str, *, or_null: bool = False) -> None:
+    require_kind(value, bool, name, "true or false", or_null=or_null)
 
 
 def require_text(value: object, name: str, *, hint: str = "", or_null: bool = False) -> None:
@@ -124,6 +130,112 @@ def first_few(values: Iterable[object]) -> str:
     texts = [str(value) for value in values]
     more = f" and {len(texts) - FEW:,} more" if len(texts) > FEW else ""
     return ", ".join(texts[:FEW]) + more
+
+
+# Checks that annotations declare --------------------------------------------------------------------------------------
+
+Check = Callable[..., Any]  # (value, name): raises ValueError; what it returns, if anything, takes the value's place
+
+
+class Checked:
+    """Base of dataclasses whose annotations say what a field may hold, which is checked where they are built.
+
+    In `Annotated[int, Count(1)]` whatever stands beside the type is such a check, `require_text` as well as `Count(1)`.
+    bool and Literal need none. Beside `| None` null passes, and checks are given `or_null=True` for their sentence.
+    What hangs on several fields is code in `__post_init__`, which begins with that of `super()`.
+
+    >>> @dataclass(frozen=True)
+    ... class Draw(Checked):
+    ...     number: Annotated[int, Count(1)]
+    ...     share: Annotated[float | None, Number("(0, 1]")] = None
+    >>> Draw(0)
+    Traceback (most recent call last):
+    ValueError: number must be a whole number of at least 1; got 0.
+
+    Attributes:
+        fields_called: How messages name a `{field}` of a class ({kind}).
+    """
+
+    fields_called: ClassVar[str] = "{field}"
+
+    def __post_init__(self) -> None:
+        for field, checks, more in _declared(type(self)):  # type: ignore[arg-type]  # a class has a hash
+            name = self.fields_called.format(field=field, kind=type(self).__name__)
+            for check in checks:
+                value = getattr(self, field)
+                if value is None and more:
+                    continue
+                if (final := check(value, name, **more)) is not None:
+                    object.__setattr__(self, field, final)
+
+
+@dataclass(frozen=True)
+class Count:
+    """As `require_count`."""
+
+    at_least: int
+    at_most: int = LARGEST_COUNT
+    hint: str = ""
+
+    def __call__(self, value: object, name: str, *, or_null: bool = False) -> None:
+        require_count(value, self.at_least, name, at_most=self.at_most, hint=self.hint, or_null=or_null)
+
+
+@dataclass(frozen=True)
+class Number:
+    """As `require_number`."""
+
+    interval: str
+    hint: str = ""
+
+    def __call__(self, value: object, name: str, *, or_null: bool = False) -> None:
+        require_number(value, self.interval, name, hint=self.hint, or_null=or_null)
+
+
+@dataclass(frozen=True)
+class OneOf:
+    """As `require_choice`."""
+
+    choices: Collection[str]
+
+    def __call__(self, value: object, name: str, *, or_null: bool = False) -> None:
+        require_choice(value, self.choices, name, or_null=or_null)
+
+
+@dataclass(frozen=True)
+class Distinct:
+    """As `require_distinct`; each value passes a check besides."""
+
+    wanted: str
+    each: Check
+    may_be_empty: bool = False
+
+    def __call__(self, values: Sequence[Any], name: str) -> None:
+        require_distinct(values, name, self.wanted, may_be_empty=self.may_be_empty)
+        for value in values:
+            self.each(value, f"each of {name}")
+
+
+@cache
+def _declared(kind: type) -> list[tuple[str, list[Check], dict[str, bool]]]:
+    """The checked fields of a class, their checks, and what these are given besides."""
+    hints = get_type_hints(kind, include_extras=True)
+    found = [(item.name, *_checks_of(hints[item.name])) for item in fields(kind) if item.init]
+    return [(name, checks, {"or_null": True} if or_null else {}) for name, checks, or_null in found if checks]
+
+
+def _checks_of(hint: Any) -> tuple[list[Check], bool]:
+    """What an annotation asks for, and whether null will do."""
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        checks, or_null = _checks_of(inner[0])
+        return [*inner[1:], *checks], or_null
+    if origin in (Union, UnionType):
+        others = [item for item in inner if item is not NoneType]
+        return (_checks_of(others[0])[0] if len(others) == 1 else []), NoneType in inner
+    if origin is Literal:
+        return [OneOf(inner)], False
+    return [require_flag] if hint is bool else [], False
 
 
 # Secrets --------------------------------------------------------------------------------------------------------------

@@ -143,15 +143,19 @@ REFUSED = {
         ("rank", 0, f"rank of the adapter {WHOLE}0."),
         ("alpha", 0, "alpha of the adapter must be a number of at least 1; got 0."),
         ("dropout", 1.0, "dropout of the adapter must be a number in [0, 1); got 1.0."),
-        ("target_modules", "dense", "target_modules must be a list of names or null; got 'dense'. null stands for"),
-        ("target_modules", [], "target_modules must be a list of names or null; got []."),
+        (
+            "target_modules",
+            "dense",
+            "target_modules of the adapter must be a list of names or null; got 'dense'. null st",
+        ),
+        ("target_modules", [], "target_modules of the adapter must be a list of names or null; got []."),
     ],
     "adalora": [
         ("initial_rank", 1, "initial_rank must be larger than rank"),
-        ("before", -0.1, "before must be a number in [0, 1); got -0.1."),
+        ("before", -0.1, "before of the adapter must be a number in [0, 1); got -0.1."),
         ("after", 0.99, "leave some in between"),
-        ("beta", 1, "beta must be a number in (0, 1); got 1."),
-        ("orthogonality", -1, "orthogonality must be a number of at least 0; got -1."),
+        ("beta", 1, "beta of the adapter must be a number in (0, 1); got 1."),
+        ("orthogonality", -1, "orthogonality of the adapter must be a number of at least 0; got -1."),
     ],
     "prism": [
         ("alpha", 5, "alpha must be a number in (0, 1); got 5. The usual level is 0.05."),
@@ -211,7 +215,7 @@ REFUSED = {
         ("temperature", 10, "temperature must be a number in [0, 10); got 10."),
         ("num_few", 20_000, "num_few must be a whole number from 2 to 10000; got 20000. They are the first of num_"),
         ("min_valid_share", 1.5, "min_valid_share must be a number in [0, 1]; got 1.5."),
-        ("passage_length", "huge", "`passage_length` of DE-COP must be one of "),
+        ("passage_length", "huge", "passage_length must be one of short, long; got 'huge'."),
     ],
     "name_cloze": [
         ("max_new_tokens", 0, f"max_new_tokens {WHOLE}0."),

@@ -20,7 +20,7 @@ from nonmember.endpoints.reading import (
     read_completion,
     without_thoughts,
 )
-from nonmember.methods.extraction.name_cloze import word_of
+from nonmember.methods.name_cloze import word_of
 
 
 def text_part(text: str) -> dict[str, str]:

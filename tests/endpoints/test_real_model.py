@@ -17,7 +17,7 @@ from nonmember.endpoints import Limits, Request
 from nonmember.endpoints.asked import complete
 from nonmember.endpoints.models import Endpoint
 from nonmember.endpoints.reading import EndpointError
-from nonmember.methods.pacost.prompts import IS_IT_CORRECT
+from nonmember.methods.pacost import IS_IT_CORRECT
 from nonmember.observations import AnswerProbabilities, TokenStatistics
 from real_servers import TRANSFORMERS, llama_server, transformers_serve
 

@@ -25,7 +25,7 @@ from securesystemslib.signer import CryptoSigner
 import nonmember
 import nonmember_verify
 from nonmember.evidence.signing import Key
-from nonmember.methods.dose import words as meter
+from nonmember.methods.dose import dose as meter
 from nonmember.stats import bootstrap, crossed
 from nonmember.stats.correlation import rank_correlation
 from nonmember_verify import cli, commitments, envelope, resampling

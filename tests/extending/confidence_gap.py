@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from entropy import Entropies
@@ -17,8 +16,8 @@ class ConfidenceGap(Method):
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "confidence_gap"
-    requirements: ClassVar[Requirements] = Requirements(access=Access.FULL_LOGITS, documents=10)
+    name = "confidence_gap"
+    requirements = Requirements(access=Access.FULL_LOGITS, documents=10)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         measured = {

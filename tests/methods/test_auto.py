@@ -8,7 +8,7 @@ from scipy import stats
 
 from nonmember.methods import Auto, Decop, Dose, Prism
 from nonmember.methods.auto import PartResult
-from nonmember.stats.merging import harmonic_mean_p
+from nonmember.stats.multiplicity import harmonic_mean_p
 
 SETTINGS = {
     "methods": None,

@@ -23,8 +23,17 @@ from nonmember.endpoints.asked import parsed_answers
 from nonmember.endpoints.models import Endpoint, Recorded
 from nonmember.generated.rephrased import Written
 from nonmember.methods import Decop, Roles, ScoredDocuments
-from nonmember.methods.decop.prompts import INSTRUCTION, PARAPHRASE, letter_in, letter_probabilities, question
-from nonmember.methods.decop.questions import ORDERS, MultipleChoice, RecordedChoice, balanced
+from nonmember.methods.decop.questions import (
+    INSTRUCTION,
+    ORDERS,
+    PARAPHRASE,
+    MultipleChoice,
+    RecordedChoice,
+    balanced,
+    letter_in,
+    letter_probabilities,
+    question,
+)
 from nonmember.models import Pretrained
 from nonmember.records import Corpus, Document
 from nonmember.results.result import AuditResult
@@ -296,7 +305,7 @@ def test_recorded_questions_need_a_recorded_model():
         ({"paraphraser": None}, "needs a paraphraser, paraphrases in a file or recorded questions"),
         ({"calibrate": True}, "Calibration needs the letters' probabilities"),
         ({"num_few": 51}, "num_few must be a whole number from 2 to 50; got 51"),
-        ({"passage_length": "huge"}, "`passage_length` of DE-COP must be one of"),
+        ({"passage_length": "huge"}, "passage_length must be one of"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(changes, message):

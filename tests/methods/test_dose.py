@@ -17,13 +17,12 @@ from nonmember.audits.run import run_audit
 from nonmember.corpora import Component, Mixture, NearDuplicates
 from nonmember.methods import Dose, ScoredDocuments
 from nonmember.methods.dose.controls import Afterwards, PlantedDoses, RotatedDoses
+from nonmember.methods.dose.dose import part_of, readings_of
 from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import BetweenBases, Feature, Panel, Scores
-from nonmember.methods.dose.words import part_of, readings_of
 from nonmember.records.exposure import NOT_READ, Exposure
 from nonmember.scores import Loss, MinK, MinKPlusPlus
-from nonmember.stats.dose_curve import DoseReading
-from nonmember.stats.partial_use import PartialUse
+from nonmember.stats.dose_curve import DoseReading, PartialUse
 from nonmember.training import Trained
 from nonmember.training.planting import planted
 from nonmember.training.recipes import GradientAscent

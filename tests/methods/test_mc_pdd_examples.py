@@ -9,8 +9,7 @@ import pytest
 import tiny
 from mc_pdd_world import entities
 from nonmember.endpoints import Completion
-from nonmember.methods.mc_pdd.examples import AnsweredQuestions
-from nonmember.methods.mc_pdd.prompts import candidates_of
+from nonmember.methods.mc_pdd.questions import AnsweredQuestions, candidates_of
 
 GAMES = entities(40, "game")
 EXAMPLES = AnsweredQuestions(GAMES, num_words=1, show_name=True, seed=3)

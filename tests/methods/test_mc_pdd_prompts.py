@@ -8,7 +8,7 @@ import pytest
 
 import tiny
 from nonmember.endpoints import Completion, Request
-from nonmember.methods.mc_pdd.prompts import IN_NAME, NO_WORD, MaskedWords, candidates_of, hit, stop_words_of
+from nonmember.methods.mc_pdd.questions import IN_NAME, NO_WORD, MaskedWords, candidates_of, hit, stop_words_of
 from nonmember.records import Corpus, Document
 
 PROBE = MaskedWords(

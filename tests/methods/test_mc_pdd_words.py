@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from nonmember.methods.mc_pdd.words import BLANK, chosen, document_frequencies, masked, occurs, weights, words_of
+from nonmember.methods.mc_pdd.questions import BLANK, chosen, document_frequencies, masked, occurs, weights, words_of
 
 TV5 = ("the red dragon saw the red castle", "the blue castle fell", "a dragon saw a blue moon")
 

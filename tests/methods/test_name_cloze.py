@@ -16,8 +16,7 @@ from nonmember.corpora.names import Choice
 from nonmember.endpoints import Request
 from nonmember.endpoints.models import MaskedModel
 from nonmember.methods import NameCloze, Roles
-from nonmember.methods.extraction.name_cloze import CLOZE, MASKED, BlankProbe, ClozeProbe, word_of
-from nonmember.methods.extraction.name_cloze_prompts import fill_in
+from nonmember.methods.name_cloze import CLOZE, MASKED, BlankProbe, ClozeProbe, fill_in, word_of
 from nonmember.models import Pretrained
 from scripted_models import EMPTY, REFUSED, Player, corpus_of, played, says
 

@@ -14,7 +14,7 @@ from nonmember.audits.run import run_audit
 from nonmember.corpora import Component, Joined, Mixture, Sharded, Shuffled
 from nonmember.methods import OrderTest, Roles, ScoredDocuments
 from nonmember.methods.order import CONTROL, TARGET, column, ordered_group, statistic_of
-from nonmember.stats.order import order_test
+from nonmember.stats.paired import order_test
 from nonmember.training import Trained
 from nonmember.training import run as training_run
 

@@ -21,7 +21,7 @@ from nonmember.audits.run import run_audit
 from nonmember.corpora import Jsonl, Select
 from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods import Pacost, Roles, ScoredDocuments
-from nonmember.methods.pacost.prompts import IS_IT_CORRECT, REPHRASE
+from nonmember.methods.pacost import IS_IT_CORRECT, REPHRASE
 from nonmember.models import Pretrained
 from nonmember.models.prompting import answer_ids
 from nonmember.observations import AnswerProbabilities

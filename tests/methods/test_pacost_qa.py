@@ -21,7 +21,7 @@ from nonmember.corpora import Jsonl
 from nonmember.generated.answered import Answered
 from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods import PacostQa, Roles, ScoredDocuments
-from nonmember.methods.pacost.prompts import ANSWER, IS_THE_ANSWER_CORRECT, REPHRASE_QUESTION
+from nonmember.methods.pacost import ANSWER, IS_THE_ANSWER_CORRECT, REPHRASE_QUESTION
 from nonmember.models import Pretrained
 from nonmember.models.prompting import answer_ids
 from nonmember.observations.passes import tokens as tokens_module

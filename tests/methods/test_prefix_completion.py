@@ -19,7 +19,7 @@ from nonmember.endpoints import Request
 from nonmember.endpoints.asked import Asked
 from nonmember.endpoints.models import Endpoint
 from nonmember.methods import PrefixCompletion, Roles
-from nonmember.methods.extraction.prefix_completion import COMPLETION, CompletionProbe, token_sort_ratio
+from nonmember.methods.prefix_completion import COMPLETION, CompletionProbe, token_sort_ratio
 from nonmember.models import Pretrained
 from nonmember.records import Corpus
 from nonmember.stats.proportions import exact_upper_bound, fisher_greater

@@ -26,7 +26,7 @@ from nonmember.scores import (
     token_counts,
 )
 from nonmember.scores.base import NO_TOKENS, SMALL_NLL
-from nonmember.scores.compression import zlib_bytes
+from nonmember.scores.relative import zlib_bytes
 from nonmember.scores.tails import num_smallest
 
 NAN = pytest.approx(math.nan, nan_ok=True)

@@ -11,7 +11,7 @@ from nonmember.stats.bootstrap import (
     difference_of_dependent_correlations,
     draw_counts,
 )
-from nonmember.stats.count_correlation import Ordering, correlations_of_counts
+from nonmember.stats.correlation import Ordering, correlations_of_counts
 
 REFERENCE, TARGET, DISTILLED = [1, 2, 3, 4, 5], [1.2, 2.5, 2.1, 4.4, 5.0], [2, 1, 5, 3, 4]
 SCIPY = {"spearman": stats.spearmanr, "kendall": stats.kendalltau}

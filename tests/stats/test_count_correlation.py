@@ -8,8 +8,7 @@ import pytest
 from scipy import stats
 
 from nonmember.stats.bootstrap import count_draws
-from nonmember.stats.correlation import rank_correlation
-from nonmember.stats.count_correlation import Ordering, correlations_of_counts
+from nonmember.stats.correlation import Ordering, correlations_of_counts, rank_correlation
 
 SCIPY = {"spearman": stats.spearmanr, "kendall": stats.kendalltau}
 

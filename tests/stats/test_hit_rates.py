@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nonmember.stats.hit_rates import Hits, difference_of_rates
+from nonmember.stats.proportions import Hits, difference_of_rates
 
 B = 50_000
 
@@ -89,7 +89,7 @@ def test_many_kinds_of_units_are_drawn_in_blocks(monkeypatch):
     asked = rng.integers(1, 60, size=40)
     side = Hits(rng.integers(0, asked + 1), asked)
     whole = difference(side, side, num_resamples=2000)
-    monkeypatch.setattr("nonmember.stats.hit_rates._BLOCK_ELEMENTS", 100)
+    monkeypatch.setattr("nonmember.stats.proportions._BLOCK_ELEMENTS", 100)
     blocks = difference(side, side, num_resamples=2000)
     assert blocks.p_value == pytest.approx(whole.p_value, abs=0.06)
     assert len(blocks.distribution) == 2000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tiny
-from nonmember.stats.layout import layout_auc, layout_features
+from nonmember.stats.blind import layout_auc, layout_features
 
 TEXTS = tiny.random_texts(80, seed=1, words=30)
 OTHERS = [text.replace("moss", "tundra").replace("fern", "glacier") for text in tiny.random_texts(80, seed=2, words=24)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nonmember.stats.mean_difference import mean_difference
+from nonmember.stats.two_groups import mean_difference
 
 RNG = np.random.default_rng(3)
 HIGH, LOW = RNG.normal(0.5, 1.0, 40), RNG.normal(0.0, 2.0, 25)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from nonmember.stats.merging import harmonic_factor, harmonic_mean_p, twice_the_mean
+from nonmember.stats.multiplicity import harmonic_factor, harmonic_mean_p, twice_the_mean
 
 ALPHA, DRAWS = 0.05, 2000
 BOTH = [harmonic_mean_p, twice_the_mean]

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from marks import slow
-from nonmember.stats.order import order_test
+from nonmember.stats.paired import order_test
 
 
 def likelihoods(shift: float = 0.0, shards: int = 12) -> tuple[np.ndarray, np.ndarray]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from nonmember.stats.partial_use import partial_use
+from nonmember.stats.dose_curve import partial_use
 
 N = 300
 EXPECTED = {dose: np.full(N, level) for dose, level in ((1.0, 0.5), (4.0, 1.5))}

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nonmember.stats.crossed import two_way
-from nonmember.stats.pilot import PilotAudit, pilot, shared_part, spread
+from nonmember.stats.planning import PilotAudit, pilot, shared_part, spread
 
 ONE = PilotAudit(
     controls={(1.0, 0.0): [0.20, 0.24], (1.0, 4.0): [0.10, 0.12], (1.0, 12.0): [0.02, 0.02], (0.5, 12.0): [0.15, 0.15]},

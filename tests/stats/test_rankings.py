@@ -2,8 +2,15 @@ import numpy as np
 import pytest
 from sklearn import metrics
 
-from nonmember.stats.classification import roc_auc, tpr_at_fpr
-from nonmember.stats.rankings import best_threshold, cluster_counts, honest_accuracy, ranking, resampled
+from nonmember.stats.classification import (
+    best_threshold,
+    cluster_counts,
+    honest_accuracy,
+    ranking,
+    resampled,
+    roc_auc,
+    tpr_at_fpr,
+)
 
 
 def drawn(counts: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, Self
 
-from nonmember.checks import require_choice, require_count, require_flag, require_number
+from nonmember.checks import Checked, Count, Number
 from nonmember.records.requirements import Access
 
 Offered = Literal["none", "text", "top_logprobs", "logprobs", "weights"]
@@ -29,7 +29,7 @@ IN_WORDS = {
 
 
 @dataclass(frozen=True)
-class Situation:
+class Situation(Checked):
     """access: what the target gives.   documents: how many texts are in question.   tokens: of a text, on average.
 
     heldout: text of the same kind that has certainly not been read: from the same draw, or of another date.   unseen:
@@ -48,8 +48,8 @@ class Situation:
     """
 
     access: Offered = "none"
-    documents: int = 150
-    tokens: int = 120
+    documents: Annotated[int, Count(1)] = 150
+    tokens: Annotated[int, Count(1)] = 120
     heldout: Heldout = "none"
     unseen: bool = False
     related: bool = False
@@ -63,19 +63,8 @@ class Situation:
     titles: bool = False
     follows: bool = False
     rephraser: bool = False
-    input_price: float | None = None
-    output_price: float | None = None
-
-    def __post_init__(self) -> None:
-        require_choice(self.access, get_args(Offered), "access")
-        require_choice(self.heldout, get_args(Heldout), "heldout")
-        require_count(self.documents, 1, "documents")
-        require_count(self.tokens, 1, "tokens")
-        for field in fields(self):
-            if field.type == "bool":
-                require_flag(getattr(self, field.name), field.name)
-        for name in ("input_price", "output_price"):
-            require_number(getattr(self, name), "[0, inf)", name, or_null=True)
+    input_price: Annotated[float | None, Number("[0, inf)")] = None
+    output_price: Annotated[float | None, Number("[0, inf)")] = None
 
     @classmethod
     def of(cls, given: Mapping[str, Any]) -> Self:

@@ -13,7 +13,7 @@ from nonmember.models.reading import Read
 from nonmember.observations import Scored
 from nonmember.observations.weights import WeightChange, weights_at_hand
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
-from nonmember.stats.layout import layout_auc
+from nonmember.stats.blind import layout_auc
 
 COMPARED_WITH = {HELDOUT: "held-out", UNSEEN: "unseen"}  # groups of documents beside the suspect ones
 NUM_FOLDS = 5

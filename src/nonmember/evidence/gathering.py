@@ -31,7 +31,7 @@ from nonmember.results.result import DISTRIBUTION, RESULT, SCORES, AuditResult
 from nonmember.results.tables import columns_of
 from nonmember.runtime.files import file_hash, json_object
 from nonmember.scores import Score
-from nonmember.scores.compression import zlib_bytes
+from nonmember.scores.relative import zlib_bytes
 from nonmember_verify.commitments import commitment
 
 MADE = ("models", "observations")  # kinds of artifacts that cost something

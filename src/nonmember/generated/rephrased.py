@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import Entry
-from nonmember.checks import require_number, require_seed
-from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec, require_count, require_spec
+from nonmember.checks import Checked, Count, Number, require_seed
+from nonmember.corpora.specs import DOCUMENTS, FORMAT, CorpusSpec, require_spec
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document, Prompt
@@ -20,21 +20,22 @@ from nonmember.runtime.processes import process_rank
 
 
 @dataclass(frozen=True)
-class Written(CorpusSpec):
+class Written(Checked, CorpusSpec):
     """What `model` writes on `prompt` about each document of `base`; ids, clusters and domains are the base's.
 
     temperature: 0 takes the likeliest token.   max_new_tokens: of each text.   max_tokens: a longer document is cut
     before it is shown.   seed: with the document's id, that of its draws.
     """
 
-    base: CorpusSpec
+    base: Annotated[CorpusSpec, require_spec]
     model: ModelSpec
     prompt: Prompt
-    temperature: float
-    max_new_tokens: int
-    max_tokens: int
-    seed: int
+    temperature: Annotated[float, Number("[0, 10)")]
+    max_new_tokens: Annotated[int, Count(1)]
+    max_tokens: Annotated[int, Count(1)]
+    seed: Annotated[int, require_seed]
 
+    fields_called = "`{field}` of {kind}"
     resumable: ClassVar[bool] = True
     joint: ClassVar[bool] = True
     pool: ClassVar[str] = ""  # of one audit
@@ -43,13 +44,6 @@ class Written(CorpusSpec):
     def stored(self) -> bool:  # type: ignore[override]
         """What an endpoint or a record answers is kept by that kind of model, answer by answer."""
         return self.model.has_weights
-
-    def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Written")
-        require_count(self.max_new_tokens, 1, "`max_new_tokens` of Written")
-        require_count(self.max_tokens, 1, "`max_tokens` of Written")
-        require_number(self.temperature, "[0, 10)", "`temperature` of Written")
-        require_seed(self.seed, "`seed` of Written")
 
     @property
     def readable(self) -> str:
@@ -131,7 +125,7 @@ class Written(CorpusSpec):
 
 
 @dataclass(frozen=True)
-class Rephrasings(CorpusSpec):
+class Rephrasings(Checked, CorpusSpec):
     """The usable ones among `texts`, which rephrase the documents of `base` of the same ids, in the base's order.
 
     White space is made the same as in cleaned documents. Dropped, by reason: no text of that id, an empty one, one
@@ -139,18 +133,13 @@ class Rephrasings(CorpusSpec):
     Raises ValueError where fewer than two are left.
     """
 
-    base: CorpusSpec
-    texts: CorpusSpec
-    min_length_ratio: float
-    max_length_ratio: float
+    base: Annotated[CorpusSpec, require_spec]
+    texts: Annotated[CorpusSpec, require_spec]
+    min_length_ratio: Annotated[float, Number("[0, 1]")]
+    max_length_ratio: Annotated[float, Number("[1, inf)")]
 
+    fields_called = "`{field}` of {kind}"
     stored: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        require_spec(self.base, "`base` of Rephrasings")
-        require_spec(self.texts, "`texts` of Rephrasings")
-        require_number(self.min_length_ratio, "[0, 1]", "`min_length_ratio` of Rephrasings")
-        require_number(self.max_length_ratio, "[1, inf)", "`max_length_ratio` of Rephrasings")
 
     def key(self, builder: Builder) -> dict[str, Any]:
         parts = {"base": self.base.fingerprint(builder), "texts": dict(self.texts.key(builder))}

@@ -19,23 +19,20 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.blind import Blind
 from nonmember.methods.clearance.clearance import Clearance
-from nonmember.methods.decop.baselines import DecopBaselines
-from nonmember.methods.decop.decop import Decop
+from nonmember.methods.decop.decop import Decop, DecopBaselines
 from nonmember.methods.difference_in_differences import DifferenceInDifferences
 from nonmember.methods.dose.dose import Dose
-from nonmember.methods.extraction.name_cloze import NameCloze
-from nonmember.methods.extraction.prefix_completion import PrefixCompletion
 from nonmember.methods.fsd import Fsd
 from nonmember.methods.kds import Kds
 from nonmember.methods.levels import Levels
 from nonmember.methods.llm_di import LlmDi
-from nonmember.methods.mc_pdd.contaminated import McPddContaminated
 from nonmember.methods.mc_pdd.groups import McPddGroups
-from nonmember.methods.mc_pdd.mc_pdd import McPdd
+from nonmember.methods.mc_pdd.mc_pdd import McPdd, McPddContaminated
+from nonmember.methods.name_cloze import NameCloze
 from nonmember.methods.order import OrderTest
-from nonmember.methods.pacost.pacost import Pacost
-from nonmember.methods.pacost.qa import PacostQa
+from nonmember.methods.pacost import Pacost, PacostQa
 from nonmember.methods.paired_t import PairedT
+from nonmember.methods.prefix_completion import PrefixCompletion
 from nonmember.methods.prism.prism import Prism
 from nonmember.methods.prism.rank_agreement import RankAgreement
 from nonmember.methods.prism.rank_shift import RankShift

@@ -6,24 +6,33 @@ are not independent of each other, so nothing is ever tested over single questio
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from typing import TypedDict
 
 import numpy as np
 
 from nonmember.checks import require_count
 from nonmember.endpoints import Answer, Answers
-from nonmember.methods.base import ScoredDocuments, require_resamples, units
+from nonmember.endpoints.asked import NO_ANSWER, WHY_NOT
+from nonmember.methods.base import Method, ScoredDocuments, units
 from nonmember.records import FloatArray
 
 TEMPERATURES = "[0, 10)"  # of writing; 0: the likeliest token each time
 
 
-def require_few(num_few: object, num_resamples: object, alpha: float) -> None:
-    """The first few of the resamples are what a paper took."""
-    require_resamples(num_resamples, alpha)
-    assert isinstance(num_resamples, int)
-    require_count(num_few, 2, "num_few", at_most=num_resamples, hint="They are the first of num_resamples.")
+class TakesFew(Method):
+    """A method whose paper took the first few of the resamples."""
+
+    num_resamples: int
+    num_few: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(
+            self.num_few, 2, "num_few", at_most=self.num_resamples, hint="They are the first of num_resamples."
+        )
 
 
 def counts(answers_by_document: Iterable[Answers]) -> dict[str, int]:
@@ -58,3 +67,52 @@ def mean_by(labels: Sequence[str], values: FloatArray) -> tuple[list[str], Float
     rows = np.array([place[label] for label in labels], dtype=np.int64)
     sums = np.bincount(rows, values, minlength=len(place))
     return list(place), sums / np.bincount(rows, minlength=len(place))
+
+
+# One question per document; those without a usable answer are excluded and counted ------------------------------------
+
+
+_APOLOGY = re.compile(
+    r"^\W*(?:as an ai|my apologies|(?:i['’]m|i am) (?:very |really |so )?sorry|sorry\b|i apologi[sz]e|unfortunately"
+    r"|i(?:['’]m| am) (?:unable|not able|afraid)|i (?:can ?not|can['’]t|will not|won['’]t|do not|don['’]t) )",
+    re.IGNORECASE,
+)
+_OF_AN_ASSISTANT = re.compile(
+    r"copyright|verbatim|reproduc|provid|assist|language model|help (?:you|with)|access to|continu|passage|excerpt"
+    r"|request|comply"
+    r"|\bthe (?:name|word|text|book)\b",
+    re.IGNORECASE,
+)
+
+
+def reads_as_refusal(text: str) -> bool:
+    """Whether a text declines in words: it begins with an apology or the like and speaks of the task. A server marks
+    only some refusals as such."""
+    return bool(_APOLOGY.search(text) and _OF_AN_ASSISTANT.search(text[:400]))
+
+
+def share_of_readable(answers: Sequence[Answer]) -> float:
+    """Of the answers to a document's question that can be read, the share of right ones; NaN where none can."""
+    readable = [answer.parsed.correct for answer in answers if answer.parsed.valid]
+    return sum(readable) / len(readable) if readable else np.nan
+
+
+class Unanswered(TypedDict):
+    """Numbers of documents by what became of their question (`unanswered`)."""
+
+    num_refused: int
+    num_empty: int
+    num_unreadable: int
+    num_failed: int
+
+
+def unanswered(documents: ScoredDocuments, name: str) -> Unanswered:
+    """How many documents have no value of the measurement `name` because of their answer, by what it was: refused by
+    the server, empty, unreadable (an answer that declines in words is), or not accepted as a question."""
+    reasons = [item.reason for item in documents.excluded.values() if item.measurement == name]
+    return {
+        "num_refused": reasons.count(WHY_NOT["refused"]),
+        "num_empty": reasons.count(WHY_NOT["empty"]),
+        "num_unreadable": reasons.count(WHY_NOT["answered"]),
+        "num_failed": reasons.count(NO_ANSWER),
+    }

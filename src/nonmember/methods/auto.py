@@ -8,17 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypedDict, get_args
+from typing import Annotated, Any, Literal, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_count, require_distinct, require_flag
+from nonmember.checks import Count, OneOf, require_distinct
 from nonmember.methods.base import Claim, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.details import Details
 from nonmember.records.groups import SUSPECT
 from nonmember.records.requirements import Requirements
-from nonmember.stats.merging import harmonic_mean_p, twice_the_mean
-from nonmember.stats.multiplicity import holm
+from nonmember.stats.multiplicity import harmonic_mean_p, holm, twice_the_mean
 
 Combination = Literal["harmonic_mean", "twice_the_mean"]
 MERGES = {"harmonic_mean": harmonic_mean_p, "twice_the_mean": twice_the_mean}
@@ -116,18 +115,18 @@ class Auto(Method):
 
     methods: Sequence[str] | None
     given: Mapping[str, Mapping[str, Any]]
-    heldout: str
+    heldout: Annotated[str, OneOf(("same_draw", "other_date", "none"))]
     follows: bool
-    max_models: int | None
-    max_tokens_read: int | None
-    max_requests: int | None
+    max_models: Annotated[int | None, Count(0)]
+    max_tokens_read: Annotated[int | None, Count(0)]
+    max_requests: Annotated[int | None, Count(0)]
     combination: Combination
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "auto"
-    details_type: ClassVar[type[Details]] = AutoDetails
-    requirements: ClassVar[Requirements] = Requirements(access=None, documents=2)
+    name = "auto"
+    details_type = AutoDetails
+    requirements = Requirements(access=None, documents=2)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -135,11 +134,6 @@ class Auto(Method):
             require_distinct(self.methods, "methods", "names of methods")
             if self.name in self.methods:
                 raise ValueError("methods must be names of other methods; got auto, which runs them.")
-        require_choice(self.heldout, ("same_draw", "other_date", "none"), "heldout")
-        require_flag(self.follows, "follows")
-        require_choice(self.combination, get_args(Combination), "combination")
-        for name in ("max_models", "max_tokens_read", "max_requests"):
-            require_count(getattr(self, name), 0, name, or_null=True)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         """The parts measure."""

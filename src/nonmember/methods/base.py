@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from nonmember.checks import require_count, require_distinct, require_kind, require_number, wrong
+from nonmember.checks import Checked, require_count, require_distinct, require_kind, require_number, wrong
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Access, Answers
 from nonmember.endpoints.asked import Asked
@@ -61,6 +61,7 @@ __all__ = [
 ]
 
 MOST_RESAMPLES = 10_000_000
+RESAMPLED = ("num_resamples", "num_permutations", "num_blind_resamples")  # settings of methods
 
 Bounds = tuple[float, float]
 Claim = Literal["non_membership", "membership"]
@@ -231,7 +232,7 @@ class Settled:
     ladder: LadderDetails | None = None
 
 
-class Method(ABC):
+class Method(Checked, ABC):
     """One file and one YAML per method.
 
     Attributes:
@@ -259,6 +260,10 @@ class Method(ABC):
         """Settings are refused before anything is trained for them."""
         require_number(self.alpha, "(0, 1)", "alpha", hint="The usual level is 0.05.")
         require_count(self.max_tokens, 2, "max_tokens")
+        super().__post_init__()
+        for name in RESAMPLED:
+            if hasattr(self, name):
+                require_resamples(getattr(self, name), self.alpha, name)
 
     @property
     def score_name(self) -> str:
@@ -351,7 +356,7 @@ class Method(ABC):
         """How many documents a group must have."""
         return self.requirements.documents
 
-    def check(self, corpora: Mapping[str, Corpus]) -> None:  # noqa: B027 (most have nothing to refuse)
+    def check(self, corpora: Mapping[str, Corpus]) -> None:
         """Refuse documents, by group, that the method cannot work with, before anything is made for them."""
 
     @abstractmethod
@@ -384,8 +389,8 @@ def known_details() -> dict[str, type[Details]]:
     return {method.name: method.details_type for method in known_methods()}
 
 
-def require_score(value: object) -> None:
-    require_kind(value, Score, "score", "a membership score", hint="Name one: +score@method.score=min_k_plus_plus.")
+def require_score(value: object, name: str = "score") -> None:
+    require_kind(value, Score, name, "a membership score", hint="Name one: +score@method.score=min_k_plus_plus.")
 
 
 def require_scores(values: object, name: str, *, may_be_empty: bool = False) -> None:

@@ -8,27 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from nonmember.checks import require_count, require_number
-from nonmember.methods.base import (
-    Bounds,
-    DocumentGroup,
-    Method,
-    Picture,
-    Roles,
-    ScoredDocuments,
-    TestOutcome,
-    require_resamples,
-)
+from nonmember.checks import Count, Number
+from nonmember.methods.base import DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome
 from nonmember.methods.details import Details
 from nonmember.records.groups import HELDOUT, SUSPECT
 from nonmember.records.requirements import Requirements
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindAuc, BlindBaseline, blind_baseline
 
-MOST_FOLDS = 1_000
+Folds = Annotated[int, Count(2, 1_000)]  # of a cross-validation
+Penalty = Annotated[float, Number("(0, inf)")]  # C of a logistic regression, inverse
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,24 +45,18 @@ class Blind(Method):
     """num_folds: of the cross-validation.   inverse_penalty: C of the logistic regressions.   num_resamples: of the
     intervals."""
 
-    num_folds: int
-    inverse_penalty: float
+    num_folds: Folds
+    inverse_penalty: Penalty
     num_resamples: int
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "blind"
-    statistic_name: ClassVar[str] = "AUC"
-    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
-    picture: ClassVar[Picture] = "aucs"
-    details_type: ClassVar[type[Details]] = BlindDetails
-    requirements: ClassVar[Requirements] = Requirements(access=None, documents=30, inputs=("heldout",))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_folds(self.num_folds)
-        require_number(self.inverse_penalty, "(0, inf)", "inverse_penalty")
-        require_resamples(self.num_resamples, self.alpha)
+    name = "blind"
+    statistic_name = "AUC"
+    statistic_bounds = (0.0, 1.0)
+    picture = "aucs"
+    details_type = BlindDetails
+    requirements = Requirements(access=None, documents=30, inputs=("heldout",))
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         return {SUSPECT: DocumentGroup(roles.suspect), HELDOUT: DocumentGroup(roles.need_heldout(self.name))}
@@ -115,11 +101,6 @@ class Blind(Method):
                 num_heldout=len(heldout.doc_ids),
             ),
         )
-
-
-def require_folds(value: object) -> None:
-    """Of a cross-validation."""
-    require_count(value, 2, "num_folds", at_most=MOST_FOLDS)
 
 
 def kinds_of(blind: BlindBaseline) -> dict[str, BlindAuc]:

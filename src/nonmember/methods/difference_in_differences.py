@@ -10,18 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
 from nonmember.methods.base import (
     INVALID_CLAIM,
     SAME_DISTRIBUTION,
-    Access,
-    Claim,
     DocumentGroup,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -33,9 +30,9 @@ from nonmember.methods.details import Details
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
-from nonmember.stats.mean_difference import mean_difference
+from nonmember.stats.two_groups import mean_difference
 
 MIN_CLUSTERS = 10  # of a set: with fewer, variances by clusters are too small
 
@@ -84,25 +81,21 @@ class DifferenceInDifferences(Method):
     score: any that target and reference can be asked for.
     """
 
-    score: Score
+    score: Annotated[Score, require_score]
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "difference_in_differences"
-    statistic_name: ClassVar[str] = "difference in differences"
-    claim: ClassVar[Claim] = "membership"
-    null_hypothesis: ClassVar[str] = (
+    name = "difference_in_differences"
+    statistic_name = "difference in differences"
+    claim = "membership"
+    null_hypothesis = (
         "The target's score less the reference's is on average no higher on suspect documents than on held-out ones."
     )
-    picture: ClassVar[Picture] = "gains"
-    details_type: ClassVar[type[Details]] = GainDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    picture = "gains"
+    details_type = GainDetails
+    requirements = Requirements(
         access=Access.PROMPT_LOGPROBS, documents=30, inputs=("heldout", "reference"), same_draw=True, passes=4
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_score(self.score)
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models: dict[str, ModelSpec] = {"target": roles.target, "reference": roles.reference}

@@ -11,39 +11,34 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, TypedDict, get_args
+from typing import Annotated, Any, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_flag, require_number
+from nonmember.checks import Number
 from nonmember.corpora import CorpusSpec, View, Viewed
 from nonmember.corpora.transforms.splits import YEAR, position
 from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
-    Access,
-    Bounds,
     DocumentGroup,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    require_resamples,
     require_scores,
     units,
 )
-from nonmember.methods.blind import clusters_for_folds, kinds_of, most_telling, require_folds
+from nonmember.methods.blind import Folds, Penalty, clusters_for_folds, kinds_of, most_telling
 from nonmember.methods.details import Details
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Loss, Score
 from nonmember.stats._arrays import BoolArray
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
-from nonmember.stats.classification import roc_auc
-from nonmember.stats.rankings import Ranking, cluster_counts, ranking
+from nonmember.stats.classification import Ranking, cluster_counts, ranking, roc_auc
 from nonmember.training import Trained
 from nonmember.training.recipes import TrainingRecipe
 
@@ -59,7 +54,7 @@ CLAIM = (
 
 
 class RankingDetails(TypedDict):
-    """Of one score (`stats.rankings.Ranking`)."""
+    """Of one score (`stats.Ranking`)."""
 
     auc: float
     auc_low: float
@@ -161,35 +156,25 @@ class Fsd(Method):
     those tuned on, or be parts of the same article, as in the paper's protocol; they are counted.
     """
 
-    scores: Sequence[Score]
+    scores: Annotated[Sequence[Score], require_scores]
     training: TrainingRecipe
     view: View
     num_resamples: int
-    validation_share: float
-    num_folds: int
-    inverse_penalty: float
+    validation_share: Annotated[float, Number("(0, 1)")]
+    num_folds: Folds
+    inverse_penalty: Penalty
     compat: bool
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "fsd"
-    statistic_name: ClassVar[str] = "AUC"
-    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
-    picture: ClassVar[Picture] = "changes"
-    details_type: ClassVar[type[Details]] = FsdDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    name = "fsd"
+    statistic_name = "AUC"
+    statistic_bounds = (0.0, 1.0)
+    picture = "changes"
+    details_type = FsdDetails
+    requirements = Requirements(
         access=Access.WEIGHTS, documents=30, inputs=("heldout", "unseen"), passes=8, tuned=1, epochs=3
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_scores(self.scores, "scores")
-        require_choice(self.view, get_args(View), "view")
-        require_resamples(self.num_resamples, self.alpha)
-        require_number(self.validation_share, "(0, 1)", "validation_share")
-        require_folds(self.num_folds)
-        require_number(self.inverse_penalty, "(0, inf)", "inverse_penalty")
-        require_flag(self.compat, "compat")
 
     @property
     def score_name(self) -> str:

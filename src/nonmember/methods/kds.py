@@ -10,19 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypedDict
+from functools import partial
+from typing import Annotated, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_count, require_flag
+from nonmember.checks import Count
 from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
-    Access,
     DocumentGroup,
     Embedded,
     Measurement,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -35,7 +34,7 @@ from nonmember.methods.order import OrderTest, statistic_of
 from nonmember.models import ModelSpec, label_of
 from nonmember.records import FloatArray
 from nonmember.records.groups import SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
 from nonmember.stats.kernels import Bandwidth, KernelDivergence, check_bandwidth, kernel_divergence
 from nonmember.training import Trained
@@ -98,30 +97,27 @@ class Kds(Method):
     """
 
     training: TrainingRecipe
-    layer: int
+    layer: Annotated[int, Count(-MOST_LAYERS, MOST_LAYERS, "-1 is the last hidden state.")]
     bandwidth: Bandwidth
     gamma: float | None
-    baselines: Sequence[Score]
+    baselines: Annotated[Sequence[Score], partial(require_scores, may_be_empty=True)]
     fsd: TrainingRecipe | None
     order_test: OrderTest | None
     compat: bool
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "kds"
-    statistic_name: ClassVar[str] = "KDS"
-    picture: ClassVar[Picture] = "changes"
-    details_type: ClassVar[type[Details]] = KdsDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    name = "kds"
+    statistic_name = "KDS"
+    picture = "changes"
+    details_type = KdsDetails
+    requirements = Requirements(
         access=Access.WEIGHTS, documents=1, passes=2, tuned=1
     )  # fewer than 3 have a result, which says that it is invalid
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_bandwidth(self.bandwidth, self.gamma)
-        require_count(self.layer, -MOST_LAYERS, "layer", at_most=MOST_LAYERS, hint="-1 is the last hidden state.")
-        require_scores(self.baselines, "baselines", may_be_empty=True)
-        require_flag(self.compat, "compat")
         if self.compat and not self.training.adapts:
             raise ValueError("compat=true lets an adapter drop out, and this training has none. Use compat=false.")
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from functools import partial
+from typing import Annotated
 
 import numpy as np
 
 from nonmember.methods.base import (
-    Access,
     DocumentGroup,
     Measurement,
     Method,
@@ -24,7 +24,7 @@ from nonmember.methods.base import (
 )
 from nonmember.methods.details import Details
 from nonmember.records.groups import HELDOUT, SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import Score
 from nonmember.stats.classification import roc_auc
 
@@ -64,22 +64,18 @@ class Levels(Method):
     Held-out text is measured where it is given, and so is unseen text where a score puts it before each document.
     """
 
-    scores: Sequence[Score]
-    referenced: Sequence[Score]
+    scores: Annotated[Sequence[Score], require_scores]
+    referenced: Annotated[Sequence[Score], partial(require_scores, may_be_empty=True)]
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "levels"
-    statistic_name: ClassVar[str] = "mean score"
-    details_type: ClassVar[type[Details]] = LevelDetails
-    requirements: ClassVar[Requirements] = Requirements(
-        access=Access.PROMPT_LOGPROBS, documents=2, inputs=("reference", "general"), passes=3
-    )
+    name = "levels"
+    statistic_name = "mean score"
+    details_type = LevelDetails
+    requirements = Requirements(access=Access.PROMPT_LOGPROBS, documents=2, inputs=("reference", "general"), passes=3)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_scores(self.scores, "scores")
-        require_scores(self.referenced, "referenced", may_be_empty=True)
         if unknown := [item.name for item in self.referenced if item not in self.scores]:
             raise ValueError(f"referenced must be a subset of scores; got {unknown[0]}, which is not in scores.")
 

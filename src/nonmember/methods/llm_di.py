@@ -10,19 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, get_args
+from typing import Annotated, get_args
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_count, require_flag, require_number
+from nonmember.checks import Count, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
     SAME_DISTRIBUTION,
-    Access,
-    Claim,
     DocumentGroup,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -31,9 +28,9 @@ from nonmember.methods.base import (
 from nonmember.methods.details import Details
 from nonmember.records import FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import MaxK, MinK, Perplexity, Perturbed, ReferenceDifference, ReferenceRatio, Score, Zlib
-from nonmember.scores.perturbations import Quantity
+from nonmember.scores.relative import Quantity
 from nonmember.stats.inference import OutlierMode, dataset_inference
 
 MOST_SPLITS, MOST_STEPS = 10_000, 1_000_000
@@ -90,40 +87,32 @@ class LlmDi(Method):
     perturbations: Sequence[str]
     reference_features: bool
     outliers: OutlierMode
-    tail_fraction: float
-    fit_size: int
-    num_splits: int
-    num_steps: int
-    learning_rate: float
+    tail_fraction: Annotated[float, Number("[0, 1)", "0.05 is 2.5% on each side.")]
+    fit_size: Annotated[int, Count(2)]
+    num_splits: Annotated[int, Count(1, MOST_SPLITS)]
+    num_steps: Annotated[int, Count(1, MOST_STEPS)]
+    learning_rate: Annotated[float, Number("(0, inf)", "The program's is 0.01.")]
     equal_variances: bool
     trim_predictions: bool
     compat: bool
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "llm_di"
-    statistic_name: ClassVar[str] = "median t"
-    claim: ClassVar[Claim] = "membership"
-    null_hypothesis: ClassVar[str] = (
+    name = "llm_di"
+    statistic_name = "median t"
+    claim = "membership"
+    null_hypothesis = (
         "A classifier of the membership scores tells suspect documents from held-out ones of the same distribution "
         "no better than chance."
     )
-    picture: ClassVar[Picture] = "groups"
-    details_type: ClassVar[type[Details]] = InferenceDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    picture = "groups"
+    details_type = InferenceDetails
+    requirements = Requirements(
         access=Access.PROMPT_LOGPROBS, documents=30, inputs=("heldout",), same_draw=True, passes=2
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice(self.outliers, get_args(OutlierMode), "outliers")
-        require_number(self.tail_fraction, "[0, 1)", "tail_fraction", hint="0.05 is 2.5% on each side.")
-        require_count(self.fit_size, 2, "fit_size")
-        require_count(self.num_splits, 1, "num_splits", at_most=MOST_SPLITS)
-        require_count(self.num_steps, 1, "num_steps", at_most=MOST_STEPS)
-        require_number(self.learning_rate, "(0, inf)", "learning_rate", hint="The program's is 0.01.")
-        for name in ("reference_features", "equal_variances", "trim_predictions", "compat"):
-            require_flag(getattr(self, name), name)
         self.features()
 
     def features(self) -> list[Score]:

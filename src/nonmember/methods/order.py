@@ -10,21 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar, TypedDict, get_args
+from typing import Annotated, TypedDict, get_args
 
 import numpy as np
 
-from nonmember.checks import require_count, require_flag
+from nonmember.checks import Count
 from nonmember.corpora import CorpusSpec, Sharded
 from nonmember.methods.base import (
     INVALID_CLAIM,
-    Access,
-    Claim,
     DocumentGroup,
     Measurement,
     Method,
     OrderQuantity,
-    Picture,
     Reordered,
     Roles,
     ScoredDocuments,
@@ -34,8 +31,8 @@ from nonmember.methods.base import (
 from nonmember.methods.details import INLINED, Details
 from nonmember.models import ModelSpec
 from nonmember.records.groups import SUSPECT
-from nonmember.records.requirements import Requirements
-from nonmember.stats.order import OrderStatistic, order_test
+from nonmember.records.requirements import Access, Requirements
+from nonmember.stats.paired import OrderStatistic, order_test
 
 TARGET, CONTROL = "target", "control"
 ADVISED_SHARDS = 20
@@ -95,32 +92,26 @@ class OrderTest(Method):
     max_tokens: as the window; no example is cut.
     """
 
-    num_shards: int
-    max_examples: int
-    num_orders: int
-    window: int
-    stride: int
+    num_shards: Annotated[int, Count(2)]
+    max_examples: Annotated[int, Count(2)]
+    num_orders: Annotated[int, Count(1)]
+    window: Annotated[int, Count(2)]
+    stride: Annotated[int, Count(1)]
     control: bool
     compat: bool
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "order"
-    statistic_name: ClassVar[str] = "t"
-    claim: ClassVar[Claim] = "membership"
-    null_hypothesis: ClassVar[str] = "The target finds the file no more likely in its own order than in random ones."
-    picture: ClassVar[Picture] = "shards"
-    details_type: ClassVar[type[Details]] = OrderDetails
-    requirements: ClassVar[Requirements] = Requirements(
-        access=Access.PROMPT_LOGPROBS, documents=2, inputs=("order",), passes=251
-    )  # shards
+    name = "order"
+    statistic_name = "t"
+    claim = "membership"
+    null_hypothesis = "The target finds the file no more likely in its own order than in random ones."
+    picture = "shards"
+    details_type = OrderDetails
+    requirements = Requirements(access=Access.PROMPT_LOGPROBS, documents=2, inputs=("order",), passes=251)  # shards
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in {"num_shards": 2, "num_orders": 1, "window": 2, "stride": 1, "max_examples": 2}.items():
-            require_count(getattr(self, name), least, name)
-        for name in ("control", "compat"):
-            require_flag(getattr(self, name), name)
         if self.stride > self.window:
             raise ValueError(
                 f"stride ({self.stride}) must be at most the window ({self.window}), or tokens would be left out."

@@ -8,26 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from nonmember.methods.base import (
-    Claim,
-    DocumentGroup,
-    Method,
-    Picture,
-    Roles,
-    ScoredDocuments,
-    TestOutcome,
-    on_suspect,
-    require_score,
-)
+from nonmember.methods.base import DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, on_suspect, require_score
 from nonmember.methods.details import Details
 from nonmember.methods.prism.prism import Prism, distilled_reference
 from nonmember.models import ModelSpec
 from nonmember.records.groups import SUSPECT
-from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
 from nonmember.stats.paired import paired_t_less
 from nonmember.training.recipes import Distillation, require_distillation
@@ -48,25 +37,20 @@ class PairedDetails(Details):
 class PairedT(Method):
     """H1: E f(x; target) < E f(x; distilled reference). The statistic is t; no interval is defined."""
 
-    score: Score
-    distillation: Distillation
+    score: Annotated[Score, require_score]
+    distillation: Annotated[Distillation, require_distillation]
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "paired_t"
-    statistic_name: ClassVar[str] = "t"
-    claim: ClassVar[Claim] = "non_membership"
-    null_hypothesis: ClassVar[str] = (
+    name = "paired_t"
+    statistic_name = "t"
+    claim = "non_membership"
+    null_hypothesis = (
         "The suspect documents score on average no lower under the target than under the distilled reference."
     )
-    picture: ClassVar[Picture] = "pairs"
-    details_type: ClassVar[type[Details]] = PairedDetails
-    requirements: ClassVar[Requirements] = replace(Prism.requirements, inputs=("reference",))
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_score(self.score)
-        require_distillation(self.distillation)
+    picture = "pairs"
+    details_type = PairedDetails
+    requirements = replace(Prism.requirements, inputs=("reference",))
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         models: dict[str, ModelSpec] = {

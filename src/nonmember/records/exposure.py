@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
-from nonmember.checks import require_count, require_number
+from nonmember.checks import Checked, Count, Number
 
 
 @dataclass(frozen=True, order=True)
-class Exposure:
+class Exposure(Checked):
     """What was read of a set.
 
     Attributes:
@@ -16,12 +17,10 @@ class Exposure:
         exposures: How often each of these is; 0: the set is not read, and the share is 1.
     """
 
-    share: float
-    exposures: int
+    share: Annotated[float, Number("(0, 1]")]
+    exposures: Annotated[int, Count(0)]
 
-    def __post_init__(self) -> None:
-        require_number(self.share, "(0, 1]", "share of a reading")
-        require_count(self.exposures, 0, "exposures of a reading")
+    fields_called = "{field} of a reading"
 
     @property
     def label(self) -> str:

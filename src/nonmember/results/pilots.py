@@ -20,8 +20,7 @@ from nonmember.results.readings import planted
 from nonmember.results.result import SCORES, AuditResult
 from nonmember.stats.crossed import TwoWay, two_way
 from nonmember.stats.margins import Extra
-from nonmember.stats.pilot import PilotAudit, Spread, pilot, shared_part, spread
-from nonmember.stats.planning import Costs, Pilot
+from nonmember.stats.planning import Costs, Pilot, PilotAudit, Spread, pilot, shared_part, spread
 
 
 @dataclass(frozen=True)

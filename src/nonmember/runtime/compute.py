@@ -29,8 +29,10 @@ MIB = 2**20
 MOST_WORKERS = 1024
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
 # Callbacks of Lightning that end a training early or change its weights.
-CHANGING: tuple[str, ...] = ("EarlyStopping", "Timer", "WeightAveraging", "StochasticWeightAveraging", "GradientAccumulationScheduler")
-CHANGING += ("BaseFinetuning", "ModelPruning", "BatchSizeFinder", "LearningRateFinder", "LambdaCallback")
+CHANGING = (
+    *("EarlyStopping", "Timer", "WeightAveraging", "StochasticWeightAveraging", "GradientAccumulationScheduler"),
+    *("BaseFinetuning", "ModelPruning", "BatchSizeFinder", "LearningRateFinder", "LambdaCallback"),
+)
 KEPT_BYTES, MOST_OF_SOME = 2**30, 2**25
 
 

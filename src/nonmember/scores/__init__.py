@@ -8,9 +8,6 @@ loss. Pure numpy.
 
 from nonmember.scores.answers import AnswerProbability
 from nonmember.scores.base import DocumentScores, Score, ScoreInputs
-from nonmember.scores.casing import Lowercase
-from nonmember.scores.compression import Zlib
-from nonmember.scores.conditional import Recall
 from nonmember.scores.frequency import DcPdd, token_counts
 from nonmember.scores.functions import (
     dc_pdd,
@@ -29,9 +26,15 @@ from nonmember.scores.functions import (
 )
 from nonmember.scores.gradients import GradNorm
 from nonmember.scores.likelihood import Loss, Perplexity, TopLoss
-from nonmember.scores.neighbours import Neighbourhood
-from nonmember.scores.perturbations import Perturbed
-from nonmember.scores.reference import ReferenceDifference, ReferenceRatio
+from nonmember.scores.relative import (
+    Lowercase,
+    Neighbourhood,
+    Perturbed,
+    Recall,
+    ReferenceDifference,
+    ReferenceRatio,
+    Zlib,
+)
 from nonmember.scores.tails import MaxK, MinK, MinKPlusPlus
 
 __all__ = [

@@ -34,6 +34,7 @@ class AnswerProbability(Score):
     answer: str
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_choice(self.answer, self.question.answers, "answer")
 
     @property

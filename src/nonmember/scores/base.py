@@ -13,6 +13,7 @@ from typing import ClassVar, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from nonmember.checks import Checked
 from nonmember.records import FloatArray, GradientNorms, Neighbours, Question, TokenTable
 from nonmember.records.requirements import Access, Input, Requirements
 
@@ -66,7 +67,7 @@ class DocumentScores:
     counters: Mapping[str, int | float] = field(default_factory=dict)
 
 
-class Score(ABC):
+class Score(Checked, ABC):
     """A membership score. The class variables say which inputs it needs."""
 
     needs_reference: ClassVar[bool] = False

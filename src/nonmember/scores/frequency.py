@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from nonmember.checks import require_count, require_flag, require_number
+from nonmember.checks import Count, Number
 from nonmember.scores.base import (
     DocumentScores,
     Score,
@@ -70,16 +70,11 @@ class DcPdd(Score):
     score.
     """
 
-    a: float
+    a: Annotated[float, Number("(0, inf)", "It clips the score of a token; the paper's is 0.01.")]
     prepend_eos: bool = False
-    max_counted_tokens: int | None = None
+    max_counted_tokens: Annotated[int | None, Count(1)] = None
 
     needs_counts: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require_number(self.a, "(0, inf)", "a", hint="It clips the score of a token; the paper's is 0.01.")
-        require_flag(self.prepend_eos, "prepend_eos")
-        require_count(self.max_counted_tokens, 1, "max_counted_tokens", or_null=True)
 
     @property
     def name(self) -> str:

@@ -25,14 +25,18 @@ from nonmember.records import FloatArray, TokenTable
 from nonmember.records.neighbours import name_of_neighbour
 from nonmember.records.tokens import TOKEN_SCHEMA
 from nonmember.scores.base import Score, ScoreInputs
-from nonmember.scores.casing import Lowercase
-from nonmember.scores.compression import Zlib
-from nonmember.scores.conditional import Recall
 from nonmember.scores.frequency import DcPdd
 from nonmember.scores.likelihood import Loss, Perplexity
-from nonmember.scores.neighbours import Neighbourhood
-from nonmember.scores.perturbations import Perturbed, Quantity
-from nonmember.scores.reference import ReferenceDifference, ReferenceRatio
+from nonmember.scores.relative import (
+    Lowercase,
+    Neighbourhood,
+    Perturbed,
+    Quantity,
+    Recall,
+    ReferenceDifference,
+    ReferenceRatio,
+    Zlib,
+)
 from nonmember.scores.tails import MaxK, MinK, MinKPlusPlus
 
 Tokens = npt.ArrayLike | Sequence[npt.ArrayLike]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
-from nonmember.checks import require_choice
 from nonmember.scores.base import DocumentScores, Score, ScoreInputs, needed, scores_with_reasons
 
 Norm = Literal["l1", "l2", "max"]
@@ -30,9 +29,6 @@ class GradNorm(Score):
     norm: Norm = "max"
 
     needs_gradients: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require_choice(self.norm, get_args(Norm), "norm")
 
     @property
     def name(self) -> str:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
-from nonmember.checks import require_count
+from nonmember.checks import Count
 from nonmember.records.requirements import Access
 from nonmember.scores.base import DocumentScores, Score, ScoreInputs, mean_per_document, nll, scores_with_reasons
 
@@ -57,10 +58,7 @@ class TopLoss(Score):
     Source: Ours; docs/methods/scores.md.
     """
 
-    number: int
-
-    def __post_init__(self) -> None:
-        require_count(self.number, 1, "number")
+    number: Annotated[int, Count(1)]
 
     @property
     def name(self) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from nonmember.checks import require_choice, require_number
+from nonmember.checks import Number
 from nonmember.records import FloatArray, TokenTable
 from nonmember.scores.base import (
     DocumentScores,
@@ -51,12 +51,8 @@ def mean_of_smallest(table: TokenTable, values: FloatArray, num_kept: npt.NDArra
 
 @dataclass(frozen=True)
 class _MinKFamily(Score):
-    k: float
+    k: Annotated[float, Number(SHARES, "It is a share of the tokens; the usual are 0.1 to 1.")]
     compat: Compat = "none"
-
-    def __post_init__(self) -> None:
-        require_number(self.k, SHARES, "k", hint="It is a share of the tokens; the usual are 0.1 to 1.")
-        require_choice(self.compat, ("none", "official"), "compat")
 
     def _score(self, table: TokenTable, values: FloatArray, counters: dict[str, int | float]) -> DocumentScores:
         num_kept = num_smallest(table.num_tokens, self.k, self.compat)

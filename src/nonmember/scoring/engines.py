@@ -10,9 +10,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from nonmember.checks import require_choice, require_count, require_number
+from nonmember.checks import Checked, Count, require_count, require_number
 from nonmember.runtime.interruption import reinstate
 
 SECONDS_TO_ANSWER = 10.0
@@ -131,7 +131,7 @@ def _reach(address: str) -> None:
 
 
 @dataclass(frozen=True)
-class Parts:
+class Parts(Checked):
     """How a streamed corpus is scored.
 
     engine: who does it.   mib: of ids and text in a part, about.   duplicate_ids: of documents with one id none is
@@ -139,12 +139,10 @@ class Parts:
     """
 
     engine: Engine = field(default_factory=OwnProcess)
-    mib: int = 4
+    mib: Annotated[int, Count(1)] = 4
     duplicate_ids: DuplicateIds = "refuse"
 
-    def __post_init__(self) -> None:
-        require_count(self.mib, 1, "parts.mib")
-        require_choice(self.duplicate_ids, get_args(DuplicateIds), "parts.duplicate_ids")
+    fields_called = "parts.{field}"
 
 
 class Worker:

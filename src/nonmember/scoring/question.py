@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 from nonmember import scores as family
 from nonmember.artifacts import Builder
 from nonmember.artifacts.store import key_hash
 from nonmember.audits.keys import tokens_read
-from nonmember.checks import require_choice, require_distinct
+from nonmember.checks import Checked, Count, require_choice, require_distinct
 from nonmember.corpora import CorpusSpec
 from nonmember.models import Access, ModelSpec, label_of
 from nonmember.models.reading import most_readable
 from nonmember.observations import access_of
-from nonmember.scores.perturbations import Perturbation, Quantity
+from nonmember.scores.relative import Perturbation, Quantity
 from nonmember.scoring.engines import Parts
 
 log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ COSTS = {
 
 
 @dataclass(frozen=True)
-class Scoring:
+class Scoring(Checked):
     """The question.
 
     ks: shares of tokens of Min-K% and Min-K%++.   scores: names of `ONE_PASS`, `COSTS`, `FURTHER`.   max_tokens: a
@@ -44,8 +44,8 @@ class Scoring:
     model: ModelSpec
     corpus: CorpusSpec
     ks: Sequence[float]
-    max_tokens: int | None
-    most_tokens: int
+    max_tokens: Annotated[int | None, Count(2)]
+    most_tokens: Annotated[int, Count(2)]
     dc_pdd: family.DcPdd
     reference: ModelSpec | None = None
     general: CorpusSpec | None = None
@@ -58,12 +58,9 @@ class Scoring:
     parts: Parts = field(default_factory=Parts)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.ks or len(set(self.ks)) < len(self.ks):
             raise ValueError(f"k must be a share of the tokens or a list of different ones; got {list(self.ks)}.")
-        for name in ("max_tokens", "most_tokens"):
-            value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 2):
-                raise ValueError(f"{name} must be a whole number of at least 2; got {value!r}.")
         if unknown := set(self.perturbations) - set(get_args(Perturbation)):
             raise ValueError(f"perturbations must be of {', '.join(get_args(Perturbation))}; got {min(unknown)!r}.")
         self.wanted()  # which refuses a K that cannot be

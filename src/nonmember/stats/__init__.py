@@ -13,8 +13,15 @@ shares                       exact_interval, exact_upper_bound, fisher_greater
 several tests                holm, benjamini_hochberg, intersection_union
 """
 
-from nonmember.stats.blind import BlindAuc, BlindBaseline, blind_baseline
-from nonmember.stats.blind_choice import BlindGuess, blind_guesses
+from nonmember.stats.blind import (
+    BlindAuc,
+    BlindBaseline,
+    BlindGuess,
+    blind_baseline,
+    blind_guesses,
+    layout_auc,
+    layout_features,
+)
 from nonmember.stats.bootstrap import (
     BootstrapCorrelation,
     CorrelationDifference,
@@ -23,25 +30,38 @@ from nonmember.stats.bootstrap import (
     difference_of_dependent_correlations,
     percentile_interval,
 )
-from nonmember.stats.classification import RocPoints, best_balanced_accuracy, roc_auc, roc_points, tpr_at_fpr
+from nonmember.stats.classification import (
+    Ranking,
+    RocPoints,
+    best_balanced_accuracy,
+    cluster_counts,
+    ranking,
+    roc_auc,
+    roc_points,
+    tpr_at_fpr,
+)
 from nonmember.stats.contamination import Consistency, LevelCorrelation, consistency, level_correlation
 from nonmember.stats.correlation import rank_correlation
 from nonmember.stats.crossed import TwoWay, two_way
 from nonmember.stats.detection import DetectionCurve, DetectionPoint, detection_curve
-from nonmember.stats.hit_rates import Hits, RateDifference, difference_of_rates
 from nonmember.stats.inference import DatasetInference, TwoSampleT, combine_splits, dataset_inference, two_sample_t_less
 from nonmember.stats.kernels import KernelDivergence, kernel_divergence
-from nonmember.stats.layout import layout_auc, layout_features
 from nonmember.stats.letter_choice import Choices, calibration_offsets
 from nonmember.stats.margins import Extra, Margin, margin, prediction_p_value
-from nonmember.stats.mean_difference import MeanDifference, mean_difference
 from nonmember.stats.multiplicity import benjamini_hochberg, holm, intersection_union
-from nonmember.stats.order import OrderStatistic, order_test
-from nonmember.stats.paired import PairedT, paired_t_greater, paired_t_less
+from nonmember.stats.paired import OrderStatistic, PairedT, order_test, paired_t_greater, paired_t_less
 from nonmember.stats.planning import Costs, Design, Pilot, Plan, Rule, error_and_power, plan, power_ceiling
-from nonmember.stats.proportions import Interval, exact_interval, exact_upper_bound, fisher_greater, shares_greater
-from nonmember.stats.rankings import Ranking, cluster_counts, ranking
-from nonmember.stats.two_groups import GroupComparison, Welch, compare_groups, welch_t
+from nonmember.stats.proportions import (
+    Hits,
+    Interval,
+    RateDifference,
+    difference_of_rates,
+    exact_interval,
+    exact_upper_bound,
+    fisher_greater,
+    shares_greater,
+)
+from nonmember.stats.two_groups import GroupComparison, MeanDifference, Welch, compare_groups, mean_difference, welch_t
 
 __all__ = [
     "BlindAuc",

@@ -3,6 +3,19 @@
 What a classifier reads off the text alone (subject, format, date) no membership score may claim for itself.
 
 Shapes: N documents, B resamples.
+
+Can two groups of texts be told apart by how they are laid out, whatever they say?
+
+If they can, one of them went through other preprocessing. A model that read the one has learnt the layout, and every
+score moves with it.
+
+The blind multiple-choice control: can the original be told from its paraphrases without asking any model?
+
+Paraphrases are written by another author, a model. Where their length, their vocabulary or their likeness to each other
+gives the original away, a model that never read it can choose it too. If that is easier in one group of documents than
+in the other, it looks like membership.
+
+Shapes: N passages, U units (books, papers).
 """
 
 from __future__ import annotations
@@ -10,7 +23,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -18,10 +31,13 @@ import scipy
 from nonmember.stats._arrays import BoolArray, FloatArray, IntArray
 from nonmember.stats.bootstrap import draw_counts, percentile_interval
 from nonmember.stats.classification import roc_auc
+from nonmember.stats.multiplicity import holm
+from nonmember.stats.two_groups import welch_t
 
-# scikit-learn is imported where it is used: it takes seconds, and every audit loads all methods.
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import CountVectorizer
+
+# scikit-learn is imported where it is used: it takes seconds, and every audit loads all methods.
 
 # Above this blind AUC a membership AUC is not interpretable (docs/methods/blind.md): a convention, not a theorem.
 INTERPRETABLE_UP_TO = 0.6
@@ -282,3 +298,218 @@ def _check_settings(num_folds: int, inverse_penalty: float, num_resamples: int, 
         raise ValueError(f"Expected at least 1 resample; got num_resamples={num_resamples}. Pass 1000 or so.")
     if not 0 < alpha < 1:
         raise ValueError(f"Expected a level 0 < alpha < 1; got alpha={alpha}. For a 95% interval pass 0.05.")
+
+
+# Layout alone ---------------------------------------------------------------------------------------------------------
+
+
+# Shares of characters or yes/no: none grows with the length of a text, and none knows a word.
+_PATTERNS = {
+    "newline": r"\n",
+    "blank_line": r"\n\s*\n",
+    "indentation": r"(?m)^[ \t]+(?=\S)",
+    "tab": r"\t",
+    "double_space": r"(?<=\S)  +(?=\S)",
+    "trailing_space": r"(?m)(?<![ \t])[ \t]+$",
+    "carriage_return": r"\r",
+    "no_break_space": r"[\u00a0\u2007\u202f]",
+    "curly_quote": r"[\u2018\u2019\u201c\u201d]",
+    "replacement_character": r"\ufffd",
+    "markup": r"</?[a-zA-Z][^<>]{0,80}>",
+}
+
+
+def layout_features(texts: Sequence[str]) -> FloatArray:
+    """Marks of layout in each text: none grows with its length, and none knows a word.
+
+    Args:
+        texts: As they are, white space and all.
+
+    Returns:
+        [documents, features], how often each mark occurs per character, whether letters are capitals (more than nine in
+        ten) or none, and whether the text begins or ends with white space.
+
+    Source: Ours; the gate on layout of docs/methods/clearance.md.
+
+    >>> layout_features(["a line\\n  and another"]).shape
+    (1, 14)
+    """
+    patterns = [re.compile(pattern) for pattern in _PATTERNS.values()]
+    rows = []
+    for text in texts:
+        letters = sum(map(str.isalpha, text))
+        counts = [len(pattern.findall(text)) / max(1, len(text)) for pattern in patterns]
+        capitals = sum(map(str.isupper, text)) / max(1, letters)
+        rows.append(
+            [*counts, float(capitals > 0.9), float(letters > 20 and capitals == 0), float(text != text.strip())]
+        )
+    return np.array(rows, dtype=np.float64).reshape(len(rows), len(_PATTERNS) + 3)
+
+
+def layout_auc(texts: Sequence[str], others: Sequence[str], *, num_folds: int, seed: int) -> float:
+    """Cross-validated ROC AUC of a boosted classifier on `layout_features`.
+
+    Args:
+        texts: The one group.
+        others: The other group.
+        num_folds: At least 2.
+        seed: Of folds and classifier.
+
+    Returns:
+        The AUC of the pooled out-of-fold probabilities, in [0, 1]; .5 where there is nothing to tell them apart by.
+
+    Raises:
+        ValueError: For fewer texts than folds, and for fewer than 2 folds.
+
+    Source: Ours; the gate on layout of docs/methods/clearance.md.
+
+    >>> layout_auc(["one two"] * 40, ["one\\ntwo"] * 40, num_folds=2, seed=0)
+    1.0
+    """
+    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.model_selection import StratifiedKFold, cross_val_predict
+
+    if min(len(texts), len(others)) < num_folds:
+        raise ValueError(
+            f"Layouts are compared in {num_folds} folds, but there are only {len(texts)} and {len(others)} texts."
+        )
+    features = np.concatenate([layout_features(texts), layout_features(others)])
+    truth = np.repeat([True, False], [len(texts), len(others)])
+    if (features == features[0]).all():
+        return 0.5
+    folds = StratifiedKFold(num_folds, shuffle=True, random_state=seed)
+    classifier = HistGradientBoostingClassifier(max_iter=50, random_state=seed)
+    probabilities = cross_val_predict(classifier, features, truth, cv=folds, method="predict_proba")[:, 1]
+    return roc_auc(probabilities, truth)
+
+
+# The original among its paraphrases -----------------------------------------------------------------------------------
+
+
+CHANCE = 0.25
+
+
+@dataclass(frozen=True)
+class BlindGuess:
+    """How often one rule picks the original, as means over units.
+
+    All p-values are adjusted (Holm) for the number of rules, those of chance also for the two groups. NaN where
+    undefined. A rule that picks the original *less* often than by chance gives it away just as well.
+
+    Attributes:
+        first: Mean of the first group.
+        second: Mean of the second group.
+        p_chance_first: Two-sided, of the first group's mean being a quarter.
+        p_chance_second: Two-sided, of the second group's mean being a quarter.
+        p_groups: Two-sided, of the two means being equal.
+    """
+
+    first: float
+    second: float
+    p_chance_first: float
+    p_chance_second: float
+    p_groups: float
+
+
+def blind_guesses(
+    first: Sequence[Sequence[str]], second: Sequence[Sequence[str]], first_units: IntArray, second_units: IntArray
+) -> dict[str, BlindGuess]:
+    """How often three rules pick the original among its paraphrases, in two groups of documents.
+
+    Args:
+        first: [N] passages of the first group, each the original and then its paraphrases, as many for every passage.
+        second: [N] those of the second group.
+        first_units: [N] number of the unit (book, paper) of each passage of `first`, from 0.
+        second_units: [N] those of `second`.
+
+    Returns:
+        A `BlindGuess` by the name of the rule, which is longest (most characters), rarest (rarest words) or odd (least
+        like the others).
+
+    Raises:
+        ValueError: For texts without a word, and for units that do not match the passages.
+
+    Source: Ours; docs/methods/decop.md.
+
+    >>> import numpy as np
+    >>> passages = [["the longest text of all of these four", "a short one", "another one", "one more text"]] * 6
+    >>> found = blind_guesses(passages, passages, np.arange(6), np.arange(6))
+    >>> found["longest"].first
+    1.0
+    """
+    rules = picks([*first, *second])
+    means = {
+        name: (_unit_means(hits[: len(first)], first_units), _unit_means(hits[len(first) :], second_units))
+        for name, hits in rules.items()
+    }
+    chance = _adjusted([_p_chance(values) for both in means.values() for values in both])
+    groups = _adjusted([_p_groups(*both) for both in means.values()])
+    return {
+        name: BlindGuess(
+            float(both[0].mean()), float(both[1].mean()), chance[2 * index], chance[2 * index + 1], groups[index]
+        )
+        for index, (name, both) in enumerate(means.items())
+    }
+
+
+def picks(passages: Sequence[Sequence[str]]) -> dict[str, FloatArray]:
+    """What each of three rules picks of each passage.
+
+    The rules are longest (most characters), rarest (the words that fewest of all these texts have, on average) and odd
+    (least like the other three, by the cosine of their TF-IDF vectors).
+
+    Returns:
+        [N] by rule, 1 where it picks the original (the first text), 1 / k where k texts tie with it, else 0.
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    texts = [text for passage in passages for text in passage]
+    vectorizer = TfidfVectorizer(token_pattern=r"\w+")
+    vectors = vectorizer.fit_transform(texts)
+    lengths = np.array([len(text) for text in texts], dtype=np.float64)
+    rarity = _mean_idf(vectorizer, texts)
+    size = len(passages[0]) if passages else 0
+    scores: dict[str, list[FloatArray]] = {"longest": [], "rarest": [], "odd": []}
+    for index in range(len(passages)):
+        rows = slice(index * size, (index + 1) * size)
+        likeness = (vectors[rows] @ vectors[rows].T).toarray()
+        scores["longest"].append(lengths[rows])
+        scores["rarest"].append(rarity[rows])
+        scores["odd"].append(-(likeness.sum(axis=1) - likeness.diagonal()))
+    return {name: np.array([_hit(item) for item in found]) for name, found in scores.items()}
+
+
+def _mean_idf(vectorizer: Any, texts: Sequence[str]) -> FloatArray:
+    words = vectorizer.build_analyzer()
+    weight = dict(zip(vectorizer.get_feature_names_out(), vectorizer.idf_, strict=True))
+    means = [np.mean([weight[word] for word in found]) if (found := words(text)) else 0.0 for text in texts]
+    return np.array(means, dtype=np.float64)
+
+
+def _hit(scores: FloatArray) -> float:
+    best = np.flatnonzero(scores >= scores.max() - 1e-12)
+    return 1 / len(best) if best[0] == 0 else 0.0
+
+
+def _unit_means(values: FloatArray, units: IntArray) -> FloatArray:
+    means: FloatArray = np.bincount(units, values) / np.bincount(units)
+    return means
+
+
+def _p_chance(values: FloatArray) -> float:
+    if len(values) < 2 or np.ptp(values) == 0:
+        return float("nan") if len(values) < 2 or values[0] == CHANCE else 0.0
+    return float(scipy.stats.ttest_1samp(values, CHANCE).pvalue)
+
+
+def _p_groups(first: FloatArray, second: FloatArray) -> float:
+    return welch_t(first, second).p_value if min(len(first), len(second)) > 1 else float("nan")
+
+
+def _adjusted(p_values: Sequence[float]) -> list[float]:
+    """Holm, over those that are defined."""
+    defined = [index for index, p in enumerate(p_values) if np.isfinite(p)]
+    adjusted = [float("nan")] * len(p_values)
+    for index, p in zip(defined, holm([p_values[index] for index in defined]), strict=True):
+        adjusted[index] = p
+    return adjusted

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores
-from nonmember.stats.correlation import RankMetric, check_metric, rank_correlation
-from nonmember.stats.count_correlation import Ordering, correlations_of_counts
+from nonmember.stats.correlation import Ordering, RankMetric, check_metric, correlations_of_counts, rank_correlation
 
 # A difference of correlations that is zero in exact arithmetic may come out as 1e-16. One that is not zero is
 # at least 3 / n^3 (Spearman without ties), so up to ten thousand documents nothing else is this small.

@@ -50,8 +50,7 @@ import scipy
 
 from nonmember.stats._arrays import FloatArray, IntArray, as_paired_scores
 from nonmember.stats.bootstrap import count_draws, draw_counts
-from nonmember.stats.correlation import RankMetric, check_metric
-from nonmember.stats.count_correlation import Ordering, correlations_of_counts
+from nonmember.stats.correlation import Ordering, RankMetric, check_metric, correlations_of_counts
 
 FEW_CLUSTERS = 10  # the error rate was measured from here on
 ONE_SEED = (

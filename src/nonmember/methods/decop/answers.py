@@ -10,9 +10,9 @@ import numpy as np
 
 from nonmember.endpoints import Answer, Answers
 from nonmember.methods.base import ScoredDocuments, units
-from nonmember.methods.decop.prompts import letter_probabilities
+from nonmember.methods.decop.questions import letter_probabilities
 from nonmember.records import FloatArray
-from nonmember.stats.blind_choice import BlindGuess, blind_guesses
+from nonmember.stats.blind import BlindGuess, blind_guesses
 from nonmember.stats.letter_choice import LETTERS, NONE, Choices, unit_numbers
 from nonmember.stats.two_groups import GroupComparison
 

@@ -6,37 +6,38 @@ book or paper is its share of right answers, and books are compared with books: 
 ones. What the paper calls AUC is best balanced accuracy and bears that name here, with the area under the ROC curve
 beside it. The groups differ in age and fame, and paraphrases in length and words from their originals: a text-only
 control tells how often the original can be picked without any model.
+
+The scores that DE-COP is compared with, on the same works: the mean over a work's passages, and how well it tells
+suspect works from clean ones (Duarte et al., 2024, tables 2 and 11).
+
+They need the probabilities of the text itself. Old works and new ones differ in more than having been read, and this
+shows in all of these scores: no membership follows, so the verdict is score_only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
-from typing import ClassVar, TypedDict
+from typing import Annotated, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_count, require_flag, require_number
+from nonmember.checks import Count, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.sources.paraphrases import Paraphrases
-from nonmember.corpora.specs import require_choice
 from nonmember.generated.rephrased import Written
-from nonmember.methods.asked import TEMPERATURES, counts, require_few, valid_share
+from nonmember.methods.asked import TEMPERATURES, TakesFew, by_unit, counts, valid_share
 from nonmember.methods.base import (
     INVALID_CLAIM,
-    Access,
     Asked,
-    Bounds,
-    Claim,
     DocumentGroup,
-    Method,
     NotGiven,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
+    require_scores,
 )
 from nonmember.methods.decop.answers import (
     AnsweredGroup,
@@ -51,15 +52,24 @@ from nonmember.methods.decop.answers import (
     well_calibrated,
     works,
 )
-from nonmember.methods.decop.prompts import PARAPHRASE, Exam, Length, Work
-from nonmember.methods.decop.questions import AnswerReading, MultipleChoice, RecordedChoice
+from nonmember.methods.decop.questions import (
+    PARAPHRASE,
+    AnswerReading,
+    Exam,
+    Length,
+    MultipleChoice,
+    RecordedChoice,
+    Work,
+)
 from nonmember.methods.details import INLINED, Details
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT, UNSEEN
-from nonmember.records.requirements import Requirements
-from nonmember.stats.blind_choice import BlindGuess
+from nonmember.records.requirements import Access, Requirements
+from nonmember.scores import Score
+from nonmember.stats.blind import BlindGuess
 from nonmember.stats.letter_choice import calibration_offsets
+from nonmember.stats.multiplicity import holm
 from nonmember.stats.two_groups import GroupComparison, compare_groups
 
 CLEAN, CALIBRATION = HELDOUT, UNSEEN
@@ -88,7 +98,7 @@ class AnswersAlone(Details):
     """Of results of `Decop`.
 
     Attributes:
-        answers: Group -> numbers of requests by what came of them (`one_question.counts`).
+        answers: Group -> numbers of requests by what came of them (`asked.counts`).
     """
 
     answers: Mapping[str, Mapping[str, int]]
@@ -116,7 +126,7 @@ class DecopDetails(Details):
         works: Group -> its works, one by one.
         blind: Rule that needs no model -> how often it picks the original; None where texts are not at hand.
         questions_per_work: Group -> mean number.
-        answers: Group -> numbers of requests by what came of them (`one_question.counts`).
+        answers: Group -> numbers of requests by what came of them (`asked.counts`).
     """
 
     in_words: str
@@ -131,7 +141,7 @@ class DecopDetails(Details):
 
 
 @dataclass(frozen=True)
-class Decop(Method):
+class Decop(TakesFew):
     """paraphraser: the model that paraphrases.   paraphrases: of the documents of all groups, in its place (d#1, d#2
     and d#3 for the document d).   questions: in the place of both, those that were put to a recorded model (see
     `RecordedChoice`).
@@ -150,8 +160,8 @@ class Decop(Method):
     paraphrases: CorpusSpec | None
     questions: CorpusSpec | None
     passage_length: Length
-    temperature: float
-    max_new_tokens: int
+    temperature: Annotated[float, Number(TEMPERATURES)]
+    max_new_tokens: Annotated[int, Count(1)]
     num_orders: int
     work: Work
     exam: Exam
@@ -159,22 +169,20 @@ class Decop(Method):
     answer_tokens: int
     top_logprobs: int
     calibrate: bool
-    min_valid_share: float
+    min_valid_share: Annotated[float, Number("[0, 1]")]
     num_resamples: int
     num_few: int
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "decop"
-    statistic_name: ClassVar[str] = "difference in accuracy"
-    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
-    claim: ClassVar[Claim] = "membership"
-    null_hypothesis: ClassVar[str] = (
-        "The target picks the original among paraphrases as often in suspect works as in clean ones."
-    )
-    picture: ClassVar[Picture] = "answers"
-    details_type: ClassVar[type[Details]] = DecopDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    name = "decop"
+    statistic_name = "difference in accuracy"
+    statistic_bounds = (-1.0, 1.0)
+    claim = "membership"
+    null_hypothesis = "The target picks the original among paraphrases as often in suspect works as in clean ones."
+    picture = "answers"
+    details_type = DecopDetails
+    requirements = Requirements(
         access=Access.TEXT,
         documents=FEWEST_UNITS,
         inputs=("heldout", "works", "titles", "follows", "rephraser"),
@@ -188,14 +196,8 @@ class Decop(Method):
             raise ValueError(
                 "DE-COP needs a paraphraser, paraphrases in a file or recorded questions; name one of them."
             )
-        require_choice(self.passage_length, tuple(PARAPHRASE), "`passage_length` of DE-COP")
         if self.calibrate and self.reading != "probabilities":
             raise ValueError("Calibration needs the letters' probabilities: set method.reading=probabilities with it.")
-        require_number(self.temperature, TEMPERATURES, "temperature")
-        require_count(self.max_new_tokens, 1, "max_new_tokens")
-        require_flag(self.calibrate, "calibrate")
-        require_few(self.num_few, self.num_resamples, self.alpha)
-        require_number(self.min_valid_share, "[0, 1]", "min_valid_share")
 
     # What is asked --------------------------------------------------------------------------------------------------
 
@@ -344,3 +346,86 @@ def _documents(corpus: Corpus) -> set[str]:
 
 def _clusters(corpus: Corpus) -> set[str]:
     return {document.cluster_id for document in corpus.documents if document.cluster_id}
+
+
+# What it is compared with ---------------------------------------------------------------------------------------------
+
+
+CLAIM = (
+    "None about membership: the numbers say how well each score tells these two groups of works apart, whatever the "
+    "cause. Groups of different age differ in their language, too."
+)
+
+
+class BaselineComparison(Comparison):
+    """p_value: Welch's, two-sided.   p_value_holm: adjusted for the number of scores."""
+
+    p_value: float
+    p_value_holm: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class BaselineDetails(Details):
+    """Of results of `DecopBaselines`.
+
+    Attributes:
+        scores: Name of a score -> how it tells the groups apart.
+    """
+
+    scores: Mapping[str, BaselineComparison]
+
+
+@dataclass(frozen=True)
+class DecopBaselines(TakesFew):
+    """scores: the first gives the statistic, its area under the ROC curve; p is Welch's of it, two-sided, and stands in
+    the details for the others, with Holm's adjustment.   num_resamples, num_few: as of `Decop`."""
+
+    scores: Annotated[Sequence[Score], require_scores]
+    num_resamples: int
+    num_few: int
+    alpha: float
+    max_tokens: int
+
+    name = "decop_baselines"
+    statistic_name = "AUC"
+    statistic_bounds = (0.0, 1.0)
+    picture = "groups"
+    details_type = BaselineDetails
+    requirements = Requirements(access=Access.PROMPT_LOGPROBS, documents=5, inputs=("heldout",), passes=2)
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        return {
+            group: DocumentGroup(
+                corpus, {item.name: roles.scored(item, corpus, self.max_tokens) for item in self.scores}
+            )
+            for group, corpus in ((SUSPECT, roles.suspect), (HELDOUT, roles.need_heldout(self.name)))
+        }
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        found = {item.name: self._compared(documents, item.name, rng) for item in self.scores}
+        p_values = [item.p_value for item in found.values()]
+        adjusted = holm(p_values) if np.isfinite(p_values).all() else [np.nan] * len(p_values)
+        first = next(iter(found.values()))
+        return TestOutcome(
+            statistic=first.roc_auc,
+            p_value=first.p_value,
+            ci_low=first.auc_low,
+            ci_high=first.auc_high,
+            alpha=self.alpha,
+            verdict="score_only",
+            allowed_claim=CLAIM,
+            details=BaselineDetails(
+                scores={
+                    name: {**comparison(item), "p_value": item.p_value, "p_value_holm": p_adjusted}
+                    for (name, item), p_adjusted in zip(found.items(), adjusted, strict=True)
+                }
+            ),
+        )
+
+    def _compared(
+        self, documents: Mapping[str, ScoredDocuments], score: str, rng: np.random.Generator
+    ) -> GroupComparison:
+        (_, first), (_, second) = (by_unit(documents[group], score, group) for group in (SUSPECT, HELDOUT))
+        return compare_groups(
+            first, second, num_resamples=self.num_resamples, num_few=self.num_few, alpha=self.alpha, rng=rng
+        )

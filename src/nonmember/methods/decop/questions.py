@@ -1,21 +1,105 @@
-"""The questions of DE-COP: which of four passages is the original, in many orders of the four."""
+"""The questions of DE-COP: which of four passages is the original, in many orders of the four.
+
+DE-COP's prompts, word for word (tables 7 to 10), and parsing of answers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations
-from typing import ClassVar, Literal, get_args
+from typing import Annotated, Literal
 
-from nonmember.checks import require_choice, require_count, wrong
+from nonmember.checks import Checked, Count, wrong
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.sources.paraphrases import paraphrase_id
 from nonmember.corpora.transforms.cleaning import normalise
 from nonmember.endpoints import Completion, ParsedAnswer, Probe, Questions, Request
-from nonmember.methods.decop.prompts import INSTRUCTION, Exam, Work, letter_in, letter_probabilities, question
-from nonmember.records import Corpus, Document
+from nonmember.records import Corpus, Document, Template
 from nonmember.records.requirements import Requirements
 from nonmember.stats.letter_choice import LETTERS
+
+Length = Literal["short", "long"]
+Work = Literal["book", "paper"]
+Exam = Literal["exam", "quoted", "bare"]
+
+# Of passages of 64 and 128 tokens, and of 256, which the first prompt made much shorter.
+PARAPHRASE: Mapping[Length, Template] = {
+    "short": Template(
+        "",
+        "Generate always 3 possible paraphrases for the following text that is identified as Example A: <text>. Format "
+        "your output as: Example B: <paraphrase 1> Example C: <paraphrase 2> Example D: <paraphrase 3> -Example A: "
+        "{text}",
+    ),
+    "long": Template(
+        "",
+        "Rewrite this entire text (all sentences with no exception) expressing the same meaning using different words. "
+        "Aim to keep the rewriting similar in length to the original text. Do it three times. The text to be rewritten "
+        "is identified as <Example A>. Format your output as: Example B: <insert paraphrase B> Example C: <insert "
+        "paraphrase C> Example D: <insert paraphrase D> Example A: {text}",
+    ),
+}
+
+_EXAM = (
+    "You are entering a multiple choice questions exam. You should directly answer each question by choosing the "
+    "correct option. Be concise and straight to the point in your answer. Output only the letter corresponding to the "
+    "correct answer."
+)
+# quoted: as open chat models are told in the paper.   bare: as its program asks GPT-3.5-turbo-instruct.
+INSTRUCTION: Mapping[Exam, str] = {
+    "exam": _EXAM,
+    "quoted": f"{_EXAM}\nFormat your answer as '<put correct answer here>'",
+    "bare": "",
+}
+
+
+def question(work: Work, title: str, author: str, options: Sequence[str]) -> str:
+    """options: four passages, in the order of the letters. An unknown author is not spoken of."""
+    if work == "book":
+        source = f'the "{title}" book' + (f" by {author}" if author else "")
+    else:
+        source = f'the arXiv paper "{title}"'
+    lines = [f"{letter}. {option}" for letter, option in zip(LETTERS, options, strict=True)]
+    return "\n".join(
+        [f"Question: Which of the following passages is verbatim from {source}?", "Options:", *lines, "Answer:"]
+    )
+
+
+_LETTER = re.compile(r"[\s'\"‘’“”`*(\[<]*([A-D])(?!\w|['’]\w)")  # "A", "'B'.", "C) ...", but not "As an AI"
+
+
+def letter_in(text: str) -> str:
+    """The letter that an answer begins with, after blanks, quotation marks and brackets; empty where it begins with
+    anything else, a word with such a letter included."""
+    found = _LETTER.match(text)
+    return found[1] if found else ""
+
+
+Alternatives = Sequence[tuple[str, float]]  # a token's text and its log-probability, the likeliest first
+
+
+_VARIANTS = tuple(tuple(f"{blank}{letter}" for letter in LETTERS) for blank in ("", " "))
+_MORE_THAN_MARKS = re.compile(r"\w")
+
+
+def letter_probabilities(top_logprobs: Sequence[Alternatives]) -> list[float] | None:
+    """Softmax over A to D at the first written place where the likeliest token is more than quotation marks and blanks;
+    None where that token is no letter. Of tokens with and without a leading blank those are read whose four letters
+    have more mass; a letter that is not among the alternatives has none."""
+    there = next((item for item in top_logprobs if item and _MORE_THAN_MARKS.search(item[0][0])), None)
+    if there is None or there[0][0].strip() not in _VARIANTS[0]:
+        return None
+    found = dict(reversed(there))  # of equal tokens, if a server has any, the likeliest
+    variants = [[math.exp(found.get(token, -math.inf)) for token in tokens] for tokens in _VARIANTS]
+    mass = max(variants, key=sum)
+    total = sum(mass)
+    return [item / total for item in mass]
+
+
+# What is asked --------------------------------------------------------------------------------------------------------
+
 
 AnswerReading = Literal["text", "probabilities"]
 
@@ -41,21 +125,17 @@ def balanced(num_orders: int) -> list[int]:
 
 
 @dataclass(frozen=True)
-class _Choice(Probe):
+class _Choice(Checked, Probe):
     """reading: by the letter in the text, or by the letters' probabilities, for which the alternatives to each written
     token are asked for (`top_logprobs` of them)."""
 
     reading: AnswerReading
-    max_new_tokens: int
-    top_logprobs: int
+    max_new_tokens: Annotated[int, Count(1)]
+    top_logprobs: Annotated[int, Count(len(LETTERS))]
     seed: int
 
-    name: ClassVar[str] = "decop"
-
-    def __post_init__(self) -> None:
-        require_choice(self.reading, get_args(AnswerReading), "`reading` of DE-COP")
-        require_count(self.max_new_tokens, 1, "`max_new_tokens` of DE-COP")
-        require_count(self.top_logprobs, len(LETTERS), "`top_logprobs` of DE-COP")
+    name = "decop"
+    fields_called = "`{field}` of DE-COP"
 
     def _request(
         self,
@@ -104,8 +184,6 @@ class MultipleChoice(_Choice):
     def __post_init__(self) -> None:
         super().__post_init__()
         balanced(self.num_orders)
-        require_choice(self.work, get_args(Work), "`work` of DE-COP")
-        require_choice(self.exam, get_args(Exam), "`exam` of DE-COP")
 
     @property
     def requirements(self) -> Requirements:

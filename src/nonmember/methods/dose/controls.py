@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_count, require_distinct, require_flag, require_seed, wrong
+from nonmember.checks import (
+    Checked,
+    Count,
+    Distinct,
+    require_choice,
+    require_count,
+    require_distinct,
+    require_seed,
+    wrong,
+)
 from nonmember.corpora import Component, CorpusSpec, Mixture
 from nonmember.models import ModelSpec
 from nonmember.records.exposure import NOT_READ, Exposure
@@ -31,22 +41,19 @@ class ControlModel:
 
 
 @dataclass(frozen=True)
-class Afterwards:
+class Afterwards(Checked):
     """What models were trained on after they had read the set, such as questions with their answers."""
 
     training: Pretraining | AdapterTuning
     corpus: CorpusSpec
-    seed: int
-
-    def __post_init__(self) -> None:
-        require_seed(self.seed)
+    seed: Annotated[int, require_seed]
 
     def of(self, model: Trained) -> Trained:
         return Trained(model, self.training, self.corpus, self.seed, label=f"{model.label}+after")
 
 
 @dataclass(frozen=True)
-class DoseControls:
+class DoseControls(Checked):
     """base: model that has read nothing of the set; of it all controls are made.   own_base: whether the target was
     continued from it as well.   training: how it is continued, on `general` and what is planted in it: as the target
     was, in full or by an adapter, in one epoch.   seeds: of the training; one control per dose and seed.
@@ -57,14 +64,13 @@ class DoseControls:
     own_base: bool
     training: Pretraining | AdapterTuning
     general: CorpusSpec
-    seeds: Sequence[int]
+    seeds: Annotated[Sequence[int], Distinct("different whole numbers", require_seed)]
     afterwards: Afterwards | None = field(default=None, kw_only=True)
 
+    fields_called = "{field} of the controls"
+
     def __post_init__(self) -> None:
-        require_distinct(self.seeds, "seeds of the controls", "different whole numbers")
-        for seed in self.seeds:
-            require_seed(seed, "each of the controls' seeds")
-        require_flag(self.own_base, "own_base of the controls")
+        super().__post_init__()
         if self.training.unlearns:
             raise ValueError(
                 "The controls' training must make them read the set; got gradient ascent, which unlearns it."
@@ -107,22 +113,17 @@ class PlantedDoses(DoseControls):
 
     exposures: Sequence[int]
     related: CorpusSpec | None = None
-    related_exposures: Sequence[int] = ()
+    related_exposures: Annotated[Sequence[int], Distinct("different whole numbers", Count(1), may_be_empty=True)] = ()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         _require_doses(self.exposures, "exposures of the controls")
         require_distinct(self.exposures, "exposures of the controls", "different whole numbers")
-        require_distinct(
-            self.related_exposures, "related_exposures of the controls", "different whole numbers", may_be_empty=True
-        )
         if len(self.seeds) < 2:
             raise ValueError(
                 f"seeds of the controls must be two or more, since one does not tell how much controls differ; got "
                 f"{list(self.seeds)}."
             )
-        for exposure in self.related_exposures:
-            require_count(exposure, 1, "each of related_exposures")
 
     @property
     def doses(self) -> list[int]:
@@ -161,12 +162,11 @@ class RotatedDoses(DoseControls):
     sets: Mapping[str, CorpusSpec]
     audited: str
     readings: Sequence[Exposure]
-    family: int = 1
+    family: Annotated[int, Count(1)] = 1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice(self.audited, self.sets, "audited", hint="It names the planted set that is audited.")
-        require_count(self.family, 1, "family of the controls")
         if not all(reading.share == 1 for reading in self.readings):
             raise ValueError("readings of the controls must be of whole sets; leave out those with a share.")
         _require_doses(self.doses, "readings of the controls")

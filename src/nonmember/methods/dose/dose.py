@@ -11,40 +11,36 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 
 from nonmember.checks import require_number
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import (
-    Access,
+    INVALID_CLAIM,
     Claim,
     DocumentGroup,
     Measurement,
     Method,
-    Picture,
     Roles,
     Scored,
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    require_resamples,
     units,
 )
 from nonmember.methods.details import Details, Gate
 from nonmember.methods.dose.controls import ControlModel, DoseControls
 from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import Panel, Scores
-from nonmember.methods.dose.words import claim_of, part_of, readings_of
 from nonmember.methods.findings import Finding, as_details, failures
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import SUSPECT, THIRD
-from nonmember.records.requirements import Requirements
-from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, dose_curve
-from nonmember.stats.partial_use import PartialUse, partial_use
+from nonmember.records.requirements import Access, Requirements
+from nonmember.stats.dose_curve import Between, Control, DoseCurve, DoseReading, PartialUse, dose_curve, partial_use
 
 TARGET, REFERENCE = "target", "reference"
 UNSEEN_WEIGHTS = (
@@ -131,21 +127,20 @@ class Dose(Method):
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "dose"
-    statistic_name: ClassVar[str] = "readings"
-    claim: ClassVar[Claim] = "non_membership"
-    null_hypothesis: ClassVar[str] = (
+    name = "dose"
+    statistic_name = "readings"
+    claim = "non_membership"
+    null_hypothesis = (
         "The target is one more model that read the suspect set as often as is to be excluded, or more often."
     )
-    picture: ClassVar[Picture] = "dose"
-    details_type: ClassVar[type[Details]] = DoseDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    picture = "dose"
+    details_type = DoseDetails
+    requirements = Requirements(
         access=Access.FULL_LOGITS, documents=30, inputs=("base", "general"), passes=12, controls=10
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_resamples(self.num_resamples, self.alpha)
         heaviest = self.controls.doses[-1]
         require_number(self.exclude, f"(0, {heaviest}]", "exclude", hint="It is a number of readings that was planted.")
         require_number(self.exceed, f"[0, {self.exclude:g})", "exceed", hint="It is a number of readings.")
@@ -408,3 +403,58 @@ def _vector(features: Mapping[str, float]) -> FloatArray:
 
 def _column(role: str, score: str) -> str:
     return f"{role}/{score}"
+
+
+# What a reading says --------------------------------------------------------------------------------------------------
+
+
+def readings_of(reading: DoseReading, heaviest: float) -> str:
+    """As an instrument shows it: "about 3 readings (2.2 to 4.1)", "fewer than 0.6 readings"."""
+    if reading.low == 0:
+        return "any number of readings" if reading.high is None else f"fewer than {_formatted(reading.high)} readings"
+    if reading.low >= heaviest:
+        return f"{_formatted(heaviest)} readings or more"
+    upper = "more" if reading.high is None else _formatted(reading.high)
+    unit = "reading" if _formatted(reading.estimate) == "1" else "readings"
+    interval = f"{_formatted(reading.low)} {'or' if upper == 'more' else 'to'} {upper}"
+    return f"about {_formatted(reading.estimate)} {unit} ({interval})"
+
+
+def part_of(regions: Sequence[PartialUse]) -> str:
+    """Which part of the set was read, where every number of readings that fits the documents says a part; or empty."""
+    fitting = [item for item in regions if item.compatible]
+    if not (fitting and all(item.low > 0 and item.high < 1 for item in fitting)):
+        return ""
+    best = max(fitting, key=lambda item: item.log_likelihood)
+    times = "once" if best.dose == 1 else f"{best.dose:g} times"
+    return (
+        f"Document by document it looks as if a part of the set was read: about {best.share:.0%} of it ({best.low:.0%} "
+        f"to {best.high:.0%}), {times} (partial_use)."
+    )
+
+
+def claim_of(verdict: Verdict, reading: DoseReading, exclude: float, exceed: float, heaviest: float) -> str:
+    said = readings_of(reading, heaviest)
+    if verdict == "invalid":
+        return INVALID_CLAIM
+    if verdict == "evidence_of_non_membership":
+        times = "once" if exclude == 1 else f"{exclude:g} times"
+        return (
+            f"There is statistical evidence that the target did not read this dataset {times} or more, in the way the "
+            f"planted controls did: {said} (p = {reading.p_at_least:.2g} for {times} or more). A small part of it may "
+            "have been read. It says nothing about single documents."
+        )
+    if verdict == "evidence_of_membership":
+        fewest = f"{exceed:g} readings or fewer" if exceed else "none"
+        return (
+            f"There is statistical evidence that the target read this dataset, or text that is more closely related to "
+            f"it than the related text the controls read, or such text more often: {said} "
+            f"(p = {reading.p_at_most:.2g} for {fewest}). It says nothing about single documents."
+        )
+    if verdict == "score_only":
+        return f"None beyond the number: {said}."
+    return f"The audit does not tell whether the dataset was read ({said}). This is not evidence either way."
+
+
+def _formatted(dose: float) -> str:
+    return f"{dose:.2g}" if dose < 10 else f"{dose:.0f}"

@@ -11,9 +11,9 @@ import numpy as np
 from nonmember.checks import require_count, require_number
 from nonmember.methods.findings import Finding, as_details, failures
 from nonmember.records import FloatArray
+from nonmember.stats.blind import layout_auc
 from nonmember.stats.correlation import rank_correlation
 from nonmember.stats.dose_curve import DoseReading
-from nonmember.stats.layout import layout_auc
 
 __all__ = ["DoseGates", "Finding", "as_details", "failures"]
 

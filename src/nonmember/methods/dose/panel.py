@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_kind, require_number, require_text
+from nonmember.checks import Checked, Number, require_kind, require_text
 from nonmember.methods.base import require_score
 from nonmember.records import FloatArray
 from nonmember.scores import Score
@@ -19,7 +19,7 @@ TAIL = 0.1
 
 
 @dataclass(frozen=True)
-class Feature:
+class Feature(Checked):
     """One number of a model on a set. With delta = score under the model - score under the reference:
 
     level: mean of delta over the set, less that over the third text.   rank_correlation: of the scores under both, on
@@ -28,12 +28,10 @@ class Feature:
     documents gain more).   spread: standard deviation of delta, less that of the third text.
     """
 
-    score: Score
+    score: Annotated[Score, require_score]
     quantity: Quantity
 
-    def __post_init__(self) -> None:
-        require_score(self.score)
-        require_choice(self.quantity, get_args(Quantity), "quantity of a feature")
+    fields_called = "{field} of a feature"
 
     def __call__(self, suspect: Scores, third: Scores) -> float:
         return quantity_of(self.quantity, suspect, third)
@@ -48,7 +46,7 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Panel:
+class Panel(Checked):
     """features: by name.   shape: covariance of their errors up to a factor, a row and a column each in their order;
     None: estimated from each audit's own controls.   between: how a target of another base differs from controls, None
     where that was not measured.   version, origin: of shape and between, and where they were measured.
@@ -57,10 +55,13 @@ class Panel:
     features: Mapping[str, Feature]
     shape: Sequence[Sequence[float]] | None
     between: BetweenBases | None
-    version: str
-    origin: str
+    version: Annotated[str, require_text]
+    origin: Annotated[str, require_text]
+
+    fields_called = "{field} of the panel"
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_kind(self.features, Mapping, "features of the panel", "a mapping from names to features")
         if not self.features:
             raise ValueError("The panel must have a feature or more.")
@@ -72,8 +73,6 @@ class Panel:
                 )
         if self.between is not None:
             self._require_matrix("covariance", self.between.covariance)
-        require_text(self.version, "version of the panel")
-        require_text(self.origin, "origin of the panel")
 
     def _require_matrix(self, name: str, matrix: Sequence[Sequence[float]]) -> None:
         number, given = len(self.features), np.asarray(matrix, dtype=np.float64)
@@ -102,16 +101,14 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class BetweenBases:
+class BetweenBases(Checked):
     """See `stats.dose_curve.Between`."""
 
     covariance: Sequence[Sequence[float]]
-    relative: float
-    df: float
+    relative: Annotated[float, Number("[0, inf)")]
+    df: Annotated[float, Number("(0, inf)")]
 
-    def __post_init__(self) -> None:
-        require_number(self.relative, "[0, inf)", "relative of the panel's between")
-        require_number(self.df, "(0, inf)", "df of the panel's between")
+    fields_called = "{field} of the panel's between"
 
 
 def quantity_of(quantity: Quantity, suspect: Scores, third: Scores) -> float:

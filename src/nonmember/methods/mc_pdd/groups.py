@@ -9,37 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypedDict
+from typing import Annotated, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from nonmember.checks import require_count, require_number
+from nonmember.checks import Count
 from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
-    Access,
-    Bounds,
     DocumentGroup,
     Measurement,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    require_resamples,
 )
-from nonmember.methods.blind import clusters_for_folds, kinds_of, require_folds
+from nonmember.methods.blind import Folds, Penalty, clusters_for_folds, kinds_of
 from nonmember.methods.decop.answers import MeanSd
 from nonmember.methods.details import Details
 from nonmember.methods.mc_pdd.mc_pdd import HITS, McPdd, hits_of
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access
 from nonmember.scores import Score
 from nonmember.stats.blind import INTERPRETABLE_UP_TO, BlindBaseline, blind_baseline
 from nonmember.stats.classification import best_balanced_accuracy, roc_auc
-from nonmember.stats.hit_rates import difference_of_rates
+from nonmember.stats.proportions import difference_of_rates
 
 NAME = "mc_pdd"  # among the scores
 CLAIM = (
@@ -96,31 +92,26 @@ class McPddGroups(Method):
 
     mc_pdd: McPdd
     scores: Sequence[Score]
-    group_size: int
-    num_reference: int
-    num_repetitions: int
-    num_folds: int
-    inverse_penalty: float
+    group_size: Annotated[int, Count(1)]
+    num_reference: Annotated[int, Count(1)]
+    num_repetitions: Annotated[int, Count(1)]
+    num_folds: Folds
+    inverse_penalty: Penalty
     num_blind_resamples: int
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "mc_pdd_groups"
-    statistic_name: ClassVar[str] = "AUC"
-    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
-    picture: ClassVar[Picture] = "answers"
-    details_type: ClassVar[type[Details]] = GroupDetails
-    requirements: ClassVar[Requirements] = replace(
+    name = "mc_pdd_groups"
+    statistic_name = "AUC"
+    statistic_bounds = (0.0, 1.0)
+    picture = "answers"
+    details_type = GroupDetails
+    requirements = replace(
         McPdd.requirements, access=Access.FULL_LOGITS, inputs=("heldout", "reference", "general", "titles", "follows")
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("group_size", "num_reference", "num_repetitions"):
-            require_count(getattr(self, name), 1, name)
-        require_folds(self.num_folds)
-        require_number(self.inverse_penalty, "(0, inf)", "inverse_penalty")
-        require_resamples(self.num_blind_resamples, self.alpha, "num_blind_resamples")
         if self.mc_pdd.control:
             raise ValueError("Groups are compared without random words: use method.mc_pdd.control=false.")
 

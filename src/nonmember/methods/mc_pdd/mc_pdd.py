@@ -13,38 +13,36 @@ random are the control: they take no memory of the documents, so there must be n
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypedDict, get_args
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, TypedDict
 
 import numpy as np
 
-from nonmember.checks import require_choice, require_count, require_distinct, require_flag, require_number
+from nonmember.checks import Count, Distinct, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.corpora.transforms.splits import position
 from nonmember.methods.asked import counts, valid_share
 from nonmember.methods.base import (
     INVALID_WITHOUT_TEST,
-    Access,
     Asked,
-    Bounds,
     Claim,
     DocumentGroup,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    require_resamples,
     units,
 )
 from nonmember.methods.details import INLINED, Details
-from nonmember.methods.mc_pdd.prompts import IN_NAME, MaskedWords, Match, stop_words_of
-from nonmember.methods.mc_pdd.words import Strategy
+from nonmember.methods.mc_pdd.questions import IN_NAME, MaskedWords, Match, Strategy, stop_words_of
+from nonmember.models import label_of
 from nonmember.records import Corpus
 from nonmember.records.groups import HELDOUT, SUSPECT
-from nonmember.records.requirements import Requirements
-from nonmember.stats.hit_rates import Hits, RateDifference, difference_of_rates
+from nonmember.records.requirements import Access, Requirements
+from nonmember.stats.proportions import Hits, RateDifference, difference_of_rates
+from nonmember.training import Trained
+from nonmember.training.recipes import AdapterTuning
 
 ReferenceKind = Literal["non_member", "member"]
 IdfCorpus = Literal["own", "pooled"]
@@ -97,7 +95,7 @@ class RateComparison(TypedDict):
 
 class AskedCorpus(TypedDict):
     """hit_rate: hits per question.   num_units: documents or clusters.   num_in_name: documents left out, whose words
-    stand in their names.   valid_share: of the answers.   answers: numbers of requests (`one_question.counts`)."""
+    stand in their names.   valid_share: of the answers.   answers: numbers of requests (`asked.counts`)."""
 
     hit_rate: float
     num_hits: int
@@ -147,7 +145,7 @@ class McPdd(Method):
     """reference: what the target has to do with the held-out corpus, non_member or member.
 
     strategy, num_words, show_name, letters_only, stop_words, match, max_new_tokens, temperature: as of
-    `mc_pdd_prompts.MaskedWords`; stop_words: english, a list, or None.   idf_corpus: own, document frequencies within
+    `MaskedWords`; stop_words: english, a list, or None.   idf_corpus: own, document frequencies within
     suspect set and reference corpus each by itself; pooled, within both together.
     control: whether words drawn at random are asked for too.   max_invalid: the largest share of the answers about a
     corpus that may be empty, refused or unreadable.   num_resamples: of documents (or clusters), never of single words.
@@ -165,18 +163,18 @@ class McPdd(Method):
     max_new_tokens: int
     temperature: float
     control: bool
-    max_invalid: float
+    max_invalid: Annotated[float, Number("[0, 1)")]
     num_resamples: int
-    sizes: Sequence[int]
+    sizes: Annotated[Sequence[int], Distinct("numbers of documents", Count(1), may_be_empty=True)]
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "mc_pdd"
-    statistic_name: ClassVar[str] = "difference in hit rate"
-    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
-    picture: ClassVar[Picture] = "answers"
-    details_type: ClassVar[type[Details]] = McPddDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    name = "mc_pdd"
+    statistic_name = "difference in hit rate"
+    statistic_bounds = (-1.0, 1.0)
+    picture = "answers"
+    details_type = McPddDetails
+    requirements = Requirements(
         access=Access.TEXT,
         documents=30,
         inputs=("heldout", "titles", "follows"),
@@ -187,16 +185,8 @@ class McPdd(Method):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice(self.reference, get_args(ReferenceKind), "reference")
-        require_choice(self.idf_corpus, get_args(IdfCorpus), "idf_corpus")
-        require_flag(self.control, "control")
         if self.control and self.strategy == "random":
             raise ValueError("Random words are the control themselves: with strategy=random use control=false.")
-        require_number(self.max_invalid, "[0, 1)", "max_invalid")
-        require_resamples(self.num_resamples, self.alpha)
-        require_distinct(self.sizes, "sizes", "numbers of documents", may_be_empty=True)
-        for size in self.sizes:
-            require_count(size, 1, "each of sizes")
         self._probe(self.strategy, None, seed=0)  # refuses what it does not know
 
     @classmethod
@@ -392,3 +382,51 @@ def check_corpora(corpora: Mapping[str, Corpus], *, show_name: bool, has_stop_wo
         raise ValueError(
             f"{both} texts are in the suspect set and in the reference corpus; give corpora that share none."
         )
+
+
+# Of a target that is tuned first --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class McPddContaminated(Method):
+    """mc_pdd: the test.   training: how the target is tuned on the unseen documents, which may be those of the suspect
+    set.   epochs: of that, in place of its own; 0: the target as it is.
+    """
+
+    mc_pdd: McPdd
+    training: AdapterTuning
+    epochs: Annotated[int, Count(0)]
+    alpha: float
+    max_tokens: int
+
+    name = "mc_pdd_contaminated"
+    statistic_name = McPdd.statistic_name
+    statistic_bounds = McPdd.statistic_bounds
+    picture = McPdd.picture
+    requirements = replace(
+        McPdd.requirements, access=Access.WEIGHTS, inputs=("heldout", "unseen", "titles", "follows"), tuned=1
+    )
+
+    @classmethod
+    def hypothesis(cls, settings: Mapping[str, Any]) -> tuple[Claim | None, str]:
+        return McPdd.hypothesis(settings["mc_pdd"])
+
+    def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
+        return self.mc_pdd.groups(replace(roles, target=self.tuned(roles)) if self.epochs else roles)
+
+    def tuned(self, roles: Roles) -> Trained:
+        """The target after so many epochs on the unseen documents."""
+        optimization = replace(self.training.optimization, epochs=self.epochs)
+        return Trained(
+            roles.target,
+            replace(self.training, optimization=optimization),
+            roles.need_unseen(self.name),
+            seed=roles.seed,
+            label=f"{label_of(roles.target)}-contaminated",
+        )
+
+    def check(self, corpora: Mapping[str, Corpus]) -> None:
+        self.mc_pdd.check(corpora)
+
+    def test(self, documents: Mapping[str, ScoredDocuments], rng: np.random.Generator) -> TestOutcome:
+        return self.mc_pdd.test(documents, rng)

@@ -18,8 +18,8 @@ from nonmember.methods.findings import Finding
 from nonmember.models import ModelSpec
 from nonmember.observations import Diverged, Scored
 from nonmember.scores import Loss
+from nonmember.stats.blind import layout_auc
 from nonmember.stats.correlation import RankMetric, rank_correlation
-from nonmember.stats.layout import layout_auc
 
 LOSS, KL = "loss", "kl"  # columns: loss/<role>, kl/<role>
 LIKELIHOOD = Loss()

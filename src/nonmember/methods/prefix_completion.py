@@ -11,37 +11,30 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 from rapidfuzz import fuzz
 
-from nonmember.checks import require_count, require_distinct, require_number
+from nonmember.checks import Count, Distinct, Number
 from nonmember.corpora import CorpusSpec
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
-from nonmember.methods.asked import by_unit
+from nonmember.methods.asked import Unanswered, by_unit, reads_as_refusal, share_of_readable, unanswered
 from nonmember.methods.base import (
     INVALID_CLAIM,
-    Access,
     Asked,
-    Bounds,
-    Claim,
     DocumentGroup,
     Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
     Verdict,
-    require_resamples,
 )
 from nonmember.methods.details import Details
-from nonmember.methods.extraction.prefix_completion_prompts import continue_text
-from nonmember.methods.one_question import Unanswered, reads_as_refusal, share_of_readable, unanswered
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, Document
 from nonmember.records.groups import HELDOUT, SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.records.spans import Spans, first_tokens, words
 from nonmember.stats.proportions import exact_interval, exact_upper_bound, fisher_greater, shares_greater
 
@@ -90,7 +83,7 @@ class CompletionProbe(Probe):
     tokens_of: ModelSpec | None
     spans: Spans = field(default=words, compare=False)
 
-    name: ClassVar[str] = "prefix_completion"
+    name = "prefix_completion"
 
     @property
     def tokenizer(self) -> ModelSpec | None:
@@ -184,37 +177,25 @@ class PrefixCompletion(Method):
     max_tokens: none is cut.
     """
 
-    k: int
-    threshold: int
-    thresholds: Sequence[int]
+    k: Annotated[int, Count(1)]
+    threshold: Annotated[int, Count(0, 99)]
+    thresholds: Annotated[Sequence[int], Distinct("similarities", Count(0, 99), may_be_empty=True)]
     tokenizer: ModelSpec | None
-    new_tokens: float
+    new_tokens: Annotated[float, Number("[1, 100]", "It is a number of new tokens per token of k.")]
     num_permutations: int
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "prefix_completion"
-    statistic_name: ClassVar[str] = "share matched"
-    statistic_bounds: ClassVar[Bounds] = (0.0, 1.0)
-    claim: ClassVar[Claim] = "membership"
-    null_hypothesis: ClassVar[str] = (
-        "The target completes passages of suspect works no more often than those of clean ones."
-    )
-    picture: ClassVar[Picture] = "answers"
-    details_type: ClassVar[type[Details]] = CompletionDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    name = "prefix_completion"
+    statistic_name = "share matched"
+    statistic_bounds = (0.0, 1.0)
+    claim = "membership"
+    null_hypothesis = "The target completes passages of suspect works no more often than those of clean ones."
+    picture = "answers"
+    details_type = CompletionDetails
+    requirements = Requirements(
         access=Access.TEXT, documents=2, inputs=("heldout", "works", "titles", "follows"), questions=2, answer_tokens=60
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_count(self.k, 1, "k")
-        require_resamples(self.num_permutations, self.alpha, "num_permutations")
-        require_count(self.threshold, 0, "threshold", at_most=99)
-        require_distinct(self.thresholds, "thresholds", "similarities", may_be_empty=True)
-        for threshold in self.thresholds:
-            require_count(threshold, 0, "each of thresholds", at_most=99)
-        require_number(self.new_tokens, "[1, 100]", "new_tokens", hint="It is a number of new tokens per token of k.")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         probe = self._probe(roles.target)
@@ -307,3 +288,16 @@ def _warnings(documents: Mapping[str, ScoredDocuments]) -> list[str]:
         "Passages of one work are not independent: the p-value compares works, but the exact interval and the upper "
         "bound take every passage for one of its own."
     ]
+
+
+# The prompt; a model without a chat template just continues the text --------------------------------------------------
+
+
+def continue_text(prefix: str, title: str, author: str) -> str:
+    work = f' from "{title}"' if title else ""
+    work += f" by {author}" if author else ""
+    return (
+        f"Below stands the beginning of a passage{work}. Continue it exactly as the original goes on, word for word. "
+        "Write the continuation alone: no introduction, no comment, no quotation marks, and not the beginning again."
+        f"\n\n{prefix}"
+    )

@@ -10,34 +10,91 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from nonmember.checks import require_count, require_number
+from nonmember.checks import Count, Number, require_count
 from nonmember.corpora import CorpusSpec
+from nonmember.generated.answered import Answered
 from nonmember.generated.rephrased import Rephrasings, Written
 from nonmember.methods.asked import TEMPERATURES
-from nonmember.methods.base import (
-    INVALID_CLAIM,
-    Access,
-    Claim,
-    DocumentGroup,
-    Method,
-    Picture,
-    Roles,
-    ScoredDocuments,
-    TestOutcome,
-    Verdict,
-)
+from nonmember.methods.base import INVALID_CLAIM, DocumentGroup, Method, Roles, ScoredDocuments, TestOutcome, Verdict
 from nonmember.methods.details import Details
-from nonmember.methods.pacost.prompts import IS_IT_CORRECT, REPHRASE
 from nonmember.models import ModelSpec
 from nonmember.records import FloatArray, Prompt, Question
 from nonmember.records.groups import SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.scores import AnswerProbability
 from nonmember.stats.paired import paired_t_greater
+
+# What is asked --------------------------------------------------------------------------------------------------------
+
+
+IS_IT_CORRECT = Question(
+    "You are an expert in judging whether the text is correct. You will be given a text. Your job is to determine "
+    "whether this text is correct. You should only respond with Yes or No. For example, given question "
+    '"The value of 1+1 is 2.", the correct response should be "Yes".',
+    answers=("Yes", "No"),
+)
+
+REPHRASE = Prompt(
+    "You are provided with a text. Your task is to rephrase this text into another text with the same meaning. When "
+    "rephrasing the text, you must ensure that you follow the following rules: (1). You must ensure that you generate "
+    "a rephrased text as your response. (2). You must ensure that the rephrased text bears the same meaning with the "
+    "original text. Do not miss any information. (3). You must only generate a rephrased text. Any other information "
+    "should not appear in your response. (4). Do not output any explanation. (5). Do not modify the numbers or "
+    'quantities in the question. You should remain them unchanged. Example 1: given text "1+1=2", one possible '
+    'response should be: The value of 1+1 is 2. Example 2: given text "Earth orbits around the Sun", one possible '
+    "response should be: The Sun is the center of earth's orbit. Example 3: given text \"C is the third letter in "
+    'English", one possible response should be: English\'s third letter is C. Example 4: given text "A scientist is '
+    'looking for something to watch faraway stars.", one possible response should be: A scientist would like use '
+    'something to watch remote stars. Example 5: given text "John has 8 cats and five dogs. Linda has 6 rabbits.", one '
+    "possible response should be: John owns 8 cats and five dogs. Linda possesses 6 rabbits."
+)
+
+
+# For questions -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AnswerPrompt(Prompt):
+    """A question to be answered."""
+
+    def request(self, text: str) -> str:
+        return f"Question: {text}\nAnswer:"
+
+
+@dataclass(frozen=True)
+class PairQuestion(Question):
+    """About a text that names its parts, a question and an answer, itself."""
+
+    def request(self, text: str) -> str:
+        return f"{text}\nResponse:"
+
+
+ANSWER = AnswerPrompt(
+    "You will be given a question. Answer it as briefly as you can. If it offers choices, answer with the right one. "
+    "Write the answer alone, without any explanation."
+)
+
+IS_THE_ANSWER_CORRECT = PairQuestion(
+    "You are an expert in judging whether an answer is correct. You will be given a question and an answer to it. Your "
+    "job is to determine whether this answer is correct. You should only respond with Yes or No. For example, given "
+    'question "What is 1+1?" and answer "2", the correct response should be "Yes".',
+    answers=("Yes", "No"),
+)
+
+REPHRASE_QUESTION = Prompt(
+    "You will be given a question. Write it in other words, with exactly the same meaning and the same answer. Follow "
+    "these rules: (1) Write the rephrased question alone; do not answer it and explain nothing. (2) Leave nothing out "
+    "and add nothing. (3) Keep all numbers, quantities, names and formulas as they are. (4) If the question offers "
+    "choices, keep all of them, in their order and with their letters."
+)
+
+
+# Plain texts ----------------------------------------------------------------------------------------------------------
+
 
 CLAIMS: dict[Verdict, str] = {
     "evidence_of_membership": (
@@ -91,23 +148,23 @@ class Pacost(Method):
 
     rephraser: ModelSpec | None
     rephrasings: CorpusSpec | None
-    temperature: float
-    max_new_tokens: int
-    min_length_ratio: float
-    max_length_ratio: float
-    min_answer_mass: float
+    temperature: Annotated[float, Number(TEMPERATURES)]
+    max_new_tokens: Annotated[int, Count(1)]
+    min_length_ratio: Annotated[float, Number("[0, 1]")]
+    max_length_ratio: Annotated[float, Number("[1, inf)")]
+    min_answer_mass: Annotated[float, Number("[0, 1)")]
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "pacost"
-    statistic_name: ClassVar[str] = "t"
-    claim: ClassVar[Claim] = "membership"
-    null_hypothesis: ClassVar[str] = "The target is on average no more confident in a document than in its rephrasing."
-    picture: ClassVar[Picture] = "pairs"
+    name = "pacost"
+    statistic_name = "t"
+    claim = "membership"
+    null_hypothesis = "The target is on average no more confident in a document than in its rephrasing."
+    picture = "pairs"
     rephrase: ClassVar[Prompt] = REPHRASE
     question: ClassVar[Question] = IS_IT_CORRECT
-    details_type: ClassVar[type[Details]] = PacostDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    details_type = PacostDetails
+    requirements = Requirements(
         access=Access.TOP_LOGPROBS, documents=30, inputs=("rephraser", "follows"), questions=2, answer_tokens=1
     )
 
@@ -115,11 +172,6 @@ class Pacost(Method):
         super().__post_init__()
         if self.rephraser is None and self.rephrasings is None:
             raise ValueError("PaCoST needs a rephraser, or rephrasings in a file; name one of them.")
-        require_number(self.temperature, TEMPERATURES, "temperature")
-        require_count(self.max_new_tokens, 1, "max_new_tokens")
-        require_number(self.min_length_ratio, "[0, 1]", "min_length_ratio")
-        require_number(self.max_length_ratio, "[1, inf)", "max_length_ratio")
-        require_number(self.min_answer_mass, "[0, 1)", "min_answer_mass")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         corpora = self.judged(roles)
@@ -209,3 +261,50 @@ def _share(yes: FloatArray, no: FloatArray) -> FloatArray:
     """Yes / (Yes + No), NaN where both are 0."""
     share: FloatArray = np.divide(yes, yes + no, out=np.full(len(yes), np.nan), where=yes + no > 0)
     return share
+
+
+# Questions ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PacostQa(Pacost):
+    """The documents are questions.
+
+    rephraser, rephrasings, temperature, max_new_tokens: of the rephrased questions.   max_answer_tokens: of an answer,
+    which is the likeliest one (temperature 0).   max_tokens: of a question together with its answer.
+    """
+
+    max_answer_tokens: int
+
+    name = "pacost_qa"
+    rephrase = REPHRASE_QUESTION
+    question = IS_THE_ANSWER_CORRECT
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_count(
+            self.max_answer_tokens,
+            1,
+            "max_answer_tokens",
+            at_most=self.max_tokens - 1,
+            hint=f"The question needs room beside it in max_tokens ({self.max_tokens}).",
+        )
+
+    @property
+    def max_text_tokens(self) -> int:
+        return self.max_tokens - self.max_answer_tokens
+
+    def judged(self, roles: Roles) -> Mapping[str, CorpusSpec]:
+        return {name: self._answered(roles, questions) for name, questions in super().judged(roles).items()}
+
+    def _answered(self, roles: Roles, questions: CorpusSpec) -> CorpusSpec:
+        answers = Written(
+            questions,
+            roles.target,
+            ANSWER,
+            temperature=0.0,
+            max_new_tokens=self.max_answer_tokens,
+            max_tokens=self.max_text_tokens,
+            seed=roles.seed,
+        )
+        return Answered(questions, answers)

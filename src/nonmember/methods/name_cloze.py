@@ -12,25 +12,28 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import Annotated
 
 import numpy as np
 
-from nonmember.checks import require_count, require_flag, require_number
-from nonmember.corpora.names import ByRules, Choice, NameFinder, Tagged, blanked, is_named
+from nonmember.checks import Count, Number
+from nonmember.corpora.names import ByRules, Choice, Kind, NameFinder, Tagged, blanked, is_named
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.endpoints.models import MaskedModel
-from nonmember.methods.asked import by_unit, mean_by, require_few
+from nonmember.methods.asked import (
+    TakesFew,
+    Unanswered,
+    by_unit,
+    mean_by,
+    reads_as_refusal,
+    share_of_readable,
+    unanswered,
+)
 from nonmember.methods.base import (
     INVALID_CLAIM,
-    Access,
     Asked,
-    Bounds,
-    Claim,
     DocumentGroup,
     Measurement,
-    Method,
-    Picture,
     Roles,
     ScoredDocuments,
     TestOutcome,
@@ -41,11 +44,9 @@ from nonmember.methods.decop.answers import Comparison
 from nonmember.methods.decop.answers import comparison as told_of
 from nonmember.methods.decop.decop import FEWEST_UNITS
 from nonmember.methods.details import INLINED, Details
-from nonmember.methods.extraction.name_cloze_prompts import fill_in
-from nonmember.methods.one_question import Unanswered, reads_as_refusal, share_of_readable, unanswered
 from nonmember.records import Corpus, Document, FloatArray
 from nonmember.records.groups import HELDOUT, SUSPECT
-from nonmember.records.requirements import Requirements
+from nonmember.records.requirements import Access, Requirements
 from nonmember.stats.two_groups import GroupComparison, compare_groups
 
 CLOZE, MASKED = "cloze", "masked"  # columns of scores.parquet
@@ -79,7 +80,7 @@ class ClozeProbe(Probe):
     tagger: str | None
     max_new_tokens: int
 
-    name: ClassVar[str] = "name_cloze"
+    name = "name_cloze"
 
     def ask(self, corpus: Corpus, others: Mapping[str, Corpus]) -> Questions:
         finder: NameFinder = ByRules() if self.tagger is None else Tagged(self.tagger)
@@ -119,7 +120,7 @@ class ClozeProbe(Probe):
 class BlankProbe(ClozeProbe):
     """The blanked text alone, for a model that fills blanks and reads no instructions."""
 
-    name: ClassVar[str] = "fill_mask"
+    name = "fill_mask"
 
     def _request(self, document: Document, choice: Choice) -> Request:
         text = blanked(document.text, choice)
@@ -196,7 +197,7 @@ class ClozeDetails(Details):
 
 
 @dataclass(frozen=True)
-class NameCloze(Method):
+class NameCloze(TakesFew):
     """with_title: the question names the work; documents whose word stands in its title are then left out.
     tagger: a spaCy pipeline to find names with, which the user has installed; None: rules (`nonmember.corpora.names`).
     masked_model: of the control that fills blanks; None: without it.   max_new_tokens: of an answer.
@@ -207,30 +208,23 @@ class NameCloze(Method):
     with_title: bool
     tagger: str | None
     masked_model: MaskedModel | None
-    max_new_tokens: int
-    min_valid_share: float
+    max_new_tokens: Annotated[int, Count(1)]
+    min_valid_share: Annotated[float, Number("[0, 1]")]
     num_resamples: int
     num_few: int
     alpha: float
     max_tokens: int
 
-    name: ClassVar[str] = "name_cloze"
-    statistic_name: ClassVar[str] = "right names"
-    statistic_bounds: ClassVar[Bounds] = (-1.0, 1.0)
-    claim: ClassVar[Claim] = "membership"
-    null_hypothesis: ClassVar[str] = "The target gives as many of the names in suspect works as of those in clean ones."
-    picture: ClassVar[Picture] = "answers"
-    details_type: ClassVar[type[Details]] = ClozeDetails
-    requirements: ClassVar[Requirements] = Requirements(
+    name = "name_cloze"
+    statistic_name = "right names"
+    statistic_bounds = (-1.0, 1.0)
+    claim = "membership"
+    null_hypothesis = "The target gives as many of the names in suspect works as of those in clean ones."
+    picture = "answers"
+    details_type = ClozeDetails
+    requirements = Requirements(
         access=Access.TEXT, documents=2, inputs=("heldout", "works", "titles", "follows"), questions=1, answer_tokens=16
     )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_flag(self.with_title, "with_title")
-        require_count(self.max_new_tokens, 1, "max_new_tokens")
-        require_few(self.num_few, self.num_resamples, self.alpha)
-        require_number(self.min_valid_share, "[0, 1]", "min_valid_share")
 
     def groups(self, roles: Roles) -> dict[str, DocumentGroup]:
         corpora = {SUSPECT: roles.suspect} | ({HELDOUT: roles.heldout} if roles.heldout is not None else {})
@@ -356,3 +350,36 @@ class NameCloze(Method):
                     f"{control.mean_first:.3f} of it and {control.mean_second:.3f} of the clean group "
                     f"(p = {control.p_value:.2g})."
                 )
+
+
+# The prompt: structure after Chang et al. (2023), in our own words ----------------------------------------------------
+
+
+_TASK = (
+    "You have seen the passage below in your training data. One {what} was taken out of it, and [MASK] stands wherever "
+    "it was. Which {what} belongs in the place of [MASK]?\n"
+    "Answer with exactly one word. It must be {a_what}, not a pronoun and no other kind of word. You have to give an "
+    "answer: if you are not sure, guess.{work}\n\n"
+)
+_EXAMPLES = {
+    "name": (
+        ('"If the kettle sings before [MASK] is home," said the old woman, "put it back and wait for her."', "Harriet"),
+        ("The ferry was late again, so [MASK] sat down among the sacks and played to the gulls on his flute.", "Edwin"),
+    ),
+    "noun": (
+        ("She hung the wet [MASK] over the back of a chair and moved it nearer to the fire.", "coat"),
+        ("Nobody had crossed the [MASK] since the flood, and grass grew between its planks.", "bridge"),
+    ),
+}
+
+
+def fill_in(blanked: str, kind: Kind, title: str, author: str) -> str:
+    """title, author: of the work, which is named where there is one; empty: it is not."""
+    noun = kind == "noun"
+    what, a_what = ("word", "a word") if noun else ("proper name", "a proper name")
+    work = f' The passage is from "{title}"{f" by {author}" if author else ""}.' if title else ""
+    examples = "".join(
+        f"Input: {passage}\nOutput: <name>{answer}</name>\n\n"
+        for passage, answer in _EXAMPLES["noun" if noun else "name"]
+    )
+    return f"{_TASK.format(what=what, a_what=a_what, work=work)}{examples}Input: {blanked}\nOutput:"

@@ -1,1 +1,0 @@
-"""PaCoST: is the target more confident in a text than in its paraphrase?"""

@@ -1,0 +1,276 @@
+"""Likelihood against another: under a reference model, of a changed text, behind unread text, by compressibility."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from nonmember.checks import Count, Number, require_text
+from nonmember.records import FloatArray, TokenTable
+from nonmember.records.neighbours import Neighbours, text_of_neighbour
+from nonmember.scores.base import (
+    NO_TOKENS,
+    SMALL_NLL,
+    SMALLEST_NLL,
+    DocumentScores,
+    Score,
+    ScoreInputs,
+    in_order_of,
+    needed,
+    nll,
+    ratio,
+    scores_with_reasons,
+)
+
+# Under a reference model ----------------------------------------------------------------------------------------------
+
+
+def _nll_reference(tokens: TokenTable, reference: TokenTable) -> tuple[FloatArray, dict[str, npt.NDArray[np.bool_]]]:
+    """NLL under the reference in the order of `tokens`, and where its tokenizer leaves no scored token."""
+    values = in_order_of(tokens.doc_ids, reference, nll(reference))
+    return values, {f"reference: {NO_TOKENS}": np.isnan(values)}
+
+
+@dataclass(frozen=True)
+class ReferenceDifference(Score):
+    """mean log p(target) - mean log p(reference): "calibration" by a smaller model.
+
+    Source: difficulty calibration, Watson et al., 2022.
+    """
+
+    needs_reference: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        return "ref_diff"
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        tokens, reference = inputs.tokens, needed(inputs.reference, "a reference model's observations", self)
+        nll_reference, undefined = _nll_reference(tokens, reference)
+        return scores_with_reasons(tokens, nll_reference - nll(tokens), undefined)
+
+
+@dataclass(frozen=True)
+class ReferenceRatio(Score):
+    """NLL(reference) / NLL(target).
+
+    Source: Carlini et al., 2021; "Small Ref" of MC-PDD, table VII. The program of DC-PDD inverts it.
+    """
+
+    needs_reference: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        return "ref_ratio"
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        tokens, reference = inputs.tokens, needed(inputs.reference, "a reference model's observations", self)
+        nll_target = nll(tokens)
+        nll_reference, undefined = _nll_reference(tokens, reference)
+        undefined[SMALL_NLL] = nll_target <= SMALLEST_NLL
+        return scores_with_reasons(tokens, ratio(nll_reference, nll_target), undefined)
+
+
+# Compressed (Carlini et al., 2021) ------------------------------------------------------------------------------------
+
+
+def zlib_bytes(text: str) -> int:
+    """Length of the whole zlib stream of the UTF-8 text at the default level."""
+    return len(zlib.compress(text.encode("utf-8", "surrogatepass")))
+
+
+@dataclass(frozen=True)
+class Zlib(Score):
+    """-NLL / compressed bytes.
+
+    The papers write perplexity over zlib; all their code divides log-perplexity, and so does this. NLL is a
+    mean while the bytes grow with the text, so the score moves with length: compare texts of equal length.
+
+    Source: Carlini et al., 2021.
+    """
+
+    needs_texts: ClassVar[bool] = True
+
+    @property
+    def name(self) -> str:
+        return "zlib"
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        texts = needed(inputs.texts, "the texts", self)
+        if len(texts) != len(inputs.tokens):
+            raise ValueError(
+                f"The score zlib needs one text per document, and got {len(texts)} for {len(inputs.tokens)}. "
+                "Pass the texts of the observed corpus, in the order of its ids."
+            )
+        num_bytes = np.array([zlib_bytes(text) for text in texts], dtype=np.float64)
+        return scores_with_reasons(inputs.tokens, -nll(inputs.tokens) / num_bytes)
+
+
+# In lower case (Carlini et al., 2021) ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Lowercase(Score):
+    """NLL(lowercased text) / NLL(text): a memorised text suffers from a change of case.
+
+    The Min-K% program takes minus the inverse, which ranks the same while both are positive.
+
+    Source: Carlini et al., 2021.
+    """
+
+    @property
+    def name(self) -> str:
+        return "lowercase"
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return ("original", "lowercase")
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        tokens, lowercase = inputs.tokens, needed(inputs.other_view, "the lowercased texts observed", self)
+        nll_target = nll(tokens)
+        nll_lowercase = in_order_of(tokens.doc_ids, lowercase, nll(lowercase))
+        undefined = {f"lowercased: {NO_TOKENS}": np.isnan(nll_lowercase), SMALL_NLL: nll_target <= SMALLEST_NLL}
+        return scores_with_reasons(tokens, ratio(nll_lowercase, nll_target), undefined)
+
+
+# Perturbed: features of LLM-DI ----------------------------------------------------------------------------------------
+
+
+Perturbation = Literal[
+    "butter_fingers", "random_deletion", "change_char_case", "whitespace_perturbation", "underscore_trick"
+]
+Quantity = Literal["ppl_ratio", "ppl_difference", "loss_ratio", "loss_difference"]
+
+
+@dataclass(frozen=True)
+class Perturbed(Score):
+    """Text against its perturbed version, in four ways; high where the text itself is the more likely one.
+
+    Attributes:
+        perturbation: "butter_fingers", "random_deletion", "change_char_case", "whitespace_perturbation" or
+            "underscore_trick".
+        quantity: With x the text and x' its perturbed version, "ppl_ratio" is -ppl(x)/ppl(x'), "ppl_difference"
+            -(ppl(x) - ppl(x')), "loss_ratio" loss(x')/loss(x), "loss_difference" loss(x') - loss(x).
+
+    Raises:
+        ValueError: For others.
+
+    Source: LLM-DI (Maini et al., 2024). The first two quantities are minus its features, which makes no difference to a
+    linear model.
+    """
+
+    perturbation: Perturbation
+    quantity: Quantity
+
+    @property
+    def name(self) -> str:
+        return f"{self.perturbation}_{self.quantity}"
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return ("original", self.perturbation)
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        tokens, other = inputs.tokens, needed(inputs.other_view, "the perturbed texts observed", self)
+        loss, loss_perturbed = nll(tokens), in_order_of(tokens.doc_ids, other, nll(other))
+        match self.quantity:
+            case "ppl_ratio":
+                values = -np.exp(loss - loss_perturbed)
+            case "ppl_difference":
+                values = np.exp(loss_perturbed) - np.exp(loss)
+            case "loss_ratio":
+                values = np.divide(loss_perturbed, loss, out=np.full(len(loss), np.nan), where=loss > 0)
+            case "loss_difference":
+                values = loss_perturbed - loss
+        undefined = {f"perturbed: {NO_TOKENS}": np.isnan(loss_perturbed), "a loss of 0 to divide by": loss == 0}
+        return scores_with_reasons(tokens, values, undefined)
+
+
+# Slightly changed: the neighbourhood comparison (Mattern et al., 2023) ------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Neighbourhood(Score):
+    """Mean NLL of the neighbours minus the NLL of the text.
+
+    Attributes:
+        number: Neighbours of each text, 1 to 1,000. The paper's 100 and mimir's 25 cost as many forward passes.
+        filler: Folder or hub name of a masked language model; it proposes single words as the paper does. None: random
+            words of the corpus, as the library mimir does where it has no such model.
+        revision: Its revision on the hub.
+        share: Without a filler, the part of the words that is masked, in (0, 1].
+        span: Without a filler, so many words are masked in one span.
+        buffer: Without a filler, so many words lie between spans.
+
+    Raises:
+        ValueError: For settings out of range.
+
+    Source: Mattern et al., 2023, eq. 2 and 3, with the sign turned.
+    """
+
+    number: Annotated[int, Count(1, 1000)]
+    filler: Annotated[str | None, require_text] = None
+    revision: Annotated[str | None, require_text] = None
+    share: Annotated[float, Number("(0, 1]", "The share of the words to mask; mimir's is 0.3.")] = 0.3
+    span: Annotated[int, Count(1)] = 2
+    buffer: Annotated[int, Count(0)] = 1
+
+    @property
+    def name(self) -> str:
+        return f"neighbourhood({self.number})"
+
+    @property
+    def neighbours(self) -> Neighbours:
+        return Neighbours(self.number, self.filler, self.revision, self.share, self.span, self.buffer)
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        table = needed(inputs.neighbours, "the neighbours of the texts observed", self)
+        place = {doc_id: index for index, doc_id in enumerate(inputs.tokens.doc_ids)}
+        owner = np.array([place[text_of_neighbour(name)] for name in table.doc_ids], dtype=np.int64)
+        losses = nll(table)
+        defined = ~np.isnan(losses)
+        total = np.bincount(owner[defined], losses[defined], minlength=len(place))
+        number = np.bincount(owner[defined], minlength=len(place))
+        mean = np.divide(total, number, out=np.full(len(place), np.nan), where=number > 0)
+        undefined = {f"neighbours: {NO_TOKENS}": number == 0}
+        return scores_with_reasons(inputs.tokens, mean - nll(inputs.tokens), undefined)
+
+
+# Behind unread text: ReCaLL (Xie et al., 2024) ------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Recall(Score):
+    """NLL(text | prefix) / NLL(text), the prefix being other texts that the model has certainly not read.
+
+    What a model has read loses more by unread text in front of it.
+
+    Attributes:
+        num_shots: Texts in the prefix, or as many of these as the model can read before the longest document.
+
+    Raises:
+        ValueError: For fewer than 1.
+
+    Source: Xie et al., 2024, eq. 2.
+    """
+
+    num_shots: Annotated[int, Count(1, hint="The paper tries 1 to 12.")]
+
+    @property
+    def name(self) -> str:
+        return f"recall({self.num_shots})"
+
+    @property
+    def shots(self) -> int:
+        return self.num_shots
+
+    def __call__(self, inputs: ScoreInputs) -> DocumentScores:
+        tokens, behind = inputs.tokens, needed(inputs.behind_prefix, "the texts observed behind a prefix", self)
+        nll_behind, nll_alone = in_order_of(tokens.doc_ids, behind, nll(behind)), nll(tokens)
+        undefined = {f"behind the prefix: {NO_TOKENS}": np.isnan(nll_behind), SMALL_NLL: nll_alone <= SMALLEST_NLL}
+        return scores_with_reasons(tokens, ratio(nll_behind, nll_alone), undefined)
