@@ -137,9 +137,10 @@ class FinishedAudit:
 
     def __repr__(self) -> str:
         low, high = self.interval
+        sign = "+" if self.result.statistics.is_signed else ""
         numbers = [
-            "" if self.statistic is None else f"statistic {self.statistic:+.4f}",
-            "" if low is None or high is None else f"[{low:+.4f}, {high:+.4f}]",
+            "" if self.statistic is None else f"statistic {self.statistic:{sign}.4f}",
+            "" if low is None or high is None else f"[{low:{sign}.4f}, {high:{sign}.4f}]",
             "" if self.p_value is None else f"p = {self.p_value:.4g}",
             f"{self._facts['num_documents']} documents",
         ]

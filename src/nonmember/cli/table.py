@@ -17,6 +17,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from nonmember.reports.audit_page.content import plain
+from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, UNUSABLE, num_without_seal, outcome_paths, usable_outcome
@@ -78,6 +80,7 @@ def show(
         said = (f"{name.replace('_', ' ')}: {value:,}" for name, value in made.items() if value or name in ALWAYS_SAID)
         console.print(", ".join(said), soft_wrap=True)
         if len(results) == 1:
+            _show_gates(console, results[0])
             console.print(for_rich(results[0].verdict.allowed_claim), soft_wrap=True)
         for name, result in zip(names, cells, strict=True):
             if isinstance(result, AuditResult) and (words := result.statistics.details.get("in_words")):
@@ -174,6 +177,14 @@ def _listed(names: Sequence[str], family: Family) -> str:
         return "all" if names else "none"
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return f"{len(names)}: {', '.join(names[:LISTED])}{more}"
+
+
+def _show_gates(console: Console, result: AuditResult) -> None:
+    for gate in gates_of(result):
+        told = f"{gate.what}: {plain(gate.value)}, must be {gate.side} {plain(gate.bound)}"
+        console.print(
+            for_rich(f"gate {'passed' if gate.passed else 'FAILED'}  {told}"), soft_wrap=True, highlight=False
+        )
 
 
 def _show_tokens(console: Console, results: Sequence[AuditResult]) -> None:
