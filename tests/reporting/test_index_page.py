@@ -8,6 +8,7 @@ import re
 import made_up
 import pytest
 
+from nonmember.api.results import load_results
 from nonmember.reports.audit_page.write import PAGE, write_page
 from nonmember.reports.index_page.write import INDEX, write_index
 from nonmember.runtime.terminal import visible
@@ -54,7 +55,7 @@ def test_it_has_what_an_audit_is_and_what_differs(tmp_path):
         "1.0e-4",
         150,
     )
-    assert one["axes"] == {"K": 0.2, "lambda": 0.3, "tau": 4.0, "dose": 0.0, "documents": 150}
+    assert one["axes"] == {"k": 0.2, "lambda": 0.3, "tau": 4.0, "dose": 0.0, "documents": 150}
     assert (one["dose"], one["warnings"], one["page"]) == ("0x", ["careful"], f"./table2/0000/{PAGE}")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d", one["written"])
     assert (other["dose"], other["axes"]["dose"], other["page"], other["printed"]) == ("12x", 12.0, None, "–")
@@ -127,3 +128,13 @@ def test_an_audit_takes_some_hundred_bytes(tmp_path):
     ).path
     assert len(entries(many)) == number
     assert (many.stat().st_size - few.stat().st_size) / (number - 1) < 900
+
+
+def test_what_sweeps_vary_is_in_short_columns_too(tmp_path):
+    """The same numbers under the same names as in W&B's config and as the axes of the page."""
+    made_up.write(tmp_path, made_up.result(target="target+2x50%A", truth="member"), made_up.result(method="llm_di"))
+    table = load_results(tmp_path)
+    names = ["k", "lambda", "tau", "dose"]
+    assert list(table.columns[: list(table).index("dose") + 1])[-5:] == ["reference", *names]
+    assert table.loc[0, names].tolist() == [0.2, 0.7, 2.0, 1.0]
+    assert table.loc[1, "dose"] == 0.0

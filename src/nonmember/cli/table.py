@@ -283,10 +283,11 @@ def _statistic(result: AuditResult) -> str:
     if "excluded_dose" in result.statistics.details:  # readings are never negative, and their interval may be open
         ends = (_decimals(bound, ".2g") for bound in (result.statistics.ci_low, result.statistics.ci_high))
         return f"{_decimals(result.statistics.value, '.2g')} [{', '.join(ends)}]"
-    value = _decimals(result.statistics.value, "+.3f")
+    form = "+.3f" if result.statistics.is_signed else ".3f"
+    value = _decimals(result.statistics.value, form)
     if result.statistics.ci_low is None and result.statistics.ci_high is None:
         return value
-    low, high = (_decimals(bound, "+.3f") for bound in (result.statistics.ci_low, result.statistics.ci_high))
+    low, high = (_decimals(bound, form) for bound in (result.statistics.ci_low, result.statistics.ci_high))
     return f"{value} [{low}, {high}]"
 
 

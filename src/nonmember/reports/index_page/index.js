@@ -67,7 +67,7 @@
   function curves(picked) {
     const known = picked.filter((audit) => audit.value !== null && audit.value !== undefined);
     const found = [];
-    for (const axis of ["K", "lambda", "tau", "dose", "documents"]) {
+    for (const axis of ["k", "lambda", "tau", "dose", "documents"]) {
       for (const statistic of new Set(known.map((audit) => audit.statistic))) {
         const points = known.filter((audit) => audit.statistic === statistic && typeof audit.axes[axis] === "number");
         if (new Set(points.map((audit) => audit.axes[axis])).size > 1) found.push(curve(axis, statistic, points));

@@ -17,14 +17,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from nonmember.records.exposure import Exposure
 from nonmember.reports.audit_page.write import PAGE, is_page
 from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import VERDICTS, false_claim
 from nonmember.reports.render.html import beginning, begins_with, rendered
 from nonmember.reports.render.page import embedded, policy_of, read, script_of
 from nonmember.reports.render.sharing import shared_parts
-from nonmember.results.mirror import facts_of
+from nonmember.results.mirror import swept_of
 from nonmember.results.outcomes import UNUSABLE, num_without_seal, outcome_paths, usable_outcome
 from nonmember.results.result import AuditResult, Failure
 from nonmember.runtime.files import write_text_atomically
@@ -33,7 +32,6 @@ from nonmember.runtime.progress import tracked
 INDEX = "index.html"
 HERE = Path(__file__).parent
 UNREADABLE = "unreadable"
-AXES = {"K": "k", "lambda": "lambda", "tau": "tau"}  # of the curves; the dose and the number of documents beside them
 
 log = logging.getLogger(__name__)
 
@@ -121,7 +119,7 @@ def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[s
         "p_printed": formats.p_value(found.p_value),
         "dose": None if exposure is None else exposure.label,
         "n": found.num_documents,
-        "axes": _axes(outcome, exposure),
+        "axes": {**swept_of(outcome), "documents": found.num_documents},
         "facts": {
             **{name: getattr(asked, name) for name in ("heldout", "score", "alpha", "seed", "world", "sweep", "truth")},
             "data": asked.data,
@@ -130,13 +128,6 @@ def entry_of(outcome: AuditResult | Failure, path: Path, folder: Path) -> dict[s
             "commit": outcome.provenance.commit,
         },
     }
-
-
-def _axes(result: AuditResult, exposure: Exposure | None) -> dict[str, float | None]:
-    facts = facts_of(result)
-    plain = {name: value for name, key in AXES.items() if isinstance(value := facts[key], int | float)}
-    dose = None if exposure is None else exposure.exposures * exposure.share
-    return {**plain, "dose": dose, "documents": result.statistics.num_documents}
 
 
 def _link(page: Path, folder: Path) -> str | None:
