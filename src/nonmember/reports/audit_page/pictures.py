@@ -259,7 +259,8 @@ def dose(evidence: Evidence) -> list[Drawing]:
     plot.diagonal()
     for series, related in enumerate((False, True)):
         chosen = [item for item in known if bool(item["related"]) is related]
-        plot.points(*(np.array([float(item[name]) for item in chosen]) for name in ("dose", "reading")), series)
+        xs, ys = (np.array([float(item[name]) for item in chosen]) for name in ("dose", "reading"))
+        plot.points(xs, ys, series)
     plot.level(statistics.value, "value")
     title = f"The target: {details['readings']}"
     caption = "Each dot is a control, read by a meter made of the others: on the line it is right."
