@@ -45,6 +45,18 @@ def test_each_method_has_its_own_table_and_only_its_own_columns():
     assert "failed  other: No room." in text
 
 
+def test_one_audit_names_its_gates():
+    gates = {"ce": {"value": 0.165, "bound": 3.0, "upper": False, "passed": False}}
+    gates["kl_third"] = {"value": -0.15, "bound": 0.2, "upper": True, "passed": True}
+    result = made_up.result(details={"gates": gates})
+    lines = [line for line in said(result).splitlines() if line.startswith("gate")]
+    assert lines == [
+        "gate FAILED  fall of the distilled reference's cross-entropy on the set: 0.165, must be above 3",
+        "gate passed  rise of that divergence on other text: −0.15, must be below 0.2",
+    ]
+    assert "gate " not in said(result, result), "of many audits the pages tell"
+
+
 def test_where_the_truth_is_known_it_is_said_first():
     unread = made_up.result(corpus="a", truth="non_member", verdict="evidence_of_non_membership")
     wrong = made_up.result(corpus="b", truth="member", verdict="evidence_of_non_membership")

@@ -30,7 +30,7 @@ FETCHES = re.compile(r"\\|@import|url|image|src|//", re.IGNORECASE)  # in a styl
 ELEMENT = re.compile(
     r"</?(?:a|b|body|circle|code|dd|details|div|dl|dt|figcaption|figure|footer|g|h1|h2|h3|header|html|i|li|line|main|ol|"
     r"p|path|rect|section|small|span|summary|svg|table|tbody|td|text|th|thead|tr|ul)"
-    r"(?: (?:aria-label|class|cx|cy|d|height|id|r|role|scope|tabindex|transform|viewBox|width|x|x1|x2|y|y1|y2)"
+    r"(?: (?:aria-label|class|cx|cy|d|data-of|height|id|r|role|scope|tabindex|transform|viewBox|width|x|x1|x2|y|y1|y2)"
     r'="[^"<>]*"| href="#[\w-]*")*/?>'
 )
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f]")

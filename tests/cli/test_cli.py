@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -15,10 +16,15 @@ from omegaconf import OmegaConf
 
 from nonmember import __version__
 from nonmember.cli import main as cli
+from nonmember.cli.audit import tell_where
 from nonmember.config.compose import composed, explained
 from nonmember.config.given import IncompleteQuestion
 from nonmember.config.roots import register
 from nonmember.config.runs import cell_of
+from nonmember.reports.audit_page.write import write_page
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "reporting"))
+import made_up
 
 
 def in_one_sentence(said, command="audit"):
@@ -264,6 +270,29 @@ def test_a_failed_audit_leaves_the_reason_in_its_folder(nonmember, tmp_path):
     assert reason["cell"] == path.parent.name
     assert reason["kind"] == "IncompleteQuestion"
     assert reason["error"] in said.err
+
+
+def test_an_audit_ends_with_where_to_read_on(tmp_path, monkeypatch, capsys):
+    """The page of one audit, the index of a sweep; and that W&B runs were kept here."""
+    folder = tmp_path / "lambda/0000"
+    made_up.write(tmp_path, made_up.result(sweep="lambda"))
+    monkeypatch.delenv("NONMEMBER_SWEEP_FOLDER", raising=False)
+    tell_where([folder])
+    assert capsys.readouterr().out == "", "a page that could not be written is not named"
+    write_page(folder)
+    tell_where([folder])
+    assert capsys.readouterr().out == f"page: {folder / 'audit.html'}\n"
+    (folder / "wandb.json").write_text('{"destination": "default/nonmember offline"}')
+    monkeypatch.setenv("NONMEMBER_SWEEP_FOLDER", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    tell_where([folder, folder])
+    assert capsys.readouterr().out.splitlines() == [
+        "page: index.html",
+        "W&B: 2 runs are kept offline, nothing was sent; to send: nonmember sync .",
+    ]
+    (folder / "wandb.json").write_text('{"destination": "default/nonmember online"}')
+    tell_where([])
+    assert "W&B" not in capsys.readouterr().out
 
 
 def test_table_of_nothing(nonmember, tmp_path):

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import os
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import made_up
 import numpy as np
@@ -12,9 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from nonmember.methods import findings
+from nonmember.reports.audit_page.content import MAX_DOCUMENTS, readable
+from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.audit_page.pictures import KINDS_OF_PICTURES, Evidence
-from nonmember.reports.audit_page.svg import average_ranks, ticks_of
-from nonmember.reports.audit_page.write import PAGE, try_to_write_page, write_page
+from nonmember.reports.audit_page.svg import average_ranks, most_of, ticks_of
+from nonmember.reports.audit_page.write import FIRST_ROWS, PAGE, is_page, try_to_write_page, write_page
+from nonmember.reports.core import formats
 from nonmember.runtime.terminal import visible
 
 EVIL = "</title><script>alert(1)</script>[/x]\x1b[31m`"
@@ -119,10 +127,15 @@ def test_it_fetches_nothing_and_labels_stay_text(folder):
     )
     html = page.read_text()
     found = read(html)
-    assert "script" not in found.tags
-    assert found.addresses == ["data:,"]
-    assert any(content.startswith("default-src 'none'; ") for content in found.contents)
-    assert not re.search(r"https?://|url\(|@import", html)
+    data, script = re.findall(r"<script[^>]*>(.*?)</script>", html, re.DOTALL)
+    assert found.tags.count("script") == 2
+    assert json.loads(data)[0][0] == visible(EVIL), "the rows of the documents, which nothing runs"
+    hashed = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert any(
+        item.startswith("default-src 'none'; ") and f"script-src 'sha256-{hashed}'" in item for item in found.contents
+    )
+    assert found.addresses == ["data:,", "#warnings"]
+    assert not re.search(r"https?://(?!www.w3.org)|url\(|@import", html)
     assert "\x1b" not in html, "a terminal that prints the page is not driven by it"
     assert sum(visible(EVIL) in text for text in found.text) >= 6
 
@@ -157,13 +170,106 @@ def test_a_page_never_fails_an_audit(folder, caplog):
     assert "could not be written" in caplog.text
 
 
-def test_a_thousand_documents_are_small(folder):
+def test_thousands_of_documents_are_small(folder):
     rng = np.random.default_rng(0)
-    scores = {"doc_id": [f"module.function.number_{n}" for n in range(3000)]}
-    scores |= {name: rng.normal(size=3000) for name in ("target", "reference", "distilled")}
+    number = MAX_DOCUMENTS + 2
+    scores = {"doc_id": [f"function.number_{n}" for n in range(number)]}
+    scores |= {name: rng.normal(size=number) for name in ("target", "reference", "distilled")}
     html = write_page(folder("prism", scores, {})).read_text()
-    assert len(html) < 1_000_000
-    assert "2,000 further documents stand in scores.parquet." in html
+    assert len(html) < 1_500_000
+    assert "scores.parquet has 2 further documents." in html
+    assert html.count('<th scope="row">function.number_') == FIRST_ROWS, "a page of them, without the script"
+
+
+GATE = {"value": -0.5, "bound": 0.02, "upper": False, "passed": False}
+
+
+def test_a_gate_says_what_it_measures_and_guards_against(folder):
+    html = write_page(folder("prism", columns("target"), {"gates": {"ce": GATE, "of elsewhere": GATE}})).read_text()
+    first, other = re.findall(r"<tr><th scope=\"row\">(.*?)</tr>", html.partition("<h2>Gates</h2>")[2], re.DOTALL)[:2]
+    cells = re.findall(r">([^<>]+)</t[hd]>", f">{first}")
+    assert cells[1:4] == ["FAILED", "−0.5", "above 0.02"]
+    assert cells[0].startswith("fall of the distilled reference's cross-entropy".replace("'", "&#39;"))
+    assert cells[4] == "A distillation that taught the model nothing, or ruined it."
+    assert other.startswith("of elsewhere<"), "a gate that this version does not know stands there all the same"
+
+
+def test_every_gate_is_explained():
+    """Names of findings as the methods' source has them."""
+    source = Path(findings.__file__).parent
+    known = {"clearance": ("prism/gates.py",), "prism": ("prism/prism_gates.py",), "dose": ("dose/gates.py",)}
+    for method, files in known.items():
+        names = [name for file in files for name in re.findall(r'Finding\(\s*"(\w+)"', (source / file).read_text())]
+        details = {"gates": dict.fromkeys(names, GATE)}
+        explained = {item.name: item.guards for item in gates_of(made_up.result(method=method, details=details))}
+        assert len(explained) >= 4
+        assert all(explained.values()), method
+
+
+@pytest.mark.parametrize(
+    ("method", "printed"),
+    [
+        ("dose", ("0.044", "0 to 0.47")),
+        ("prism", ("+0.044", "[0.000, +0.470]")),
+        ("blind", ("0.044", "[0.000, 0.470]")),
+    ],
+)
+def test_what_cannot_be_negative_has_no_sign(method, printed):
+    result = made_up.result(method=method, details={}, statistic=0.044, ci_low=0.0, ci_high=0.47)
+    assert formats.statistic(result.statistics) == printed
+
+
+def test_readings_may_have_no_upper_end():
+    result = made_up.result(method="dose", details={}, statistic=12.4, ci_low=1.9, ci_high=None)
+    assert formats.statistic(result.statistics) == ("12", "1.9 or more")
+
+
+def test_a_verdict_is_marked_where_warnings_qualify_it(folder):
+    html = write_page(folder("prism", columns("target"), {}, warnings=("one", "two"))).read_text()
+    assert '<a class="qualified" href="#warnings">! 2 warnings</a></p>' in html
+    assert 'class="qualified"' not in write_page(folder("prism", columns("target"), {})).read_text()
+
+
+def test_models_are_named_for_people():
+    assert readable("control-0x-1/minkpp(0.2)") == "control that did not read it, seed 1: minkpp(0.2)"
+    assert (
+        readable("control-8x50%-2/distilled/2") == "control that read 50% of it 8 times, seed 2: distilled reference: 2"
+    )
+    assert readable("control-0x-related-8x-1-3") == "control that did not read it, related text 8 times, seed 1-3"
+    assert readable("target/loss") == "target: loss"
+
+
+def test_axes_fit_what_is_drawn():
+    """One value far away leaves no room for the others; it is counted instead. Values spread evenly are all shown."""
+    values = np.r_[np.linspace(0, 1, 200), 1000.0]
+    assert most_of(values)[1] < 2
+    assert most_of(values[:-1]) == (0.0, 1.0)
+    (found,) = drawn("scores", {"zlib": [0.0, 1.0]})
+    assert "outside" not in found.caption
+    result = made_up.result(details={})
+    (found,) = KINDS_OF_PICTURES["scores"](Evidence(result, {"zlib": values}, groups=["suspect"] * 201))
+    assert "1 lie far outside the axis." in found.caption
+
+
+def test_a_page_of_somebody_else_is_told_from_ours(folder):
+    path = write_page(folder("prism", columns("target"), {}))
+    assert is_page(path)
+    ours = path.read_text()
+    for other in (
+        f"<script>1</script>{ours}",
+        ours.replace("script-src", "script-src 'unsafe-inline'"),
+        "",
+        ours.replace("<html", "<HTML"),
+    ):
+        path.write_text(other)
+        assert not is_page(path)
+    path.write_text(re.sub("script-src .*?; img-src", "img-src", ours))
+    assert is_page(path), "those of earlier versions, which had no script at all"
+    path.unlink()
+    assert not is_page(path)
+    os.mkfifo(path)
+    assert not is_page(path), "nobody writes into it, and it is not waited for"
+    path.unlink()
 
 
 def drawn(kind, columns=None, **more):
@@ -202,6 +308,8 @@ def test_the_meters_picture_has_a_dot_for_each_control():
 
 
 def test_ticks_and_ranks():
+    assert ticks_of(0.0, 8.0) == [0, 2, 4, 6, 8]
+    assert all(4 <= len(ticks_of(0.0, high)) <= 10 for high in np.geomspace(1e-3, 1e5, 200))
     assert ticks_of(-0.21, 0.11) == [-0.2, -0.1, 0.0, 0.1]
     assert average_ranks(np.array([3.0, 1.0, 3.0, 2.0])).tolist() == [3.5, 1.0, 3.5, 2.0]
 

@@ -184,7 +184,9 @@ def test_the_page_needs_nothing_else_and_is_small(whole_report):
     assert "url(http" not in html
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', html)[1]
     assert "default-src &#39;none&#39;" in policy
-    assert pages.digest(pages.read("page.js")) in policy
+    script = pages.script_of("elements.js", "page.js")
+    assert pages.policy_of(script).replace("'", "&#39;") == policy
+    assert f"<script>{script}</script>" in html
 
 
 def test_every_link_of_the_page_leads_somewhere(whole_report):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nonmember.results.mirror import swept_of
 from nonmember.results.outcomes import outcome_paths, usable_outcome
 from nonmember.results.result import DISTRIBUTION, SCORES, AuditResult, Failure
 
@@ -32,8 +33,12 @@ QUESTION = (
     "score",
 )
 STATISTICS = ("value", "p_value", "ci_low", "ci_high", "num_documents")
+SWEPT = ("k", "lambda", "tau", "dose")
+_AFTER = QUESTION.index("reference") + 1
 FACTS = (
-    *QUESTION,
+    *QUESTION[:_AFTER],
+    *SWEPT,
+    *QUESTION[_AFTER:],
     "exposures",
     "share",
     "verdict",
@@ -51,6 +56,7 @@ def facts_of(result: AuditResult) -> dict[str, Any]:
     exposure = result.question.target_exposure
     facts = {name: getattr(result.question, name) for name in QUESTION}
     facts |= {name: getattr(result.statistics, name) for name in STATISTICS}
+    facts |= swept_of(result)
     facts |= {
         "statistic": facts.pop("value"),
         "exposures": exposure and exposure.exposures,
@@ -137,9 +143,10 @@ class FinishedAudit:
 
     def __repr__(self) -> str:
         low, high = self.interval
+        sign = "+" if self.result.statistics.is_signed else ""
         numbers = [
-            "" if self.statistic is None else f"statistic {self.statistic:+.4f}",
-            "" if low is None or high is None else f"[{low:+.4f}, {high:+.4f}]",
+            "" if self.statistic is None else f"statistic {self.statistic:{sign}.4f}",
+            "" if low is None or high is None else f"[{low:{sign}.4f}, {high:{sign}.4f}]",
             "" if self.p_value is None else f"p = {self.p_value:.4g}",
             f"{self._facts['num_documents']} documents",
         ]
@@ -161,8 +168,9 @@ def load_results(folders: str | os.PathLike[str] | Sequence[str | os.PathLike[st
 
     Returns:
         A row per audit, in the order of their paths, with columns for what an audit is (sweep, cell, world, method,
-        target, reference, corpus, heldout, truth, alpha, seed, score), what the target has read of the set where that
-        is known (exposures: how often, share: of the documents), what the audit found (verdict, statistic, p_value,
+        target, reference, corpus, heldout, truth, alpha, seed, score), what sweeps vary (k, lambda, tau; dose: how
+        often the target read the set on average), what the target has read of the set where that is known
+        (exposures: how often, share: of the documents), what the audit found (verdict, statistic, p_value,
         ci_low, ci_high, num_documents, num_excluded, allowed_claim, warnings, seconds), `folder`, and `error`: why an
         audit has no result, or why it cannot be read; else None. Then, with dots, the plain values of its data config
         and of its method's settings: data.half, settings.margin, settings.distillation.tau ...

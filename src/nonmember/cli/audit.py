@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
+from collections.abc import Sequence
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from pathlib import Path
@@ -15,7 +17,7 @@ from omegaconf import DictConfig
 from nonmember.config import parts, runs
 from nonmember.config.explain import explain
 from nonmember.config.jobs import LostJob
-from nonmember.config.roots import run_with_hydra
+from nonmember.config.roots import FOLDER_VARIABLE, run_with_hydra
 from nonmember.runtime.interruption import check, interruption_of
 from nonmember.runtime.processes import process_rank
 from nonmember.sweeps.running import builder_of, composed_again, shared
@@ -84,8 +86,34 @@ def main() -> None:
             from nonmember.cli.table import show
 
             show(done, made_before=sweep.made)
+            tell_where(cells.folders)
         if incomplete and process_rank() == 0:
             cells.say_what_is_left()
+
+
+def tell_where(folders: Sequence[Path]) -> None:
+    """Print where to read on: the page of one audit, or that over all of a sweep; and of W&B runs that nobody was sent.
+
+    folders: of the audits that have a result.
+    """
+    from nonmember.reports.audit_page.write import PAGE
+    from nonmember.reports.index_page.write import try_to_write_index
+    from nonmember.runtime.terminal import visible
+    from nonmember.tracking.trackers import is_kept_offline
+
+    sweep = os.environ.get(FOLDER_VARIABLE)
+    pages = [try_to_write_index(Path(sweep))] if sweep else [folder / PAGE for folder in folders]
+    for page in pages:
+        if page is not None and page.is_file():
+            sys.stdout.write(f"page: {visible(_from_here(page))}\n")
+    if offline := sum(map(is_kept_offline, folders)):
+        runs = "the run is" if offline == 1 else f"{offline} runs are"
+        where = visible(_from_here(Path(sweep) if sweep else folders[0]))
+        sys.stdout.write(f"W&B: {runs} kept offline, nothing was sent; to send: nonmember sync {where}\n")
+
+
+def _from_here(path: Path) -> Path:
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
 def run_cell(config: DictConfig, folder: Path) -> AuditResult:

@@ -17,6 +17,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
+from nonmember.reports.audit_page.content import plain
+from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
 from nonmember.reports.core.numbers import detail
 from nonmember.results.outcomes import NO_SEAL, UNUSABLE, num_without_seal, outcome_paths, usable_outcome
@@ -80,6 +82,7 @@ def show(
         )
         console.print(", ".join(counts), soft_wrap=True)
         if len(results) == 1:
+            _show_gates(console, results[0])
             console.print(for_rich(results[0].verdict.allowed_claim), soft_wrap=True)
         for name, result in zip(names, cells, strict=True):
             if isinstance(result, AuditResult) and (explained := result.statistics.details.get("in_words")):
@@ -178,6 +181,14 @@ def _listed(names: Sequence[str], family: Family) -> str:
     return f"{len(names)}: {', '.join(names[:LISTED])}{more}"
 
 
+def _show_gates(console: Console, result: AuditResult) -> None:
+    for gate in gates_of(result):
+        told = f"{gate.what}: {plain(gate.value)}, must be {gate.side} {plain(gate.bound)}"
+        console.print(
+            for_rich(f"gate {'passed' if gate.passed else 'FAILED'}  {told}"), soft_wrap=True, highlight=False
+        )
+
+
 def _show_tokens(console: Console, results: Sequence[AuditResult]) -> None:
     """Each kind once: most audits of a grid read their texts alike."""
     for tokens in dict.fromkeys(tokens_in_words(result.provenance.tokens) for result in results):
@@ -274,10 +285,11 @@ def _statistic(result: AuditResult) -> str:
     if "excluded_dose" in result.statistics.details:  # readings are never negative, and their interval may be open
         ends = (_decimals(bound, ".2g") for bound in (result.statistics.ci_low, result.statistics.ci_high))
         return f"{_decimals(result.statistics.value, '.2g')} [{', '.join(ends)}]"
-    value = _decimals(result.statistics.value, "+.3f")
+    form = "+.3f" if result.statistics.is_signed else ".3f"
+    value = _decimals(result.statistics.value, form)
     if result.statistics.ci_low is None and result.statistics.ci_high is None:
         return value
-    low, high = (_decimals(bound, "+.3f") for bound in (result.statistics.ci_low, result.statistics.ci_high))
+    low, high = (_decimals(bound, form) for bound in (result.statistics.ci_low, result.statistics.ci_high))
     return f"{value} [{low}, {high}]"
 
 

@@ -33,6 +33,7 @@ def page_of(audits: Sequence[Gathered], files: Mapping[str, bytes], choice: Choi
     lines = _checked(len(audits), files)
     return rendered(
         HERE / "page.html.j2",
+        {"kind": content.kind_of_cell},
         audits=[_shown(item, index, lines[index]) for index, item in enumerate(audits)],
         choice=choice,
         sealed=audits[0].seal is not None,

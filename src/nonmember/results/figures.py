@@ -25,16 +25,17 @@ def of_distribution(result: AuditResult, distribution: FloatArray) -> Figure:
     """The resampled statistic with its value, its interval and zero."""
     figure = _figure(5.6, 3.4)
     axes = figure.subplots()
+    sign = "+" if result.statistics.is_signed else ""
     axes.hist(distribution, bins=BINS, color=BLUE, alpha=0.55)
     axes.axvline(0.0, color="black", linewidth=1, linestyle="--", label="0")
     if result.statistics.ci_low is not None and result.statistics.ci_high is not None:
-        label = f"interval [{result.statistics.ci_low:+.3f}, {result.statistics.ci_high:+.3f}]"
+        label = f"interval [{result.statistics.ci_low:{sign}.3f}, {result.statistics.ci_high:{sign}.3f}]"
         axes.axvspan(
             result.statistics.ci_low, result.statistics.ci_high, color=GREY, alpha=0.25, linewidth=0, label=label
         )
     if result.statistics.value is not None:
         axes.axvline(
-            result.statistics.value, color=RED, linewidth=1.5, label=f"statistic {result.statistics.value:+.3f}"
+            result.statistics.value, color=RED, linewidth=1.5, label=f"statistic {result.statistics.value:{sign}.3f}"
         )
     axes.set_xlabel("statistic of the resamples")
     axes.set_ylabel("resamples")

@@ -83,6 +83,16 @@ def facts_of(result: AuditResult) -> dict[str, Plain]:
     return facts
 
 
+def swept_of(result: AuditResult) -> dict[str, float | None]:
+    """What sweeps vary, as numbers: k, lambda and tau of the method, and how often the target read the set on average;
+    None where the method has no such setting, or where it is not known."""
+    facts = facts_of(result)
+    plain = {name: value for name in ("k", "lambda", "tau") if isinstance(value := facts[name], int | float)}
+    read = result.question.target_exposure
+    dose = None if read is None else read.exposures * read.share
+    return {**dict.fromkeys(("k", "lambda", "tau")), **plain, "dose": dose}
+
+
 def provenance_of(result: AuditResult) -> dict[str, Any]:
     """Where the numbers come from: keys (those of documents are fingerprints of their text), versions, commits."""
     provenance = result.provenance

@@ -115,6 +115,11 @@ class Statistics:
     details: Mapping[str, Any]
     picture: str
 
+    @property
+    def is_signed(self) -> bool:
+        """Whether it can be negative: differences and correlations can, readings, rates and AUCs cannot."""
+        return self.picture != "dose" and (self.bounds is None or self.bounds[0] < 0)
+
 
 @dataclass(frozen=True)
 class Verdict:

@@ -10,7 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from filelock import FileLock, Timeout
 
@@ -38,15 +38,27 @@ def content_of(path: Path, at_most: int = MOST_BYTES) -> bytes:
         ValueError: where it is no plain file, such as a pipe that would be waited for, or larger than `at_most`.
         OSError: where it cannot be opened.
     """
+    with _plain_file(path) as stream:
+        if (size := os.fstat(stream.fileno()).st_size) > at_most:
+            raise ValueError(f"it must have at most {at_most:,} bytes; got {size:,}")
+        return stream.read(at_most)
+
+
+def beginning_of(path: Path, number: int) -> bytes:
+    """The first so many bytes of such a file. Raises ValueError and OSError."""
+    with _plain_file(path) as stream:
+        return stream.read(number)
+
+
+@contextmanager
+def _plain_file(path: Path) -> Iterator[BinaryIO]:
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise ValueError(f"it must be a plain file; got {_KINDS.get(stat.S_IFMT(status.st_mode), 'a device')}")
-        if status.st_size > at_most:
-            raise ValueError(f"it must have at most {at_most:,} bytes; got {status.st_size:,}")
+        mode = os.fstat(descriptor).st_mode
+        if not stat.S_ISREG(mode):
+            raise ValueError(f"it must be a plain file; got {_KINDS.get(stat.S_IFMT(mode), 'a device')}")
         with open(descriptor, "rb", closefd=False) as stream:
-            return stream.read(at_most)
+            yield stream
     finally:
         os.close(descriptor)
 

@@ -26,13 +26,14 @@ class Cells:
     """Outcome of each cell, in the order of the grid.
 
     run: a name for this run, which travels to its workers.   home: the process that was started.   ended: places in the
-    sweep of the cells that ended in that process.
+    sweep of the cells that ended in that process.   folders: of the cells that have a result.
     """
 
     run: str
     home: int
     here: list[AuditResult | Failure] = field(default_factory=list)
     ended: set[int] = field(default_factory=set)
+    folders: list[Path] = field(default_factory=list)
 
     @classmethod
     def of_this_run(cls) -> Cells:
@@ -70,6 +71,7 @@ class Cells:
                 cells.append(Failure(folder.name, note["error"], note["kind"]))
             else:
                 cells.append(AuditResult.load(folder / RESULT).that_made(note["made"]))
+                self.folders.append(folder)
         if (notes := self._folder()) is not None:
             shutil.rmtree(notes, ignore_errors=True)
         return cells
@@ -87,6 +89,7 @@ class Cells:
         if os.getpid() == self.home:
             self.here.append(cell)
             self.ended.add(number_of_cell())
+            self.folders += [folder] if isinstance(cell, AuditResult) else []
         else:
             self._note({"folder": str(folder), **content})
 

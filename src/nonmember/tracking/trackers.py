@@ -71,6 +71,15 @@ def noted_run_id(folder: Path, expected: str | None) -> str | None:
         return None
 
 
+def is_kept_offline(folder: Path) -> bool:
+    """Whether the last W&B run of this folder's audit was written to the disk alone."""
+    try:
+        note = json.loads((folder / RUN_NOTE).read_text(encoding="utf-8"))
+        return str(note["destination"]).endswith(" offline")
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 @dataclass(frozen=True)
 class RunInfo:
     """What a run is called. `config` is plain JSON; `folder` is the run's own.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections import Counter
@@ -13,25 +14,38 @@ import numpy as np
 
 from nonmember.records.groups import SUSPECT
 from nonmember.reports.audit_page.evidence import Evidence
+from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import TRUTHS, VERDICTS, false_claim
 from nonmember.results.mirror import Texts
 from nonmember.results.result import AuditResult
 
-MAX_DOCUMENTS = 1000  # listed one by one; all stand in scores.parquet
+MAX_DOCUMENTS = 20_000  # in the page's table, a megabyte; scores.parquet has all
 MAX_COLUMNS = 6
 MAX_LISTED = 24  # entries of a list among the details
 FIRST_WORDS = 14
+FAILED = "FAILED"
+DIGITS = 4  # of the documents' scores
 CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+@")
 
 
 @dataclass(frozen=True)
 class Table:
-    """rows: cells as they are printed, the first of each names the row.   note: said below."""
+    """rows: cells as they are printed, the first of each names the row.   kind: what the style knows it by."""
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    note: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Documents:
+    """rows: id, group where there are several, scores (None: undefined), first words where these are shown.   note: on
+    what is left out."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | float | None]]
+    note: str
 
 
 def question(result: AuditResult) -> str:
@@ -55,7 +69,7 @@ def truth(result: AuditResult) -> str:
     return f"{known} This verdict is a {wrong}." if wrong else known
 
 
-SMALL_P = {"non_membership": "; small where it was not used", "membership": "; small where it was used"}
+SMALL_P = {"non_membership": "; a small p means: not used", "membership": "; a small p means: used"}
 
 
 def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
@@ -66,9 +80,9 @@ def numbers(evidence: Evidence) -> dict[str, tuple[str, str]]:
         meaning = SMALL_P.get(result.question.claim or "", "")
         shown["p"] = (formats.p_value(result.statistics.p_value), f"alpha {result.question.alpha:g}{meaning}")
     if result.statistics.value is not None:
-        interval = formats.interval(result.statistics.ci_low, result.statistics.ci_high)
-        told = "" if interval == formats.DASH else f"{1 - result.question.alpha:.0%} interval {interval}"
-        shown[result.statistics.name] = (formats.signed(result.statistics.value), told)
+        value, interval = formats.statistic(result.statistics)
+        told = f"{1 - result.question.alpha:.0%} interval {interval}" if interval else ""
+        shown[result.statistics.name] = (value, told)
     tokens = "" if result.statistics.num_tokens is None else f"{result.statistics.num_tokens:,} tokens"
     excluded = f"{result.exclusions.num_documents} excluded" if result.exclusions.num_documents else ""
     shown["documents"] = (f"{result.statistics.num_documents:,}", ", ".join(filter(None, (tokens, excluded))))
@@ -84,19 +98,18 @@ HEALTH = {
 
 
 def gates(result: AuditResult) -> Table | None:
-    """What had to hold, with the measured number and its bound."""
-    found = result.statistics.details.get("gates")
-    rows = list(_gates(found)) if isinstance(found, Mapping) else []
-    return Table(("gate", "measured", "must be", "passed"), rows) if rows else None
-
-
-def _gates(found: Mapping[str, Any]) -> Iterator[tuple[str, ...]]:
-    for name, gate in found.items():
-        if isinstance(gate, Mapping) and {"value", "bound", "passed"} <= gate.keys():
-            side = "below" if gate.get("upper") else "above"
-            what = str(gate.get("what") or name.replace("_", " "))
-            passed = "yes" if gate["passed"] else "NO"
-            yield what, plain(gate["value"]), f"{side} {plain(gate['bound'])}", passed
+    """What had to hold, with the measured number, its bound, and what would be let through without it."""
+    rows = [
+        (
+            item.what,
+            "passed" if item.passed else FAILED,
+            plain(item.value),
+            f"{item.side} {plain(item.bound)}",
+            item.guards or formats.DASH,
+        )
+        for item in gates_of(result)
+    ]
+    return Table(("gate", "", "measured", "must be", "guards against"), rows, "gates") if rows else None
 
 
 def parts(result: AuditResult) -> Table | None:
@@ -135,7 +148,7 @@ def models(result: AuditResult) -> Table | None:
     labels = {"target": result.question.target, "reference": result.question.reference}
     rows = [
         (
-            role,
+            readable(role),
             labels.get(role) or formats.DASH,
             formats.decimals(told.get("nll")),
             formats.count(told.get("num_parameters")),
@@ -145,23 +158,48 @@ def models(result: AuditResult) -> Table | None:
     return Table(("role", "model", "nats per token", "parameters"), rows) if rows else None
 
 
+CONTROL = re.compile(r"control-(\d+)x(?:(\d+)%)?(?:-related-(\d+)x(?:\d+%)?)?-(\d+(?:-\d+)?)")
+
+
+def readable(role: str) -> str:
+    """The role of a model, or a column of its scores, for people: "control that read it 8 times, seed 1: loss"."""
+    return ": ".join(_readable(part) for part in role.split("/"))
+
+
+def _readable(part: str) -> str:
+    if part == "distilled":
+        return "distilled reference"
+    if (found := CONTROL.fullmatch(part)) is None:
+        return part.replace("_", " ")
+    times, share, related, seed = found.groups()
+    what = f"{share}% of it" if share else "it"
+    read = f"control that read {what} {_times(times)}" if int(times) else "control that did not read it"
+    return f"{read}{f', related text {_times(related)}' if related else ''}, seed {seed}"
+
+
+def _times(number: str) -> str:
+    return {"1": "once", "2": "twice"}.get(number, f"{number} times")
+
+
 # Documents ------------------------------------------------------------------------------------------------------------
 
 
-def documents(evidence: Evidence, texts: Texts | None) -> Table | None:
+def documents(evidence: Evidence, texts: Texts | None) -> Documents | None:
     """A row per document: id, group, scores; the first words only where the texts are given."""
     if not evidence.doc_ids:
         return None
     names, several = list(evidence.columns)[:MAX_COLUMNS], len(set(evidence.groups)) > 1
-    columns = ["document", *(["group"] if several else []), *names, *(["first words"] if texts is not None else [])]
-    rows = []
-    for index, (doc_id, group) in enumerate(zip(evidence.doc_ids, evidence.groups, strict=True)):
-        if index == MAX_DOCUMENTS:
-            break
-        scores = [formats.decimals(float(evidence.columns[name][index]), 4) for name in names]
+    columns = ["document", *(["group"] if several else []), *map(readable, names)]
+    scores = [
+        [round(value, DIGITS) if math.isfinite(value) else None for value in evidence.columns[name].tolist()]
+        for name in names
+    ]
+    rows: list[tuple[str | float | None, ...]] = []
+    for index, (doc_id, group) in enumerate(zip(evidence.doc_ids[:MAX_DOCUMENTS], evidence.groups, strict=False)):
         words = [_first_words(texts.get(group, {}).get(doc_id, ""))] if texts is not None else []
-        rows.append((doc_id, *([group] if several else []), *scores, *words))
-    return Table(columns, rows, _left_out(evidence, len(rows), len(names)))
+        rows.append((doc_id, *([group] if several else []), *(column[index] for column in scores), *words))
+    columns += ["first words"] if texts is not None else []
+    return Documents(columns, rows, _left_out(evidence, len(rows), len(names)))
 
 
 def _first_words(text: str) -> str:
@@ -175,7 +213,7 @@ def _left_out(evidence: Evidence, num_rows: int, num_columns: int) -> str:
         told.append(f"{more:,} further documents")
     if (more := len(evidence.columns) - num_columns) > 0:
         told.append(f"{more} further columns")
-    return f"{' and '.join(told)} stand in scores.parquet." if told else ""
+    return f"scores.parquet has {' and '.join(told)}." if told else ""
 
 
 def exclusions(result: AuditResult) -> Table | None:
@@ -193,7 +231,7 @@ def exclusions(result: AuditResult) -> Table | None:
         ids = [doc_id for doc_id, why in excluded if why == reason]
         more = f" and {number - MAX_LISTED:,} more" if number > MAX_LISTED else ""
         left.append((reason, f"{number:,}", f"{', '.join(ids[:MAX_LISTED])}{more}"))
-    return Table(("reason", "documents", "which"), left) if left else None
+    return Table(("reason", "documents", "which"), left, "facts") if left else None
 
 
 # Everything else ------------------------------------------------------------------------------------------------------
@@ -202,7 +240,7 @@ def exclusions(result: AuditResult) -> Table | None:
 def facts(values: Mapping[str, Any]) -> Table | None:
     """Dotted names and plain values; long lists by their number of entries."""
     rows = list(_flat(values))
-    return Table(("name", "value"), rows) if rows else None
+    return Table(("name", "value"), rows, "facts") if rows else None
 
 
 def _flat(values: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
@@ -234,3 +272,11 @@ def command(evidence: Evidence) -> str:
         return ""
     words = ["nonmember", "audit", *evidence.config, *evidence.overrides]
     return " ".join(shlex.quote(CREDENTIALS.sub("", word)) for word in words)
+
+
+NUMBER = re.compile(r"(?:above |below )?[+−]?[\d.,]+(?:e[+−-]?\d+)?%?(?: \(.*\))?|–")
+
+
+def kind_of_cell(text: str) -> str:
+    """ "number": of what must never be broken in two, however narrow the screen; "failed": of a gate."""
+    return "failed" if text == FAILED else "number" if NUMBER.fullmatch(text) else ""

@@ -10,8 +10,9 @@ import numpy as np
 from markupsafe import Markup
 
 from nonmember.records import FloatArray
+from nonmember.reports.audit_page.content import readable
 from nonmember.reports.audit_page.evidence import Evidence
-from nonmember.reports.audit_page.svg import Plot, average_ranks, range_of
+from nonmember.reports.audit_page.svg import Plot, average_ranks, most_of, range_of
 from nonmember.reports.core import formats
 from nonmember.reports.core.numbers import detail
 from nonmember.results.answers import KINDS
@@ -52,7 +53,7 @@ def ranks(evidence: Evidence) -> list[Drawing]:
             continue
         x, y = _both_finite(evidence.columns[other], evidence.columns["target"])
         name = {"reference": "reference", "distilled": "distilled reference"}[other]
-        limits = (0.5 - 0.03 * len(x), len(x) * 1.03 + 0.5)
+        limits = range_of([1.0, len(x)])
         plot = Plot(limits, limits, f"rank under the {name}", "rank under the target")
         plot.diagonal()
         plot.points(*_some(average_ranks(x), average_ranks(y)))
@@ -113,7 +114,7 @@ def gains(evidence: Evidence) -> list[Drawing]:
 
 
 def _histograms(evidence: Evidence, names: list[str]) -> list[Drawing]:
-    return [item for name in names for item in histogram(name, evidence.by_group(name))]
+    return [item for name in names for item in histogram(readable(name), evidence.by_group(name))]
 
 
 def changes(evidence: Evidence) -> list[Drawing]:
@@ -137,7 +138,7 @@ def histogram(title: str, by_group: Mapping[str, FloatArray], *, zero: bool = Fa
     by_group = {name: values for name, values in by_group.items() if len(values)}
     if not by_group:
         return []
-    limits = range_of(*by_group.values(), [0.0] if zero else [])
+    limits = range_of(*map(most_of, by_group.values()), [0.0] if zero else [])
     edges = np.linspace(*limits, BINS + 1)
     shares = {name: np.histogram(values, edges)[0] / len(values) for name, values in by_group.items()}
     plot = Plot(limits, (0.0, 1.08 * max(share.max() for share in shares.values())), title, "share of documents")
@@ -147,7 +148,14 @@ def histogram(title: str, by_group: Mapping[str, FloatArray], *, zero: bool = Fa
         plot.upright(0.0, "zero")
     told = ", ".join(f"mean {formats.decimals(values.mean())} in {name}" for name, values in by_group.items())
     legend = tuple((f"s{index}", name) for index, name in enumerate(shares)) if len(shares) > 1 else ()
-    return [Drawing(title, f"{told[:1].upper()}{told[1:]}.", plot.svg(f"{title}: {told}"), legend)]
+    caption = f"{told[:1].upper()}{told[1:]}.{_beyond(limits, *by_group.values())}"
+    return [Drawing(title, caption, plot.svg(f"{title}: {told}"), legend)]
+
+
+def _beyond(limits: tuple[float, float], *values: FloatArray) -> str:
+    """How many lie far outside; empty where none does."""
+    number = sum(int(((some < limits[0]) | (some > limits[1])).sum()) for some in values)
+    return f" {number:,} lie far outside the axis." if number else ""
 
 
 # Shards, answers, AUCs ------------------------------------------------------------------------------------------------
@@ -243,15 +251,16 @@ def dose(evidence: Evidence) -> list[Drawing]:
     known = [item for item in details.get("controls") or [] if item.get("reading") is not None]
     if not known or statistics.value is None:
         return []
-    heaviest = float(details["heaviest_dose"])
-    limits = (-0.04 * heaviest, 1.04 * heaviest)
-    plot = Plot(limits, limits, "readings that were planted", "readings that the meter says")
-    plot.lying_band(statistics.ci_low or 0.0, heaviest if statistics.ci_high is None else statistics.ci_high)
+    high = float(details["heaviest_dose"]) if statistics.ci_high is None else statistics.ci_high
+    planted = range_of([float(item["dose"]) for item in known])
+    shown = range_of([float(item["reading"]) for item in known], [0.0, statistics.value, high])
+    plot = Plot(planted, shown, "readings that were planted", "readings that the meter shows")
+    plot.lying_band(statistics.ci_low or 0.0, high)
     plot.diagonal()
     for series, related in enumerate((False, True)):
         chosen = [item for item in known if bool(item["related"]) is related]
-        planted, said = (np.array([float(item[name]) for item in chosen]) for name in ("dose", "reading"))
-        plot.points(planted, said, series)
+        xs, ys = (np.array([float(item[name]) for item in chosen]) for name in ("dose", "reading"))
+        plot.points(xs, ys, series)
     plot.level(statistics.value, "value")
     title = f"The target: {details['readings']}"
     caption = "Each dot is a control, read by a meter made of the others: on the line it is right."
@@ -275,7 +284,8 @@ def resampled(evidence: Evidence) -> list[Drawing]:
     name = evidence.result.statistics.name
     margin = result.statistics.details.get("margin")
     margin = float(margin) if isinstance(margin, int | float) and margin else None
-    limits = range_of(values, [0.0], [] if margin is None else [margin])
+    marked = (0.0, margin, result.statistics.value, result.statistics.ci_low, result.statistics.ci_high)
+    limits = range_of(most_of(values), [item for item in marked if item is not None])
     counts, edges = np.histogram(values, np.linspace(*limits, 2 * BINS + 1))
     plot = Plot(limits, (0.0, 1.08 * float(counts.max())), name, "resamples")
     legend = [("s0", "resamples")]
@@ -289,10 +299,11 @@ def resampled(evidence: Evidence) -> list[Drawing]:
         legend.append(("bound", f"margin {formats.signed(margin)}"))
     if result.statistics.value is not None:
         plot.upright(result.statistics.value, "value")
-        legend.append(("value", f"{name} {formats.signed(result.statistics.value)}"))
+        legend.append(("value", f"{name} {formats.statistic(result.statistics)[0]}"))
     title = f"{len(values):,} resamples of {name}"
     below = float((values <= (margin or 0.0)).mean())
-    caption = f"{below:.1%} of them are at most {'the margin' if margin is not None else 'zero'} (broken line: zero)."
+    edge = "the margin" if margin is not None else "zero"
+    caption = f"{below:.1%} of them are at most {edge} (broken line: zero).{_beyond(limits, values)}"
     return [Drawing(title, caption, plot.svg(f"{title}. {caption}"), tuple(legend))]
 
 

@@ -15,16 +15,18 @@ from nonmember.records import FloatArray
 
 WIDTH, HEIGHT = 360, 270
 LEFT, RIGHT, TOP, BOTTOM = 52, 12, 12, 44
-TICKS = 5  # about so many
+FEWEST_TICKS = 4
+FAR = 2.0  # widths of the range of most values beyond which a value is left out of a picture
 
 
-def ticks_of(low: float, high: float, number: int = TICKS) -> list[float]:
-    """Round numbers (1, 2, 2.5 or 5 times a power of ten apart) within the range."""
-    raw = (high - low) / number
-    power = 10.0 ** math.floor(math.log10(raw))
-    step = next(factor * power for factor in (1, 2, 2.5, 5, 10) if factor * power >= raw * (1 - 1e-9))
-    first = math.ceil(low / step - 1e-9)
-    return [round(index * step, 12) for index in range(first, math.floor(high / step + 1e-9) + 1)]
+def ticks_of(low: float, high: float) -> list[float]:
+    """At least four round numbers (1, 2 or 5 times a power of ten apart) within the range, as few as that gives."""
+    power = 10.0 ** math.floor(math.log10(high - low))
+    for step in (factor * power for factor in (5, 2, 1, 0.5, 0.2, 0.1)):
+        first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+        if last - first + 1 >= FEWEST_TICKS:
+            break
+    return [round(index * step, 12) for index in range(first, last + 1)]
 
 
 def range_of(*values: Iterable[float], room_beside: float = 0.04) -> tuple[float, float]:
@@ -35,6 +37,21 @@ def range_of(*values: Iterable[float], room_beside: float = 0.04) -> tuple[float
     low, high = min(finite), max(finite)
     room = (high - low) * room_beside or max(abs(high), 1e-6) * 0.5
     return low - room, high + room
+
+
+def most_of(values: FloatArray) -> tuple[float, float]:
+    """The range of the finite values; where a few lie far from all others, of all but the outermost hundredth on either
+    side, since they would leave no room for the rest."""
+    finite = values[np.isfinite(values)]
+    if not len(finite):
+        return 0.0, 1.0
+    low, high = np.quantile(finite, [0.01, 0.99])
+    room = FAR * (high - low)
+    return (
+        (low, high)
+        if high > low and (finite.min() < low - room or finite.max() > high + room)
+        else (finite.min(), finite.max())
+    )
 
 
 class Plot:

@@ -1,10 +1,12 @@
-"""`audit.html`: one file without a script that fetches nothing, so that it can be kept, sent and shown.
+"""`audit.html`: one file that fetches nothing, so that it can be kept, sent and shown. Its one script, which alone its
+policy lets run, sorts and searches the documents; all else is there without it.
 
 It holds document ids and scores; the documents' first words only where that was asked for (`page_text=true`).
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 from pathlib import Path
 
@@ -13,13 +15,18 @@ from markupsafe import Markup
 from nonmember.reports.audit_page import content
 from nonmember.reports.audit_page.evidence import Evidence, load
 from nonmember.reports.audit_page.pictures import drawings
-from nonmember.reports.render.html import rendered
+from nonmember.reports.core import formats
+from nonmember.reports.render.html import beginning, begins_with, rendered
+from nonmember.reports.render.page import embedded, policy_of, read, script_of
 from nonmember.results.mirror import Texts
 from nonmember.runtime.files import write_text_atomically
 
 PAGE = "audit.html"
 HERE = Path(__file__).parent
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+FIRST_ROWS = 25  # of the documents, without the script; paged.js shows as many a page
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"  # no script
+)
 
 log = logging.getLogger(__name__)
 
@@ -46,8 +53,10 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
     result = evidence.result
     asked = result.question
     sign, verdict = content.verdict(result)
+    script = _script()
     return rendered(
         HERE / "audit.html.j2",
+        {"kind": content.kind_of_cell, "decimals": formats.decimals, "embedded": embedded, "beginning": beginning},
         result=result,
         question=content.question(result),
         sign=sign,
@@ -62,6 +71,8 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
             "Models": content.models(result),
         },
         documents=content.documents(evidence, texts),
+        first=FIRST_ROWS,
+        digits=content.DIGITS,
         exclusions=content.exclusions(result),
         settings={
             "Settings": content.facts({**asked.settings, "seed": asked.seed, "score": asked.score}),
@@ -73,7 +84,18 @@ def page(evidence: Evidence, texts: Texts | None = None) -> str:
             "What this run made": content.facts({**result.provenance.made, "seconds": result.provenance.seconds}),
         },
         command=content.command(evidence),
-        style=Markup((HERE.parent / "render" / "page.css").read_text(encoding="utf-8"))
-        + Markup((HERE / "audit.css").read_text(encoding="utf-8")),
-        policy=POLICY,
+        style=Markup(read("page.css") + (HERE / "audit.css").read_text(encoding="utf-8")),
+        script=Markup(script),
+        policy=policy_of(script),
     )
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file of a folder that may be anybody's begins as pages of audits do, so that no script of others runs
+    in it whatever else was written there."""
+    return begins_with(path, policy_of(_script()), POLICY)  # the latter of versions before the script
+
+
+@functools.cache
+def _script() -> str:
+    return script_of("elements.js", "paged.js") + (HERE / "documents.js").read_text(encoding="utf-8")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from nonmember.results.result import Statistics
 
 DASH, MINUS = "–", "−"
 SMALLEST_PLAIN_P = 0.001
@@ -49,11 +53,27 @@ def counts(values: Collection[float]) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def interval(low: float | None, high: float | None, digits: int = 3) -> str:
+def interval(low: float | None, high: float | None, digits: int = 3, *, signed: bool = True) -> str:
     """[−0.080, +0.121]; a dash where there is none."""
     if not (exists(low) and exists(high)):
         return DASH
-    return f"[{decimals(low, digits, signed=True)}, {decimals(high, digits, signed=True)}]"
+    return f"[{decimals(low, digits, signed=signed)}, {decimals(high, digits, signed=signed)}]"
+
+
+def statistic(found: Statistics) -> tuple[str, str]:
+    """Value and interval as they are printed: readings by two digits, and with no upper end where they have none; with
+    signs what can be negative. The interval is empty where there is none."""
+    if found.picture == "dose":
+        low, high = found.ci_low, found.ci_high
+        upper = "or more" if high is None else f"to {_readings(high)}"
+        return _readings(found.value), "" if low is None else f"{_readings(low)} {upper}"
+    value = decimals(found.value, signed=found.is_signed)
+    ends = interval(found.ci_low, found.ci_high, signed=found.is_signed)
+    return value, "" if ends == DASH else ends
+
+
+def _readings(number: float | None) -> str:
+    return DASH if number is None else format(number, ".2g" if number < 10 else ".0f")
 
 
 def listed(names: list[str] | tuple[str, ...]) -> str:

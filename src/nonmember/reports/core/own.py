@@ -37,14 +37,14 @@ def table_of_own(runs: Sequence[Run]) -> Block | None:
 def _cells(run: Run) -> tuple[Cell, ...]:
     result, anchors = run.result, (run.anchor,)
     _, verdict = VERDICTS.get(result.verdict.decision, ("?", result.verdict.decision))
-    statistic = f"{result.statistics.name} {formats.signed(result.statistics.value)}"
+    value, interval = formats.statistic(result.statistics)
     first = [
         (formats.p_value(result.statistics.p_value), result.statistics.p_value),
         (verdict, None),
-        (statistic if result.statistics.value is not None else formats.DASH, result.statistics.value),
+        (value if value == formats.DASH else f"{result.statistics.name} {value}", result.statistics.value),
     ]
     others = [
-        formats.interval(result.statistics.ci_low, result.statistics.ci_high),
+        interval or formats.DASH,
         result.question.method,
         f"{result.statistics.num_documents:,}",
         (result.question.truth or "unknown").replace("_", "-"),

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
+from nonmember.runtime.files import beginning_of
 from nonmember.runtime.terminal import visible
 
 
@@ -29,3 +31,27 @@ def _environment(folder: Path) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+
+
+def beginning(policy: str) -> Markup:
+    """Of every page, with its content policy, before anything of others: what comes after it can run, fetch and send
+    nothing that the policy does not allow."""
+    return Markup(
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        '<meta http-equiv="Content-Security-Policy" content="{}">\n'
+        '<meta name="color-scheme" content="light dark">\n<meta name="referrer" content="no-referrer">\n'
+        '<link rel="icon" href="data:,">\n'
+    ).format(policy)
+
+
+def begins_with(path: Path, *policies: str, whole: bool = True) -> bool:
+    """Whether a file that somebody else may have put there begins as a page with one of these policies does; without
+    `whole`, with a policy that begins so."""
+    heads = [beginning(policy).encode() for policy in policies]
+    heads = heads if whole else [head.partition(b'">\n<meta name="color-scheme')[0] for head in heads]
+    try:
+        found = beginning_of(path, max(map(len, heads)))
+    except (OSError, ValueError):
+        return False
+    return any(found.startswith(head) for head in heads)

@@ -1,16 +1,7 @@
-"use strict";
 // The explorer: filters, sorting, comparison and details. Everything that comes from results is set as text.
 (() => {
   const { runs: packed, shared } = JSON.parse(document.getElementById("data").textContent);
-  // What many results have alike is there once (reports/render/sharing.py); entries refer to earlier ones alone.
-  const restored = (value) => {
-    if (value === null || typeof value !== "object") return value;
-    if (Array.isArray(value)) return value.map(restored);
-    if ("$shared" in value) return shared[value.$shared];
-    return Object.fromEntries(Object.entries(value).map(([name, part]) => [name, restored(part)]));
-  };
-  shared.forEach((entry, place) => { shared[place] = restored(entry); });
-  const runs = packed.map(restored);
+  const runs = unpacked(packed, shared);
   const form = document.getElementById("filters");
   const told = document.getElementById("told");
   const panel = document.getElementById("compare");
@@ -18,41 +9,12 @@
   const body = results.tBodies[0];
   const headers = [...results.tHead.querySelectorAll("[data-sort]")];
   const CHOICES = ["world", "sweep", "method", "verdict", "truth"];
-  const DASH = "–";
 
   const entries = runs.map((run) => ({ run, row: document.getElementById(run.anchor), text: words(run) }));
   const byAnchor = new Map(entries.map((entry) => [entry.run.anchor, entry]));
   const state = { q: "", only: [], pick: [], sort: "", dir: "ascending", false: false };
   CHOICES.forEach((name) => { state[name] = ""; });
 
-  // ------------------------------------------------------------------------------------------ small things
-  function element(name, attributes = {}, ...children) {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) {
-      if (key.startsWith("on")) made.addEventListener(key.slice(2), value);
-      else if (value !== null && value !== false) made.setAttribute(key, value === true ? "" : value);
-    }
-    made.append(...children.filter((child) => child !== null));
-    return made;
-  }
-  function flat(value, prefix = "", out = {}) {
-    for (const [key, inner] of Object.entries(value || {})) {
-      const name = prefix ? `${prefix}.${key}` : key;
-      if (inner !== null && typeof inner === "object" && !Array.isArray(inner)) flat(inner, name, out);
-      else out[name] = inner;
-    }
-    return out;
-  }
-  function shown(value) {
-    if (value === null || value === undefined || value === "") return DASH;
-    if (Array.isArray(value)) return value.length ? value.map(shown).join(", ") : DASH;
-    if (typeof value === "object") return JSON.stringify(value);
-    if (typeof value === "number" && !Number.isInteger(value)) {
-      const size = Math.abs(value);
-      return (size >= 1e-3 && size < 1e5 ? String(+value.toPrecision(5)) : value.toExponential(2)).replace("-", size >= 1e-3 ? "−" : "-");
-    }
-    return String(value);
-  }
   function words(run) {
     const asked = run.question;
     const parts = [asked.corpus, asked.target, asked.reference, asked.heldout, asked.method, asked.score,
@@ -85,20 +47,13 @@
       told.append(` – those behind one number`, element("button", { type: "button", onclick: () => { state.only = []; changed(); } }, "show all"));
     }
   }
-  function compareValues(one, other) {
-    const missing = (value) => value === null || value === undefined || value === "";
-    if (missing(one) || missing(other)) return missing(one) - missing(other);
-    const order = typeof one === "number" && typeof other === "number" ? one - other
-      : String(one).localeCompare(String(other), "en", { numeric: true });
-    return state.dir === "descending" ? -order : order;
-  }
   function inColumn({ question, statistics, verdict }, name) {
     if (name === "statistic") return statistics.value;
     if (name === "verdict") return verdict.decision;
     return name in question ? question[name] : statistics[name];
   }
   function sort() {
-    const by = (one, other) => compareValues(inColumn(one.run, state.sort), inColumn(other.run, state.sort));
+    const by = (one, other) => inOrder(inColumn(one.run, state.sort), inColumn(other.run, state.sort), state.dir === "descending");
     const sorted = state.sort ? [...entries].sort(by) : entries;
     const fragment = document.createDocumentFragment();
     for (const entry of sorted) fragment.append(entry.row, ...(entry.more ? [entry.more] : []));
@@ -220,24 +175,11 @@
       tokens: statistics.num_tokens, world: question.world, sweep: question.sweep, seed: question.seed,
       data: question.data, settings: question.settings, models: question.models,
       capability: health.capability, health: health.training, keys: provenance.keys, versions: provenance.versions }));
-    const names = [...new Set(facts.flatMap((fact) => Object.keys(fact)))];
-    const differs = (name) => new Set(facts.map((fact) => JSON.stringify(fact[name] ?? null))).size > 1;
-    const different = names.filter(differs);
-    const line = (name) => element("tr", { class: differs(name) ? null : "same" }, element("th", { scope: "row" }, name),
-      ...facts.map((fact) => element("td", {}, shown(fact[name]))));
-    const all = element("input", { type: "checkbox" });
-    const rows = element("tbody");
-    const paint = () => rows.replaceChildren(...(all.checked ? names : different).map(line));
-    all.addEventListener("change", paint);
-    paint();
+    const heads = picked.map((run) => element("a", { href: `#${run.anchor}` }, title(run)));
+    const { table, toggle, number } = differing(heads, facts);
     panel.replaceChildren(
-      element("header", {}, element("h3", {}, `${picked.length} results, ${different.length} facts differ`),
-        element("label", {}, all, " show what is equal too"), clear),
-      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Comparison" },
-        intervals(picked),
-        element("table", {}, element("thead", {}, element("tr", {}, element("th", { scope: "col" }, ""),
-          ...picked.map((run) => element("th", { scope: "col" }, element("a", { href: `#${run.anchor}` }, title(run)))))),
-          rows)));
+      element("header", {}, element("h3", {}, `${picked.length} results, ${number} facts differ`), toggle, clear),
+      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Comparison" }, intervals(picked), table));
   }
 
   // ------------------------------------------------------------------------------- tables with a choice of rows

@@ -16,7 +16,7 @@ from markupsafe import Markup, escape
 from nonmember.reports.core import formats
 from nonmember.reports.core.explorer import AXIS_WIDTH, axis_of, false_claim, row_of, statistics_of
 from nonmember.reports.core.grid import MEANINGS, PUBLISHED, Cell, Document, Figure, Number
-from nonmember.reports.render.html import rendered
+from nonmember.reports.render.html import beginning, rendered
 from nonmember.reports.render.sharing import shared_parts
 from nonmember.results.load import Run
 from nonmember.runtime.terminal import visible
@@ -26,7 +26,7 @@ HERE = Path(__file__).parent
 
 def page(document: Document, runs: Sequence[Run], facts: Mapping[str, str]) -> str:
     """The whole page. facts: name -> what, for the head.   runs: results, for the explorer."""
-    script, style = (read(name) for name in ("page.js", "page.css"))
+    script, style = script_of("elements.js", "page.js"), read("page.css")
     axis = axis_of(runs)
     return rendered(
         HERE / "page.html.j2",
@@ -43,8 +43,7 @@ def page(document: Document, runs: Sequence[Run], facts: Mapping[str, str]) -> s
         data=embedded(dict(zip(("runs", "shared"), shared_parts([full(run) for run in runs]), strict=True))),
         script=Markup(script),
         style=Markup(style),
-        # Only this very script may run, and nothing may be fetched.
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src '{digest(script)}'; img-src data:",
+        policy=policy_of(script),
     )
 
 
@@ -52,8 +51,15 @@ def read(name: str) -> str:
     return (HERE / name).read_text(encoding="utf-8")
 
 
-def digest(script: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+def script_of(*names: str) -> str:
+    return "".join(map(read, names))
+
+
+def policy_of(script: str) -> str:
+    """Only this very script may run, nothing may be fetched, and no form may be sent."""
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    sources = f"style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
+    return f"default-src 'none'; {sources}; base-uri 'none'; form-action 'none'"
 
 
 def embedded(value: object) -> Markup:
@@ -161,6 +167,7 @@ def picture(figure: Figure) -> Markup:
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
+    "beginning": beginning,
     "cell": cell_html,
     "prose": prose,
     "picture": picture,

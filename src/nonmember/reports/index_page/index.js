@@ -1,0 +1,154 @@
+// The page over many audits: filters beside search and sorting, and a comparison of those that are chosen.
+(() => {
+  const { audits: packed, shared, verdicts } = JSON.parse(document.getElementById("data").textContent);
+  const audits = unpacked(packed, shared);
+  const root = document.getElementById("main"), panel = document.getElementById("compare");
+  const form = root.querySelector("form");
+  const chosen = new Set();
+  const MOST_COLUMNS = 12; // of a comparison side by side; curves show all that are chosen
+  const [WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM] = [360, 270, 52, 12, 12, 44]; // as reports/audit_page/svg.py has them
+
+  const name = (audit) => (audit.method === undefined ? audit.cell
+    : `${audit.method}: ${audit.corpus}${audit.target === null ? "" : ` under ${audit.target}`}`);
+  const heading = (audit) => element("span", {},
+    audit.page === null ? name(audit) : element("a", { href: audit.page }, name(audit)), element("small", {}, audit.folder));
+  const words = (audit) => (verdicts[audit.decision] || ["?", audit.decision]);
+
+  // ------------------------------------------------------------------------------------------------- the table
+  function drawn(audit) {
+    const box = element("input", { type: "checkbox", "aria-label": `Compare ${name(audit)}`,
+      onchange: () => { chosen[box.checked ? "add" : "delete"](audit); row.classList.toggle("chosen", box.checked); compare(); } });
+    box.checked = chosen.has(audit);
+    const [sign, told] = words(audit);
+    const cell = (of, text, kind = null) => element("td", { "data-of": of, class: kind }, ...(text === null || text === "" ? [] : [text]));
+    const row = element("tr", { class: box.checked ? "chosen" : null }, element("td", {}, box),
+      element("th", { scope: "row" }, heading(audit)),
+      element("td", { class: `v-${audit.decision}` }, `${sign} ${told}`, audit.false ? element("b", { class: "wrong" }, `† ${audit.false}`) : null),
+      element("td", { "data-of": audit.statistic || null, class: "number" },
+        ...(audit.method === undefined ? [] : [audit.printed, element("small", {}, audit.statistic)])),
+      cell("interval", audit.interval || null, "number"),
+      cell("p", audit.method === undefined ? null : audit.p_printed, "number"),
+      cell("dose", audit.dose || null, "number"),
+      cell("n", audit.n === undefined ? null : audit.n.toLocaleString("en"), "number"),
+      element("td", {}, warnings(audit.warnings)),
+      cell("written", audit.written, "number"));
+    return row;
+  }
+  function warnings(texts) {
+    if (texts.length === 0) return null;
+    return element("details", {}, element("summary", {}, `${texts.length} ${texts.length > 1 ? "warnings" : "warning"}`), ...texts.map((text) => element("p", {}, text)));
+  }
+
+  // ----------------------------------------------------------------------------------------------- comparison
+  function compare() {
+    const picked = audits.filter((audit) => chosen.has(audit));
+    panel.hidden = picked.length === 0;
+    const clear = element("button", { type: "button", onclick: () => { chosen.clear(); table.show(); compare(); } }, "Clear selection");
+    if (picked.length < 2) {
+      panel.replaceChildren(element("header", {}, element("h3", {}, "One audit chosen; choose another to compare"), clear));
+      return;
+    }
+    const columns = picked.slice(0, MOST_COLUMNS);
+    const facts = columns.map((audit) => flat({
+      documents: audit.corpus, target: audit.target, method: audit.method, reference: audit.reference,
+      verdict: words(audit)[1], statistic: audit.statistic, value: audit.printed, interval: audit.interval, p: audit.p_printed,
+      dose: audit.dose, n: audit.n, warnings: audit.warnings.length, ...audit.facts }));
+    const heads = columns.map(heading);
+    const { table: side, toggle, number } = differing(heads, facts);
+    const more = picked.length > MOST_COLUMNS ? ` of the first ${MOST_COLUMNS}` : "";
+    panel.replaceChildren(
+      element("header", {}, element("h3", {}, `${picked.length} audits, ${number} facts${more} differ`), toggle, clear),
+      element("div", { class: "plots" }, ...curves(picked)),
+      element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Comparison" }, side));
+  }
+
+  // --------------------------------------------------------------------------------------------------- curves
+  // One picture per axis on which the chosen audits differ and per statistic; lines join what is equal in all else.
+  function curves(picked) {
+    const known = picked.filter((audit) => audit.value !== null && audit.value !== undefined);
+    const found = [];
+    for (const axis of ["k", "lambda", "tau", "dose", "documents"]) {
+      for (const statistic of new Set(known.map((audit) => audit.statistic))) {
+        const points = known.filter((audit) => audit.statistic === statistic && typeof audit.axes[axis] === "number");
+        if (new Set(points.map((audit) => audit.axes[axis])).size > 1) found.push(curve(axis, statistic, points));
+      }
+    }
+    return found;
+  }
+  function series(axis, points) {
+    const about = (audit) => ({ method: audit.method, documents: audit.corpus, reference: audit.reference,
+      ...(axis === "dose" ? {} : { target: audit.target }), seed: audit.facts.seed,
+      ...Object.fromEntries(Object.entries(audit.axes).filter(([key]) => key !== axis && key !== "documents" && !(key === "dose" && axis !== "dose"))) });
+    const facts = points.map(about);
+    const differ = Object.keys(facts[0]).filter((key) => new Set(facts.map((fact) => fact[key])).size > 1);
+    const groups = new Map();
+    points.forEach((audit, index) => {
+      const label = differ.map((key) => `${key} = ${shown(facts[index][key])}`).join(", ");
+      groups.set(label, [...(groups.get(label) || []), audit]);
+    });
+    return groups;
+  }
+  function curve(axis, statistic, points) {
+    const ends = (values) => {
+      const [low, high] = [Math.min(...values), Math.max(...values)];
+      const room = (high - low) * 0.05 || Math.abs(high) * 0.5 || 1;
+      return [low - room, high + room];
+    };
+    const [left, right] = ends(points.map((audit) => audit.axes[axis]));
+    const [low, high] = ends([0, ...points.flatMap((audit) => [audit.value, audit.low, audit.high]).filter((value) => typeof value === "number")]);
+    const x = (value) => LEFT + (value - left) / (right - left) * (WIDTH - LEFT - RIGHT);
+    const y = (value) => HEIGHT - BOTTOM - (value - low) / (high - low) * (HEIGHT - TOP - BOTTOM);
+    const groups = series(axis, points);
+    const marks = [svg("line", { class: "zero", x1: LEFT, x2: WIDTH - RIGHT, y1: y(0), y2: y(0) })];
+    [...groups.values()].forEach((members, index) => {
+      const sorted = [...members].sort((one, other) => one.axes[axis] - other.axes[axis]);
+      const path = sorted.map((audit, place) => `${place ? "L" : "M"}${x(audit.axes[axis])} ${y(audit.value)}`).join("");
+      const group = svg("g", { class: `s${index % 6}` }, svg("path", { class: "curve", d: path }));
+      for (const audit of sorted) {
+        const at = x(audit.axes[axis]);
+        if (typeof audit.low === "number" && typeof audit.high === "number") {
+          group.append(svg("line", { class: "ends", x1: at, x2: at, y1: y(audit.low), y2: y(audit.high) }));
+        }
+        group.append(svg("circle", { cx: at, cy: y(audit.value), r: 3.2 }));
+      }
+      marks.push(group);
+    });
+    const label = (text, attributes) => svg("text", { class: "tick", ...attributes }, text);
+    const title = `${statistic} by ${axis}`;
+    const frame = svg("svg", { role: "img", "aria-label": title, viewBox: `0 0 ${WIDTH} ${HEIGHT}`, class: "plot" }, ...marks,
+      svg("path", { class: "axes", d: `M${LEFT} ${TOP}V${HEIGHT - BOTTOM}H${WIDTH - RIGHT}` }),
+      ...ticks(left, right).map((value) => label(shown(value), { x: x(value), y: HEIGHT - BOTTOM + 15 })),
+      ...ticks(low, high).map((value) => label(shown(value), { class: "tick end", x: LEFT - 6, y: y(value) + 3.5 })),
+      svg("text", { class: "label", x: (LEFT + WIDTH - RIGHT) / 2, y: HEIGHT - 8 }, axis));
+    const named = [...groups.keys()].map((text, index) => element("span", {}, element("i", { class: `s${index % 6}` }), text));
+    return element("figure", {}, element("figcaption", { class: "title" }, title), frame,
+      groups.size > 1 ? element("p", { class: "key" }, ...named) : null);
+  }
+  function svg(kind, attributes, ...children) {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", kind);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  }
+  function ticks(low, high) {
+    const power = 10 ** Math.floor(Math.log10(high - low));
+    const within = (step) => Array.from({ length: Math.floor(high / step + 1e-9) - Math.ceil(low / step - 1e-9) + 1 },
+      (_, index) => Number(((Math.ceil(low / step - 1e-9) + index) * step).toPrecision(12)));
+    return [5, 2, 1, 0.5, 0.2, 0.1].map((factor) => within(factor * power)).find((found) => found.length >= 4);
+  }
+
+  // ---------------------------------------------------------------------------------------------------- begin
+  const table = pagedTable(root, {
+    rows: audits,
+    values: (audit) => [`${name(audit)} ${audit.folder}`, words(audit)[1], audit.value ?? null, audit.low ?? null, audit.p ?? null,
+      audit.dose ?? null, audit.n ?? null, audit.warnings.length, audit.written],
+    drawn,
+    what: "audits",
+    more: (audit) => ["method", "decision"].every((key) => !form.elements[key].value || audit[key] === form.elements[key].value),
+  });
+  document.getElementById("all").addEventListener("click", () => {
+    table.passing().forEach((audit) => chosen.add(audit));
+    table.show();
+    compare();
+  });
+})();
