@@ -16,7 +16,8 @@ import tiny
 from nonmember.models.forward import PlainLogits, SplitForward, split_forward
 from nonmember.training import modules
 from nonmember.training.losses import cross_entropy_terms, distillation_terms, weighted_sum
-from nonmember.training.modules import DistilledReferenceModule
+from nonmember.training.modules import DistilledReferenceModule, TeacherFeatures
+from nonmember.training.recipes import Distillation, GradientAscent
 from nonmember.training.run import Teacher, train
 
 TEACHER, STUDENT, TRUE_ID = [2.0, 1.0, 0.0], [1.0, 1.0, 1.5], 0
@@ -95,11 +96,24 @@ BYTES_PER_ROW = 4 * VOCAB
 UPSTREAM = torch.tensor(1 / 3) / torch.tensor(107) * 3  # of three micro-batches in a step of 107 tokens
 
 
+def plain_terms(terms, head, features_ND, *others):
+    """The terms of a loss as functions that autograd differentiates."""
+    logits_NV = head(features_ND).float()
+    values = [F.cross_entropy(logits_NV, others[-1], reduction="sum")]
+    if len(others) == 2:
+        teacher_head, tau, (ours, theirs) = (terms.keywords[name] for name in ("teacher_head", "tau", "shared_ids"))
+        teacher_NV = teacher_head(others[0]).float().detach()
+        both = (logits_NV[:, ours] / tau).log_softmax(-1), (teacher_NV[:, theirs] / tau).log_softmax(-1)
+        values.append(F.kl_div(*both, log_target=True, reduction="sum"))
+    return torch.stack(values)
+
+
 def checkpointed(terms, head, rows, weights, *, budget_bytes, upstream=None):
     """The same by autograd alone, with chunks made again in the backward pass."""
     chunk_rows = max(1, budget_bytes // (4 * head.vocab_size))
     chunks = zip(*(tensor.split(chunk_rows) for tensor in rows), strict=True)
-    sums_K = torch.stack([checkpoint(partial(terms, head), *chunk, use_reentrant=False) for chunk in chunks]).sum(0)
+    by_chunk = [checkpoint(partial(plain_terms, terms, head), *chunk, use_reentrant=False) for chunk in chunks]
+    sums_K = torch.stack(by_chunk).sum(0)
     return sum(weight * value for weight, value in zip(weights, sums_K, strict=True)), sums_K
 
 
@@ -107,9 +121,17 @@ def whole(terms, head, rows, weights, **_):
     """The same as programs have it: tables of all logits."""
     if len(rows) == 2:
         return weights[0] * F.cross_entropy(head(rows[0]), rows[1], reduction="sum"), None
+    ours, theirs = terms.keywords["shared_ids"]
     student_NV, teacher_NV = head(rows[0]), terms.keywords["teacher_head"](rows[1]).detach()
-    divergence_NV = F.kl_div((student_NV / TAU).log_softmax(-1), (teacher_NV / TAU).softmax(-1), reduction="none")
+    both = (student_NV[:, ours] / TAU).log_softmax(-1), (teacher_NV[:, theirs] / TAU).softmax(-1)
+    divergence_NV = F.kl_div(*both, reduction="none")
     return weights[0] * F.cross_entropy(student_NV, rows[2], reduction="sum") + weights[1] * divergence_NV.sum(), None
+
+
+SHARED = {
+    "distillation": (slice(VOCAB), slice(VOCAB)),
+    "few shared": (torch.tensor([4, 0, 9]), torch.tensor([1, 7, 2])),
+}
 
 
 def spied(how, kind: str, rows_at_a_time: int, upstream=UPSTREAM):
@@ -118,15 +140,10 @@ def spied(how, kind: str, rows_at_a_time: int, upstream=UPSTREAM):
     student, teacher = torch.randn(ROWS, HIDDEN, requires_grad=True), torch.randn(ROWS, HIDDEN)
     targets = torch.randint(VOCAB, (ROWS,))
     head, teacher_head = SpyHead(HIDDEN, VOCAB, 0), SpyHead(HIDDEN, VOCAB, 1)
-    ids = (slice(VOCAB), slice(VOCAB))
-    terms, rows, weights = {
-        "cross_entropy": (cross_entropy_terms, (student, targets), (-1.0,)),
-        "distillation": (
-            partial(distillation_terms, teacher_head=teacher_head, tau=TAU, shared_ids=ids),
-            (student, teacher, targets),
-            WEIGHTS,
-        ),
-    }[kind]
+    terms, rows, weights = cross_entropy_terms, (student, targets), (-1.0,)
+    if kind != "cross_entropy":
+        terms = partial(distillation_terms, teacher_head=teacher_head, tau=TAU, shared_ids=SHARED[kind])
+        rows, weights = (student, teacher, targets), WEIGHTS
     budget_bytes = BYTES_PER_ROW * rows_at_a_time + 7
     loss, _ = how(terms, head, rows, weights, budget_bytes=budget_bytes, upstream=upstream)
     (loss * 3 / 107 / 3).backward()
@@ -134,13 +151,13 @@ def spied(how, kind: str, rows_at_a_time: int, upstream=UPSTREAM):
     return (loss.detach(), student.grad, head.weight.grad, head.bias.grad), [head.rows, teacher_head.rows]
 
 
-@pytest.mark.parametrize("kind", ["cross_entropy", "distillation"])
+@pytest.mark.parametrize("kind", ["cross_entropy", "distillation", "few shared"])
 @pytest.mark.parametrize("rows_at_a_time", [0, 1, 3, 4, 10, 11, 12])
 def test_gradients_are_those_of_autograd_and_no_logits_are_made_twice(kind, rows_at_a_time):
     ours, (rows, teachers_rows) = spied(weighted_sum, kind, rows_at_a_time)
     assert max(rows) == min(max(1, rows_at_a_time), ROWS)
     assert sum(rows) == ROWS
-    assert teachers_rows == (rows if kind == "distillation" else [])
+    assert teachers_rows == ([] if kind == "cross_entropy" else rows)
     for item, other in zip(ours, spied(checkpointed, kind, rows_at_a_time)[0], strict=True):
         assert torch.equal(item, other)
     for item, other in zip(ours, spied(whole, kind, rows_at_a_time)[0], strict=True):
@@ -266,7 +283,7 @@ def test_the_distilled_references_loss_of_a_padded_batch():
     shared = (slice(60), slice(60))
     module = DistilledReferenceModule(
         split_forward(student),
-        split_forward(teacher),
+        TeacherFeatures(split_forward(teacher)),
         None,
         recipe,
         num_steps=1,
@@ -290,25 +307,37 @@ def test_the_distilled_references_loss_of_a_padded_batch():
     torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("recipe", [tiny.pretraining(9, batch_size=5), tiny.distillation(batch_size=5)], ids=repr)
+RECIPES = {
+    "unlearning": GradientAscent(tiny.optimization(batch_size=5), 9),
+    "distillation": tiny.distillation(batch_size=5),
+}
+
+
+@pytest.mark.parametrize("recipe", RECIPES.values(), ids=RECIPES)
 def test_training_ends_with_the_weights_of_autograd(recipe, tmp_path, monkeypatch):
-    """Three micro-batches a step, each in several chunks; the last step is smaller."""
+    """Three micro-batches a step, each in several chunks; the last step is smaller. A teacher reads the nine batches of
+    the health measurements once."""
     documents, found = tiny.sequences_of_ids(18, seed=3), []
-    for how in (weighted_sum, checkpointed):
+    monkeypatch.setattr("nonmember.training.run.MIB", 1000)
+    for how, most_bytes in ((weighted_sum, 2**20), (checkpointed, 0)):
         monkeypatch.setattr(modules, "weighted_sum", how)
-        monkeypatch.setattr("nonmember.training.run.MIB", 1000)
-        student = tiny.model(1)
-        train(
+        monkeypatch.setattr(modules, "MOST_BYTES", most_bytes)
+        student, teacher, read = tiny.model(1), tiny.model(2), []
+        teacher.gpt_neox.register_forward_pre_hook(lambda *_, read=read, **__: read.append(1))
+        facts = train(
             student,
             documents,
             recipe,
             seed=7,
             end_of_text=0,
-            teacher=Teacher(tiny.model(2), (slice(60), slice(60))),
+            teacher=Teacher(teacher, (slice(60), slice(60))),
             folder=tmp_path / how.__name__,
-            compute=tiny.compute(micro_batch_size=2, logits_budget_mib=1, measure_health=False),
+            compute=tiny.compute(micro_batch_size=2, logits_budget_mib=1),
             loggers=[],
             description="training",
         )
-        found.append(tiny.weights(student))
-    tiny.assert_equal_weights(*found)
+        found.append((tiny.weights(student), facts, len(read)))
+    (ours, facts, reads), (expected, facts_of_autograd, reads_of_autograd) = found
+    tiny.assert_equal_weights(ours, expected)
+    assert facts == facts_of_autograd
+    assert reads_of_autograd - reads == (9 if isinstance(recipe, Distillation) else 0)

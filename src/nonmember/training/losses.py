@@ -1,13 +1,15 @@
 """Language-model losses over features, with logits and what follows from them made a few rows at a time.
 
 Shapes: N scored tokens, D hidden, V vocabulary, S ids shared by teacher and student, K terms of a loss. Nats.
+
+The gradients of the logits are written out, and done in place where autograd makes and keeps tables: two fifths of the
+memory. Operations and their order are those of autograd, so that the numbers are the same to the last bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import torch
 import torch.nn.functional as F
@@ -17,7 +19,15 @@ from torch.autograd.function import once_differentiable
 from nonmember.models.forward import Head, Ids
 
 BYTES_PER_LOGIT = 4
-Terms = Callable[..., Tensor]
+
+
+class Terms(Protocol):
+    """(float32 logits [N,V], further rows) -> the K terms, each summed over the rows, and a gradient of the logits: of
+    the terms' sum weighted by `upstream_K`; none where that is None."""
+
+    def __call__(
+        self, logits_NV: Tensor, *rows: Tensor, upstream_K: Tensor | None
+    ) -> tuple[Sequence[Tensor], Tensor | None]: ...
 
 
 def weighted_sum(
@@ -29,23 +39,26 @@ def weighted_sum(
     budget_bytes: int,
     upstream: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """The loss `weights @ terms(head, *rows)`, and its terms [K], which take no gradient.
+    """The loss, `weights @ terms(head(rows[0]), *rows[1:])`, and its terms [K], which take no gradient.
 
     Logits are made for a few rows at a time, so that no [rows, V] float32 table passes the budget. With them come the
     gradients, in the forward pass: no chunk is kept for the backward pass, and no logits are made twice.
 
     Args:
-        terms: K sums over rows.
         rows: tensors of N rows each. The first are the student's features; the others take no gradient.
         upstream: the gradient that the loss will be given. Where it is given another, its own are multiplied by the
             quotient, which costs the last bit: with the right one they are those of autograd, bit for bit.
     """
 
     def summed(head: Head, *rows: Tensor) -> tuple[Tensor, Tensor]:
-        bound, weights_K = partial(terms, head), torch.tensor(weights, device=rows[0].device)
+        weights_K = torch.tensor(weights, device=rows[0].device)
         chunk_rows = max(1, budget_bytes // (BYTES_PER_LOGIT * head.vocab_size))
         if not torch.is_grad_enabled():
-            sums_K = torch.stack([bound(*chunk) for chunk in _chunks(rows, chunk_rows)]).sum(0)
+            by_chunk = [
+                torch.stack(list(terms(head(features).float(), *others, upstream_K=None)[0]))
+                for features, *others in _chunks(rows, chunk_rows)
+            ]
+            sums_K = torch.stack(by_chunk).sum(0)
             return (weights_K * sums_K).sum(), sums_K
         expected = weights_K.new_ones(())
         # Of half precision, gradients of a mean over many tokens may be too small; those of their sum are not.
@@ -53,7 +66,7 @@ def weighted_sum(
             expected = expected * upstream
         parameters = [parameter for parameter in head.parameters() if parameter.requires_grad]
         loss, sums_K = _WeightedSum.apply(  # type: ignore[no-untyped-call]
-            bound, weights_K, expected, chunk_rows, len(rows), *rows, *parameters
+            terms, head, weights_K, expected, chunk_rows, len(rows), *rows, *parameters
         )
         return loss, sums_K
 
@@ -71,6 +84,7 @@ class _WeightedSum(torch.autograd.Function):
     def forward(
         ctx: Any,
         terms: Terms,
+        head: Head,
         weights_K: Tensor,
         expected: Tensor,
         chunk_rows: int,
@@ -81,7 +95,7 @@ class _WeightedSum(torch.autograd.Function):
         of_parameters: list[Tensor] = []
         # From the last to the first, as autograd comes to them: sums of gradients are then the same to the last bit.
         parts = [
-            _terms_and_gradient(terms, chunk, weights_K * expected, parameters, of_parameters)
+            _terms_and_gradient(terms, head, chunk, weights_K * expected, parameters, of_parameters)
             for chunk in reversed(_chunks(rows, chunk_rows))
         ]
         by_chunk, of_features = zip(*reversed(parts), strict=True)
@@ -98,55 +112,82 @@ class _WeightedSum(torch.autograd.Function):
         if factor != 1:
             gradients = [factor * gradient for gradient in gradients]
         of_features, *of_parameters = gradients
-        return (*[None] * 5, of_features, *[None] * (ctx.num_row_tensors - 1), *of_parameters)
+        return (*[None] * 6, of_features, *[None] * (ctx.num_row_tensors - 1), *of_parameters)
 
 
 def _terms_and_gradient(
-    terms: Terms, chunk: Sequence[Tensor], upstream_K: Tensor, parameters: Sequence[Tensor], sums: list[Tensor]
+    terms: Terms,
+    head: Head,
+    chunk: Sequence[Tensor],
+    upstream_K: Tensor,
+    parameters: Sequence[Tensor],
+    sums: list[Tensor],
 ) -> tuple[Tensor, Tensor]:
     """Terms [K] and the gradient of a chunk's features; gradients of the parameters are added to `sums`."""
     with torch.enable_grad():
         features = chunk[0].detach().requires_grad_()
-        values_K = terms(features, *chunk[1:])
+        logits_NV = head(features).float()
+    values, gradient_NV = terms(logits_NV.detach(), *chunk[1:], upstream_K=upstream_K)
     with torch.autocast(features.device.type, enabled=False):
-        of_features, *further = torch.autograd.grad(values_K, [features, *parameters], upstream_K)
+        of_features, *further = torch.autograd.grad(logits_NV, [features, *parameters], gradient_NV)
     if not sums:
         sums += further
     else:
         for total, gradient in zip(sums, further, strict=True):
             total += gradient
-    return values_K.detach(), of_features
+    return torch.stack(list(values)), of_features
 
 
-def cross_entropy_terms(head: Head, features_ND: Tensor, targets_N: Tensor) -> Tensor:
-    """[1]: summed cross-entropy."""
-    return F.cross_entropy(head(features_ND).float(), targets_N, reduction="sum")[None]
+def cross_entropy_terms(
+    logits_NV: Tensor, targets_N: Tensor, *, upstream_K: Tensor | None
+) -> tuple[Sequence[Tensor], Tensor | None]:
+    """Cross-entropy."""
+    log_probs_NV = F.log_softmax(logits_NV, dim=-1)
+    values = [F.nll_loss(log_probs_NV, targets_N, reduction="sum")]
+    if upstream_K is None:
+        return values, None
+    gradient_NV = torch.zeros_like(log_probs_NV)
+    gradient_NV.scatter_(1, targets_N[:, None], -upstream_K[0].expand(len(targets_N), 1))
+    return values, _through_log_softmax(gradient_NV, log_probs_NV)
 
 
 def distillation_terms(
-    head: Head,
-    student_ND: Tensor,
+    logits_NV: Tensor,
     teacher_ND: Tensor,
     targets_N: Tensor,
     *,
+    upstream_K: Tensor | None,
     teacher_head: Head,
     tau: float,
     shared_ids: tuple[Ids, Ids],
-) -> Tensor:
-    """[2]: summed cross-entropy at temperature 1, summed KL(teacher || student).
+) -> tuple[Sequence[Tensor], Tensor | None]:
+    """Cross-entropy at temperature 1, and KL(teacher || student).
 
     PRISM, section 3: both sides of the KL are softened, softmax(z / tau), direction teacher || student. Logits are cut
     to the ids both tokenizers share (`shared_ids`: student's and teacher's ids of the same strings) and renormalised by
     the softmax; rows that stand for no string are thus left out.
     """
-    logits_NV = head(student_ND).float()
-    cross_entropy = F.cross_entropy(logits_NV, targets_N, reduction="sum")
-    with torch.no_grad():
-        teacher_NV = teacher_head(teacher_ND).float()
-    divergence = F.kl_div(
-        F.log_softmax(logits_NV[:, shared_ids[0]] / tau, dim=-1),
-        F.log_softmax(teacher_NV[:, shared_ids[1]] / tau, dim=-1),
-        log_target=True,
-        reduction="sum",
+    ours, theirs = shared_ids
+    divergence, of_divergence_NS = _divergence(
+        logits_NV[:, ours] / tau, teacher_head(teacher_ND).float()[:, theirs] / tau, upstream_K
     )
-    return torch.stack([cross_entropy, divergence])
+    values, gradient_NV = cross_entropy_terms(logits_NV, targets_N, upstream_K=upstream_K)
+    if gradient_NV is not None and of_divergence_NS is not None:
+        gradient_NV[:, ours] += of_divergence_NS.div_(tau)
+    return [*values, divergence], gradient_NV
+
+
+def _divergence(student_NS: Tensor, teacher_NS: Tensor, upstream_K: Tensor | None) -> tuple[Tensor, Tensor | None]:
+    """KL(softmax(teacher) || softmax(student)), and its gradient of the student's logits."""
+    student_NS, teacher_NS = (F.log_softmax(item, dim=-1) for item in (student_NS, teacher_NS))
+    probs_NS = teacher_NS.exp()
+    divergence = teacher_NS.sub_(student_NS).mul_(probs_NS).sum()
+    if upstream_K is None:
+        return divergence, None
+    return divergence, _through_log_softmax(probs_NS.mul_(upstream_K[1]).neg_(), student_NS)
+
+
+def _through_log_softmax(gradient: Tensor, log_probs: Tensor) -> Tensor:
+    """In place, the gradient of what was given to a log-softmax over the last dimension."""
+    backward = torch.ops.aten._log_softmax_backward_data.out
+    return backward(gradient, log_probs, -1, log_probs.dtype, out=gradient)  # type: ignore[no-any-return]
