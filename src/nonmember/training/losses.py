@@ -52,7 +52,7 @@ def weighted_sum(
     """
 
     def summed(head: Head, *rows: Tensor) -> tuple[Tensor, Tensor]:
-        weights_K = torch.tensor(weights, device=rows[0].device)
+        weights_K = torch.tensor(weights, dtype=torch.float32, device=rows[0].device)
         chunk_rows = max(1, budget_bytes // (BYTES_PER_LOGIT * head.vocab_size))
         if not torch.is_grad_enabled():
             by_chunk = [

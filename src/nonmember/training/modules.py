@@ -129,7 +129,7 @@ class CausalLMModule(ShardableModule):
         # so that the step's gradient is that of the mean over its tokens.
         accumulate, step_tokens = self._loader.accumulate, batch["step_tokens"]
         undone = accumulate * self._loader.world_size
-        upstream = torch.ones((), device=step_tokens.device) / accumulate / step_tokens * undone
+        upstream = torch.ones((), dtype=torch.float32, device=step_tokens.device) / accumulate / step_tokens * undone
         loss, terms, num_tokens = self.summed(batch, upstream)
         # Of a small model, logging is a tenth of a step: only of those steps that Lightning hands on.
         if (self.trainer.global_step + 1) % self.trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
