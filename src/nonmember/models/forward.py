@@ -116,13 +116,13 @@ class LinearHead:
         return logits
 
     def parameters(self) -> Iterable[Tensor]:
-        return self._linear.parameters()  # type: ignore[no-any-return]
+        return self._linear.parameters()
 
     def gathered(self, call: Callable[..., _T], *rows: Tensor) -> _T:
         linear = self._linear
         if not hasattr(linear, GATHERED):
             return call(self, *rows)
-        return getattr(linear, GATHERED)(partial(call, replace(self, is_gathered=True)), *rows)  # type: ignore[no-any-return]
+        return getattr(linear, GATHERED)(partial(call, replace(self, is_gathered=True)), *rows)
 
     def _write(self, linear: nn.Linear, features: Tensor, out: Tensor) -> Tensor:
         if linear.bias is None:

@@ -9,8 +9,8 @@ last bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,13 +22,9 @@ from nonmember.models.forward import Head, Ids
 BYTES_PER_LOGIT = 4
 
 
-class Terms(Protocol):
-    """(float32 logits [N,V], further rows) -> the K terms, each summed over the rows, and a gradient of the logits: of
-    the terms' sum weighted by `upstream_K`; none where that is None."""
-
-    def __call__(
-        self, logits_NV: Tensor, *rows: Tensor, upstream_K: Tensor | None
-    ) -> tuple[Sequence[Tensor], Tensor | None]: ...
+# (float32 logits [N,V], further rows, upstream_K=...) -> the K terms, each summed over the rows, and a gradient of the
+# logits: of the terms' sum weighted by `upstream_K`; none where that is None.
+Terms = Callable[..., tuple[Sequence[Tensor], Tensor | None]]
 
 
 def weighted_sum(
@@ -66,9 +62,7 @@ def weighted_sum(
         if upstream is not None and not torch.is_autocast_enabled(rows[0].device.type):
             expected = expected * upstream
         parameters = [parameter for parameter in head.parameters() if parameter.requires_grad]
-        loss, sums_K = _WeightedSum.apply(  # type: ignore[no-untyped-call]
-            terms, head, weights_K, expected, chunk_rows, len(rows), *rows, *parameters
-        )
+        loss, sums_K = _WeightedSum.apply(terms, head, weights_K, expected, chunk_rows, len(rows), *rows, *parameters)
         return loss, sums_K
 
     return head.gathered(summed, *rows)
@@ -195,4 +189,4 @@ def _divergence(student_NS: Tensor, teacher_NS: Tensor, upstream: Tensor | None)
 def _through_log_softmax(gradient: Tensor, log_probs: Tensor) -> Tensor:
     """In place, the gradient of what was given to a log-softmax over the last dimension."""
     backward = torch.ops.aten._log_softmax_backward_data.out
-    return backward(gradient, log_probs, -1, log_probs.dtype, out=gradient)  # type: ignore[no-any-return]
+    return backward(gradient, log_probs, -1, log_probs.dtype, out=gradient)
