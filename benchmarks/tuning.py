@@ -27,6 +27,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 from hydra import compose, initialize_config_dir
 from hydra.utils import instantiate
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM
@@ -49,7 +50,6 @@ from nonmember.tracking.trackers import NoTracker
 from nonmember.training import Trained
 from nonmember.training.adapters import RankSchedule, add_adapter
 from nonmember.training.batches import StepLoader, plan_steps
-from nonmember.training.losses import cross_entropy_terms, sum_over_chunks
 from nonmember.training.modules import learning_rate_factor
 from nonmember.training.recipes import AdaLora, AdapterTuning
 
@@ -194,7 +194,6 @@ def seconds_of_work(recipe: AdapterTuning, target: Pretrained, compute: Compute)
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: learning_rate_factor(step, len(steps), optimization)
     )
-    terms, budget = cross_entropy_terms(split.head), compute.logits_budget_mib * MIB
     autocast = torch.autocast(device.type, torch.bfloat16, enabled=compute.precision == "bf16-mixed")
 
     def tuning() -> None:
@@ -205,9 +204,7 @@ def seconds_of_work(recipe: AdapterTuning, target: Pretrained, compute: Compute)
             mask = torch.arange(1, ids_BT.shape[1], device=device) < lengths_B[:, None]
             with autocast:
                 features_ND, targets_N = split.body(ids_BT)[:, :-1][mask], ids_BT[:, 1:][mask]
-                (loss,) = sum_over_chunks(
-                    terms, (features_ND, targets_N), vocab_size=split.head.vocab_size, budget_bytes=budget
-                )
+                loss = F.cross_entropy(split.head(features_ND).float(), targets_N, reduction="sum")
                 if ranks is not None:
                     loss = loss + len(targets_N) * ranks.orthogonality * ranks.deviation_from_orthogonality()
             (loss / batch["step_tokens"].to(device)).backward()

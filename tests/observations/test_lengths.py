@@ -230,7 +230,7 @@ def test_a_training_steps_loss_is_that_of_its_sequences_alone(model):
             mask = torch.arange(1, ids_BT.shape[1]) < lengths_B[:, None]
             features_ND = split.body(ids_BT)[:, :-1][mask]
             if len(features_ND):
-                (loss,) = cross_entropy_terms(split.head)(features_ND, ids_BT[:, 1:][mask])
+                (loss,), _ = cross_entropy_terms(split.head(features_ND), ids_BT[:, 1:][mask], upstream_K=None)
                 total += float(loss)
     expected = -sum(float(log_probs_alone(fresh, ids).sum()) for ids in sequences)
     assert total == pytest.approx(expected, rel=1e-6)

@@ -5,9 +5,11 @@ import torch
 from torch import distributed
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import FSDPModule
+from torch.distributed.fsdp._fully_shard._fsdp_param_group import FSDPParamGroup
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from nonmember.models.forward import PlainLogits, SplitForward, split_forward
+from nonmember.training.losses import cross_entropy_terms, weighted_sum
 from nonmember.training.sharding import shard
 
 
@@ -45,3 +47,30 @@ def test_body_head_and_each_layer_are_units_and_the_numbers_stay(mesh):
         units = [name for name, module in model.named_modules() if isinstance(module, FSDPModule)]
         assert units == ["transformer", "transformer.h.0", "lm_head"]
     torch.testing.assert_close(model(ids).logits.detach(), before)
+
+
+@pytest.mark.filterwarnings("ignore:FSDP2-wrapped module")
+def test_the_head_is_gathered_once_for_all_chunks_and_its_gradient_goes_back_into_the_shards(mesh, monkeypatch):
+    model, ids = gpt2(tied=False), torch.arange(12)[None]
+    split = split_forward(model)
+
+    def gradients() -> dict[str, torch.Tensor]:
+        rows = split.body(ids)[0, :-1], ids[0, 1:]
+        loss, _ = weighted_sum(cross_entropy_terms, split.head, rows, [1.0], budget_bytes=4 * 32 * 3)
+        loss.backward()
+        found = {name: parameter.grad for name, parameter in model.named_parameters()}
+        model.zero_grad()
+        return {name: getattr(item, "full_tensor", lambda item=item: item)() for name, item in found.items()}
+
+    before = gradients()
+    shard(split, mesh)
+    gathered = []
+    monkeypatch.setattr(
+        FSDPParamGroup, "unshard", lambda self, *_, own=FSDPParamGroup.unshard: (gathered.append(self), own(self))[1]
+    )
+    after = gradients()
+    assert after.keys() == before.keys()
+    for name, gradient in after.items():
+        torch.testing.assert_close(gradient, before[name])
+    (of_head,) = model.lm_head._get_fsdp_state()._fsdp_param_groups
+    assert 1 <= gathered.count(of_head) <= 2, "for the forward pass, and again for the backward pass"

@@ -10,10 +10,11 @@ asked for.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Protocol, Self, TypeVar
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +22,7 @@ from torch import Tensor, nn
 from nonmember.models.lengths import Lengths, lengths_of
 
 _log = logging.getLogger(__name__)
+_T = TypeVar("_T")
 
 Ids = Tensor | slice  # rows of the vocabulary
 
@@ -34,6 +36,7 @@ _TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5, torch.float16: 4e-3, to
 
 
 PLACED = "_hf_hook"  # what accelerate leaves on a module that it has put on a device
+GATHERED = "_gathered"  # the method of a sharded output matrix that calls a function while the matrix is whole
 
 
 def is_spread(model: Any) -> bool:
@@ -69,15 +72,26 @@ class Head(Protocol):
 
     def __call__(self, features: Tensor, out: Tensor | None = None) -> Tensor: ...
 
+    def parameters(self) -> Iterable[Tensor]: ...
+
+    def gathered(self, call: Callable[..., _T], *rows: Tensor) -> _T:
+        """`call(head, *rows)`, where the head's parameters are whole tensors also if they are sharded: gathered once
+        for all that is done with them."""
+        ...
+
 
 @dataclass(frozen=True)
 class LinearHead:
-    """The output matrix of a model, with its bias, logit scale and soft cap."""
+    """The output matrix of a model, with its bias, logit scale and soft cap.
+
+    is_gathered: whether a sharded matrix is whole for now, and is used without what gathers it.
+    """
 
     model: nn.Module
     name: str
     multiplier: float
     soft_cap: float | None
+    is_gathered: bool = False
 
     @property
     def _linear(self) -> Any:
@@ -93,12 +107,22 @@ class LinearHead:
         linear = self._linear
         if out is not None and _is_plain(linear, features):
             return self._write(linear, features, out)
-        logits: Tensor = linear(features).to(features.device)  # where the matrix lies on another one
+        forward = linear.forward if self.is_gathered else linear
+        logits: Tensor = forward(features).to(features.device)  # where the matrix lies on another one
         if self.multiplier != 1.0:
             logits = logits * self.multiplier
         if self.soft_cap is not None:
             logits = torch.tanh(logits / self.soft_cap) * self.soft_cap
         return logits
+
+    def parameters(self) -> Iterable[Tensor]:
+        return self._linear.parameters()
+
+    def gathered(self, call: Callable[..., _T], *rows: Tensor) -> _T:
+        linear = self._linear
+        if not hasattr(linear, GATHERED):
+            return call(self, *rows)
+        return getattr(linear, GATHERED)(partial(call, replace(self, is_gathered=True)), *rows)
 
     def _write(self, linear: nn.Linear, features: Tensor, out: Tensor) -> Tensor:
         if linear.bias is None:
@@ -134,6 +158,12 @@ class PlainLogits:
 
     def __call__(self, features: Tensor, out: Tensor | None = None) -> Tensor:
         return features
+
+    def parameters(self) -> Iterable[Tensor]:
+        return ()
+
+    def gathered(self, call: Callable[..., _T], *rows: Tensor) -> _T:
+        return call(self, *rows)
 
 
 @dataclass(frozen=True)

@@ -75,8 +75,8 @@ class Compute:
     checkpoint_seconds: training saves a point to resume from this often, or less often where that takes long.
     num_workers: processes that read and encode streamed text while the model trains; 0: it is done in between.
     measure_health: whether cross-entropy and divergence of a distilled reference are measured before and after its
-        training. Two passes over the documents by student and teacher each, as costly as an epoch; clearance measures
-        both anyway.
+        training. Two passes over the documents by the student and, where its features of them fit 256 MiB, one by the
+        teacher; clearance measures both anyway.
     callbacks: of Lightning, by name, for every training. They watch: what they would change in a model its key does not
         say.
     """

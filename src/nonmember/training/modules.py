@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import torch
@@ -16,9 +17,11 @@ from torchmetrics import SumMetric
 from nonmember.models.forward import Ids, SplitForward
 from nonmember.training.adapters import RankSchedule
 from nonmember.training.data import Loader
-from nonmember.training.losses import cross_entropy_terms, distillation_terms, sum_over_chunks
+from nonmember.training.losses import Terms, cross_entropy_terms, distillation_terms, weighted_sum
 from nonmember.training.recipes import Distillation, Optimization
 from nonmember.training.sharding import ShardableModule
+
+MOST_BYTES = 2**28  # of a teacher's features that are kept
 
 
 def learning_rate_factor(step: int, num_steps: int, recipe: Optimization) -> float:
@@ -69,9 +72,13 @@ class TokenMeans:
 class CausalLMModule(ShardableModule):
     """Next-token training of the student's `split.model`; subclasses say what a batch loses.
 
+    weights: of the terms of the loss, by name.
+
     The number of steps comes from the loader, not from the trainer: asking Lightning for its estimate builds the
     loaders before a checkpoint is restored, and the place to resume from is then lost.
     """
+
+    weights: Mapping[str, float] = {"ce": 1.0}
 
     def __init__(
         self,
@@ -106,32 +113,35 @@ class CausalLMModule(ShardableModule):
         mask = torch.arange(1, ids_BT.shape[1], device=ids_BT.device) < lengths_B[:, None]
         return mask, ids_BT[:, 1:][mask]
 
-    def summed_terms(self, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], int]:
-        """Loss terms summed over the batch's scored tokens (nats), and the number of these tokens."""
+    def summed(
+        self, batch: Mapping[str, Tensor], upstream: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor], int]:
+        """Loss and its terms, each summed over the batch's scored tokens (nats), and the number of these tokens.
+
+        upstream: the gradient that the loss will be given.
+        """
         mask, targets_N = self.scored(batch)
         features_ND = self._split.body(batch["input_ids"])[:, :-1][mask]
-        terms = cross_entropy_terms(self._split.head)
-        (cross_entropy,) = self._in_chunks(terms, features_ND, targets_N)
-        return {"ce": cross_entropy}, len(targets_N)
-
-    def combine(self, terms: Mapping[str, Tensor]) -> Tensor:
-        return terms["ce"]
+        return self._weighted_sum(cross_entropy_terms, (features_ND, targets_N), upstream)
 
     def training_step(self, batch: dict[str, Tensor], batch_idx: int) -> Tensor:
-        terms, num_tokens = self.summed_terms(batch)
-        loss = self.combine(terms)
+        # Lightning divides by the number of accumulated batches and averages over processes; both are undone here,
+        # so that the step's gradient is that of the mean over its tokens.
+        accumulate, step_tokens = self._loader.accumulate, batch["step_tokens"]
+        undone = accumulate * self._loader.world_size
+        upstream = torch.ones((), dtype=torch.float32, device=step_tokens.device) / accumulate / step_tokens * undone
+        loss, terms, num_tokens = self.summed(batch, upstream)
         # Of a small model, logging is a tenth of a step: only of those steps that Lightning hands on.
         if (self.trainer.global_step + 1) % self.trainer.log_every_n_steps == 0:  # type: ignore[attr-defined]
             self._means.update(terms | {"loss": loss}, num_tokens)
             if (batch_idx + 1) % self._loader.accumulate == 0 or self.trainer.is_last_batch:
                 self.log_dict(self._means.take("train/"), prog_bar=True)
                 self.log("train/learning_rate", self.optimizers().param_groups[0]["lr"])  # type: ignore[union-attr]
-        # Lightning divides by the number of accumulated batches and averages over processes; both are undone here,
-        # so that the step's gradient is that of the mean over its tokens.
-        return loss * (self._loader.accumulate * self._loader.world_size) / batch["step_tokens"]
+        return loss * undone / step_tokens
 
     def validation_step(self, batch: dict[str, Tensor], batch_idx: int) -> None:
-        self._means.update(*self.summed_terms(batch))
+        _, terms, num_tokens = self.summed(batch)
+        self._means.update(terms, num_tokens)
 
     def on_validation_epoch_end(self) -> None:
         self.log_dict(self._means.take("health/"), sync_dist=True)  # they are alike, and Lightning warns without
@@ -155,15 +165,41 @@ class CausalLMModule(ShardableModule):
         )
         return {"optimizer": optimizer, "lr_scheduler": {"scheduler": schedule, "interval": "step"}}
 
-    def _in_chunks(self, terms: Any, *rows: Tensor) -> Tensor:
-        return sum_over_chunks(terms, rows, vocab_size=self._split.head.vocab_size, budget_bytes=self.budget)
+    def _weighted_sum(
+        self, terms: Terms, rows: tuple[Tensor, ...], upstream: Tensor | None
+    ) -> tuple[Tensor, dict[str, Tensor], int]:
+        weights = list(self.weights.values())
+        loss, sums_K = weighted_sum(terms, self._split.head, rows, weights, budget_bytes=self.budget, upstream=upstream)
+        return loss, dict(zip(self.weights, sums_K, strict=True)), len(rows[0])
 
 
 class AscendingModule(CausalLMModule):
     """Unlearning by gradient ascent: L = -CE (Jang et al., arXiv 2210.01504)."""
 
-    def combine(self, terms: Mapping[str, Tensor]) -> Tensor:
-        return -terms["ce"]
+    weights: Mapping[str, float] = {"ce": -1.0}
+
+
+class TeacherFeatures:
+    """A teacher's features of the batches on which health is measured, kept from before a training for after it.
+
+    Not for the epochs in between, where a sequence is in another batch each time: of small models that changes the last
+    bits of its features, and with them the weights.
+    """
+
+    def __init__(self, teacher: SplitForward) -> None:
+        self.teacher = teacher
+        self._kept: dict[bytes, Tensor] = {}
+
+    @torch.no_grad()
+    def of(self, input_ids_BT: Tensor, *, keep: bool) -> Tensor:
+        """[B,T,D]. Where keep, of the very same batch as before, if MOST_BYTES had room for it."""
+        key = str(input_ids_BT.shape).encode() + input_ids_BT.cpu().numpy().tobytes() if keep else b""
+        if key in self._kept:
+            return self._kept[key]
+        features_BTD = self.teacher.body(input_ids_BT)
+        if keep and sum(item.nbytes for item in self._kept.values()) + features_BTD.nbytes <= MOST_BYTES:
+            self._kept[key] = features_BTD
+        return features_BTD
 
 
 class DistilledReferenceModule(CausalLMModule):
@@ -175,7 +211,7 @@ class DistilledReferenceModule(CausalLMModule):
     def __init__(
         self,
         split: SplitForward,
-        teacher: SplitForward,
+        teacher: TeacherFeatures,
         loader: Loader,
         recipe: Distillation,
         *,
@@ -188,34 +224,32 @@ class DistilledReferenceModule(CausalLMModule):
         )
         self._outside = (teacher, shared_ids)
         self._recipe = recipe
+        self.weights = {"ce": 1 - recipe.lambda_, "kl": recipe.lambda_ * recipe.tau**2}
 
     @property
     def teachers(self) -> tuple[Any, ...]:
-        return (self._outside[0].model,)
+        return (self._outside[0].teacher.model,)
 
     def setup(self, stage: str) -> None:
         teacher, shared_ids = self._outside
-        teacher.model.eval().requires_grad_(False)
-        if not getattr(teacher.model, "hf_device_map", None):
-            teacher.model.to(self.device)
+        (model,) = self.teachers
+        model.eval().requires_grad_(False)
+        if not getattr(model, "hf_device_map", None):
+            model.to(self.device)
         ours, theirs = (ids.to(self.device) if isinstance(ids, Tensor) else ids for ids in shared_ids)
         self._outside = (teacher, (ours, theirs))
 
-    def summed_terms(self, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], int]:
+    def summed(
+        self, batch: Mapping[str, Tensor], upstream: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor], int]:
         teacher, shared_ids = self._outside
         mask, targets_N = self.scored(batch)
         student_ND = self._split.body(batch["input_ids"])[:, :-1][mask]
-        with torch.no_grad():
-            teacher_ND = teacher.body(batch["input_ids"])[:, :-1][mask]
+        teacher_ND = teacher.of(batch["input_ids"], keep=not self.training)[:, :-1][mask]
         # Health is read at temperature 1, in plain nats; training uses the recipe's.
         tau = self._recipe.tau if self.training else 1.0
-        terms = distillation_terms(self._split.head, teacher.head, tau=tau, shared_ids=shared_ids)
-        cross_entropy, divergence = self._in_chunks(terms, student_ND, teacher_ND, targets_N)
-        return {"ce": cross_entropy, "kl": divergence}, len(targets_N)
-
-    def combine(self, terms: Mapping[str, Tensor]) -> Tensor:
-        lambda_, tau = self._recipe.lambda_, self._recipe.tau
-        return (1 - lambda_) * terms["ce"] + lambda_ * tau**2 * terms["kl"]
+        terms = partial(distillation_terms, teacher_head=teacher.teacher.head, tau=tau, shared_ids=shared_ids)
+        return self._weighted_sum(terms, (student_ND, teacher_ND, targets_N), upstream)
 
 
 class AdapterTuningModule(CausalLMModule):
@@ -243,17 +277,15 @@ class AdapterTuningModule(CausalLMModule):
         whole = super().state_dict(*arguments, **named)
         return {name: value for name, value in whole.items() if name in self._tuned}
 
-    def summed_terms(self, batch: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], int]:
-        terms, num_tokens = super().summed_terms(batch)
+    def summed(
+        self, batch: Mapping[str, Tensor], upstream: Tensor | None = None
+    ) -> tuple[Tensor, dict[str, Tensor], int]:
+        loss, terms, num_tokens = super().summed(batch, upstream)
         if self._rank_schedule is not None:
             # By token, as every term is: the micro-batches of a step then add it up to once.
             terms["orthogonality"] = num_tokens * self._rank_schedule.deviation_from_orthogonality()
-        return terms, num_tokens
-
-    def combine(self, terms: Mapping[str, Tensor]) -> Tensor:
-        if self._rank_schedule is None:
-            return terms["ce"]
-        return terms["ce"] + self._rank_schedule.orthogonality * terms["orthogonality"]
+            loss = loss + self._rank_schedule.orthogonality * terms["orthogonality"]
+        return loss, terms, num_tokens
 
     def optimizer_step(self, *arguments: Any, **named: Any) -> None:
         super().optimizer_step(*arguments, **named)

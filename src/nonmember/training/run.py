@@ -24,7 +24,13 @@ from nonmember.runtime.interruption import postponed
 from nonmember.training.adapters import RankSchedule, adapted_modules, adapter_weights, add_adapter
 from nonmember.training.batches import StepLoader, packed_sequences, plan_steps
 from nonmember.training.data import Loader, TrainingData
-from nonmember.training.modules import AdapterTuningModule, AscendingModule, CausalLMModule, DistilledReferenceModule
+from nonmember.training.modules import (
+    AdapterTuningModule,
+    AscendingModule,
+    CausalLMModule,
+    DistilledReferenceModule,
+    TeacherFeatures,
+)
 from nonmember.training.recipes import AdaLora, AdapterTuning, Distillation, Optimization, Pretraining, RuinedWeights
 from nonmember.training.resume import RandomState, ResumePoint
 from nonmember.training.streaming import StreamLoader, TokenStream
@@ -74,17 +80,17 @@ def train(
         )
     settings: dict[str, Any] = {"num_steps": loader.num_steps, "logits_budget_bytes": compute.logits_budget_mib * MIB}
 
+    features = TeacherFeatures(split_forward(teacher.model)) if teacher is not None else None
+
     def module_to_work_on() -> CausalLMModule:
         split = split_forward(copy.deepcopy(model) if compute.alters_models else model)
         if recipe.unlearns:
             return AscendingModule(split, loader, optimization, **settings)
         if isinstance(recipe, Pretraining):
             return CausalLMModule(split, loader, optimization, **settings)
-        if teacher is None:
+        if teacher is None or features is None:
             raise ValueError("Distillation needs a teacher, and none was given.")
-        return DistilledReferenceModule(
-            split, split_forward(teacher.model), loader, recipe, shared_ids=teacher.shared_ids, **settings
-        )
+        return DistilledReferenceModule(split, features, loader, recipe, shared_ids=teacher.shared_ids, **settings)
 
     facts = _facts(loader)
     with_health = isinstance(recipe, Distillation) and compute.measure_health

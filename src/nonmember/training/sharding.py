@@ -10,9 +10,9 @@ from typing import Any
 import lightning
 from lightning.pytorch.strategies import ModelParallelStrategy
 from torch import nn
-from torch.distributed.fsdp import FSDPModule, fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard, register_fsdp_forward_method
 
-from nonmember.models.forward import LinearHead, SplitForward
+from nonmember.models.forward import GATHERED, LinearHead, SplitForward
 
 
 class ShardableModule(lightning.LightningModule):
@@ -41,3 +41,5 @@ def shard(split: SplitForward, mesh: Any) -> None:
         fully_shard(layer, mesh=mesh)
     fully_shard(body, mesh=mesh)
     fully_shard(output, mesh=mesh)
+    setattr(output, GATHERED, lambda call, *rows: call(*rows))
+    register_fsdp_forward_method(output, GATHERED)
