@@ -32,6 +32,7 @@ from nonmember.scores.likelihood import Loss, Perplexity, TopLoss
 from nonmember.scores.neighbours import Neighbourhood
 from nonmember.scores.perturbations import Perturbed
 from nonmember.scores.reference import ReferenceDifference, ReferenceRatio
+from nonmember.scores.rolling import Rolling
 from nonmember.scores.tails import MaxK, MinK, MinKPlusPlus
 
 __all__ = [
@@ -50,6 +51,7 @@ __all__ = [
     "Recall",
     "ReferenceDifference",
     "ReferenceRatio",
+    "Rolling",
     "Score",
     "ScoreInputs",
     "TopLoss",
