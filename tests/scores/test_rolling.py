@@ -53,8 +53,9 @@ def test_the_quantities_by_hand():
         Rolling("bits_per_word")
 
 
-def test_windows_are_those_of_the_model(make_model):
+def test_windows_are_those_of_the_model(make_model, tmp_path, monkeypatch):
     """Behind the end-of-text token; max_tokens cuts other scores and not these, which alone take one pass."""
+    monkeypatch.chdir(tmp_path)
     table = nm.score(TEXTS, make_model(0), scores=["rolling"], max_tokens=8)
     assert [name for name in QUANTITIES if name in table] == list(QUANTITIES)
     assert "loss" not in table
@@ -75,7 +76,7 @@ def test_windows_are_those_of_the_model(make_model):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("own_front", [False, True])
-def test_lm_eval_gives_the_same(make_model, own_front):
+def test_lm_eval_gives_the_same(make_model, tmp_path, monkeypatch, own_front):
     """own_front: whether the tokenizer puts a beginning-of-text token before each text by itself."""
     pytest.importorskip("lm_eval", reason="lm-eval is not installed; make setup EXTRAS=peers installs it")
     from lm_eval.api.instance import Instance
@@ -83,6 +84,7 @@ def test_lm_eval_gives_the_same(make_model, own_front):
     from lm_eval.api.task import PerplexityTask
     from lm_eval.models.huggingface import HFLM
 
+    monkeypatch.chdir(tmp_path)
     loaded = load_folder(make_model(0))
     loaded.tokenizer.bos_token = loaded.tokenizer.eos_token
     prepare(loaded.tokenizer, "always" if own_front else "auto")
