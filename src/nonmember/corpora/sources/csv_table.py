@@ -49,8 +49,8 @@ def csv_rows(path: Path, columns: Collection[str] | None, tabbed: bool) -> Itera
             if num_lines > first:
                 longest = max(longest, num_lines - first + 1)
                 _require_no_rows(values, lines.delimiter, f"{where} (lines {first} to {num_lines})")
-            row = zip(names, values, strict=True)
-            yield number, where, {name: value for name, value in row if columns is None or name in columns}
+            row = dict(zip(names, values, strict=True))
+            yield number, where, row if columns is None else {name: row[name] for name in names if name in columns}
     except csv.Error as error:
         raise ValueError(
             f"{path} must be a CSV table in which every quotation mark that opens a value is closed, and one within is "
