@@ -58,7 +58,7 @@ def computes_bfloat16(accelerator: str) -> bool:
     if accelerator != "cpu" and torch.cuda.is_available():
         found = torch.cuda.is_bf16_supported(including_emulation=False)
     else:
-        instructions = getattr(torch.cpu, "get_capabilities", dict)()  # came after the oldest torch that is supported
+        instructions: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in the oldest torch
         found = bool(instructions.get("avx512_bf16") or instructions.get("amx_bf16"))
     if not found:
         log.info("dtype=auto is float32 here: the processor has no instructions for bfloat16.")

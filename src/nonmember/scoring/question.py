@@ -105,7 +105,8 @@ class Scoring:
             wanted["dc_pdd"] = self.dc_pdd
         if self.prefix is not None and self.recall is not None:
             wanted["recall"] = self.recall
-        wanted |= self.further | {name: family.Rolling(name) for name in ROLLING if name in self.scores}
+        wanted |= self.further
+        wanted |= {name: family.Rolling(name) for name in ROLLING if name in self.scores}
         if not self.model.has_weights:  # which tells neither whole distributions nor its tokenizer
             left_out = [name for name, item in wanted.items() if access_of(item) > Access.PROMPT_LOGPROBS]
             log.info("%s returns only token log-probabilities: %s left out.", label_of(self.model), ", ".join(left_out))
