@@ -45,12 +45,12 @@ ABSENT = {
         "rank_agreement",
         "rank_shift",
     },
-    # They need more than one pass over the texts, or answers to questions.
-    ("score", "verifier"): {"AnswerProbability", "DcPdd", "GradNorm", "Neighbourhood", "Recall"},
+    # They need another pass than that over the texts as they are scored, or answers to questions.
+    ("score", "verifier"): {"AnswerProbability", "DcPdd", "GradNorm", "Neighbourhood", "Recall", "Rolling"},
     # They are parts of methods.
     ("score", "preset"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed"},
     # They rank as others do, or are parts of methods.
-    ("score", "arena"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed", "ReferenceDifference"},
+    ("score", "arena"): {"AnswerProbability", "MaxK", "Perplexity", "Perturbed", "ReferenceDifference", "Rolling"},
 }
 KEYS: dict[Input, tuple[str, ...]] = {  # of a config, that give an input; of what else there is none
     "reference": ("reference",),

@@ -120,7 +120,7 @@ def test_memory_that_will_not_do_is_said_before(score, texts, tmp_path, monkeypa
         ("k=[0.2,0.2]", "k must be a share of the tokens or a list of different ones"),
         ("max_tokens=1", "max_tokens must be a whole number of at least 2; got 1"),
         ("perturbations=[typos]", "perturbations must be of butter_fingers"),
-        ("scores=[typos]", "scores must be one of one_pass, loss, perplexity, zlib"),
+        ("scores=[typos]", "scores must be one of one_pass, rolling, loss, perplexity, zlib"),
         ("scores=[grad_norm,grad_norm]", "scores must be a list of some of one_pass"),
         ("scores=[]", "scores must be a list of some of one_pass"),
     ],

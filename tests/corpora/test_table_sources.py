@@ -110,3 +110,11 @@ def test_no_row_of_the_wanted_value_is_told(path):
 
 def test_patterns_take_columns_of_any_name():
     assert Pattern("{a b}/{c.d}{e}").filled({"a b": "x", "c.d": 1.5, "e": None}, "here") == "x/1.5"
+
+
+def test_a_table_that_was_changed_is_read_again(tmp_path):
+    path = tmp_path / "t.csv"
+    for text in ("one", "another"):
+        path.write_text(f"id,text,n\na,{text},1\na,{text},2\n")
+        table = Table(str(path), doc_id="{id}", text="{text}")
+        assert [document.text for document in build(table).documents] == [text]

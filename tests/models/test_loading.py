@@ -173,7 +173,7 @@ def test_a_name_that_is_no_folder_says_so():
         pretrained_identity(Pretrained("no/such-model"))
 
 
-@pytest.mark.parametrize(("quantization", "dtype"), [("8bit", "float32"), ("4bit", "bfloat16"), ("4bit", "auto")])
+@pytest.mark.parametrize(("quantization", "dtype"), [("8bit", "float32"), ("4bit", "bfloat16")])
 def test_fewer_bits_are_asked_of_transformers(folder, monkeypatch, quantization, dtype):
     find_spec, told = importlib.util.find_spec, {}
 

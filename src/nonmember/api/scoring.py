@@ -79,7 +79,7 @@ def score(
         as_arrow: An Arrow table in place of a DataFrame.
         **settings: Top-level keys of the config, such as trainer="gpu", max_tokens=512, outputs="somewhere", and
             scores=["loss", "min_k_plus_plus"] for these alone, scores=["one_pass", "lowercase", "neighbourhood",
-            "grad_norm"] for all of one forward pass and what takes further ones.
+            "grad_norm"] for all of one forward pass and what takes further ones; "rolling" for those of lm-eval.
 
     Returns:
         A row per text, in their order, with the columns doc_id; loss (mean log-probability, nats per token), perplexity

@@ -18,6 +18,7 @@ from nonmember.artifacts.store import key_hash
 from nonmember.audits.assembly import answer_rows, result_of, training_health
 from nonmember.audits.keys import audit_keys, sources, tokens_read
 from nonmember.audits.measuring import measure
+from nonmember.audits.precision import with_precision_warning
 from nonmember.audits.preparation import compare_weights, require_documents, require_one_layout, require_planted
 from nonmember.audits.preparing import prepare
 from nonmember.audits.question import Audit
@@ -54,6 +55,7 @@ def run_audit(audit: Audit, builder: Builder, folder: Path, keys: Mapping[str, s
     documents = {name: group.documents for name, group in measured.items()}
     with Stage(f"testing by {audit.method.name}"):
         outcome = audit.method.test(documents, np.random.default_rng([audit.seed, 0]))
+        outcome = with_precision_warning(outcome, documents, audit, builder)
     outcome = prepared.judged(outcome, training_health(audit.models, builder))
     outcome = require_one_layout(outcome, documents, audit.max_layout_auc, audit.seed)
     outcome = compare_weights(outcome, audit, builder)

@@ -52,11 +52,11 @@ def _capability_warnings(capability: Mapping[str, Mapping[str, float]]) -> Itera
 
 def _tokenizer_warnings(audit: Audit, builder: Builder) -> Iterator[str]:
     """Of a reference with another tokenizer, where the method lets one pass."""
-    from nonmember.models.encoding import SMALLEST_SHARED_VOCABULARY
-
     models = [model for role in ("target", "reference") if (model := audit.models.get(role)) and model.has_weights]
     if len(models) < 2:
         return
+    from nonmember.models.encoding import SMALLEST_SHARED_VOCABULARY
+
     tokenizers = [model.load_tokenizer(builder) for model in models]
     share = share_read_alike(tokenizers, audit.suspect, audit.method.max_tokens, builder)
     if share < SMALLEST_SHARED_VOCABULARY:

@@ -44,21 +44,21 @@ def report(config: DictConfig) -> tuple[Path, Mapping[str, str]]:
     require_complete(config)
     paper = instantiate(config.report)
     from nonmember.reports.core.own import is_own, table_of_own
-    from nonmember.reports.render.write import files_of, write_report
+    from nonmember.reports.render.write import facts_of, files_of, write_report
     from nonmember.results.load import Collection, load_runs, made_of_usable
 
     collection = load_runs([Path(folder) for folder in config.results]) if paper.methods else Collection((), {})
     known = published_sweeps().union(*paper.sweeps.values()) if paper.methods else published_sweeps()
 
-    def made(collected: Collection) -> tuple[Document, dict[str, str | bytes]]:
-        own = [run for run in collected.runs if is_own(run, known)]
-        others = [run for run in collected.runs if not is_own(run, known)]
-        document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))
-        return document, files_of(document, collected, {})  # which reads all of a result
+    now = datetime.now().astimezone()
 
-    (document, _), collection = made_of_usable(collection, made)
-    page = write_report(
-        document, collection, Path(config.folder), datetime.now().astimezone(), config.formats, config.max_csv_kib
-    )
+    def made(found: Collection) -> tuple[Document, dict[str, str | bytes]]:
+        own = [run for run in found.runs if is_own(run, known)]
+        others = [run for run in found.runs if not is_own(run, known)]
+        document = replace(paper.build(others).without_empty_sections(), own=table_of_own(own))
+        return document, files_of(document, found, facts_of(document, found, now))  # which reads all of a result
+
+    (document, files), collection = made_of_usable(collection, made)
+    page = write_report(document, collection, Path(config.folder), now, config.formats, config.max_csv_kib, files=files)
     log.info("%d results in %s, %d left out.", len(collection.runs), page.parent, len(collection.unreadable))
     return page, collection.unreadable

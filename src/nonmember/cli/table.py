@@ -21,7 +21,7 @@ from nonmember.reports.audit_page.content import plain
 from nonmember.reports.audit_page.gates import gates_of
 from nonmember.reports.core.families import ALL, EACH, SCREENING, Family, families
 from nonmember.reports.core.numbers import detail
-from nonmember.results.outcomes import NO_SEAL, UNUSABLE, num_without_seal, outcome_paths, usable_outcome
+from nonmember.results.outcomes import NO_SEAL, UNUSABLE, num_without_seal, outcome_paths, usable_outcomes
 from nonmember.results.readings import false_claim
 from nonmember.results.result import AuditResult, Failure, tokens_in_words
 from nonmember.runtime.terminal import for_rich, visible
@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--together", action="store_true", help="also what may be said of several sets together")
     given = parser.parse_args()
     paths = outcome_paths(given.folder)
-    cells = [usable_outcome(path, lambda cell: show([cell], console=Console(file=io.StringIO()))) for path in paths]
+    cells = usable_outcomes(paths, lambda some: show(some, console=Console(file=io.StringIO())))
     problems = [cell.error for cell in cells if isinstance(cell, Failure) and cell.kind == UNUSABLE]
     if len(problems) < len(cells):
         show(cells, together=given.together)

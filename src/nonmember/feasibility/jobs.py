@@ -24,7 +24,7 @@ from nonmember.runtime.expectations import FORWARD, TRAINING
 from nonmember.training import Trained
 from nonmember.training.recipes import AdapterTuning, Pretraining
 
-BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "auto": 2.0}
+BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "auto": 4.0}
 QUANTIZED = {"8bit": 1.0, "4bit": 0.6}
 PROMPT_TOKENS = 1024  # around what is asked about, at most
 

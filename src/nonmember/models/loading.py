@@ -385,7 +385,7 @@ def _quantization(spec: Pretrained) -> dict[str, Any]:
         )
     bits: dict[str, Any] = {"load_in_8bit": True}
     if spec.quantization == "4bit":
-        arithmetic = torch.float32 if spec.dtype == "auto" else getattr(torch, spec.dtype)
+        arithmetic = getattr(torch, spec.dtype)
         bits = {"load_in_4bit": True, "bnb_4bit_quant_type": "nf4", "bnb_4bit_compute_dtype": arithmetic}
     return {"device_map": spec.device_map or {"": 0}, "quantization_config": BitsAndBytesConfig(**bits)}
 

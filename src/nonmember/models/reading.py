@@ -25,6 +25,7 @@ LONGEST_COUNTED = 1_000_000  # characters: of longer texts that are cut the toke
 NUM_SAMPLED = 200  # documents whose tokens are counted where a number is only expected
 USUAL_CHARACTERS_PER_TOKEN = 3  # where the tokenizer is still to be made, of a small vocabulary then
 MOST_UNKNOWN = 0.5  # share of the tokens
+DEFAULT_WINDOW = 2048
 LARGEST_LIMIT = 10**9  # some configurations and tokenizers name absurd numbers for "no limit"
 # What configurations call the number of positions; transformers gives most of them the first name too.
 POSITIONS = (
@@ -223,6 +224,15 @@ def most_readable(config: Any, at_most: int) -> int:
     """Tokens that a model of this transformers configuration reads at once, at most so many."""
     most = position_limit(config)
     return at_most if most is None else min(most, at_most)
+
+
+def length_of_windows(config: Any, tokenizer: Any) -> int:
+    """Tokens in which a longer text is read at once: all that the model reads; where it sets no limit, those of its
+    tokenizer, else 2,048, as in lm-eval 0.4.13."""
+    most = position_limit(config)
+    if most is None and tokenizer.model_max_length <= LARGEST_LIMIT:
+        most = int(tokenizer.model_max_length)
+    return DEFAULT_WINDOW if most is None else most
 
 
 def room_of_masked(tokenizer: Any, config: Any) -> int:

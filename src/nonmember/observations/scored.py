@@ -63,6 +63,8 @@ class Scored(Measurement):
         score, model, corpus, limit = self.score, self.model, self.corpus, self.max_tokens
         if score.asks is not None:
             return {"tokens": AnswerProbabilities(model, corpus, score.asks, limit)}
+        if score.reads_whole:
+            return {"tokens": WholeTexts(model, corpus)}
         views = [TokenStatistics(model, corpus, view, limit) for view in score.views]
         specs: dict[str, Spec[Any]] = dict(zip(("tokens", "other_view"), views, strict=False))
         for reference in self.compared_with():
@@ -126,7 +128,7 @@ class Scored(Measurement):
     def _texts(self, builder: Builder) -> Sequence[str]:
         """Of a model whose tokenizer is elsewhere nobody knows how far it reads: whole."""
         texts = texts_of(builder.get(self.corpus))
-        if not self.scored_text or not self.model.has_weights:
+        if not self.scored_text or self.score.reads_whole or not self.model.has_weights:
             return texts
         return builder.get(Read(self.model, self.corpus, self.max_tokens)).parts
 
@@ -210,3 +212,36 @@ def shots_that_fit(
 
 def _not_empty(shots: Iterable[Sequence[int]]) -> Iterable[Sequence[int]]:
     return (ids for ids in shots if len(ids))
+
+
+@dataclass(frozen=True)
+class WholeTexts(Observation[TokenTable]):
+    """One row per token of each document, its first one included, behind a prefix token: the tokenizer's
+    beginning-of-text token, else its end-of-text token. Longer documents are read in windows of the model's length
+    (`passes.rolling.windows`). Prefix, windows and ids are those of lm-eval 0.4.13 (`loglikelihood_rolling`).
+    """
+
+    suffix = "whole"
+    table = TokenTable
+
+    def settings(self, builder: Builder) -> dict[str, Any]:
+        return {"whole": True}
+
+    def observe(self, builder: Builder, loaded: LoadedModel, folder: Path) -> Any:
+        from nonmember.models.encoding import encode_whole
+        from nonmember.models.reading import length_of_windows
+        from nonmember.observations.passes.rolling import observe_windows
+
+        documents = builder.get(self.corpus)
+        prefix, sequences = encode_whole(loaded, documents)
+        return observe_windows(
+            builder.model_for_trainer(loaded.model),
+            dict(zip(documents.doc_ids, sequences, strict=True)),
+            prefix,
+            length_of_windows(loaded.model.config, loaded.tokenizer),
+            folder,
+            builder.compute.trainer,
+            max_batch_tokens=builder.compute.max_batch_tokens,
+            block_bytes=builder.compute.block_mib * MIB,
+            description=f"observing whole texts under {self.model.readable}",
+        )

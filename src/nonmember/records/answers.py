@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 # answered: there is text.   empty: there is none.   refused: the server says that it or the model declined.
@@ -45,9 +45,7 @@ class Request:
 
     def key(self) -> dict[str, Any]:
         """What determines the answer."""
-        settings = asdict(self)
-        del settings["expected"], settings["options"]
-        return settings
+        return {name: value for name, value in vars(self).items() if name not in ("expected", "options")}
 
     @property
     def as_text(self) -> str:

@@ -138,10 +138,10 @@ def shortened(text: str) -> str:
 def write(rows: Iterable[Row], folder: Path) -> None:
     """Beside the result of an audit. One that asked nothing has no such file; that of an earlier one goes."""
     path, temporary = folder / ANSWERS, folder / f".{ANSWERS}.{os.getpid()}"
-    number = 0
+    number, encode = 0, json.JSONEncoder(ensure_ascii=False).encode
     with temporary.open("w", encoding="utf-8", errors="backslashreplace") as stream:
         for number, row in enumerate(rows, start=1):  # noqa: B007 (counted)
-            stream.write(json.dumps(row, ensure_ascii=False) + "\n")
+            stream.write(encode(row) + "\n")
     if number:
         temporary.replace(path)
     else:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from nonmember.results.result import ERROR, RESULT, AuditResult, Failure
@@ -46,6 +46,18 @@ def usable_outcome(path: Path, use: Callable[[AuditResult | Failure], object]) -
     except Exception as error:
         return Failure(path.parent.name, reason_of(error), UNUSABLE)
     return outcome
+
+
+def usable_outcomes(
+    paths: Sequence[Path], use: Callable[[Sequence[AuditResult | Failure]], object]
+) -> list[AuditResult | Failure]:
+    """The same of many, which `use` takes together: only where that fails it is tried on each alone."""
+    found = [usable_outcome(path, lambda outcome: None) for path in paths]
+    try:
+        use(found)
+    except Exception:  # of any kind, as one of them may hold anything
+        found = [usable_outcome(path, lambda outcome: use([outcome])) for path in paths]
+    return found
 
 
 def reason_of(error: Exception) -> str:

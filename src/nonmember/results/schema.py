@@ -29,9 +29,9 @@ def built(kind: Any, value: object, name: str) -> Any:
     Raises:
         ValueError: where it, or something in it, has another type, with the name of the field.
     """
-    if dataclasses.is_dataclass(kind):
+    is_object, origin, inner = _parts(kind)
+    if is_object:
         return _object(kind, value, name)
-    origin, inner = typing.get_origin(kind), typing.get_args(kind)
     if origin in (typing.Union, types.UnionType):
         if value is None and type(None) in inner:
             return None
@@ -60,12 +60,22 @@ WORDS = {str: "text", bool: "true or false", int: "a whole number", float: "a nu
 
 def _object(kind: Any, value: object, name: str) -> Any:
     given, fields = _mapping(value, name), _fields(kind)
-    required = {item.name for item in dataclasses.fields(kind) if not _has_default(item)}
-    if missing := sorted(required - given.keys()):
+    if missing := sorted(_required(kind) - given.keys()):
         raise ValueError(f"{name} lacks {missing[0]}")
     if strange := sorted(given.keys() - fields.keys()):
         raise ValueError(f"{name} has {strange[0][:80]!r}, which this version does not know")
     return kind(**{field: built(fields[field], item, f"{name}.{field}") for field, item in given.items()})
+
+
+@cache
+def _parts(kind: Any) -> tuple[bool, Any, tuple[Any, ...]]:
+    """Whether it is a dataclass, and what an annotation is made of."""
+    return dataclasses.is_dataclass(kind), typing.get_origin(kind), typing.get_args(kind)
+
+
+@cache
+def _required(kind: Any) -> frozenset[str]:
+    return frozenset(item.name for item in dataclasses.fields(kind) if not _has_default(item))
 
 
 @cache
@@ -84,9 +94,10 @@ def _mapping(value: object, name: str) -> Mapping[str, Any]:
 
 
 def _may_be(kind: Any, value: object) -> bool:
-    if dataclasses.is_dataclass(kind) or typing.get_origin(kind) is Mapping:
+    is_object, origin, _ = _parts(kind)
+    if is_object or origin is Mapping:
         return isinstance(value, Mapping)
-    if typing.get_origin(kind) is tuple:
+    if origin is tuple:
         return isinstance(value, list)
     if kind is float:
         return isinstance(value, int | float) and not isinstance(value, bool)

@@ -57,6 +57,21 @@ def lightning_trainer(**settings: Any) -> lightning.Trainer:
 
 
 @functools.cache
+def computes_bfloat16(accelerator: str) -> bool:
+    """accelerator: Lightning's name: cpu, or another, which is a GPU where there is one."""
+    import torch
+
+    if accelerator != "cpu" and torch.cuda.is_available():
+        found = torch.cuda.is_bf16_supported(including_emulation=False)
+    else:
+        instructions: Mapping[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()  # not in the oldest torch
+        found = bool(instructions.get("avx512_bf16") or instructions.get("amx_bf16"))
+    if not found:
+        log.info("dtype=auto is float32 here: the processor has no instructions for bfloat16.")
+    return found
+
+
+@functools.cache
 def _say_who_is_awaited(number: int) -> None:
     """Once, as they find one another when the first trainer begins."""
     log.info("Working as one of %d processes, which wait up to %g minutes for each other.", number, minutes_to_wait())
@@ -124,6 +139,11 @@ class Compute:
     def _settings(self) -> Mapping[str, Any]:
         settings: Mapping[str, Any] = getattr(self.make_trainer, "keywords", {})
         return settings
+
+    @property
+    def has_bfloat16(self) -> bool:
+        """Whether the device in use computes with bfloat16 itself, and does not emulate it more slowly than float32."""
+        return computes_bfloat16(str(self._settings.get("accelerator", "auto")))
 
     @property
     def machine(self) -> str:

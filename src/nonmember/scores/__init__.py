@@ -35,6 +35,7 @@ from nonmember.scores.relative import (
     ReferenceRatio,
     Zlib,
 )
+from nonmember.scores.rolling import Rolling
 from nonmember.scores.tails import MaxK, MinK, MinKPlusPlus
 
 __all__ = [
@@ -53,6 +54,7 @@ __all__ = [
     "Recall",
     "ReferenceDifference",
     "ReferenceRatio",
+    "Rolling",
     "Score",
     "ScoreInputs",
     "TopLoss",

@@ -75,6 +75,7 @@ class Score(Checked, ABC):
     needs_counts: ClassVar[bool] = False
     needs_distribution: ClassVar[bool] = False  # mean or std of `ScoreInputs.tokens`
     needs_gradients: ClassVar[bool] = False
+    reads_whole: ClassVar[bool] = False  # `ScoreInputs.tokens` are of whole texts behind a prefix token, not of a view
 
     @property
     @abstractmethod
@@ -126,7 +127,7 @@ class Score(Checked, ABC):
     @property
     def needs_more_passes(self) -> bool:
         """Whether other things are observed than the texts and views of them."""
-        return self.needs_gradients or self.shots > 0 or self.neighbours is not None
+        return self.needs_gradients or self.reads_whole or self.shots > 0 or self.neighbours is not None
 
     @abstractmethod
     def __call__(self, inputs: ScoreInputs) -> DocumentScores:

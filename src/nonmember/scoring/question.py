@@ -17,16 +17,20 @@ from nonmember.models import Access, ModelSpec, label_of
 from nonmember.models.reading import most_readable
 from nonmember.observations import access_of
 from nonmember.scores.relative import Perturbation, Quantity
+from nonmember.scores.rolling import RollingQuantity
 from nonmember.scoring.engines import Parts
 
 log = logging.getLogger(__name__)
 
 ONE_PASS = ("loss", "perplexity", "zlib", "min_k", "min_k_plus_plus", "max_k")
+ROLLING = get_args(RollingQuantity)
+GROUPS = {"one_pass": ONE_PASS, "rolling": ROLLING}
 FURTHER = ("neighbourhood", "grad_norm")  # with settings of their own
 COSTS = {
     "lowercase": "a forward pass over the lowercased texts",
     "neighbourhood": "a forward pass over each neighbour (neighbourhood.number)",
     "grad_norm": "a backward pass for each document",
+    **dict.fromkeys(ROLLING, "a forward pass over the whole texts, which max_tokens does not cut"),
 }
 
 
@@ -67,7 +71,10 @@ class Scoring(Checked):
 
     def costs(self) -> str:
         """What the scores take beyond one pass, in words; empty where that is nothing."""
-        return "; ".join(f"{name} takes {cost}" for name, cost in COSTS.items() if name in self.scores)
+        names = {cost: [name for name in self.scores if COSTS.get(name) == cost] for cost in COSTS.values()}
+        return "; ".join(
+            f"{', '.join(found)} take{'s' if len(found) == 1 else ''} {cost}" for cost, found in names.items() if found
+        )
 
     def wanted(self) -> dict[str, family.Score]:
         """By column. With one K the columns of Min-K% are min_k and min_k_plus_plus, else they end in K."""
@@ -96,6 +103,7 @@ class Scoring(Checked):
         if self.prefix is not None and self.recall is not None:
             wanted["recall"] = self.recall
         wanted |= self.further
+        wanted |= {name: family.Rolling(name) for name in ROLLING if name in self.scores}
         if not self.model.has_weights:  # which tells neither whole distributions nor its tokenizer
             left_out = [name for name, item in wanted.items() if access_of(item) > Access.PROMPT_LOGPROBS]
             log.info("%s returns only token log-probabilities: %s left out.", label_of(self.model), ", ".join(left_out))
@@ -139,10 +147,10 @@ class Scoring(Checked):
 
 
 def names_of_scores(names: Iterable[str]) -> list[str]:
-    """The scores that are asked for, `one_pass` written out. Raises ValueError for others and for none."""
-    choices = ("one_pass", *ONE_PASS, *COSTS)
+    """The scores that are asked for, groups of them written out. Raises ValueError for others and for none."""
+    choices = (*GROUPS, *ONE_PASS, *COSTS)
     found = list(names)
     require_distinct(found, "scores", f"a list of some of {', '.join(choices)}, each once")
     for name in found:
         require_choice(name, choices, "scores")
-    return list(dict.fromkeys(item for name in found for item in (ONE_PASS if name == "one_pass" else (name,))))
+    return list(dict.fromkeys(item for name in found for item in GROUPS.get(name, (name,))))

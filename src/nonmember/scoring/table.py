@@ -63,14 +63,17 @@ class ScoreTable:
 
         scored = [scored_by(score) for score in wanted.values()]
         columns, reasons = table_of_scores(list(wanted), scored)
-        table = builder.get(TokenStatistics(scoring.model, scoring.corpus, "original", limit))
-        columns["num_tokens"] = pa.array(table.num_tokens, pa.int64())
+        if read is None:
+            num_tokens = builder.get(TokenStatistics(scoring.model, scoring.corpus, "original", limit)).num_tokens
+        else:
+            num_tokens = np.maximum(np.array(read.num_read) - 1, 0)  # the first one has nothing before it
+        columns["num_tokens"] = pa.array(num_tokens, pa.int64())
         if read is not None:
             columns["num_tokens_uncut"] = pa.array(read.num_all, pa.int64())
             columns["is_cut"] = list(read.is_cut)
         columns["reason"] = pa.array([_first_reason(doc_id, reasons) for doc_id in columns["doc_id"]], pa.string())
         counters = {name: dict(item.counters) for name, item in zip(wanted, scored, strict=True) if item.counters}
-        return cls(columns, Tally.of(columns["doc_id"], int(table.num_tokens.sum()), read, reasons), counters)
+        return cls(columns, Tally.of(columns["doc_id"], int(num_tokens.sum()), read, reasons), counters)
 
     def write(self, path: Path, about: Mapping[str, Any]) -> None:
         """Metadata: the whole of `about` as JSON under `nonmember`, and each of its parts under its own name."""

@@ -116,6 +116,10 @@ class Pattern:
     def __init__(self, pattern: str) -> None:
         self._pieces = IN_BRACES.split(pattern)  # text and names of columns in turn
 
+    @property
+    def columns(self) -> list[str]:
+        return self._pieces[1::2]
+
     def filled(self, row: Row, where: str) -> str:
         return "".join(as_text(row, item, where) if index % 2 else item for index, item in enumerate(self._pieces))
 

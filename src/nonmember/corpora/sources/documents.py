@@ -6,9 +6,11 @@ import hashlib
 import json
 import logging
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any, ClassVar
@@ -44,6 +46,8 @@ LONGEST_NAME, MOST_WORDS_OF_A_NAME = 60, 8  # of a column with texts
 RULES = 1  # of finding forms, columns and ids; raise it when a change of them moves documents
 ITEM, NUMBER = "item", "number"
 KINDS = (".csv", ".jsonl", ".parquet")
+MOST_KEPT = 8 * 2**20  # bytes of a table whose rows stay in memory
+LONGEST_SHARED = 64  # characters
 
 
 @dataclass(frozen=True)
@@ -362,8 +366,15 @@ class Table(CorpusSpec):
 
     def build(self, builder: Builder) -> Corpus:
         patterns = [Pattern(item) for item in (self.doc_id, self.text, self.cluster_id, self.title, self.author)]
+        columns = sorted({column for pattern in patterns for column in pattern.columns})
         found: dict[str, Document] = {}
+        read: set[tuple[Any, ...]] = set()
         for where, row in self._rows():
+            values = tuple(map(row.get, columns))
+            if all(type(value) is str for value in values):  # equal numbers may be written in different ways
+                if values in read:  # the very document of a row before it
+                    continue
+                read.add(values)
             doc_id, text, cluster_id, title, author = (pattern.filled(row, where) for pattern in patterns)
             made = document(doc_id, text, cluster_id, self.domain, title, author)
             if found.setdefault(made.doc_id, made) != made:
@@ -413,9 +424,28 @@ def table_files(patterns: Iterable[str]) -> list[Path]:
     return files
 
 
-def table_rows(path: Path) -> Iterator[tuple[str, Row]]:
-    """(file and row, row). Rows of CSV are all text, and are counted with the line of names as the first."""
+def table_rows(path: Path) -> Iterable[tuple[str, Row]]:
+    """(file and row, row), which nobody may change. Rows of CSV are all text, and are counted with the line of names as
+    the first."""
+    status = path.stat()
+    if status.st_size > MOST_KEPT:
+        return _read_table(path)
+    return _kept_table(path, status.st_mtime_ns, status.st_size)
+
+
+def _read_table(path: Path) -> Iterator[tuple[str, Row]]:
     return ((item.where, item.row) for item in rows_of(path, form_of(path)))
+
+
+@lru_cache(maxsize=1)  # the groups of an audit, its questions and the recorded answers lie in one file
+def _kept_table(path: Path, modified: int, size: int) -> list[tuple[str, Row]]:
+    """Read again only when the file's size or time of change moves."""
+    return [(where, {name: _shared(value) for name, value in row.items()}) for where, row in _read_table(path)]
+
+
+def _shared(value: Any) -> Any:
+    """Names of works, letters and the like stand in many rows, and once in memory."""
+    return sys.intern(value) if type(value) is str and len(value) <= LONGEST_SHARED else value
 
 
 @dataclass(frozen=True)

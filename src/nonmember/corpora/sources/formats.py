@@ -192,8 +192,10 @@ def _csv_rows(path: Path, columns: Collection[str] | None) -> Iterator[NumberedR
             if num_lines > first:
                 longest = max(longest, num_lines - first + 1)
                 _require_no_rows(values, lines.delimiter, f"{where} (lines {first} to {num_lines})")
-            row = zip(names, values, strict=True)
-            yield NumberedRow(number, where, {name: item for name, item in row if columns is None or name in columns})
+            row = dict(zip(names, values, strict=True))
+            if columns is not None:
+                row = {name: row[name] for name in names if name in columns}
+            yield NumberedRow(number, where, row)
     except csv.Error as error:
         raise ValueError(
             f"{path} must be a CSV table in which every quotation mark that opens a value is closed, and one within is "

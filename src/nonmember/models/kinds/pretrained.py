@@ -7,7 +7,7 @@ import importlib.util
 import re
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from os.path import expanduser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,13 +32,20 @@ ON_THE_HUB = re.compile(r"[\w][\w.-]*/[\w][\w.-]*/[^/].*\.gguf")
 FORMAT = 1  # raise it when a change of code moves the weights that a file is read as
 
 
+def resolved_dtype(dtype: str, builder: Builder) -> str:
+    """What "auto" stands for: bfloat16 where the processor at work computes with it, else float32."""
+    if dtype != "auto":
+        return dtype
+    return "bfloat16" if builder.compute.has_bfloat16 else "float32"
+
+
 @dataclass(frozen=True)
 class Pretrained(ModelSpec):
     """A causal language model from a folder or, where there is no such folder, from the Hugging Face hub; or from a
     GGUF file, which is dequantised (`Gguf`).
 
     revision: commit, tag or branch on the hub; the commit it stands for goes into the key.
-    dtype: of `DTYPES`; "auto" is that of the file.   device_map: passed on to transformers (needs accelerate).
+    dtype: of `DTYPES`; "auto": see `resolved_dtype`.   device_map: passed on to transformers (needs accelerate).
     quantization: of `QUANTIZATIONS`, by bitsandbytes on a GPU; the dtype is then that of the arithmetic.
     attention: of `ATTENTIONS`, the implementation; "auto" is sdpa where the architecture has it. What the model's own
         configuration says of it is not read.
@@ -91,7 +98,11 @@ class Pretrained(ModelSpec):
             check_folder(self.path)
         from nonmember.models.loading import pretrained_identity
 
-        return {"pretrained": pretrained_identity(self)}
+        return {"pretrained": pretrained_identity(self.resolved(builder))}
+
+    def resolved(self, builder: Builder) -> Pretrained:
+        """With the dtype that it is read in."""
+        return replace(self, dtype=resolved_dtype(self.dtype, builder))
 
     def source(self, builder: Builder) -> str:
         key = self.key(builder)
@@ -111,7 +122,7 @@ class Pretrained(ModelSpec):
         from nonmember.models.loading import load_pretrained
         from nonmember.models.probing import require_probed
 
-        return require_probed(builder, self, load_pretrained(self, merged=merged))
+        return require_probed(builder, self, load_pretrained(self.resolved(builder), merged=merged))
 
     def load_tokenizer(self, builder: Builder) -> Any:
         if self.gguf:
@@ -234,7 +245,7 @@ class Gguf(ModelSpec):
         return {"gguf": self.readable, "dtype": self.dtype, **self._reading}  # what the file holds is known by its key
 
     def key(self, builder: Builder) -> dict[str, Any]:
-        return {**self._dequantized.key(builder), "dtype": self.dtype, **self._reading}
+        return {**self._dequantized.key(builder), "dtype": resolved_dtype(self.dtype, builder), **self._reading}
 
     @property
     def _reading(self) -> dict[str, str]:

@@ -300,16 +300,26 @@ class Observer(Reader):
     def predict_step(self, batch: dict[str, Tensor], batch_idx: int) -> TokenRows:
         """batch: input_ids [B, T] padded on the right, lengths [B], doc_index [B]."""
         input_ids_BT, lengths_B = batch["input_ids"], batch["lengths"]
+        first_B, start_B = self.bounds(batch)
         positions_T = torch.arange(1, input_ids_BT.shape[1], device=input_ids_BT.device)
-        scored_BT = (positions_T < lengths_B[:, None]) & (positions_T >= self._num_context)
-        features_ND = self.features(self._split, input_ids_BT)[:, :-1][scored_BT]
+        scored_BT = (positions_T < lengths_B[:, None]) & (positions_T >= first_B[:, None])
+        features_ND = self.features_before(input_ids_BT)[scored_BT]
         token_id_N = input_ids_BT[:, 1:][scored_BT]
         statistics = token_statistics(
             features_ND, self._split.head, token_id_N, block_bytes=self._block_bytes, workspace=self._workspace
         )
         row_N, column_N = scored_BT.nonzero(as_tuple=True)
-        position_N = positions_T[column_N] - self._num_context
+        position_N = positions_T[column_N] + start_B[row_N]
         return TokenRows(batch["doc_index"][row_N], position_N, token_id_N, statistics)
+
+    def features_before(self, input_ids_BT: Tensor) -> Tensor:
+        """[B, T - 1, D], from which the tokens behind the first are predicted."""
+        return self.features(self._split, input_ids_BT)[:, :-1]
+
+    def bounds(self, batch: Mapping[str, Tensor]) -> tuple[Tensor, Tensor]:
+        """[B], [B] index of the first id that is scored, and what is added to an index for its position."""
+        context_B = torch.full_like(batch["lengths"], self._num_context)
+        return context_B, -context_B
 
 
 class PartWriter(BasePredictionWriter):

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,7 +83,7 @@ def _shown(value: Any) -> Any:
 
 def full(run: Run) -> dict[str, Any]:
     """Everything about a run that the page shows on demand; long lists are left to the file."""
-    values = asdict(run.result)
+    values = _plain(run.result)
     details, excluded = run.statistics.details, run.result.exclusions
     values["statistics"]["details"] = {name: shortened(value) for name, value in details.items()}
     values["exclusions"] |= {
@@ -92,6 +92,15 @@ def full(run: Run) -> dict[str, Any]:
     }
     found = {"anchor": run.anchor, "path": run.path, "sha256": run.sha256, "domain": run.domain}
     return values | found | {"false_claim": false_claim(run.result)}
+
+
+def _plain(value: Any) -> Any:
+    """As `asdict` gives it, without copies of what is in it."""
+    if is_dataclass(value):
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, Mapping):
+        return {name: _plain(item) for name, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 MAX_LISTED = 24

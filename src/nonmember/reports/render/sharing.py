@@ -9,6 +9,7 @@ from typing import Any
 
 SHARED = "$shared"  # the one key of a mapping that stands for the entry with this number
 LEAST = 40  # characters of JSON of a part that is worth a reference
+_ENCODER = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
 def shared_parts(value: Any) -> tuple[Any, list[Any]]:
@@ -23,11 +24,15 @@ def shared_parts(value: Any) -> tuple[Any, list[Any]]:
     entries: list[Any] = []
 
     def count(part: Any) -> Any:
+        if part is None or isinstance(part, int | float):  # too short for a reference
+            return part
         text = _text(part)
         seen[text] += 1
         return _rebuilt(part, count) if seen[text] == 1 else part  # what is in a part that is shared is there once
 
     def packed(part: Any) -> Any:
+        if part is None or isinstance(part, int | float):
+            return part
         text = _text(part)
         if seen[text] == 1 or len(text) < LEAST:
             return _rebuilt(part, packed)
@@ -48,4 +53,4 @@ def _rebuilt(value: Any, by: Callable[[Any], Any]) -> Any:
 
 
 def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return _ENCODER.encode(value)
