@@ -24,6 +24,7 @@ COMMANDS = {
     "train": "train a model from its recipe",
     "list": "list the available models, methods, data, worlds and sweeps",
     "table": "print the results of several audits as one table",
+    "data": "tables of what a paper recorded, from its authors' files",
     "store": "manage stored artifacts: list, verify, remove, merge, move, export a model",
     "page": "regenerate audit.html of finished audits",
     "plan": "power analysis for clearance and the dose meter, from pilot audits",

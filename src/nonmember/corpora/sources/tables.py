@@ -32,6 +32,7 @@ class Table(CorpusSpec):
     row, as in "{book}, passage {passage}". A text that is empty is one that is not at hand.
     items: a column with a list; each of its items is a document, in patterns {item}, and {number} its place from 1.
     where: column -> value, compared as text ({label: 1}); other rows are passed over, which is not counted.
+    filled: a column; rows in which it is empty are passed over likewise.
 
     Rows that give the very same document give it once. Raises ValueError, with file and row, for a column that is not
     there or holds neither text nor a number, for two different documents of one id, and where no row is chosen.
@@ -46,6 +47,7 @@ class Table(CorpusSpec):
     items: str | None = None
     where: Mapping[str, str | int] | None = None
     domain: str = ""
+    filled: str | None = None
 
     stored: ClassVar[bool] = False
 
@@ -77,6 +79,8 @@ class Table(CorpusSpec):
         for where, row in chain.from_iterable(table_rows(path) for path in table_files(self.path)):
             if any(as_text(row, column, where) != value for column, value in wanted):
                 continue
+            if self.filled and not as_text(row, self.filled, where).strip():
+                continue
             if self.items is None:
                 yield where, row
                 continue
@@ -92,6 +96,7 @@ class Table(CorpusSpec):
             "kind": "table",
             "files": [digest_file(path) for path in table_files(self.path)],
             "where": {column: str(value) for column, value in (self.where or {}).items()},
+            **({"filled": self.filled} if self.filled else {}),
             **{name: getattr(self, name) for name in names},
         }
 
