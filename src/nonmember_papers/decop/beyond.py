@@ -43,6 +43,7 @@ NAMES = {
 }
 WITH_PROBABILITIES = ("chatgpt", "llama2_7b", "llama2_13b", "llama2_70b", "gpt3")
 WORLD = "recorded"
+ABOUT = "What nine models answered DE-COP's authors to 131,880 questions about 165 books, GPT-3 about 69 of them."
 ORDERS, CHANCE = 24, 0.25
 NUM_PASSAGES, NUM_ORDERS = (1, 2, 4, 8, 16), (1, 2, 4, 8, 16)
 LEVEL = 0.05
@@ -304,7 +305,7 @@ class DecopBeyond:
             for text in read_sections(Path(__file__).with_name("beyond.md"))
             if any(shown[text.key])
         )
-        return Document(self.name, self.title, self.subtitle, {WORLD: "Recorded answers"}, sections, marks={})
+        return Document(self.name, self.title, self.subtitle, {"Recorded answers": ABOUT}, sections, marks={})
 
     def _table(self, key: str, found: Mapping[str, Answered], of: Callable[[Answered], Values]) -> Block:
         return block(key, {name: of(answered) for name, answered in found.items()})
