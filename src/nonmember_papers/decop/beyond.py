@@ -45,6 +45,7 @@ WITH_PROBABILITIES = ("chatgpt", "llama2_7b", "llama2_13b", "llama2_70b", "gpt3"
 WORLD = "recorded"
 ABOUT = "What nine models answered DE-COP's authors to 131,880 questions about 165 books, GPT-3 about 69 of them."
 ORDERS, CHANCE = 24, 0.25
+ALL = 99  # more passages than any book has
 NUM_PASSAGES, NUM_ORDERS = (1, 2, 4, 8, 16), (1, 2, 4, 8, 16)
 LEVEL = 0.05
 
@@ -112,7 +113,7 @@ def with_fewer(answered: Answered, passages: int, orders: int, repeats: int, rng
     """Mean ROC area over draws of so many passages of each book, and orders of each of them."""
     found, asked_UPQ = [], answered.asked_UPQ
     for _ in range(repeats):
-        kept_UPQ = _drawn(asked_UPQ.any(axis=2), passages, rng)[:, :, None] & _drawn(asked_UPQ, orders, rng)
+        kept_UPQ = _drawn(np.asarray(asked_UPQ.any(axis=2)), passages, rng)[:, :, None] & _drawn(asked_UPQ, orders, rng)
         found.append(answered.auc(np.nanmean(np.where(kept_UPQ, answered.right_UPQ, np.nan), axis=(1, 2))))
     return float(np.mean(found))
 
@@ -312,7 +313,7 @@ class DecopBeyond:
 
     def _fewer(self, found: Mapping[str, Answered]) -> tuple[tuple[()], tuple[Figure, ...]]:
         rng = np.random.default_rng(self.seed)
-        settings = [(number, ORDERS) for number in NUM_PASSAGES] + [(99, number) for number in (*NUM_ORDERS, ORDERS)]
+        settings = [(number, ORDERS) for number in NUM_PASSAGES] + [(ALL, number) for number in (*NUM_ORDERS, ORDERS)]
         columns = [f"passages: {number}" for number in NUM_PASSAGES]
         columns += [*(f"orders: {number}" for number in NUM_ORDERS), "everything"]
         rows = {
@@ -326,9 +327,9 @@ class DecopBeyond:
 
         def paint(canvas: Canvas) -> None:
             for axis, row in zip(panels(canvas, tuple(rows)), rows.values(), strict=True):
-                *values, every = row.values()
+                *values, every = list(row.values())
                 fewer = [*values[: len(NUM_PASSAGES)], every], [*values[len(NUM_PASSAGES) :], every]
-                lines = {
+                lines: dict[str, tuple[Sequence[float], Sequence[float]]] = {
                     "all orders of fewer passages": ([number * ORDERS for number in NUM_PASSAGES], fewer[0]),
                     "fewer orders of all passages": ([number * passages for number in NUM_ORDERS], fewer[1]),
                 }

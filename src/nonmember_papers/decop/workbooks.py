@@ -136,7 +136,8 @@ def _answers(table: pd.DataFrame, path: Path) -> pd.DataFrame:
             f"{path}: expected {ORDERS} rows a passage, each with a True Answer from A to D; got {len(table)} rows "
             f"with {', '.join(map(str, right.unique()))}."
         )
-    answers, probabilities = {"true_option": right}, {}
+    answers: dict[str, pd.Series] = {"true_option": right}
+    probabilities: dict[str, pd.Series | float] = {}
     for model, (column, pattern) in ANSWERS.items():
         if column not in table and model in OF_SOME_BOOKS:
             answers[model] = pd.Series(None, index=table.index, dtype="str")
