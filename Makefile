@@ -21,13 +21,14 @@ SWEEP  ?= demo
 REPORT ?= prism
 ARGS   ?=
 OUTPUTS := $(or $(NONMEMBER_OUTPUTS),outputs)
+DECOP  ?= $(or $(NONMEMBER_DECOP_DIR),decop)
 # Without, each process that a command or a test starts compiles all that it imports: ten seconds.
 unexport PYTHONDONTWRITEBYTECODE
 # A process per core (tests/conftest.py), each of which loads torch; what a file of tests shares is made in one of them.
 WORKERS := -n auto --maxprocesses 4 --dist loadfile
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-evidence demo-real test test-all test-real coverage check docs notebooks bench sweep report table clean
+.PHONY: help setup decop demo demo-evidence demo-real test test-all test-real coverage check docs notebooks bench sweep report table clean
 
 help:    ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /  make \1\t/p' $(MAKEFILE_LIST) | expand -t 20
@@ -107,6 +108,12 @@ sweep: $(READY)  ## a sweep by name: make sweep SWEEP=table2 (ARGS="launcher=job
 
 report: $(READY)  ## tables, figures and a page from all results: make report REPORT=prism
 	$(BIN)/nonmember report report=$(REPORT) $(ARGS)
+
+decop: $(READY)  ## DE-COP from its authors' recorded answers: make decop FROM=CHECKOUT (their repository; half an hour)
+	$(BIN)/nonmember data decop --from $(FROM) --to $(DECOP)
+	@set -e; for sweep in decop_replay decop_replay_scores decop_replay_calibrated; do \
+	  NONMEMBER_DECOP_DIR=$(DECOP) $(BIN)/nonmember audit -m --config-name $$sweep $(ARGS); done
+	@set -e; for report in decop decop_beyond; do NONMEMBER_DECOP_DIR=$(DECOP) $(BIN)/nonmember report report=$$report; done
 
 table: $(READY)  ## the results of a sweep again: make table SWEEP=demo
 	@$(BIN)/nonmember table $(OUTPUTS)/audits/$(SWEEP)

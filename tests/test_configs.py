@@ -91,7 +91,7 @@ WORLDS_OF_SWEEP = {
     "mc_pdd_years": ["pythia"],
     "mc_pdd_news": ["pythia"],
     "mc_pdd_arxiv": ["pythia"],
-    **{name: ["micro"] for name in ("decop_replay", "decop_replay_calibrated")},
+    **{name: ["micro"] for name in ("decop_replay", "decop_replay_scores", "decop_replay_calibrated")},
     **{name: ["pythia"] for name in ("decop_papers", "decop_books", "decop_sizes", "decop_lengths")},
     **{name: ["pythia"] for name in ("decop_paraphraser", "decop_calibrated", "decop_table3_books", "fsd_books")},
 }  # the others go over the axes of any world
@@ -589,6 +589,23 @@ def test_no_file_is_left_out():
     assert {path.relative_to(SWEEPS).as_posix() for path in SWEEPS.rglob("*.y*ml")} == {
         f"{n}.yaml" for n in SWEEP_NAMES
     }
+
+
+def test_sweeps_of_one_paper_ask_a_model_the_same():
+    """DE-COP's open models, as the paper asked them: tables that share a model and texts share its answers."""
+    asked: dict[str, set[Any]] = {}
+    for sweep in (
+        name for name in SWEEP_NAMES if name.startswith("decop_") and "pythia" in WORLDS_OF_SWEEP.get(name, ())
+    ):
+        first = {key: values[0] for key, values in axes_of(sweep, "pythia").items()}
+        for method in axes_of(sweep, "pythia").get("method", [""]):
+            cell = [f"{key}={value}" for key, value in (first | ({"method": method} if method else {})).items()]
+            config = composed(sweep, ["world=pythia", *given_of(sweep, "pythia"), *cell], beside=SWEEPS)
+            if config.target._target_.endswith("Pretrained") and config.method._target_.endswith(".Decop"):
+                here = asked.setdefault(sweep, set())
+                here.add((config.method.exam, config.method.reading, config.method.num_orders))
+    assert {"decop_books", "decop_sizes", "decop_lengths", "decop_calibrated", "decop_papers"} <= set(asked)
+    assert set().union(*asked.values()) == {("quoted", "probabilities", 24)}
 
 
 def test_every_file_says_what_it_is():

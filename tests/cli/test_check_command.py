@@ -96,4 +96,4 @@ def test_the_page_has_every_sweep_of_the_hub_or_says_which_it_lacks(page):
     named = set(re.findall(r"^\| (\w+) \| [\d,]+ \|", page, re.MULTILINE))
     lacking = re.search(r"^Not looked at on that day: (.+)\.$", page, re.MULTILINE)
     named |= set(lacking[1].split(", ")) if lacking else set()
-    assert named | {"decop_replay", "decop_replay_calibrated"} == set(sweeps_for("pythia"))
+    assert named | {"decop_replay", "decop_replay_scores", "decop_replay_calibrated"} == set(sweeps_for("pythia"))

@@ -19,6 +19,10 @@ from nonmember_papers.decop import decop_beside
 DASH = formats.DASH
 MICRO = {"target": "target", "sweep": "decop_table3", "p_value": 0.5, "verdict": "inconclusive"}
 LETTERS = "ABCD"
+PROBABILITIES = {
+    "probability": [[0.25] * 4, [0.1, 0.5, 0.2, 0.2]],
+    "probability_calibrated": [[0.25] * 4, [0.2, 0.4, 0.2, 0.2]],
+}
 
 
 def separated(first: float, second: float, shift: float) -> dict:
@@ -54,7 +58,7 @@ def decop(target="llama-2-13b", sweep="decop_replay", *, calibrated=False, shift
         "letters": {"suspect": letters, "heldout": letters},
         "works": {
             "suspect": {"name": ["a", "b", "c"], "accuracy": [0.3, 0.6, 0.9]},
-            "heldout": {"name": ["d", "e"], "accuracy": [0.2, 0.4]},
+            "heldout": {"name": ["e", "d"], "accuracy": [0.4, 0.2]} | (PROBABILITIES if calibrated else {}),
         },
         "questions_per_work": {"suspect": 816, "heldout": 800},
     }
@@ -107,8 +111,8 @@ def test_baselines_stand_below(decop_paper):
         verdict="score_only",
     )
     found = block(built(decop_paper, result)["books"], "baselines-pythia")
-    assert text(found, "Min-K%", "LLaMA-2-13B") == "0.900 ± 0.020"
-    assert text(found, "Zlib", "LLaMA-2-13B") == "0.700 ± 0.020"
+    assert text(found, "Min-K%", "LLaMA-2-13B") == "0.900 ± 0.020 (.798 ± .0153)"
+    assert text(found, "Zlib", "LLaMA-2-13B") == "0.700 ± 0.020 (.630 ± .0441)"
 
 
 def test_calibration_before_and_after(decop_paper):
@@ -118,9 +122,13 @@ def test_calibration_before_and_after(decop_paper):
         "0.500 / 0.600",
         "0.290 / 0.300",
         "0.950 / 0.930",
-        "0.100 / 0.650",
+        "0.100",
+        "0.650",
     ]
-    letters, places = (figure.numbers for figure in sections["calibration"].figures)
+    groups, letters, places, one_work = (figure.numbers for figure in sections["calibration"].figures)
+    assert text(groups, "LLaMA-2-13B, before calibration", "suspect works") == "0.500"
+    assert text(groups, "LLaMA-2-13B, after calibration", "clean works") == "0.300"
+    assert text(one_work, "LLaMA-2-13B, before calibration", "B") == "0.500", "of the first clean work by name"
     assert text(letters, "LLaMA-2-13B, after calibration", "B") == "0.250"
     assert text(places, "LLaMA-2-13B, before calibration", "B") == "0.600"
     assert text(block(sections["books"], "books-recorded"), "LLaMA-2-13B", "ROC area").startswith("0.900"), (

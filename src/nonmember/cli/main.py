@@ -25,6 +25,7 @@ COMMANDS = {
     "list": "list the available models, methods, data, worlds and sweeps",
     "table": "print the results of several audits as one table",
     "view": "a page over all audits of a folder: sort, filter, search, compare",
+    "data": "tables of what a paper recorded, from its authors' files",
     "store": "manage stored artifacts: list, verify, remove, merge, move, export a model",
     "page": "regenerate audit.html of finished audits",
     "plan": "power analysis for clearance and the dose meter, from pilot audits",

@@ -5,7 +5,8 @@ Shapes: N documents of a group, B resamples, V different values of both groups t
 
 DE-COP resamples ten times and reports mean and standard deviation of an "AUC" that is the area under the ROC curve of
 the thresholded values, hence best balanced accuracy. Here it is called by that name, and the ROC area stands beside it.
-Its t-test over all resamples pooled counts every document ten times; the test here counts each once.
+The p-values that it prints are near those of one Welch test that counts each document once, as the test here does; its
+programs contain no test.
 
 By how much do the means of two groups of documents differ? Welch's test with variances by clusters.
 

@@ -23,6 +23,7 @@ from nonmember.reports.declared.tables import Table
 from nonmember.reports.render.figures import QUIET, colour, figure_of, legend_below, panels, size_of_panels
 from nonmember.results.load import Run
 from nonmember.stats.classification import roc_auc, roc_points, tpr_at_fpr
+from nonmember.stats.letter_choice import LETTERS as LETTERS_OF_OPTIONS
 
 GROUPS = {"suspect": "suspect", "heldout": "clean"}
 CHANCE = 0.25
@@ -66,10 +67,14 @@ def with_data(run: Run, data: Mapping[str, Any], details: Mapping[str, Any], **m
 
 
 def decop_beside() -> PublishedTable:
-    """The rows of DE-COP itself in tables 2 and 11: model -> our columns."""
+    """The rows of DE-COP itself in tables 2, 3 and 11: model -> our columns."""
     known = published_tables(PAPERS / "decop" / "published.txt")
-    columns = {"best balanced accuracy": known["table2"], "p": known["table11"]}
-    models = known["table11"].columns
+    columns = {
+        "right, suspect works": known["table3"],
+        "best balanced accuracy": known["table2"],
+        "p": known["table11"],
+    }
+    models = {name for of in columns.values() for name in of.columns} - {"mean"}
     return PublishedTable(
         tuple(columns), {name: {column: of.get("DE-COP", name) for column, of in columns.items()} for name in models}
     )
@@ -175,6 +180,21 @@ PLACES = replace(
     alt="Share of right answers about clean works where the original stands at A, B, C or D, before and after "
     "calibration where there was one, with a line at a quarter; a panel per target.",
 )
+OF_ONE_WORK = replace(
+    LETTERS,
+    sweep="work",
+    title="Probability of the letters, the first clean work by name",
+    alt="Mean probability of the letters A to D over one clean work before and after calibration, with a line at a "
+    "quarter; a panel per target.",
+)
+GROUPS_BEFORE_AND_AFTER = replace(
+    LETTERS,
+    sweep="groups",
+    title="Right answers before and after calibration",
+    labels=("", "right answers"),
+    alt="Mean share of right answers of suspect and clean works before and after calibration, with a line at a "
+    "quarter; a panel per target.",
+)
 
 
 def by_letter(scope: Scope) -> Filled:
@@ -182,8 +202,10 @@ def by_letter(scope: Scope) -> Filled:
     runs = [run for key in ("calibration", "books") for run in scope.of(key) if run.question.method == "decop"]
     runs = list({run.anchor: run for run in runs}.values())
     found = [*letters(runs, "letters", ("probability", "chosen")), *letters(runs, "places", ("accuracy",))]
-    parts = replace(scope, runs=tuple(found), sweeps={"letters": ["letters"], "places": ["places"]})
-    drawn = (plot.figure(parts) for plot in (LETTERS, PLACES))
+    found += [*by_group(runs), *of_one_work(runs)]
+    parts = replace(scope, runs=tuple(found))
+    parts = replace(parts, sweeps={name: [name] for name in ("letters", "places", "groups", "work")})
+    drawn = (plot.figure(parts) for plot in (GROUPS_BEFORE_AND_AFTER, LETTERS, PLACES, OF_ONE_WORK))
     return replace(tables(), figures=tuple(figure for figure in drawn if figure is not None))
 
 
@@ -197,6 +219,25 @@ def letters(runs: Sequence[Run], key: str, quantities: Sequence[str]) -> Iterato
                 for run, of in found:
                     for letter, share in of.get(name + suffix, {}).items():
                         yield with_data(run, {"each": letter, "when": when}, {"each": share}, sweep=key)
+
+
+def by_group(runs: Sequence[Run]) -> Iterator[Run]:
+    """Figure 6: the mean share of right answers of both groups, before and after calibration."""
+    for run in (run for run in runs if run.get("details.uncalibrated")):
+        for when, of in (("before", run.get("details.uncalibrated")), ("after", run.statistics.details)):
+            for group, shown in GROUPS.items():
+                data = {"each": f"{shown} works", "when": when}
+                yield with_data(run, data, {"each": of[f"mean_{group}"]}, sweep="groups")
+
+
+def of_one_work(runs: Sequence[Run]) -> Iterator[Run]:
+    """Figure 9, which does not say of which book: of the first clean one, by name."""
+    for run in runs:
+        works = run.get("details.works")["heldout"] if run.get("details.uncalibrated") else {}
+        for when, name in (("before", "probability"), ("after", "probability_calibrated")) if works else ():
+            index = works["name"].index(min(works["name"]))
+            for letter, share in zip(LETTERS_OF_OPTIONS, works[name][index], strict=True):
+                yield with_data(run, {"each": letter, "when": when}, {"each": share}, sweep="work")
 
 
 class DecopReport(DeclaredReport):

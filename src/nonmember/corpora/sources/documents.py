@@ -347,6 +347,7 @@ class Table(CorpusSpec):
         items: A column with a list; each of its items is a document, in patterns {item}, and {number} its number from
             1.
         where: Column -> value, compared as text ({label: 1}); other rows are passed over, which is not counted.
+        filled: A column; rows in which it is empty are passed over likewise.
     """
 
     path: str | tuple[str, ...]
@@ -358,6 +359,7 @@ class Table(CorpusSpec):
     items: str | None = None
     where: Mapping[str, str | int] | None = None
     domain: str = ""
+    filled: str | None = None
 
     stored: ClassVar[bool] = False
 
@@ -396,6 +398,8 @@ class Table(CorpusSpec):
         for where, row in chain.from_iterable(map(table_rows, table_files(self.path))):
             if any(as_text(row, column, where) != value for column, value in wanted.items()):
                 continue
+            if self.filled and not as_text(row, self.filled, where).strip():
+                continue
             if self.items is None:
                 yield where, row
                 continue
@@ -405,8 +409,9 @@ class Table(CorpusSpec):
             yield from ((where, {**row, ITEM: item, NUMBER: number}) for number, item in enumerate(items, start=1))
 
     def identity(self) -> dict[str, Any]:
-        names = ("doc_id", "text", "cluster_id", "title", "author", "items", "domain")
+        names: tuple[str, ...] = ("doc_id", "text", "cluster_id", "title", "author", "items", "domain")
         files = [digest_file(path) for path in table_files(self.path)]
+        names += ("filled",) if self.filled else ()  # tables stored before there was such a column keep their names
         return {"kind": "table", "files": files, "where": self._wanted()} | {
             name: getattr(self, name) for name in names
         }

@@ -30,7 +30,8 @@ def _lines(document: Document, facts: Mapping[str, str]) -> Iterator[str]:
     yield ""
     for note in document.notes:
         yield f"- {escape(note)}"
-    yield "- " + "; ".join(f"{sign} {meaning}" for sign, meaning in document.marks.items()) + ".\n"
+    if document.marks:
+        yield "- " + "; ".join(f"{sign} {meaning}" for sign, meaning in document.marks.items()) + ".\n"
     if document.glance is not None:
         yield from _block(document.glance)
     for section in document.sections:
