@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from nonmember.methods.decop.baselines import DecopBaselines
+from nonmember.methods.decop.decop import DecopBaselines
 
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.methods.base import Access, Asked, DocumentGroup, Requirements, Roles
