@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
@@ -116,12 +117,14 @@ class Distillation(_Recipe):
 
     lambda_: weight of the KL term.   tau: temperature of both sides of the KL; CE is taken at temperature 1.
     max_tokens: documents are cut to so many ids, on the right.
+    num_steps: optimizer steps, going through the documents as often as they take; None: the epochs of `optimization`.
     """
 
     optimization: Optimization
     lambda_: float
     tau: float
     max_tokens: int
+    num_steps: int | None = None
 
     work: ClassVar[str] = "distilling"
 
@@ -130,6 +133,13 @@ class Distillation(_Recipe):
         require_number(self.lambda_, "[0, 1]", "lambda_", hint="The paper's is 0.7.")
         require_number(self.tau, TEMPERATURES, "tau", hint="The paper's is 2.0; its ablation goes from 0.5 to 6.")
         require_count(self.max_tokens, 2, "max_tokens")
+        require_count(self.num_steps, 1, "num_steps", or_null=True)
+
+    def num_epochs(self, num_documents: int) -> int:
+        """Passes through the documents, the last of which may be a part."""
+        if self.num_steps is None:
+            return self.optimization.epochs
+        return math.ceil(self.num_steps * self.optimization.batch_size / num_documents)
 
 
 @dataclass(frozen=True)

@@ -67,7 +67,7 @@ def train(
         loader: Loader = _streamed(documents, recipe, seed, end_of_text, compute)
     else:
         sequences = _sequences(documents, recipe, seed, end_of_text)
-        steps = plan_steps(len(sequences), batch_size=optimization.batch_size, epochs=optimization.epochs, seed=seed)
+        steps = _steps(len(sequences), recipe, seed)
         loader = StepLoader(
             sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=end_of_text, group=group
         )
@@ -193,6 +193,14 @@ def _sequences(
     if not sequences:
         raise ValueError("There is nothing to train on: no document has two tokens or more.")
     return sequences
+
+
+def _steps(num_sequences: int, recipe: Pretraining | Distillation, seed: int) -> list[list[int]]:
+    optimization = recipe.optimization
+    is_counted = isinstance(recipe, Distillation)
+    epochs = recipe.num_epochs(num_sequences) if is_counted else optimization.epochs
+    steps = plan_steps(num_sequences, batch_size=optimization.batch_size, epochs=epochs, seed=seed)
+    return steps[: recipe.num_steps] if is_counted else steps
 
 
 def _streamed(stream: TokenStream, recipe: Pretraining, seed: int, end_of_text: int, compute: Compute) -> StreamLoader:
