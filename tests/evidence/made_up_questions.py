@@ -133,6 +133,8 @@ PRISM_GATES = PrismGates(
     min_characters=20,
     max_characters=200,
     docstrings=["numpy"],
+    near_kl=0.15,
+    min_third_delta=-0.01,
 )
 CLEARANCE = Clearance(
     score=MinKPlusPlus(0.2),

@@ -39,6 +39,8 @@ GATES = PrismGates(
     min_characters=20,
     max_characters=60,
     docstrings=["numpy"],
+    near_kl=0.15,
+    min_third_delta=-0.01,
 )
 PRISM = Prism(
     score=MinKPlusPlus(0.2),
@@ -88,12 +90,20 @@ def test_a_distillation_as_it_should_be_passes(ask):
     assert result.verdict.decision in ("evidence_of_non_membership", "inconclusive")
     assert UNGATED not in result.verdict.warnings
     assert {"third", "distilled", "audit"} <= result.provenance.keys.keys()
+    assert set(result.statistics.details["power"]) == {
+        "rho_reference_target",
+        "rho_distilled_target",
+        "kl_fall",
+        "kl_fall_third",
+        "has_power",
+    }
     assert result.question.settings["gates"]["min_delta"] == 0.02
     paper = ask(replace(AUDIT, method=replace(PRISM, gates=None)))
     assert (paper.statistics.value, paper.statistics.p_value) == (result.statistics.value, result.statistics.p_value)
     assert paper.verdict.warnings[-1] == UNGATED
     assert not {"gates", "ladder"} & paper.question.settings.keys()
     assert "third" not in paper.provenance.keys
+    assert "power" not in paper.statistics.details
 
 
 @pytest.mark.parametrize(("rate", "gate"), [(1.0, "nll_third"), (1e-4, "ce")])
@@ -207,7 +217,10 @@ def documents(n: int = 200, *, rho: float = 0.3, **moved: float) -> dict[str, Sc
     third["loss/distilled"] = third["loss/distilled"] - 0.2
     texts = tuple(f"text number {index}" for index in range(n))
     ids = tuple(map(str, range(n)))
-    return {"suspect": ScoredDocuments(ids, {**values, **columns}, texts=texts), "third": ScoredDocuments(ids, third)}
+    return {
+        "suspect": ScoredDocuments(ids, {**values, **columns}, texts=texts),
+        "third": ScoredDocuments(ids, {**values, **third}),
+    }
 
 
 def judged(given: dict[str, ScoredDocuments], method: Prism = PRISM) -> TestOutcome:
@@ -249,7 +262,7 @@ def test_each_gate_gives_its_number(moved, gate, number):
     ],
 )
 def test_a_reference_that_starts_near_need_not_come_closer(start, end, bound, passed):
-    near = replace(PRISM, gates=replace(GATES, min_kl_gain=0.0, near_kl=0.15))
+    near = replace(PRISM, gates=replace(GATES, min_kl_gain=0.0))
     moved = {"kl/reference": start - 0.3, "kl/distilled": end - 0.2}
     gate = judged(documents(**moved), near).details.to_json()["gates"]["kl"]
     assert (gate["value"], gate["bound"]) == pytest.approx((start - end, bound))
@@ -273,7 +286,7 @@ def test_a_test_that_could_not_have_cleared_says_so(on_third, agreement, power, 
         for role, share, other in zip(("reference", "distilled"), on_third, noise, strict=True)
     }
     third = replace(given["third"], values={**given["third"].values, **scores})
-    outcome = judged(given | {"third": third}, replace(PRISM, gates=replace(GATES, min_third_delta=-0.01)))
+    outcome = judged(given | {"third": third})
     told = outcome.details.to_json()["power"]
     assert told["has_power"] == power
     expected = [stats.spearmanr(scores[role], target).statistic for role in ("reference", "distilled")]
@@ -281,7 +294,8 @@ def test_a_test_that_could_not_have_cleared_says_so(on_third, agreement, power, 
     assert (told["kl_fall"], told["kl_fall_third"]) == pytest.approx((0.1, 0.1))
     assert outcome.verdict == ("evidence_of_non_membership" if agreement < 1 else "inconclusive")
     assert any("No power here, because" in text and "dose" in text for text in outcome.warnings) == says_so
-    assert "power" not in judged(given).details.to_json()
+    without = replace(PRISM, gates=replace(GATES, min_third_delta=None))
+    assert "power" not in judged(given, without).details.to_json()
 
 
 def test_the_same_ranks_under_reference_and_target_are_invalid():

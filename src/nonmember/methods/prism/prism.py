@@ -59,7 +59,7 @@ NO_POWER = (
     "third text, which it was not trained on, it agrees with the target better than the reference does (rank "
     "correlations {rho_distilled_target:.3f} and {rho_reference_target:.3f}). So even a set that was never read would "
     "hardly be cleared. Methods that have power here: difference_in_differences, dose. For PRISM take a reference that "
-    "differs from the target in nothing but the documents, such as its sibling (docs/methods/prism.md)."
+    "differs from the target in nothing but the documents, such as its sibling (model@reference=own_sibling)."
 )
 
 CLAIMS: dict[Verdict, str] = {
