@@ -196,11 +196,10 @@ def _sequences(
 
 
 def _steps(num_sequences: int, recipe: Pretraining | Distillation, seed: int) -> list[list[int]]:
-    optimization = recipe.optimization
-    is_counted = isinstance(recipe, Distillation)
-    epochs = recipe.num_epochs(num_sequences) if is_counted else optimization.epochs
-    steps = plan_steps(num_sequences, batch_size=optimization.batch_size, epochs=epochs, seed=seed)
-    return steps[: recipe.num_steps] if is_counted else steps
+    epochs, num_steps = recipe.optimization.epochs, None
+    if isinstance(recipe, Distillation):
+        epochs, num_steps = recipe.num_epochs(num_sequences), recipe.num_steps
+    return plan_steps(num_sequences, batch_size=recipe.optimization.batch_size, epochs=epochs, seed=seed)[:num_steps]
 
 
 def _streamed(stream: TokenStream, recipe: Pretraining, seed: int, end_of_text: int, compute: Compute) -> StreamLoader:

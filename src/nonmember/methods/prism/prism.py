@@ -62,6 +62,12 @@ NO_POWER = (
     "differs from the target in nothing but the documents, such as its sibling (model@reference=own_sibling)."
 )
 
+NEAR = (
+    "The reference started near the target and distillation moved it away: then a single reading may not show. In the "
+    "micro world references as near, distilled from the target, cleared all sets that were read once "
+    "(docs/studies/prism_power.md)."
+)
+
 CLAIMS: dict[Verdict, str] = {
     "evidence_of_non_membership": (
         "There is statistical evidence that the target was not trained on this dataset as a whole. Sets that were read "
@@ -241,9 +247,12 @@ class Prism(Method):
                 findings.append(self.gates.of_delta(difference.statistic))
                 if failed := failures(findings):
                     verdict = "inconclusive"
+            gates = as_details(findings)
             if power is not None and not power["has_power"] and verdict == "inconclusive":
                 failed.append(NO_POWER.format(**power))
-            gates, warnings = as_details(findings), [*failed, *warnings]
+            if verdict == "evidence_of_non_membership" and (gates["kl"]["value"] or 0.0) <= self.gates.min_kl_gain:
+                failed.append(NEAR)
+            warnings = [*failed, *warnings]
         return TestOutcome(
             statistic=difference.statistic,
             p_value=difference.p_value,
