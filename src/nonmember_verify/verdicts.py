@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from nonmember_verify.bundle import Audit
 from nonmember_verify.known import BOUNDS, INVALID, claim
 from nonmember_verify.report import Report, agree
@@ -105,7 +107,7 @@ def gates_hold(
 def _hold(
     audit: Audit, stated: Mapping[str, Any], found: Mapping[str, float | None], report: Report, what: str
 ) -> tuple[bool, list[str]]:
-    wrong, bounds = [], audit.settings["gates"]
+    wrong, bounds = [], _bounds(audit)
     for name, gate in stated.items():
         if name not in BOUNDS:  # of a later version
             continue
@@ -113,7 +115,7 @@ def _hold(
         if name in found and not agree(value, found[name], tolerance=1e-7):
             wrong.append(f"{name} is stated as {value!r} and comes out as {found[name]!r}")
         asked = next((item for item in BOUNDS[name] if item in bounds), None)
-        if asked is None or (bound, upper) != (bounds[asked], asked.startswith("max_")):
+        if asked is None or not agree(bound, bounds[asked], tolerance=1e-7) or upper != asked.startswith("max_"):
             wrong.append(f"{name} has the bound {bound!r}, which is not that of the question")
         if (value is not None and (value < bound if upper else value > bound)) != gate["passed"]:
             wrong.append(f"{name} is {value!r} with the bound {bound!r}, and passed is {gate['passed']}")
@@ -125,6 +127,15 @@ def _hold(
         known = "its number is taken as stated" if name in BOUNDS else "it is unknown to this verifier"
         report.unchecked(f"gate {name}", READS_TEXT.get(name, known))
     return all(gate["passed"] for gate in stated.values()) and not wrong, taken
+
+
+def _bounds(audit: Audit) -> Mapping[str, Any]:
+    """Those of the question; of the divergence's fall by where the reference starts, if the question says so."""
+    bounds = audit.settings["gates"]
+    if bounds.get("near_kl") is None:
+        return bounds
+    start = float(np.mean(audit.groups["suspect"].values["kl/reference"]))
+    return {**bounds, "min_kl_gain": min(bounds["min_kl_gain"], start - bounds["near_kl"])}
 
 
 def shams_hold(audit: Audit, found: Mapping[str, Mapping[str, float]], report: Report, expected: bool) -> bool:

@@ -34,12 +34,12 @@ from nonmember.methods import (
     RankShift,
 )
 from nonmember.methods.clearance.controls import PlantedControls
+from nonmember.methods.clearance.gates import Gates
 from nonmember.methods.dose.controls import PlantedDoses
 from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import BetweenBases, Feature, Panel
-from nonmember.methods.prism.gates import Gates
+from nonmember.methods.prism.gates import PrismGates
 from nonmember.methods.prism.ladder import Ladder
-from nonmember.methods.prism.prism_gates import PrismGates
 from nonmember.records import Corpus, Document
 from nonmember.records.exposure import Exposure
 from nonmember.scores import (
@@ -133,6 +133,8 @@ PRISM_GATES = PrismGates(
     min_characters=20,
     max_characters=200,
     docstrings=["numpy"],
+    near_kl=0.15,
+    min_third_delta=-0.01,
 )
 CLEARANCE = Clearance(
     score=MinKPlusPlus(0.2),

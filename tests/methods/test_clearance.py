@@ -15,7 +15,7 @@ from nonmember.corpora.transforms.mixtures import planted_part
 from nonmember.methods import Clearance, Roles, ScoredDocuments
 from nonmember.methods.clearance.clearance import role_of
 from nonmember.methods.clearance.controls import PlantedControls, SharedControls
-from nonmember.methods.prism.gates import Gates
+from nonmember.methods.clearance.gates import Gates
 from nonmember.models import Noised
 from nonmember.models.exposure import truth_about
 from nonmember.records.exposure import Exposure

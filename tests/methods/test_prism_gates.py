@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import tiny
 from nonmember.audits.keys import audit_keys
@@ -16,9 +17,9 @@ from nonmember.audits.question import Audit
 from nonmember.audits.record import finished
 from nonmember.audits.run import run_audit
 from nonmember.methods import DifferenceInDifferences, Prism, Roles, ScoredDocuments, TestOutcome
+from nonmember.methods.prism.gates import PrismGates
 from nonmember.methods.prism.ladder import Ladder
 from nonmember.methods.prism.prism import UNGATED
-from nonmember.methods.prism.prism_gates import PrismGates
 from nonmember.models import Pretrained
 from nonmember.results.result import AuditResult
 from nonmember.scores import Loss, MinKPlusPlus
@@ -38,6 +39,8 @@ GATES = PrismGates(
     min_characters=20,
     max_characters=60,
     docstrings=["numpy"],
+    near_kl=0.15,
+    min_third_delta=-0.01,
 )
 PRISM = Prism(
     score=MinKPlusPlus(0.2),
@@ -87,12 +90,20 @@ def test_a_distillation_as_it_should_be_passes(ask):
     assert result.verdict.decision in ("evidence_of_non_membership", "inconclusive")
     assert UNGATED not in result.verdict.warnings
     assert {"third", "distilled", "audit"} <= result.provenance.keys.keys()
+    assert set(result.statistics.details["power"]) == {
+        "rho_reference_target",
+        "rho_distilled_target",
+        "kl_fall",
+        "kl_fall_third",
+        "has_power",
+    }
     assert result.question.settings["gates"]["min_delta"] == 0.02
     paper = ask(replace(AUDIT, method=replace(PRISM, gates=None)))
     assert (paper.statistics.value, paper.statistics.p_value) == (result.statistics.value, result.statistics.p_value)
     assert paper.verdict.warnings[-1] == UNGATED
     assert not {"gates", "ladder"} & paper.question.settings.keys()
     assert "third" not in paper.provenance.keys
+    assert "power" not in paper.statistics.details
 
 
 @pytest.mark.parametrize(("rate", "gate"), [(1.0, "nll_third"), (1e-4, "ce")])
@@ -206,7 +217,10 @@ def documents(n: int = 200, *, rho: float = 0.3, **moved: float) -> dict[str, Sc
     third["loss/distilled"] = third["loss/distilled"] - 0.2
     texts = tuple(f"text number {index}" for index in range(n))
     ids = tuple(map(str, range(n)))
-    return {"suspect": ScoredDocuments(ids, {**values, **columns}, texts=texts), "third": ScoredDocuments(ids, third)}
+    return {
+        "suspect": ScoredDocuments(ids, {**values, **columns}, texts=texts),
+        "third": ScoredDocuments(ids, {**values, **third}),
+    }
 
 
 def judged(given: dict[str, ScoredDocuments], method: Prism = PRISM) -> TestOutcome:
@@ -234,6 +248,58 @@ def test_each_gate_gives_its_number(moved, gate, number):
     assert outcome.verdict == "invalid"
     assert [name for name, told in outcome.details.to_json()["gates"].items() if not told["passed"]] == [gate]
     assert f"is {number}, and must be" in outcome.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "bound", "passed"),
+    [
+        (0.039, 0.097, -0.111, True),  # a sibling of the target's, which can only move away
+        (0.039, 0.16, -0.111, False),  # one that was near and is no longer
+        (0.039, 2.5, -0.111, False),  # ruined
+        (0.149, 0.148, -0.001, True),
+        (0.3, 0.301, 0.0, False),  # far away, it must come closer
+        (0.3, 0.29, 0.0, True),
+    ],
+)
+def test_a_reference_that_starts_near_need_not_come_closer(start, end, bound, passed):
+    near = replace(PRISM, gates=replace(GATES, min_kl_gain=0.0))
+    moved = {"kl/reference": start - 0.3, "kl/distilled": end - 0.2}
+    gate = judged(documents(**moved), near).details.to_json()["gates"]["kl"]
+    assert (gate["value"], gate["bound"]) == pytest.approx((start - end, bound))
+    assert gate["passed"] == passed
+    moved_away_and_cleared = passed and end >= start
+    assert any("a single reading may not show" in text for text in judged(documents(**moved), near).warnings) == (
+        moved_away_and_cleared
+    )
+
+
+@pytest.mark.parametrize(
+    ("on_third", "agreement", "power", "says_so"),
+    [
+        ((0.5, 0.95), 20, False, True),  # the distilled reference is closer on third text, and the set is not cleared
+        ((0.95, 0.5), 20, True, False),
+        ((0.5, 0.95), 0.3, False, False),  # it is cleared all the same
+    ],
+)
+def test_a_test_that_could_not_have_cleared_says_so(on_third, agreement, power, says_so):
+    given = documents(rho=agreement)
+    rng = np.random.default_rng(2)
+    target, *noise = rng.normal(size=(3, 200))
+    scores = {"target": target} | {
+        role: share * target + np.sqrt(1 - share**2) * other
+        for role, share, other in zip(("reference", "distilled"), on_third, noise, strict=True)
+    }
+    third = replace(given["third"], values={**given["third"].values, **scores})
+    outcome = judged(given | {"third": third})
+    told = outcome.details.to_json()["power"]
+    assert told["has_power"] == power
+    expected = [stats.spearmanr(scores[role], target).statistic for role in ("reference", "distilled")]
+    assert [told["rho_reference_target"], told["rho_distilled_target"]] == pytest.approx(expected)
+    assert (told["kl_fall"], told["kl_fall_third"]) == pytest.approx((0.1, 0.1))
+    assert outcome.verdict == ("evidence_of_non_membership" if agreement < 1 else "inconclusive")
+    assert any("No power here, because" in text and "dose" in text for text in outcome.warnings) == says_so
+    without = replace(PRISM, gates=replace(GATES, min_third_delta=None))
+    assert "power" not in judged(given, without).details.to_json()
 
 
 def test_the_same_ranks_under_reference_and_target_are_invalid():

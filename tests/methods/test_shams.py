@@ -11,8 +11,8 @@ from nonmember.audits.question import Audit
 from nonmember.audits.run import run_audit
 from nonmember.methods import Clearance, PairedT, Prism, Roles
 from nonmember.methods.clearance.controls import PlantedControls
+from nonmember.methods.clearance.gates import Gates
 from nonmember.methods.clearance.shams import Damaged, OnOtherText, ShamClearance, ShamPairedT, ShamPrism
-from nonmember.methods.prism.gates import Gates
 from nonmember.models import Noised
 from nonmember.records.exposure import Exposure
 from nonmember.scores import MinKPlusPlus

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pandas
 import pytest
@@ -181,6 +182,17 @@ def test_health_is_measured_before_and_after_at_temperature_1(tmp_path):
         assert facts[f"ce_{when}"] == pytest.approx(float(sum(ce for ce, _ in sums)) / num_tokens, abs=1e-5)
         assert facts[f"kl_{when}"] == pytest.approx(float(sum(kl for _, kl in sums)) / num_tokens, abs=1e-5)
     assert not after.training
+
+
+def test_a_number_of_steps_in_place_of_epochs(tmp_path):
+    teacher, recipe = Teacher(tiny.model(2, VOCAB), ALL), tiny.distillation(batch_size=4, epochs=2)
+    by_epochs, facts = trained(recipe, tmp_path / "epochs", teacher=teacher)
+    by_steps, _ = trained(replace(recipe, num_steps=facts["num_steps"]), tmp_path / "steps", teacher=teacher)
+    tiny.assert_equal_weights(tiny.weights(by_steps), tiny.weights(by_epochs), atol=0)
+    few = trained(replace(recipe, num_steps=3), tmp_path / "few", teacher=teacher)[1]
+    (first, *_) = plan_steps(18, batch_size=12, epochs=1, seed=SEED)  # as three of four sequences
+    assert (few["num_steps"], few["num_tokens"]) == (3, sum(len(DOCUMENTS[index]) - 1 for index in first))
+    assert [replace(recipe, num_steps=steps).num_epochs(18) for steps in (1, 4, 5, 46, None)] == [1, 1, 2, 11, 2]
 
 
 def test_leaving_health_out_changes_no_weight(tmp_path):

@@ -12,6 +12,7 @@ from nonmember.advice.situation import Heldout, Offered, Situation
 from nonmember.methods.base import Claim
 from nonmember.records.requirements import Access
 
+OF_A_SIBLING = ("prism",)  # have no power where the target's own base is the reference (docs/methods/prism.md)
 READINGS = 4  # at which methods that find membership are ranked
 WORTH = 0.1  # by how much more one further thing must conclude to be named
 
@@ -155,7 +156,12 @@ def _command(contestant: Contestant, situation: Situation) -> str:
             " +data@data.related=documents data.related.path=FILE 'method.controls.related=${data.related.corpus}'"
         )
     if not situation.reference and situation.base:
-        beside = beside.replace("reference.path=REFERENCE", "reference.path=BASE")
+        base = (
+            "model@reference=own_sibling reference.base.path=BASE"
+            if contestant.name in OF_A_SIBLING
+            else "reference.path=BASE"
+        )
+        beside = beside.replace("reference.path=REFERENCE", base)
     if contestant.name == "score":
         given = model.replace("target", "model").replace("model@model", "model")
         reference = (

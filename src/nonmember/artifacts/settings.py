@@ -18,6 +18,9 @@ LATER_FIELDS: dict[str, Any] = {
     "extra_query": {},
     "extra_headers": {},
     "thinking": "strip",
+    "num_steps": None,
+    "near_kl": None,
+    "min_third_delta": None,
 }
 
 

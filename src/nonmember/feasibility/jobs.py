@@ -22,7 +22,7 @@ from nonmember.models.kinds.scratch import Scratch
 from nonmember.observations import Measurement, Reordered, Scored
 from nonmember.runtime.expectations import FORWARD, TRAINING
 from nonmember.training import Trained
-from nonmember.training.recipes import AdapterTuning, Pretraining
+from nonmember.training.recipes import AdapterTuning, Distillation, Pretraining
 
 BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "auto": 4.0}
 QUANTIZED = {"8bit": 1.0, "4bit": 0.6}
@@ -140,7 +140,10 @@ def _training(model: Trained) -> Job:
             )
     else:
         length, tokens = recipe.max_tokens, bound_of(model.corpus).tokens(recipe.max_tokens)
-        tokens = None if tokens is None else tokens * epochs
+        if isinstance(recipe, Distillation) and recipe.num_steps is not None:
+            tokens = recipe.num_steps * recipe.optimization.batch_size * length
+        else:
+            tokens = None if tokens is None else tokens * epochs
     teacher = weights_of(model.teacher) if model.teacher is not None else None
     operations = TRAINING * shape.num_parameters + (FORWARD * teacher.shape.num_parameters if teacher else 0)
     num_tuned, frozen = shape.num_parameters, teacher.num_bytes if teacher else 0.0

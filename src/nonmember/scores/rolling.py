@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 
-from nonmember.checks import require_choice
 from nonmember.records.requirements import Access
 from nonmember.scores.base import DocumentScores, Score, ScoreInputs, needed, nll, scores_with_reasons
 
@@ -37,9 +36,6 @@ class Rolling(Score):
 
     needs_texts: ClassVar[bool] = True
     reads_whole: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        require_choice(self.quantity, get_args(RollingQuantity), "quantity")
 
     @property
     def name(self) -> str:

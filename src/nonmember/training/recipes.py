@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -108,14 +109,22 @@ class Distillation(_Recipe):
 
     lambda_: weight of the KL term.   tau: temperature of both sides of the KL; CE is taken at temperature 1.
     max_tokens: documents are cut to so many ids, on the right.
+    num_steps: optimizer steps, going through the documents as often as they take; None: the epochs of `optimization`.
     """
 
     optimization: Annotated[Optimization, _require_optimization]
     lambda_: Annotated[float, Number("[0, 1]", "The paper's is 0.7.")]
     tau: Annotated[float, Number(TEMPERATURES, "The paper's is 2.0; its ablation goes from 0.5 to 6.")]
     max_tokens: Annotated[int, Count(2)]
+    num_steps: Annotated[int | None, Count(1)] = None
 
     work: ClassVar[str] = "distilling"
+
+    def num_epochs(self, num_documents: int) -> int:
+        """Passes through the documents, the last of which may be a part."""
+        if self.num_steps is None:
+            return self.optimization.epochs
+        return math.ceil(self.num_steps * self.optimization.batch_size / num_documents)
 
 
 @dataclass(frozen=True)

@@ -74,7 +74,7 @@ def train(
         loader: Loader = _streamed(documents, recipe, seed, end_of_text, compute)
     else:
         sequences = _sequences(documents, recipe, seed, end_of_text)
-        steps = plan_steps(len(sequences), batch_size=optimization.batch_size, epochs=optimization.epochs, seed=seed)
+        steps = _steps(len(sequences), recipe, seed)
         loader = StepLoader(
             sequences, steps, micro_batch_size=compute.micro_batch_size, padding_id=end_of_text, group=group
         )
@@ -200,6 +200,13 @@ def _sequences(
     if not sequences:
         raise ValueError("There is nothing to train on: no document has two tokens or more.")
     return sequences
+
+
+def _steps(num_sequences: int, recipe: Pretraining | Distillation, seed: int) -> list[list[int]]:
+    epochs, num_steps = recipe.optimization.epochs, None
+    if isinstance(recipe, Distillation):
+        epochs, num_steps = recipe.num_epochs(num_sequences), recipe.num_steps
+    return plan_steps(num_sequences, batch_size=recipe.optimization.batch_size, epochs=epochs, seed=seed)[:num_steps]
 
 
 def _streamed(stream: TokenStream, recipe: Pretraining, seed: int, end_of_text: int, compute: Compute) -> StreamLoader:

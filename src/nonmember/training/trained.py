@@ -19,7 +19,7 @@ from nonmember.records import Stream
 from nonmember.records.curves import CURVES
 from nonmember.records.requirements import Access
 from nonmember.runtime.processes import process_rank
-from nonmember.training.recipes import AdapterTuning, Pretraining, TrainingRecipe
+from nonmember.training.recipes import AdapterTuning, Distillation, Pretraining, TrainingRecipe
 
 if TYPE_CHECKING:
     from lightning.pytorch.loggers.logger import Logger
@@ -117,7 +117,12 @@ class Trained(ModelSpec):
         from nonmember.models.reading import expected_tokens
 
         tokens = expected_tokens(builder, self.base, self.corpus, self.training.max_tokens)
-        return None if tokens is None else tokens * self.training.optimization.epochs
+        if tokens is None:
+            return None
+        if isinstance(self.training, Distillation) and self.training.num_steps is not None:
+            sequences = self.training.num_steps * self.training.optimization.batch_size
+            return round(tokens * sequences / len(builder.get(self.corpus)))
+        return tokens * self.training.optimization.epochs
 
     def alike(self) -> str:
         by = f" by {self.teacher.shape}" if self.teacher else ""

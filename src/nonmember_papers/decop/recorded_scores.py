@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from nonmember.methods.decop.decop import DecopBaselines
-
 from nonmember.endpoints import Answer, Completion, ParsedAnswer, Probe, Questions, Request
 from nonmember.methods.base import Access, Asked, DocumentGroup, Requirements, Roles
+from nonmember.methods.decop.decop import DecopBaselines
 from nonmember.records import Corpus
 
 

@@ -61,6 +61,7 @@ def recompute(audit: Audit, report: Report) -> Conclusion:
             decision = "inconclusive"
         expected = GATES | ({"delta"} if decision == NON_MEMBERSHIP else set())
         _, taken = gates_hold(audit, _gates(audit, rho[0]), expected, report)
+        _check_power(audit, report)
     return Conclusion(decision, stated_gates=taken)
 
 
@@ -124,6 +125,30 @@ def gates_of(audit: Audit, role: str) -> dict[str, float]:
         "kl_third": rise(third, "kl", role),
         "nll_third": -rise(third, "loss", role),
     }
+
+
+def _check_power(audit: Audit, report: Report) -> None:
+    """Whether the test could have cleared the set, where the question asks for it; no verdict rests on it."""
+    stated, bound = audit.details.get("power"), audit.settings["gates"].get("min_third_delta")
+    if stated is None or bound is None:
+        if stated is not bound:
+            report.failed("power", "the question asks for it and it is not there, or the other way round.")
+        return
+    third, found = audit.groups["third"].values, gates_of(audit, "distilled")
+    rho = [
+        correlation(third[role], third["target"], audit.settings["rank_metric"]) for role in ("reference", "distilled")
+    ]
+    report.numbers(
+        "power",
+        {
+            "rho_reference_target": (stated["rho_reference_target"], rho[0]),
+            "rho_distilled_target": (stated["rho_distilled_target"], rho[1]),
+            "kl_fall": (stated["kl_fall"], found["kl"]),
+            "kl_fall_third": (stated["kl_fall_third"], -found["kl_third"]),
+            "has_power": (stated["has_power"], bool(rho[0] - rho[1] > bound)),
+        },
+        "from the scores on third text",
+    )
 
 
 def _gates(audit: Audit, rho: float) -> dict[str, float | None]:

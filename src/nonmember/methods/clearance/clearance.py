@@ -36,9 +36,9 @@ from nonmember.methods.base import (
     units,
 )
 from nonmember.methods.clearance.controls import PlantedControls
+from nonmember.methods.clearance.gates import Gates
 from nonmember.methods.details import Details, Gate
-from nonmember.methods.findings import Finding, as_details, failures
-from nonmember.methods.prism.gates import LIKELIHOOD, LOSS, Gates, health_measurements
+from nonmember.methods.gates import LIKELIHOOD, LOSS, Finding, as_details, failures, health_measurements
 from nonmember.models import ModelSpec, Noised, label_of
 from nonmember.records.exposure import Exposure
 from nonmember.records.groups import HELDOUT, SUSPECT, THIRD

@@ -34,7 +34,7 @@ from nonmember.methods.details import Details, Gate
 from nonmember.methods.dose.controls import ControlModel, DoseControls
 from nonmember.methods.dose.gates import DoseGates
 from nonmember.methods.dose.panel import Panel, Scores
-from nonmember.methods.findings import Finding, as_details, failures
+from nonmember.methods.gates import Finding, as_details, failures
 from nonmember.models import ModelSpec
 from nonmember.records import Corpus, FloatArray
 from nonmember.records.exposure import Exposure

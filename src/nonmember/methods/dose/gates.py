@@ -9,13 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from nonmember.checks import require_count, require_number
-from nonmember.methods.findings import Finding, as_details, failures
+from nonmember.methods.gates import Finding, above, below, same_layout
 from nonmember.records import FloatArray
-from nonmember.stats.blind import layout_auc
 from nonmember.stats.correlation import rank_correlation
 from nonmember.stats.dose_curve import DoseReading
-
-__all__ = ["DoseGates", "Finding", "as_details", "failures"]
 
 
 @dataclass(frozen=True)
@@ -61,18 +58,16 @@ class DoseGates:
         planted, said = zip(*readings, strict=True)
         order = rank_correlation(planted, said, "spearman")
         return [
-            Finding(
+            above(
                 "separation",
                 separation,
                 self.min_separation,
-                False,
                 "The distance of controls of the heaviest dose from those that read nothing, in standard deviations,",
             ),
-            Finding(
+            above(
                 "order",
                 0.0 if math.isnan(order) else order,
                 self.min_order,
-                False,
                 "The rank correlation of what the controls have read with what the meter says of them",
             ),
         ]
@@ -83,7 +78,7 @@ class DoseGates:
             "The p-value of the target's being like a model that read the set, or nothing of it (else it was changed "
             "on these texts: unlearning, noise in what is served, another layout; that is no sign of innocence)"
         )
-        return Finding("fit", reading.p_fit, self.min_fit, False, what)
+        return above("fit", reading.p_fit, self.min_fit, what)
 
     def of_base(self, target: FloatArray, controls: Sequence[FloatArray]) -> list[Finding]:
         """Whether the target, document by document of the third text, is one more continuation of the controls' base,
@@ -95,7 +90,7 @@ class DoseGates:
             "The target's distance from the controls on text that none of them read, as a multiple of the largest "
             "among these (is it not continued from their base? Then say controls.own_base=false, or give its own),"
         )
-        found = [Finding("base", distance, self.max_base_distance, True, what)]
+        found = [below("base", distance, self.max_base_distance, what)]
         if self.max_shift is not None:
             means = np.array([item.mean() for item in controls])
             spread = float(means.std(ddof=1)) * math.sqrt(1 + 1 / len(means))
@@ -104,7 +99,7 @@ class DoseGates:
                 "less other text than they? Then make controls that read as much, as late),"
             )
             shift = abs(float(target.mean() - means.mean())) / spread
-            found.append(Finding("shift", shift, self.max_shift, True, moved))
+            found.append(below("shift", shift, self.max_shift, moved))
         return found
 
     def of_weights(self, target: float, controls: Sequence[float]) -> Finding:
@@ -117,14 +112,12 @@ class DoseGates:
             "(was it trained at another rate, by an adapter, or on other text before or after? Then train controls "
             "like it; were its weights rounded, do it to theirs)"
         )
-        return Finding("weights", ratio, self.max_weight_ratio, True, what)
+        return below("weights", ratio, self.max_weight_ratio, what)
 
     def of_texts(self, suspect: Sequence[str], third: Sequence[str]) -> list[Finding]:
         if self.max_layout_auc is None:
             return []
-        auc = layout_auc(suspect, third, num_folds=self.num_folds, seed=self.seed)
-        what = "The AUC with which layout alone tells the suspect set from the third text"
-        return [Finding("layout", auc, self.max_layout_auc, True, what)]
+        return [same_layout(suspect, third, self.max_layout_auc, num_folds=self.num_folds, seed=self.seed)]
 
 
 def _distance(profile: FloatArray, others: FloatArray) -> float:

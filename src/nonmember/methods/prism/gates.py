@@ -1,159 +1,199 @@
-"""Gates of clearance: preconditions on the distilled reference and on text preparation; were all texts
-prepared alike?
+"""PRISM's gates: preconditions for a verdict of non-membership.
 
-A gate compares one measured number with a bound. The same gates are put to shams, which must fail them. PRISM's gates:
-`nonmember.methods.prism.prism_gates`.
+Delta rises with whatever moves the distilled reference away from the target: a ruinous learning rate, noise, other
+text. And p-values of scores that hardly differ are about rounding. So no verdict of non-membership is given unless
+distillation did what it is for, the reference is another model, and the documents can be ranked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TypedDict
 
 import numpy as np
 
-from nonmember.corpora import CorpusSpec
-from nonmember.methods.base import Measurement, ScoredDocuments
-from nonmember.methods.findings import Finding
+from nonmember.checks import require_count, require_number
+from nonmember.corpora import CorpusSpec, LibraryDocs, Neutral
+from nonmember.methods.base import DocumentGroup, Measurement, Roles, ScoredDocuments
+from nonmember.methods.gates import (
+    KL,
+    LIKELIHOOD,
+    LOSS,
+    Finding,
+    HealthBounds,
+    above,
+    below,
+    change,
+    health_measurements,
+)
 from nonmember.models import ModelSpec
-from nonmember.observations import Diverged, Scored
-from nonmember.scores import Loss
-from nonmember.stats.blind import layout_auc
+from nonmember.observations import Scored
+from nonmember.records import FloatArray
+from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.stats.correlation import RankMetric, rank_correlation
 
-LOSS, KL = "loss", "kl"  # columns: loss/<role>, kl/<role>
-LIKELIHOOD = Loss()
+OPTIONAL = ("near_kl", "min_third_delta")
+COUNTS = ("num_documents", "min_characters", "max_characters")
+
+
+class Power(TypedDict):
+    """Whether the test could have cleared the set: whether what the distilled reference learnt is of the documents, and
+    not how the target differs from the reference in general.
+
+    Attributes:
+        rho_reference_target: Rank correlation of the scores under reference and target, on the third text.
+        rho_distilled_target: Under distilled reference and target, there.
+        kl_fall: Of the divergence from the target by distillation, on the documents, in nats per token.
+        kl_fall_third: The same on the third text.
+    """
+
+    rho_reference_target: float
+    rho_distilled_target: float
+    kl_fall: float
+    kl_fall_third: float
+    has_power: bool
 
 
 @dataclass(frozen=True)
-class HealthBounds:
-    """Bounds on what training did to a distilled reference. Nats per token, means over documents.
+class PrismGates(HealthBounds):
+    """Bounds (docs/gates.md says where they come from).
 
-    min_ce_gain: by how much it must find the suspect set more likely than the reference does.
-    min_kl_gain: by how much it must have come closer to the target there; below 0: how much farther away it may be.
-    max_kl_rise: how much farther from the target it may be on a third text.   max_nll_rise: how much less likely it may
-    find the third text.
+    max_rank_correlation: of the reference's scores with the target's; above it they are the same model.
+    max_reference_gain: how much more likely than the target, in nats per token, the reference may find the suspect set,
+    less the same difference on the third text; a reference above it knows the set, or was swapped with the target.
+    min_distinct: number of different sets of words as a share of the documents.   min_spread: standard deviation of the
+    score over documents as a share of its mean, under each model.   min_delta: a significant Delta below it decides
+    nothing.   min_third_delta: of Delta on the third text; where it lies below, the distilled reference has learnt what
+    moved the target in general, and the test has no power. None: not looked at.
+
+    The third text is the audit's general text, else docstrings of the installed packages named in `docstrings`, without
+    whatever shares a passage with the suspect set: at most num_documents documents of min_characters or more, cut to
+    max_characters.
     """
 
-    min_ce_gain: float
-    min_kl_gain: float
-    max_kl_rise: float
-    max_nll_rise: float
+    max_rank_correlation: float
+    max_reference_gain: float
+    min_distinct: float
+    min_spread: float
+    min_delta: float
+    num_documents: int
+    min_characters: int
+    max_characters: int
+    docstrings: Sequence[str]
+    min_third_delta: float | None = field(default=None, kw_only=True)
 
-    def of_training(self, role: str, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
-        """Of a (distilled) reference by its role; `values` of both groups hold the columns of `health_measurements`."""
-        return [
-            Finding(
-                "ce",
-                -_change(suspect, LOSS, role),
-                self.min_ce_gain,
-                False,
-                f"The gain of {role} in cross-entropy on the suspect set",
-            ),
-            Finding(
-                "kl",
-                -_change(suspect, KL, role),
-                self.min_kl_gain,
-                False,
-                f"The fall of {role}'s divergence from the target on the suspect set",
-            ),
-            Finding(
-                "kl_third",
-                _change(third, KL, role),
-                self.max_kl_rise,
-                True,
-                f"The rise of {role}'s divergence from the target on the third text",
-            ),
-            Finding(
-                "nll_third",
-                _change(third, LOSS, role),
-                self.max_nll_rise,
-                True,
-                f"The rise of {role}'s loss on the third text",
-            ),
-        ]
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            least = 30 if item.name == "num_documents" else 1  # as many as PRISM itself needs
+            if item.name in COUNTS:
+                require_count(value, least, f"gates.{item.name}")
+            elif item.name != "docstrings":
+                hint, or_null = "To apply no gate: gates=off.", item.name in OPTIONAL
+                require_number(value, "(-inf, inf)", f"gates.{item.name}", hint=hint, or_null=or_null)
+        object.__setattr__(self, "docstrings", tuple(self.docstrings))
 
+    # What is measured ---------------------------------------------------------------------------------------------
 
-@dataclass(frozen=True)
-class Gates(HealthBounds):
-    """Bounds of calibrated clearance.
-
-    min_ce_share: the gain in cross-entropy as a share of what the controls' distilled references gain, which were made
-    alike.   min_rank_correlation: with the reference, on the suspect set.   max_seed_sd: of Delta over distillation
-    seeds.   max_layout_auc: how well suspect and third text may be told apart by layout; num_folds: of that classifier.
-    min_separation: how far the mean Delta of controls that read what is excluded must lie below that of controls that
-    read nothing. Where reading leaves no trace in Delta, as with a reference too weak for the set, it decides nothing.
-    """
-
-    min_ce_share: float
-    min_rank_correlation: float
-    max_seed_sd: float
-    max_layout_auc: float
-    num_folds: int
-    min_separation: float
-
-    def of_model(
-        self, role: str, suspect: ScoredDocuments, third: ScoredDocuments, metric: RankMetric, alike: Sequence[str]
-    ) -> list[Finding]:
-        """Of a (distilled) reference by its role, its scores under the role itself.   alike: roles of the controls'
-        distilled references."""
-        ce, *others = self.of_training(role, suspect, third)
-        gain_of_others = float(np.mean([-_change(suspect, LOSS, other) for other in alike]))
-        rho = rank_correlation(suspect.values[role], suspect.values["reference"], metric)
-        return [
-            ce,
-            Finding(
-                "ce_share",
-                ce.value / gain_of_others if gain_of_others > 0 else 0.0,
-                self.min_ce_share,
-                False,
-                f"That gain of {role} as a share of what the controls' distilled references gain",
-            ),
-            *others,
-            Finding(
-                "rank_correlation",
-                rho,
-                self.min_rank_correlation,
-                False,
-                f"The rank correlation of {role} with the reference",
-            ),
-        ]
-
-    def of_seeds(self, deltas: Sequence[float]) -> list[Finding]:
-        if len(deltas) < 2:
-            return []
-        spread = float(np.std(deltas, ddof=1))
-        return [Finding("seeds", spread, self.max_seed_sd, True, "The standard deviation of Delta over seeds")]
-
-    def of_controls(self, untouched: Sequence[float], readers: Sequence[float]) -> list[Finding]:
-        """Of Delta: of each control that read nothing (without any there is no gate), and the mean of those with each
-        excluded reading, of which the largest counts."""
-        if not untouched:
-            return []
-        separation = float(np.mean(untouched)) - max(readers)
-        what = (
-            "Delta does not tell controls that read the set from those that did not (take more documents or seeds, "
-            "exclude a heavier reading, or use a stronger reference): the difference of their means"
+    def neutral(self, roles: Roles, half: str, num_documents: int | None) -> CorpusSpec:
+        """Text on neither side; the halves "third" and "practice" share no document. null: as many as are suspect."""
+        return Neutral(
+            roles.general or LibraryDocs(tuple(self.docstrings)),
+            roles.suspect,
+            half=half,
+            num_documents=num_documents,
+            min_characters=self.min_characters,
+            max_characters=self.max_characters,
         )
-        return [Finding("separation", separation, self.min_separation, False, what)]
 
-    def of_texts(self, suspect: ScoredDocuments, third: ScoredDocuments, seed: int) -> list[Finding]:
-        auc = layout_auc(suspect.texts, third.texts, num_folds=self.num_folds, seed=seed)
-        what = "The AUC with which layout alone tells the suspect set from the third text"
-        return [Finding("layout", auc, self.max_layout_auc, True, what)]
+    def third(self, roles: Roles) -> CorpusSpec:
+        return self.neutral(roles, THIRD, self.num_documents)
+
+    def groups(
+        self, roles: Roles, distilled: ModelSpec, third: CorpusSpec, max_tokens: int
+    ) -> dict[str, DocumentGroup]:
+        """Health of a distilled reference on the roles' suspect set and on the third text, and how the target does."""
+        corpora = {SUSPECT: roles.suspect, THIRD: third}
+        return {
+            name: DocumentGroup(corpus, _measured(roles, distilled, corpus, max_tokens))
+            for name, corpus in corpora.items()
+        }
+
+    # What is judged -----------------------------------------------------------------------------------------------
+
+    def of_models(self, suspect: ScoredDocuments, third: ScoredDocuments) -> list[Finding]:
+        """Of reference and target: has the reference read the suspect set?"""
+        lead = [
+            float(np.mean(item.values[f"{LOSS}/reference"] - item.values[f"{LOSS}/target"]))
+            for item in (suspect, third)
+        ]
+        what = (
+            "What the reference gains on the target in cross-entropy on the suspect set, less the same on the third "
+            "text (has the reference read the set, were the two models swapped, or is the third text of another kind "
+            "than the set? Then give world.general.path=FILE)"
+        )
+        return [below("reference_gain", lead[0] - lead[1], self.max_reference_gain, what)]
+
+    def of_scores(self, suspect: ScoredDocuments, roles: Sequence[str], metric: RankMetric) -> list[Finding]:
+        """Of the documents and their scores under models by role."""
+        rho = rank_correlation(suspect.values["reference"], suspect.values["target"], metric)
+        spreads = {role: _spread(suspect.values[role]) for role in roles}
+        least = min(spreads, key=lambda role: spreads[role])
+        return [
+            below(
+                "rank_correlation",
+                rho if np.isfinite(rho) else 1.0,
+                self.max_rank_correlation,
+                "The rank correlation of reference and target, which is 1 if they are the same model,",
+            ),
+            above(
+                "distinct",
+                _distinct(suspect.texts),
+                self.min_distinct,
+                "The number of documents with different words as a share of all",
+            ),
+            above(
+                "spread",
+                spreads[least],
+                self.min_spread,
+                f"The standard deviation of the score under the {least} model as a share of its mean",
+            ),
+        ]
+
+    def of_power(self, documents: Mapping[str, ScoredDocuments], metric: RankMetric) -> Power | None:
+        """Whether the test could have cleared the set."""
+        if self.min_third_delta is None:
+            return None
+        suspect, third = documents[SUSPECT], documents[THIRD]
+        rho = [
+            rank_correlation(third.values[role], third.values["target"], metric) for role in ("reference", "distilled")
+        ]
+        return {
+            "rho_reference_target": rho[0],
+            "rho_distilled_target": rho[1],
+            "kl_fall": -change(suspect, KL, "distilled"),
+            "kl_fall_third": -change(third, KL, "distilled"),
+            "has_power": bool(rho[0] - rho[1] > self.min_third_delta),
+        }
+
+    def of_delta(self, delta: float) -> Finding:
+        return above("delta", delta, self.min_delta, "Delta")
 
 
-def health_measurements(
-    role: str, model: ModelSpec, target: ModelSpec, corpus: CorpusSpec, max_tokens: int
-) -> dict[str, Measurement]:
-    """What the gates look at in a model by its role: its loss on a text and its divergence from the target there."""
-    return {
-        f"{LOSS}/{role}": Scored(role, model, corpus, LIKELIHOOD, max_tokens),
-        f"{KL}/{role}": Diverged(model, corpus, role, target, max_tokens),
+def _measured(roles: Roles, distilled: ModelSpec, corpus: CorpusSpec, max_tokens: int) -> dict[str, Measurement]:
+    measured: dict[str, Measurement] = {
+        f"{LOSS}/target": Scored("target", roles.target, corpus, LIKELIHOOD, max_tokens),
+        **health_measurements("reference", roles.reference, roles.target, corpus, max_tokens),
+        **health_measurements("distilled", distilled, roles.target, corpus, max_tokens),
     }
+    return measured
 
 
-def _change(documents: ScoredDocuments, what: str, role: str) -> float:
-    """Mean change from the reference to the model, of a loss (from its score, minus the loss) or a divergence."""
-    sign = -1.0 if what == LOSS else 1.0
-    return sign * float(np.mean(documents.values[f"{what}/{role}"] - documents.values[f"{what}/reference"]))
+def _spread(scores: FloatArray) -> float:
+    """Standard deviation over |mean|; 0 for scores that are all the same."""
+    return float(np.std(scores)) / max(abs(float(np.mean(scores))), 1e-12)
+
+
+def _distinct(texts: Sequence[str]) -> float:
+    return len({frozenset(text.lower().split()) for text in texts}) / len(texts) if texts else 1.0

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from nonmember.corpora import CorpusSpec
 from nonmember.methods.base import DocumentGroup, Roles, ScoredDocuments
 from nonmember.methods.details import LadderDetails, Rung
-from nonmember.methods.findings import Finding, as_details, failures
+from nonmember.methods.gates import Finding, as_details, failures
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.training.recipes import RuinedWeights
 

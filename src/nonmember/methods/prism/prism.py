@@ -7,8 +7,8 @@ Delta = rho(R, T) - rho(D, T); evidence of non-membership where Delta > margin b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, get_args
 
 import numpy as np
@@ -33,14 +33,14 @@ from nonmember.methods.base import (
     require_score,
 )
 from nonmember.methods.details import Details, Gate
-from nonmember.methods.findings import Finding, as_details, failures
+from nonmember.methods.gates import Finding, as_details, failures
+from nonmember.methods.prism.gates import Power, PrismGates
 from nonmember.methods.prism.ladder import Ladder, climb, rung, with_rate
-from nonmember.methods.prism.prism_gates import PrismGates
 from nonmember.models import ModelSpec, label_of
 from nonmember.records.groups import SUSPECT, THIRD
 from nonmember.records.requirements import Requirements
 from nonmember.scores import Score
-from nonmember.stats.bootstrap import bootstrap_p_value, difference_of_dependent_correlations
+from nonmember.stats.bootstrap import CorrelationDifference, bootstrap_p_value, difference_of_dependent_correlations
 from nonmember.stats.correlation import RankMetric, rank_correlation
 from nonmember.training import Trained
 from nonmember.training.recipes import Distillation, require_distillation
@@ -52,6 +52,20 @@ SENSITIVITY_MARGIN = 0.1
 SCORED = ("target", "reference", "distilled")
 UNGATED = (
     "No gate was applied (gates=off): this is the paper's test, which a ruined distilled reference passes as well."
+)
+
+NO_POWER = (
+    "No power here, because the distilled reference learnt from the documents how the target differs in general: on "
+    "third text, which it was not trained on, it agrees with the target better than the reference does (rank "
+    "correlations {rho_distilled_target:.3f} and {rho_reference_target:.3f}). So even a set that was never read would "
+    "hardly be cleared. Methods that have power here: difference_in_differences, dose. For PRISM take a reference that "
+    "differs from the target in nothing but the documents, such as its sibling (model@reference=own_sibling)."
+)
+
+NEAR = (
+    "The reference started near the target and distillation moved it away: then a single reading may not show. In the "
+    "micro world references as near, distilled from the target, cleared all sets that were read once "
+    "(docs/studies/prism_power.md)."
 )
 
 CLAIMS: dict[Verdict, str] = {
@@ -91,6 +105,7 @@ class PrismDetails(Details):
         num_undefined_resamples: Resamples of constant scores.
         num_tied_scores: Role -> documents less different scores.
         gates: Name of a gate -> what was found; left out where none was applied.
+        power: Whether the test could have cleared the set; left out where that was not looked at.
     """
 
     rho_reference_target: float
@@ -100,6 +115,7 @@ class PrismDetails(Details):
     num_undefined_resamples: int | None = None
     num_tied_scores: Mapping[str, int] | None = None
     gates: Mapping[str, Gate] | None = None
+    power: Power | None = None
 
 
 @dataclass(frozen=True)
@@ -181,12 +197,17 @@ class Prism(Method):
         if roles.obstacle:
             return on_suspect(roles, self.score, self.max_tokens, models)
         distilled = self.distilled(roles)
-        groups = on_suspect(roles, self.score, self.max_tokens, {**models, "distilled": distilled})
+        models["distilled"] = distilled
+        groups = on_suspect(roles, self.score, self.max_tokens, models)
         if self.gates is None:
             return groups
         gated = self.gates.groups(roles, distilled, self.gates.third(roles), self.max_tokens)
         suspect = DocumentGroup(roles.suspect, {**groups[SUSPECT].measured, **gated[SUSPECT].measured})
-        return {SUSPECT: suspect, THIRD: gated[THIRD]}
+        third = gated[THIRD]
+        if self.gates.min_third_delta is not None:
+            scored = on_suspect(replace(roles, suspect=third.corpus), self.score, self.max_tokens, models)
+            third = replace(third, measured={**scored[SUSPECT].measured, **third.measured})
+        return {SUSPECT: suspect, THIRD: third}
 
     def distilled(self, roles: Roles) -> Trained:
         return distilled_reference(roles, self.distillation)
@@ -213,38 +234,25 @@ class Prism(Method):
             rng=rng,
         )
         n = difference.num_documents
-        warnings: list[str] = []
         verdict: Verdict = "evidence_of_non_membership" if difference.p_value < self.alpha else "inconclusive"
-        if n < self.requirements.documents:
+        if n < self.requirements.documents or difference.undefined_fraction > MAX_UNDEFINED:
             verdict = "invalid"
-            warnings.append(f"{n} documents are left; the test needs at least {self.requirements.documents}.")
-        elif n < FEW_DOCUMENTS:
-            warnings.append(f"{n} documents: below {FEW_DOCUMENTS} the p-value is unstable (PRISM, figure 3).")
-        elif n > MANY_DOCUMENTS:
-            warnings.append(
-                f"{n} documents: above {MANY_DOCUMENTS} the small positive Delta of models that did read the documents "
-                f"can become significant (PRISM, tables 8 and 9); see the p-value at margin {SENSITIVITY_MARGIN}."
-            )
-        if difference.undefined_fraction > MAX_UNDEFINED:
-            verdict = "invalid"
-            warnings.append(
-                f"{difference.undefined_fraction:.1%} of the resamples have no rank correlation (constant scores); "
-                f"at most {MAX_UNDEFINED:.0%} may."
-            )
         gates: Mapping[str, Gate] | None = None
-        if self.gates is None:
-            warnings.append(UNGATED)
-        else:
-            findings = self._findings(self.gates, documents)
+        power, warnings = None, [*self._warnings(difference), *([UNGATED] if self.gates is None else [])]
+        if self.gates is not None:
+            findings, power = self._findings(self.gates, documents), self.gates.of_power(documents, self.rank_metric)
             if failed := failures(findings):
                 verdict = "invalid"
-                warnings = [*failed, *warnings]
             elif verdict == "evidence_of_non_membership":
                 findings.append(self.gates.of_delta(difference.statistic))
                 if failed := failures(findings):
                     verdict = "inconclusive"
-                    warnings = [*failed, *warnings]
             gates = as_details(findings)
+            if power is not None and not power["has_power"] and verdict == "inconclusive":
+                failed.append(NO_POWER.format(**power))
+            if verdict == "evidence_of_non_membership" and (gates["kl"]["value"] or 0.0) <= self.gates.min_kl_gain:
+                failed.append(NEAR)
+            warnings = [*failed, *warnings]
         return TestOutcome(
             statistic=difference.statistic,
             p_value=difference.p_value,
@@ -262,9 +270,28 @@ class Prism(Method):
                 num_undefined_resamples=difference.num_undefined,
                 num_tied_scores={role: n - len(np.unique(scores.values[role])) for role in SCORED},
                 gates=gates,
+                power=power,
             ),
             distribution=difference.distribution,
         )
+
+    def _warnings(self, difference: CorrelationDifference) -> Iterator[str]:
+        """Of the number of documents, and of scores that hardly differ."""
+        n, least = difference.num_documents, self.requirements.documents
+        if n < least:
+            yield f"{n} documents are left; the test needs at least {least}."
+        elif n < FEW_DOCUMENTS:
+            yield f"{n} documents: below {FEW_DOCUMENTS} the p-value is unstable (PRISM, figure 3)."
+        elif n > MANY_DOCUMENTS:
+            yield (
+                f"{n} documents: above {MANY_DOCUMENTS} the small positive Delta of models that did read the documents "
+                f"can become significant (PRISM, tables 8 and 9); see the p-value at margin {SENSITIVITY_MARGIN}."
+            )
+        if difference.undefined_fraction > MAX_UNDEFINED:
+            yield (
+                f"{difference.undefined_fraction:.1%} of the resamples have no rank correlation (constant scores); "
+                f"at most {MAX_UNDEFINED:.0%} may."
+            )
 
     def _findings(self, gates: PrismGates, documents: Mapping[str, ScoredDocuments]) -> list[Finding]:
         suspect, third = documents[SUSPECT], documents[THIRD]
