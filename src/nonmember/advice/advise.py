@@ -157,11 +157,10 @@ def _command(contestant: Contestant, situation: Situation) -> str:
     if not situation.reference and situation.base:
         beside = beside.replace("reference.path=REFERENCE", "reference.path=BASE")
     if contestant.name == "score":
-        given = model.replace("target", "model").replace("model@model", "model")
         reference = (
             "reference.path=REFERENCE" if situation.reference else "reference.path=BASE" if situation.base else ""
         )
-        words = ["nonmember score", given, reference, "data.path=FILE"]
+        words = ["nonmember score", model, reference, "data.path=FILE"]
     else:
         words = [f"nonmember audit method={contestant.name}", contestant.variant, model, "data.path=FILE", beside]
     return " ".join(word for word in words if word)
