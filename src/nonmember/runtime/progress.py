@@ -24,6 +24,7 @@ T = TypeVar("T")
 A_MOMENT = 2.0  # seconds: stages that are done by then leave no line
 EVERY_SECONDS = 30.0
 POLL_SECONDS = 0.5
+NUM_POINTS = 2  # before which the time left is not told
 
 _is_covered = ContextVar("is_covered", default=False)
 
@@ -62,6 +63,7 @@ class Stage:
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
         self._has_spoken = False
+        self._num_points = 0  # how often something was done
 
     def __enter__(self) -> Self:
         self._since = time.monotonic()
@@ -114,6 +116,7 @@ class Stage:
         if self._bar is not None:
             self._bar.set_postfix_str(note, refresh=False)
             self._bar.update(done - self.done)
+        self._num_points += done > self.done
         self.done = done
 
     def _speak(self) -> None:
@@ -151,7 +154,8 @@ class Stage:
         rate = (self.done - self._at) / taken if taken > 0 else 0.0
         if not rate:
             return f"{self._place()}{duration(taken)} so far"
-        left = f", {duration((self.total - self.done) / rate)} left" if self.total is not None else ""
+        is_told = self.total is not None and self._num_points >= NUM_POINTS
+        left = f", {duration((self.total - self.done) / rate)} left" if is_told and self.total is not None else ""
         return f"{self._place()}{_speed(rate, self.unit)}{left}"
 
 
