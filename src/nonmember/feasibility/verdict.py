@@ -85,7 +85,7 @@ def check(
             asks.append(str(error).rstrip("."))
     asks += [*_keys(specs), *_over(jobs, budget)]
     num_gpus, gib, settings = fitting(jobs, trainer, machine)
-    if machine.device == "CPU" and (num_gpus or 0) > 1:
+    if machine.device == "CPU" and num_gpus is not None and num_gpus > 1:
         gib, num_gpus, settings = num_gpus * (gib or 0.0), None, ()
     if num_gpus is None and jobs:
         needs = f"{gib:.0f} GiB of memory are needed" if gib else "more memory is needed"
