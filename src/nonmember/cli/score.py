@@ -68,8 +68,8 @@ def _show_first(console: Any, rows: list[dict[str, Any]], num_documents: int, na
             break
         fit.append(name)
     more = f"; {len(names) - len(fit)} more scores in the table" if len(fit) < len(names) else ""
-    title = f"{len(rows)} of {num_documents:,} documents{more}; higher = more likely a member"
-    table = Table(title=title, title_justify="left")
+    console.print(f"{len(rows)} of {num_documents:,} documents{more}; higher = more likely a member:", highlight=False)
+    table = Table()
     table.add_column("doc_id", no_wrap=True, max_width=LONGEST_ID)
     for name in (*fit, "tokens"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -81,7 +81,8 @@ def _show_first(console: Any, rows: list[dict[str, Any]], num_documents: int, na
 def _show_summary(console: Any, scores: Any) -> None:
     from rich.table import Table
 
-    table = Table("score", title="All documents", title_justify="left")
+    console.print("All documents:")
+    table = Table("score")
     for name in ("scored", "lowest", "median", "highest", "mean", "standard deviation"):
         table.add_column(name, justify="right", overflow="fold")
     for name, values in scores.items():
