@@ -1,7 +1,7 @@
 """Progress of a run: current stage, share done, time left. On stderr; stdout is for results.
 
 On a terminal and in a notebook a bar per stage, gone when the stage is done. Elsewhere a line for each stage that takes
-longer than a moment, another as soon as its speed is known, then one every half minute and one at its end.
+longer than a moment, another as soon as two points tell its speed, then one every half minute and one at its end.
 """
 
 from __future__ import annotations
@@ -125,12 +125,12 @@ class Stage:
             return
         if not self._expected:
             self._say(self._size() if self.done == self._at else self._state())
-        told_speed, next_time = self.done > self._at, self._since + EVERY_SECONDS
+        told_left, next_time = self._num_points >= NUM_POINTS, self._since + EVERY_SECONDS
         while not self._ended.wait(POLL_SECONDS):
             is_time = time.monotonic() >= next_time
-            if is_time or (self.done > self._at and not told_speed):
+            if is_time or (self._num_points >= NUM_POINTS and not told_left):
+                told_left = self._num_points >= NUM_POINTS
                 self._say(self._state())
-                told_speed = self.done > self._at
             if is_time:
                 next_time += EVERY_SECONDS
 
